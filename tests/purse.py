@@ -17,7 +17,7 @@ from recado.services.effects.deadlines import MessageDeadlines
 from recado.services.effects.outbox import Outbox
 from recado.services.effects.overdue import Handlers, Overdue, handlers_of_policies
 from recado.services.effects.recording import Recording
-from recado.services.effects.totals import Totals
+from recado.services.effects.totals import MessageTotals
 from recado.services.effects.wallet import Wallet
 from recado.services.messages.admission import Admission
 from recado.storage.access import organizations
@@ -46,7 +46,7 @@ class Purse:
         self.directories = Directories(database, clock=clock)
         outbox = Outbox(self.directories.subscriptions, ids=ids, queued=self.hinted.extend)
         wallet = Wallet(self.directories.prices, clock=clock, ids=ids, queued=self.hinted.extend)
-        totals = Totals(database, clock=clock, emptied=lambda keys: None)
+        totals = MessageTotals(database, clock=clock, emptied=lambda keys: None)
         self.consequences = Consequences(outbox, MessageDeadlines(), wallet, totals, Campaigns())
         self.recording = Recording(
             database, consequences=self.consequences, outbox=outbox, wallet=wallet, totals=totals

@@ -36,14 +36,14 @@ from recado.storage.core.idempotency import IdempotencyKeys
 from recado.storage.core.partitions import ensure_partitions
 from recado.storage.dispatch.ownership import KEPT_EVERY, Owned, Ownership, session_name
 from recado.storage.messages.chat_windows import ChatWindows
-from recado.storage.messages.recipients import Recipients
+from recado.storage.messages.recipients import RecipientLookup
 
 USES_WRITTEN_EVERY = 60.0  # seconds
 # Of the 20 s that a stop may take (C32): so many to finish what is under way; so many, with what is left of those, to
 # close the database.
 FLUSH_SECONDS = 16.0
 CLOSE_SECONDS = 3.5
-_READERS = (LoopWatch, ClockWatch, ChatWindows, Recipients)  # parts that only look: nothing is lost with them
+_READERS = (LoopWatch, ClockWatch, ChatWindows, RecipientLookup)  # parts that only look: nothing is lost with them
 
 log = structlog.get_logger(__name__)
 

@@ -32,11 +32,11 @@ from recado.services.senders.number_refresh import NumberRefresh
 from recado.services.templates.template_review import TemplateReview
 from recado.services.templates.template_sync import TemplateSync
 from recado.storage.access.directories import Directories
-from recado.storage.contacts.documents import Documents
+from recado.storage.contacts.documents import DocumentCipher
 from recado.storage.core.fair_places import FairPlaces
 from recado.storage.dispatch.begun_calls import BegunCalls, boot_id
 from recado.storage.messages.chat_windows import ChatWindows
-from recado.storage.messages.recipients import Recipients
+from recado.storage.messages.recipients import RecipientLookup
 
 LOOKUPS_EACH, MOST_LOOKUPS_WAITING = 4, 50  # names that are resolved for one organization at a time
 
@@ -105,7 +105,7 @@ class Assembly:
             gateways=[plan for each in CHANNELS for plan in each.gateways(settings, adapters)],
         )
         windows = ChatWindows(db, clock=clock)
-        recipients = Recipients(db, clock=clock)
+        recipients = RecipientLookup(db, clock=clock)
 
         def rule_parts(channel: str) -> RuleParts:
             sends_in = adapters.sends_in(channel)
@@ -141,8 +141,8 @@ class Assembly:
             acceptance=self.batch_acceptance, maker=system.batch_maker, ids=ids,
         )  # fmt: skip
         self.people = ContactSystem(
-            db, ids=ids, documents=Documents(keys, installation.keys.index), subscriptions=directories.subscriptions,
-            effects=system.consequences, changed=self.changed, clock=clock,
+            db, ids=ids, documents=DocumentCipher(keys, installation.keys.index),
+            subscriptions=directories.subscriptions, effects=system.consequences, changed=self.changed, clock=clock,
         )  # fmt: skip
         sizes = SegmentSizes(db, system.evaluation, clock=clock)
         self.parts: tuple[Service, ...] = (

@@ -14,7 +14,7 @@ from recado.channels.http.outbound_guard import (
     REFUSED_AFTER,
     NameRefused,
     OutboundGuard,
-    Target,
+    ParsedUrl,
     UrlRefused,
     same_origin,
     target_of,
@@ -258,7 +258,7 @@ async def test_a_name_that_waits_in_a_full_line_is_looked_up_at_once_for_another
     names, places = SilentNames(), FairPlaces(6, each=2, most_waiting=3)
     shared = OutboundGuard(clock=SystemClock(), lookup=names, turn=places.place)
 
-    def ask(host: str, owner: str) -> "asyncio.Task[Target]":
+    def ask(host: str, owner: str) -> "asyncio.Task[ParsedUrl]":
         return asyncio.create_task(shared.check(f"https://{host}/", live=True, owner=owner))
 
     async with asyncio.timeout(4):  # below the limit of a look-up

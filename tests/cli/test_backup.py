@@ -21,7 +21,7 @@ from recado.storage.embedded import backup
 from recado.storage.embedded.backup import (
     UNFINISHED,
     BackupError,
-    Halt,
+    CancellationToken,
     Manifest,
     _running,
     claim_folder,
@@ -109,7 +109,9 @@ def test_of_two_backups_to_one_name_the_first_to_end_is_whole_and_the_other_is_t
         monkeypatch.setattr(backup, "locate", lambda _: None)
         monkeypatch.setattr(backup, "Cluster", lambda _: None)
         now = datetime.now(UTC)
-        return write_backup(file, tmp_path, version="1", now=now, keys=keys, progress=lambda _: None, halt=Halt())
+        return write_backup(
+            file, tmp_path, version="1", now=now, keys=keys, progress=lambda _: None, halt=CancellationToken()
+        )
 
     def begin_second() -> None:
         written.append(threads.submit(write, lambda: (second_is_half.set(), first_has_ended.wait(10))))
@@ -220,10 +222,10 @@ def _children(pid: int) -> set[str]:
 def test_a_program_that_ended_without_a_word_is_told_by_its_signal_or_its_status() -> None:
     with (
         pytest.raises(BackupError, match=r"^sleep failed: SIGKILL ended it$"),
-        _running(["sleep", "60"], Halt()) as one,
+        _running(["sleep", "60"], CancellationToken()) as one,
     ):
         one.kill()
-    with pytest.raises(BackupError, match=r"^false failed: its status is 1$"), _running(["false"], Halt()):
+    with pytest.raises(BackupError, match=r"^false failed: its status is 1$"), _running(["false"], CancellationToken()):
         pass
 
 

@@ -11,7 +11,7 @@ from pykka import _actor, _envelope, messages
 from recado.engine.actor import Actor
 from recado.engine.mailbox import ActorStop, Mailbox
 from recado.engine.ref import ActorRef
-from recado.engine.reply import Reply
+from recado.engine.reply import ReplyFuture
 
 HOOKS = {"_create_actor_inbox", "_create_future", "_start_actor_loop"}
 
@@ -73,7 +73,7 @@ def test_envelopes_and_the_stop_message_are_where_they_were():
 def test_a_reply_answers_to_every_public_name_of_pykkas_future():
     public = {name for name in vars(pykka.Future) if not name.startswith("_")}
     assert public == {"get", "set", "set_exception", "set_get_hook", "filter", "join", "map", "reduce"}
-    assert all(name in vars(Reply) for name in public)
+    assert all(name in vars(ReplyFuture) for name in public)
 
 
 def test_a_ref_overrides_every_public_method_of_pykkas_that_would_block():

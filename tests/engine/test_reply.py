@@ -6,11 +6,11 @@ import pykka
 import pytest
 
 from recado.engine.errors import ActorDeadError
-from recado.engine.reply import Reply
+from recado.engine.reply import ReplyFuture
 
 
 async def test_a_reply_is_awaited_by_many():
-    reply = Reply()
+    reply = ReplyFuture()
     waiting = [asyncio.ensure_future(reply) for _ in range(3)]
     await asyncio.sleep(0)
     reply.set(7)
@@ -18,7 +18,7 @@ async def test_a_reply_is_awaited_by_many():
 
 
 async def test_only_the_first_value_counts():
-    reply = Reply()
+    reply = ReplyFuture()
     reply.set(1)
     reply.set(2)
     reply.fail(ValueError())
@@ -26,7 +26,7 @@ async def test_only_the_first_value_counts():
 
 
 async def test_get_gives_what_is_there_and_never_blocks():
-    reply = Reply()
+    reply = ReplyFuture()
     with pytest.raises(RuntimeError, match="await"):
         reply.get()
     reply.set(1)
@@ -34,7 +34,7 @@ async def test_get_gives_what_is_there_and_never_blocks():
 
 
 async def test_pykkas_triple_and_the_error_in_hand_are_accepted():
-    given, current = Reply(), Reply()
+    given, current = ReplyFuture(), ReplyFuture()
     given.set_exception((ValueError, ValueError("given"), None))
     try:
         raise KeyError("current")
@@ -47,7 +47,7 @@ async def test_pykkas_triple_and_the_error_in_hand_are_accepted():
 
 
 async def test_map_filter_and_reduce_resolve_on_asyncio():
-    reply = Reply()
+    reply = ReplyFuture()
     doubled = reply.map(lambda items: [2 * item for item in items])
     odd = reply.filter(lambda item: item % 2)
     total = reply.reduce(lambda left, right: left + right, 10)
@@ -56,7 +56,7 @@ async def test_map_filter_and_reduce_resolve_on_asyncio():
 
 
 async def test_errors_and_cancellation_pass_through_map():
-    failed, left, wrong = Reply(), Reply(), Reply()
+    failed, left, wrong = ReplyFuture(), ReplyFuture(), ReplyFuture()
     mapped = [failed.map(str), left.map(str), wrong.map(lambda value: 1 // value)]
     failed.fail(ValueError("passed on"))
     left._future.cancel()
@@ -71,13 +71,13 @@ async def test_errors_and_cancellation_pass_through_map():
 
 async def test_what_would_block_says_what_to_do_instead():
     with pytest.raises(NotImplementedError, match="gather"):
-        Reply().join(pykka.ThreadingFuture())
+        ReplyFuture().join(pykka.ThreadingFuture())
     with pytest.raises(NotImplementedError, match="map"):
-        Reply().set_get_hook(lambda timeout: None)
+        ReplyFuture().set_get_hook(lambda timeout: None)
 
 
 async def test_a_time_out_that_is_not_needed_leaves_no_timer(clock):
-    reply = Reply()
+    reply = ReplyFuture()
     reply.expire_after(5, clock)
     reply.set(1)
     await clock.advance(10)
@@ -86,7 +86,7 @@ async def test_a_time_out_that_is_not_needed_leaves_no_timer(clock):
 
 @pytest.mark.parametrize(("outcome", "answer"), [(None, True), (ActorDeadError(), False)])
 async def test_a_stop_says_whether_it_was_the_one(outcome, answer):
-    reply = Reply()
+    reply = ReplyFuture()
     stopped = reply.stopped_by_us()
     if outcome is None:
         reply.set(None)

@@ -60,7 +60,7 @@ from recado.storage.access import api_keys
 from recado.storage.access.directories import Directories
 from recado.storage.access.organizations import NewOrganization, create_organization
 from recado.storage.audience.segment_evaluation import Evaluation
-from recado.storage.contacts.documents import Documents
+from recado.storage.contacts.documents import DocumentCipher
 from recado.storage.core.crypto import KeyRing
 from recado.storage.core.idempotency import IdempotencyKeys
 from recado.storage.core.postgres import Database
@@ -254,7 +254,7 @@ async def api(database: Database) -> AsyncIterator[Api]:
         random_bytes=os.urandom, directories=directories, changed=changed,
     )  # fmt: skip
     people = ContactSystem(
-        database, ids=ids, documents=Documents(key_ring, b"i" * 32), subscriptions=directories.subscriptions,
+        database, ids=ids, documents=DocumentCipher(key_ring, b"i" * 32), subscriptions=directories.subscriptions,
         effects=Consequences(), changed=changed, clock=clock,
     )  # fmt: skip
     routes = (

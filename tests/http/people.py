@@ -6,14 +6,14 @@ from typing import Any
 
 from recado.domain.access.account import Role
 from recado.storage.access import accounts, sessions
-from recado.storage.access.accounts import Account
+from recado.storage.access.accounts import UserAccount
 
 _serial = itertools.count(1)
 
 
 async def person(
     api: Any, role: str = "owner", *, organization: int = 0, password_hash: str = "nobody's", **fields: Any
-) -> Account:
+) -> UserAccount:
     """An active account; by default nobody knows its password."""
     now, serial = api.clock.now(), next(_serial)
     async with api.database.transaction() as connection:
@@ -31,7 +31,7 @@ async def person(
     return accepted
 
 
-async def session(api: Any, holder: Account | str = "owner", *, env: str = "test", **fields: Any) -> str:
+async def session(api: Any, holder: UserAccount | str = "owner", *, env: str = "test", **fields: Any) -> str:
     """The token of a new session: of an account, or of a new one with that role."""
     account = await person(api, holder, **fields) if isinstance(holder, str) else holder
     async with api.database.transaction() as connection:

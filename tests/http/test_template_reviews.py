@@ -11,7 +11,7 @@ from tests.http.template_drafts import BODY, create, live_number, new, set_statu
 from tests.waiting import until
 
 from recado.channels.core.errors import ProviderError
-from recado.channels.core.events import TemplateStatus
+from recado.channels.core.events import TemplateVerdict
 from recado.channels.core.provider import ProviderTemplate, Submission
 from recado.domain.messages.changes import TemplateChanged
 
@@ -171,7 +171,7 @@ async def test_reports_of_the_provider_move_a_template(api: Any) -> None:
     await api.review.run("live")
 
     async def report(status: Any, **fields: Any) -> Any:
-        await api.review.report("live", TemplateStatus(status, api.clock.now(), "pt-9", **fields))
+        await api.review.report("live", TemplateVerdict(status, api.clock.now(), "pt-9", **fields))
         return (await api.get(f"/v2/templates/{template['id']}", env="live")).body
 
     assert (await report("approved", account="pn-1"))["status"] == "approved"
@@ -192,7 +192,7 @@ async def test_a_report_that_is_older_than_the_latest_changes_nothing(api: Any) 
     api.clock.shift(7_200)
 
     async def report(status: Any, at: Any, **fields: Any) -> Any:
-        await api.review.report("live", TemplateStatus(status, at, "pt-9", **fields))
+        await api.review.report("live", TemplateVerdict(status, at, "pt-9", **fields))
         return (await api.get(f"/v2/templates/{template['id']}", env="live")).body
 
     assert (await report("approved", now))["status"] == "approved"
@@ -207,7 +207,7 @@ async def test_a_report_that_is_older_than_the_latest_changes_nothing(api: Any) 
 async def test_a_report_that_comes_before_the_answer_to_the_submission_counts(api: Any) -> None:
     template = await submitted_live(api)
     await api.database.execute("update templates set provider_template_id = 'pt-1' where id = $1", template["id"])
-    rejected = TemplateStatus("rejected", api.clock.now(), "pt-1", reason="tone")
+    rejected = TemplateVerdict("rejected", api.clock.now(), "pt-1", reason="tone")
     await api.review.report("live", rejected)
     await api.review.run("live")
     seen = (await api.get(f"/v2/templates/{template['id']}", env="live")).body

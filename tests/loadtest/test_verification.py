@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.loadtest.verification import Row, busiest_second, verify
+from recado.loadtest.verification import ListedMessage, busiest_second, verify
 
 START = datetime(2026, 3, 14, tzinfo=UTC)
 LIMITS = {"num_1": 2}
 
 
-def row(message_id: str, milliseconds: float | None, status: str = "sent", reason: str | None = None) -> Row:
+def row(message_id: str, milliseconds: float | None, status: str = "sent", reason: str | None = None) -> ListedMessage:
     sent_at = None if milliseconds is None else START + timedelta(milliseconds=milliseconds)
-    return Row(message_id, "num_1", status, START, sent_at, reason)
+    return ListedMessage(message_id, "num_1", status, START, sent_at, reason)
 
 
 def test_everything_that_left_once_and_in_pace_is_right() -> None:
@@ -68,7 +68,7 @@ def test_a_number_that_went_too_fast_is_found() -> None:
 
 
 def test_a_message_through_a_foreign_number_is_found() -> None:
-    rows = [Row("a", "num_2", "sent", START, START)]
+    rows = [ListedMessage("a", "num_2", "sent", START, START)]
 
     assert verify(["a"], rows, LIMITS, unanswered=0).problems == [
         "num_2 sent 1 message within a second; its limit is 0"

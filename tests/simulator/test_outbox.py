@@ -8,7 +8,7 @@ import pytest
 
 from recado.channels.core.signing import signing_key
 from recado.simulator import outbox as module
-from recado.simulator.outbox import Outbox
+from recado.simulator.outbox import CallbackOutbox
 
 
 def status(number: int) -> bytes:
@@ -41,13 +41,13 @@ def told() -> Told:
 @pytest.fixture
 async def outbox(secret: str, told: Told, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(module, "FIRST_WAIT", 0.01)
-    outbox = Outbox(signing_key(secret), gather_seconds=0, tell=told)
+    outbox = CallbackOutbox(signing_key(secret), gather_seconds=0, tell=told)
     await outbox.start()
     yield outbox
     await outbox.stop()
 
 
-async def test_many_events_travel_in_batches_and_in_order(outbox: Outbox, service: Any, told: Told) -> None:
+async def test_many_events_travel_in_batches_and_in_order(outbox: CallbackOutbox, service: Any, told: Told) -> None:
     for number in range(1_200):
         outbox.put(service.url, status(number))
     assert outbox.pending == 1_200
@@ -60,7 +60,7 @@ async def test_many_events_travel_in_batches_and_in_order(outbox: Outbox, servic
 
 
 async def test_a_service_that_fails_gets_the_same_body_again_until_it_takes_it(
-    outbox: Outbox, service: Any, told: Told
+    outbox: CallbackOutbox, service: Any, told: Told
 ) -> None:
     service.statuses = [503, 500]
     taken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -76,7 +76,7 @@ async def test_a_service_that_fails_gets_the_same_body_again_until_it_takes_it(
 
 
 async def test_a_service_that_was_away_gets_everything_after_its_return(
-    outbox: Outbox, service: Any, told: Told
+    outbox: CallbackOutbox, service: Any, told: Told
 ) -> None:
     await service.stop()
     outbox.put(service.url, status(1))
@@ -90,7 +90,7 @@ async def test_a_service_that_was_away_gets_everything_after_its_return(
     assert references(service) == ["msg_1", "msg_2"]
 
 
-async def test_one_address_that_is_away_holds_up_no_other(outbox: Outbox, service: Any) -> None:
+async def test_one_address_that_is_away_holds_up_no_other(outbox: CallbackOutbox, service: Any) -> None:
     outbox.put("http://127.0.0.1:9/away", status(1))
     outbox.put("not an address", status(2))
     taken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -102,7 +102,7 @@ async def test_one_address_that_is_away_holds_up_no_other(outbox: Outbox, servic
     assert outbox.pending == 2
 
 
-async def test_a_stopped_outbox_takes_nothing_and_stops_twice(outbox: Outbox, service: Any) -> None:
+async def test_a_stopped_outbox_takes_nothing_and_stops_twice(outbox: CallbackOutbox, service: Any) -> None:
     await outbox.stop()
     await outbox.stop()
     outbox.put(service.url, status(1))

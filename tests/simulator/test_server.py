@@ -12,7 +12,7 @@ from tests.channels.accounts import chatapp_account
 
 from recado.channels.chatapp.bridge import Bridge
 from recado.channels.core.errors import ProviderError
-from recado.channels.core.events import Status, TemplateStatus
+from recado.channels.core.events import Status, TemplateVerdict
 from recado.channels.core.provider import (
     Accepted,
     Down,
@@ -244,7 +244,7 @@ async def test_a_template_is_judged_listed_and_deleted(
 
     await service.until(lambda it: len(it.events) == 1)
     (verdict,) = service.events
-    assert isinstance(verdict, TemplateStatus)
+    assert isinstance(verdict, TemplateVerdict)
     assert (verdict.provider_template_id, verdict.status) == (submission.provider_template_id, status)
     (listed,) = [each for each in await bridge.list_templates(ACCOUNT) if each.name == name]
     assert (listed.status, listed.components) == (status, [{"type": "BODY"}])

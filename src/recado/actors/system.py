@@ -59,7 +59,7 @@ from recado.services.effects.deadlines import MessageDeadlines
 from recado.services.effects.outbox import Outbox
 from recado.services.effects.overdue import Overdue, handlers_of_policies
 from recado.services.effects.recording import Recording
-from recado.services.effects.totals import Totals
+from recado.services.effects.totals import MessageTotals
 from recado.services.effects.wallet import Wallet
 from recado.services.inbound.callbacks import Callbacks
 from recado.services.inbound.inbound import InboundMessages
@@ -124,7 +124,7 @@ class ActorSystem:
         self._webhooks = webhooks
         db, clock = records.db, records.clock
         outbox = Outbox(subscriptions, ids=ids, queued=webhooks.queued)
-        totals = Totals(db, clock=clock, emptied=lambda keys: self.batches.emptied(keys))
+        totals = MessageTotals(db, clock=clock, emptied=lambda keys: self.batches.emptied(keys))
         wallet = None if prices is None else Wallet(prices, clock=clock, ids=ids, queued=webhooks.queued)
         reachability = Reachability(db, clock=clock)
         self.consequences = Consequences(

@@ -12,7 +12,7 @@ from recado.cli.opening import chosen_organization, opened
 from recado.config.settings import Settings
 from recado.domain.access.account import Role
 from recado.storage.access import accounts
-from recado.storage.access.accounts import Account
+from recado.storage.access.accounts import UserAccount
 from recado.storage.core import audit
 
 NAME_LIMIT = 120  # characters
@@ -58,14 +58,14 @@ def checked_email(text: str, option: str) -> str:
     return email
 
 
-def print_invitation(account: Account, token: str) -> None:
+def print_invitation(account: UserAccount, token: str) -> None:
     """Tell how the invited person goes on."""
     print(f"{account.email} is invited for 72 hours: POST /v2/accounts/accept-invite with a password and this token,")
     print("which is shown only now:")
     print(f"  {token}")
 
 
-async def _create(settings: Settings, org: str | None, email: str, name: str, role: Role) -> tuple[Account, str]:
+async def _create(settings: Settings, org: str | None, email: str, name: str, role: Role) -> tuple[UserAccount, str]:
     async with opened(settings) as installation:
         organization = await chosen_organization(installation, org)
         async with installation.database.transaction() as connection:

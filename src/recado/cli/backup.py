@@ -26,7 +26,7 @@ from recado.installation import Installation
 from recado.storage.core.shielded import to_its_end
 from recado.storage.dispatch.ownership import Ownership
 from recado.storage.embedded.backup import (
-    Halt,
+    CancellationToken,
     Manifest,
     claim_folder,
     load_backup,
@@ -108,7 +108,7 @@ async def _backup(settings: Settings, file: Path) -> Manifest:
     clock = SystemClock()
     keys = settings.data_dir / KEY_FILE
     server = EmbeddedPostgres(settings.data_dir, clock=clock)
-    halt = Halt()
+    halt = CancellationToken()
     try:
         await server.start()
         with _shown("writing") as progress:
@@ -124,7 +124,7 @@ async def _backup(settings: Settings, file: Path) -> Manifest:
 async def _restore(settings: Settings, file: Path) -> Ended:
     claim_folder(settings.data_dir)
     server = EmbeddedPostgres(settings.data_dir, clock=SystemClock())
-    halt = Halt()
+    halt = CancellationToken()
     try:
         await server.start()
         with _shown("restoring") as progress:

@@ -23,7 +23,7 @@ EXAMPLE = "Example: RECADO_ENCRYPTION_KEYS=k2:BASE64,k1:BASE64 recado reencrypt"
 
 
 @dataclass(slots=True)
-class Outcome:
+class ReencryptionOutcome:
     """`left`: rows that an older key still opens alone; `damaged`: those among them that no key opens."""
 
     written: int = 0
@@ -53,8 +53,8 @@ def reencrypt(data_dir: DataDir = None, as_json: Json = False) -> None:
         raise CommandError("older keys are still in use: restart every server with the new keys, then run this again")
 
 
-async def _reencrypt(settings: Settings) -> Outcome:
-    outcome = Outcome()
+async def _reencrypt(settings: Settings) -> ReencryptionOutcome:
+    outcome = ReencryptionOutcome()
     async with opened(settings) as installation:
         database, keys = installation.database, installation.key_ring
         stale = {place: await reencryption.count(database, place, keys) for place in PLACES}

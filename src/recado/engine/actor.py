@@ -8,12 +8,12 @@ from typing import Any, ClassVar, Self
 import pykka
 
 from recado.engine.actor_cell import ActorCell
-from recado.engine.address import Address
+from recado.engine.address import ActorAddress
 from recado.engine.context import ActorContext
 from recado.engine.errors import UnhandledMessage
 from recado.engine.mailbox import DEFAULT_LIMIT, Mailbox
 from recado.engine.ref import ActorRef
-from recado.engine.reply import Reply
+from recado.engine.reply import ReplyFuture
 from recado.engine.runtime import Runtime
 
 
@@ -25,7 +25,7 @@ class Actor(pykka.Actor):
 
     mailbox_limit: ClassVar[int] = DEFAULT_LIMIT
     actor_inbox: Mailbox
-    _address: Address
+    _address: ActorAddress
     _has_start: ClassVar[bool] = False
     _has_stop: ClassVar[bool] = False
 
@@ -101,8 +101,8 @@ class Actor(pykka.Actor):
         return Mailbox()
 
     @staticmethod
-    def _create_future() -> Reply[Any]:
-        return Reply()
+    def _create_future() -> ReplyFuture[Any]:
+        return ReplyFuture()
 
     def _start_actor_loop(self) -> None:
         self._address.begin()

@@ -10,19 +10,19 @@ from collections.abc import Awaitable
 from contextvars import Context
 from typing import Any
 
-from recado.engine.address import Address, Incarnation
+from recado.engine.address import ActorAddress, Incarnation
 from recado.engine.child import State
 from recado.engine.errors import HandlerCancelled
 from recado.engine.failure import Crash, Failure
 from recado.engine.mailbox import ActorStop, Envelope, Halt, Mailbox
-from recado.engine.reply import Reply
+from recado.engine.reply import ReplyFuture
 from recado.engine.runtime import Runtime
 from recado.engine.serving import serve
 
 _log = logging.getLogger(__name__)
 
 
-class ActorCell(Address):
+class ActorCell(ActorAddress):
     """One actor, whichever incarnation it is in. Belongs to the event loop's thread."""
 
     __slots__ = ()
@@ -38,7 +38,7 @@ class ActorCell(Address):
         """Launch and wait until `started()` has run; its error is raised here instead of reported to the supervisor."""
         if self.state is State.RUNNING:
             return
-        self._starting = starting = Reply[None]()
+        self._starting = starting = ReplyFuture[None]()
         try:
             self.launch()
             await starting
@@ -237,7 +237,7 @@ class ActorCell(Address):
 
     async def _order(self, order: ActorStop | Halt) -> None:
         """Have an order obeyed; what is still in hand after `grace` seconds is cancelled."""
-        done: Reply[None] = Reply()
+        done: ReplyFuture[None] = ReplyFuture()
         final = isinstance(order, ActorStop)
         envelope = Envelope(order, done)
         self.mailbox.put_urgent(envelope, first=not final)

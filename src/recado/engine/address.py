@@ -8,7 +8,7 @@ from recado.engine.child import Child, Node
 from recado.engine.failure import CrashHook
 from recado.engine.mailbox import ActorStop, Envelope, Mailbox
 from recado.engine.ref import ActorRef
-from recado.engine.reply import Reply
+from recado.engine.reply import ReplyFuture
 from recado.engine.runtime import Runtime
 from recado.engine.timers import Timers
 
@@ -18,7 +18,7 @@ class Incarnation(Protocol):
 
     mailbox_limit: ClassVar[int]
     actor_inbox: Mailbox
-    _address: "Address"
+    _address: "ActorAddress"
     _has_start: ClassVar[bool]
     _has_stop: ClassVar[bool]
 
@@ -43,7 +43,7 @@ class Incarnation(Protocol):
     def _start_actor_loop(self) -> None: ...
 
 
-class Address(Child):
+class ActorAddress(Child):
     """Where messages to one actor go. `ActorCell` adds the actor's life."""
 
     __slots__ = (
@@ -84,7 +84,7 @@ class Address(Child):
         self._on_crash = on_crash
         self.timers = Timers()
         self._task: asyncio.Task[None] | None = None
-        self._starting: Reply[None] | None = None
+        self._starting: ReplyFuture[None] | None = None
         self._begun = self._killed = self._passivating = self._passivated = False
         actor = make()
         self.actor: Incarnation | None = actor

@@ -4,7 +4,7 @@ import random
 from typing import Any
 
 from recado.domain.core.clock import Clock
-from recado.engine.address import Address
+from recado.engine.address import ActorAddress
 from recado.engine.signals import Emitter
 from recado.engine.timers import Timer
 
@@ -14,7 +14,7 @@ class ActorContext:
 
     __slots__ = ("_address",)
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: ActorAddress) -> None:
         self._address = address
 
     @property

@@ -7,7 +7,7 @@ from pykka._envelope import Envelope
 
 from recado.engine.errors import ActorDeadError, MailboxFull
 from recado.engine.mailbox import ActorStop, Mailbox
-from recado.engine.reply import Reply
+from recado.engine.reply import ReplyFuture
 
 A = TypeVar("A", bound=pykka.Actor)
 
@@ -35,12 +35,12 @@ class ActorRef(pykka.ActorRef[A]):
         """Send without waiting. Raises `MailboxFull` at the mailbox's bound, `ActorDeadError` after a stop."""
         self.actor_inbox.put(Envelope(message))
 
-    def ask(self, message: Any, timeout: float | None = None) -> Reply[Any]:  # type: ignore[override]  # never blocks
+    def ask(self, message: Any, timeout: float | None = None) -> ReplyFuture[Any]:  # type: ignore[override]  # never blocks
         """Send and await the handler's return value, or its exception.
 
         Awaiting raises `MailboxFull`, `ActorDeadError`, or `AskTimeout` after `timeout` seconds of the actor's clock.
         """
-        reply: Reply[Any] = Reply()
+        reply: ReplyFuture[Any] = ReplyFuture()
         try:
             self.actor_inbox.put(Envelope(message, reply))
         except (ActorDeadError, MailboxFull) as refusal:
@@ -51,10 +51,10 @@ class ActorRef(pykka.ActorRef[A]):
                 reply.expire_after(timeout, cell.runtime.clock)
         return reply
 
-    def stop(self) -> Reply[bool]:  # type: ignore[override]  # never blocks
+    def stop(self) -> ReplyFuture[bool]:  # type: ignore[override]  # never blocks
         """Stop once everything told before is handled; await True when it has stopped, False if it was dead already."""
         if not self.is_alive():
-            dead: Reply[bool] = Reply()
+            dead: ReplyFuture[bool] = ReplyFuture()
             dead.set(False)
             return dead
         return self.ask(ActorStop()).stopped_by_us()

@@ -21,7 +21,7 @@ R = TypeVar("R")
 _ExcInfo = tuple[type[BaseException] | None, BaseException | None, TracebackType | None]
 
 
-class Reply(pykka.Future[T]):
+class ReplyFuture(pykka.Future[T]):
     """A value that an actor will give. Setting it twice, or after the asker left, does nothing."""
 
     # pykka's constructor would set these for each ask; as class attributes they cost nothing.
@@ -75,9 +75,9 @@ class Reply(pykka.Future[T]):
         timer: TimerHandle = clock.call_at(clock.monotonic() + seconds, expire)
         self._future.add_done_callback(lambda _: timer.cancel())
 
-    def map(self, func: Callable[[T], M]) -> "Reply[M]":
+    def map(self, func: Callable[[T], M]) -> "ReplyFuture[M]":
         """A reply with `func` of this one's value; an error passes through, one raised by `func` becomes its own."""
-        mapped: Reply[M] = Reply()
+        mapped: ReplyFuture[M] = ReplyFuture()
 
         def settle(future: asyncio.Future[T]) -> None:
             if future.cancelled():
@@ -95,21 +95,21 @@ class Reply(pykka.Future[T]):
         self._future.add_done_callback(settle)
         return mapped
 
-    def filter(self: "Reply[Iterable[J]]", func: Callable[[J], bool]) -> "Reply[Iterable[J]]":
+    def filter(self: "ReplyFuture[Iterable[J]]", func: Callable[[J], bool]) -> "ReplyFuture[Iterable[J]]":
         """A reply with the items of this one for which `func` is true."""
         return self.map(lambda items: [item for item in items if func(item)])
 
-    def reduce(self: "Reply[Iterable[J]]", func: Callable[[Any, J], Any], *args: Any) -> "Reply[Any]":
+    def reduce(self: "ReplyFuture[Iterable[J]]", func: Callable[[Any, J], Any], *args: Any) -> "ReplyFuture[Any]":
         """A reply with the items of this one folded by `func`."""
         return self.map(lambda items: functools.reduce(func, items, *args))
 
-    def join(self, *futures: pykka.Future[Any]) -> "Reply[Iterable[Any]]":
+    def join(self, *futures: pykka.Future[Any]) -> "ReplyFuture[Iterable[Any]]":
         """Not on asyncio: `asyncio.gather` waits for many replies, and stops with its caller."""
         raise NotImplementedError("use asyncio.gather")
 
-    def stopped_by_us(self) -> "Reply[bool]":
+    def stopped_by_us(self) -> "ReplyFuture[bool]":
         """For `stop`: True once the actor stopped, False where it was dead already."""
-        answer: Reply[bool] = Reply()
+        answer: ReplyFuture[bool] = ReplyFuture()
 
         def settle(future: asyncio.Future[T]) -> None:
             if future.cancelled() or not isinstance(error := future.exception(), BaseException):

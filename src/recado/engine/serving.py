@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Generator
 from typing import Any, Final, NamedTuple
 
-from recado.engine.address import Address, Incarnation
+from recado.engine.address import ActorAddress, Incarnation
 from recado.engine.errors import HandlerCancelled
 from recado.engine.mailbox import CONTROL, Envelope
 
@@ -34,7 +34,7 @@ class _Breath:
 _BREATH: Final = _Breath()
 
 
-async def serve(address: Address, actor: Incarnation) -> Pause:
+async def serve(address: ActorAddress, actor: Incarnation) -> Pause:
     """Handle messages in their order; replies and the errors of asks are answered here."""
     queue = address.mailbox.queue
     handle = actor.handle

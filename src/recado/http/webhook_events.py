@@ -15,7 +15,7 @@ from recado.services.webhooks.webhook_samples import sample_of
 TAG = "Webhooks"
 
 
-class MessageEvent(ApiModel):
+class _MessageEvent(ApiModel):
     """A message. When it was removed before the delivery, only `id` is there. Without `includePii`, `to` is masked."""
 
     id: str
@@ -40,7 +40,7 @@ class MessageEvent(ApiModel):
     failed_at: Timestamp | None = None
 
 
-class FailedMessageEvent(MessageEvent):
+class FailedMessageEvent(_MessageEvent):
     """A message that failed."""
 
     last_error: str | None = None
@@ -54,7 +54,7 @@ class EventContact(ApiModel):
     created: bool
 
 
-class ReceivedMessageEvent(MessageEvent):
+class ReceivedMessageEvent(_MessageEvent):
     """A message of a customer; `inReplyTo`: the message that it answers."""
 
     payload: JsonValue = None
@@ -91,7 +91,7 @@ class NumberQualityEvent(ApiModel):
     current: NumberStanding
 
 
-class TemplateEvent(ApiModel):
+class _TemplateEvent(ApiModel):
     """A template that was decided on."""
 
     id: str
@@ -103,7 +103,7 @@ class TemplateEvent(ApiModel):
     status: str
 
 
-class TemplateRejectedEvent(TemplateEvent):
+class TemplateRejectedEvent(_TemplateEvent):
     """A template that was rejected, and why."""
 
     rejection_reason: str | None = Field(...)
@@ -176,14 +176,14 @@ class WalletLowEvent(WalletDepletedEvent):
 
 
 EVENTS: Mapping[str, type[BaseModel]] = {
-    "message.sent": MessageEvent,
-    "message.delivered": MessageEvent,
-    "message.read": MessageEvent,
+    "message.sent": _MessageEvent,
+    "message.delivered": _MessageEvent,
+    "message.read": _MessageEvent,
     "message.failed": FailedMessageEvent,
     "message.received": ReceivedMessageEvent,
     "campaign.completed": CampaignCompletedEvent,
     "number.quality_changed": NumberQualityEvent,
-    "template.approved": TemplateEvent,
+    "template.approved": _TemplateEvent,
     "template.rejected": TemplateRejectedEvent,
     "contact.created": ContactCreatedEvent,
     "contact.opted_out": ContactOptedOutEvent,

@@ -10,10 +10,10 @@ from typing import cast
 Answered = Callable[[int, bytes], None]
 
 
-class Connection(asyncio.Protocol):
+class LoadConnection(asyncio.Protocol):
     """Reads answers with a Content-Length; anything else closes the connection, as an error would."""
 
-    def __init__(self, lost: "Callable[[Connection], None]") -> None:
+    def __init__(self, lost: "Callable[[LoadConnection], None]") -> None:
         """`lost` is called once, when the connection has ended; a request without an answer was never answered then."""
         self._lost = lost
         self._transport: asyncio.Transport | None = None

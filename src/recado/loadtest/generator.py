@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import orjson
 
-from recado.loadtest.connection import Connection
+from recado.loadtest.connection import LoadConnection
 
 _TICK = 0.002  # seconds between two looks at what is due
 _LAST_ANSWERS = 30.0  # seconds to wait for them after the end
@@ -52,8 +52,8 @@ class Generator:
         self._request = request
         self._size = connections
         self._rate = rate
-        self._connections: set[Connection] = set()
-        self._idle: list[Connection] = []
+        self._connections: set[LoadConnection] = set()
+        self._idle: list[LoadConnection] = []
         self._due: deque[float] = deque()
         self._sending = False
         self._reconnecting: set[asyncio.Task[None]] = set()
@@ -104,7 +104,7 @@ class Generator:
             await asyncio.sleep(_TICK)
         self._due.clear()
 
-    def _send(self, connection: Connection, due: float) -> None:
+    def _send(self, connection: LoadConnection, due: float) -> None:
         outcomes = self.outcomes
         request = self._request(outcomes.requested)
         outcomes.requested += 1
@@ -126,12 +126,12 @@ class Generator:
     async def _connect(self) -> None:
         loop = asyncio.get_running_loop()
         _, connection = await loop.create_connection(
-            lambda: Connection(self._lost), self._host, self._port, ssl=self._tls
+            lambda: LoadConnection(self._lost), self._host, self._port, ssl=self._tls
         )
         self._connections.add(connection)
         self._idle.append(connection)
 
-    def _lost(self, connection: Connection) -> None:
+    def _lost(self, connection: LoadConnection) -> None:
         self._connections.discard(connection)
         if connection in self._idle:
             self._idle.remove(connection)

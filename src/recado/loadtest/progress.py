@@ -36,7 +36,7 @@ async def shown(render: Callable[[], Table]) -> AsyncIterator[None]:
                 await task
 
 
-class Sending:
+class SendingView:
     """The view while requests are sent."""
 
     def __init__(self, generator: Generator, seconds: float) -> None:
@@ -66,7 +66,7 @@ class Sending:
         return view
 
 
-class Settling:
+class SettlingView:
     """The view while the accepted messages leave."""
 
     def __init__(self) -> None:

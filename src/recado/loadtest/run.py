@@ -14,9 +14,9 @@ from recado.domain.core.timestamps import parse_timestamp
 from recado.loadtest.api import Api
 from recado.loadtest.generator import Generator, Outcomes
 from recado.loadtest.preparation import Changes, fill_wallet, prepare
-from recado.loadtest.progress import Sending, Settling, shown
+from recado.loadtest.progress import SendingView, SettlingView, shown
 from recado.loadtest.report import as_json
-from recado.loadtest.verification import Row, Verification, verify
+from recado.loadtest.verification import ListedMessage, Verification, verify
 from recado.loadtest.workload import Sender, Workload
 
 _LOOK = 0.5  # seconds between two looks at what is left to go
@@ -57,7 +57,7 @@ async def run_load_test(options: LoadTestOptions) -> dict[str, Any]:
         workload = Workload(options.target, options.token, campaign_id, senders)
         generator = Generator(options.target, workload.request, connections=options.connections, rate=options.rate)
         started = time.perf_counter()
-        async with shown(Sending(generator, options.duration)):
+        async with shown(SendingView(generator, options.duration)):
             await interrupts.until_next(generator.run(options.duration))
         seconds = time.perf_counter() - started
         outcomes = generator.outcomes
@@ -116,7 +116,7 @@ def _patience(outcomes: Outcomes, senders: Sequence[Sender], settle: float) -> f
 
 async def _all_left(api: Api, campaign_id: str, patience: float) -> None:
     """Wait until no message of the run is queued or being sent, or patience is at its end."""
-    view = Settling()
+    view = SettlingView()
     give_up = time.perf_counter() + patience
     async with shown(view):
         while True:
@@ -150,8 +150,8 @@ async def _verified(api: Api, campaign_id: str, outcomes: Outcomes, senders: Seq
     return verification
 
 
-def _row(item: Any) -> Row:
-    return Row(
+def _row(item: Any) -> ListedMessage:
+    return ListedMessage(
         id=item["id"],
         number_id=item["numberId"],
         status=item["status"],

@@ -11,7 +11,7 @@ LEFT = frozenset({"sent", "delivered", "read"})
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ListedMessage:
     """One message as the API lists it. `reason`: the code of its last error."""
 
     id: str
@@ -43,7 +43,12 @@ class Verification:
 
 
 def verify(
-    accepted: Iterable[str], rows: Iterable[Row], limits: Mapping[str, int], *, unanswered: int, repeated_ids: int = 0
+    accepted: Iterable[str],
+    rows: Iterable[ListedMessage],
+    limits: Mapping[str, int],
+    *,
+    unanswered: int,
+    repeated_ids: int = 0,
 ) -> Verification:
     """Compare what was accepted with what the service lists.
 
@@ -51,7 +56,7 @@ def verify(
     message. `repeated_ids`: answers that named an id that an earlier one had named.
     """
     outcome = Verification()
-    listed: dict[str, Row] = {}
+    listed: dict[str, ListedMessage] = {}
     twice = 0
     for row in rows:
         twice += row.id in listed

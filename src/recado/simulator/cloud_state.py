@@ -16,7 +16,7 @@ Note = Callable[[str, Mapping[str, Any]], None]
 
 
 @dataclass(slots=True)
-class Number:
+class SimulatedNumber:
     """A number as its own fields are listed. `business_account`: the account that its webhooks name."""
 
     id: str
@@ -64,7 +64,7 @@ class CloudState:
 
     def __init__(self, note: Note) -> None:
         self._note = note
-        self._numbers: dict[str, Number] = {}
+        self._numbers: dict[str, SimulatedNumber] = {}
         self._templates: dict[str, dict[str, dict[str, Any]]] = {}
         self._media: dict[str, Media] = {}
         self._media_bytes = 0
@@ -73,7 +73,7 @@ class CloudState:
         """Take up what earlier lives noted."""
         for kind, value in notes:
             if kind == "number":
-                self._numbers[value["id"]] = Number(**value)
+                self._numbers[value["id"]] = SimulatedNumber(**value)
             elif kind == "template":
                 self.templates(value["account"])[value["template"]["id"]] = value["template"]
             elif kind == "template_deleted":
@@ -81,17 +81,17 @@ class CloudState:
 
     # Numbers ----------------------------------------------------------------------------------------------------------
 
-    def number(self, number_id: str) -> Number:
+    def number(self, number_id: str) -> SimulatedNumber:
         known = self._numbers.get(number_id)
         if known is None:
-            known = Number(number_id, f"waba_{number_id}", f"1555{_digits(number_id, 7)}")
+            known = SimulatedNumber(number_id, f"waba_{number_id}", f"1555{_digits(number_id, 7)}")
             self._numbers[number_id] = known
         return known
 
     def knows_number(self, number_id: str) -> bool:
         return number_id in self._numbers
 
-    def changed(self, number: Number) -> None:
+    def changed(self, number: SimulatedNumber) -> None:
         self._note("number", asdict(number))
 
     def metadata_of(self, number_id: str) -> tuple[str, dict[str, Any]]:

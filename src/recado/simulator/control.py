@@ -12,7 +12,7 @@ from recado.channels.core.event_json import event_to_json
 from recado.channels.core.events import Inbound
 from recado.simulator import cloud_webhooks
 from recado.simulator.cloud_api import Later, Tell
-from recado.simulator.cloud_state import CloudState, Number
+from recado.simulator.cloud_state import CloudState, SimulatedNumber
 from recado.simulator.record import recipient_hash
 
 MOST_AT_ONCE = 1_000_000
@@ -87,7 +87,7 @@ class Control:
 
     # Numbers and templates --------------------------------------------------------------------------------------------
 
-    def _change_number(self, number: Number, body: dict[str, Any]) -> None:
+    def _change_number(self, number: SimulatedNumber, body: dict[str, Any]) -> None:
         if unknown := set(body) - _CHANGEABLE:
             raise ValueError(f"a number has no {min(unknown)}")
         if body.get("messaging_limit", _TIERS[0]) not in _TIERS:
@@ -117,7 +117,7 @@ class Control:
                 requested_verified_name=number.verified_name,
             )
 
-    def _announce(self, number: Number, field: str, **value: str) -> None:
+    def _announce(self, number: SimulatedNumber, field: str, **value: str) -> None:
         if field == "phone_number_quality_update":
             value |= {
                 "current_limit": number.messaging_limit,

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from recado.channels.core.event_json import event_to_json
-from recado.channels.core.events import TemplateStatus
+from recado.channels.core.events import TemplateVerdict
 
 REVIEW_SECONDS = 1.0
 
@@ -79,7 +79,7 @@ class Operations:
             "status": verdict,
             **template,
         }
-        event = TemplateStatus(
+        event = TemplateVerdict(
             "rejected" if verdict == "rejected" else "approved",
             datetime.now(UTC) + timedelta(seconds=REVIEW_SECONDS),
             template_id,

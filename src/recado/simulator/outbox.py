@@ -30,7 +30,7 @@ class _Waiting:
     taken: asyncio.Future[None] | None
 
 
-class Outbox:
+class CallbackOutbox:
     """Events wait in memory until their address takes them: a service that was killed gets them after its restart."""
 
     def __init__(

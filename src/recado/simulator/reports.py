@@ -10,7 +10,7 @@ import orjson
 from recado.channels.core.event_json import event_to_json
 from recado.channels.core.events import ReportStatus, Status
 from recado.simulator import cloud_webhooks
-from recado.simulator.outbox import Outbox
+from recado.simulator.outbox import CallbackOutbox
 from recado.simulator.record import Request
 
 EARLY_SECONDS = 1.0  # how long an answer waits for its early receipt to be taken
@@ -22,7 +22,7 @@ MetadataOf = Callable[[str], tuple[str, dict[str, Any]]]
 class Reports:
     """Schedules receipts. What is still to come at a stop is in the record, and `resume` takes it up again."""
 
-    def __init__(self, outbox: Outbox, metadata_of: MetadataOf) -> None:
+    def __init__(self, outbox: CallbackOutbox, metadata_of: MetadataOf) -> None:
         self._outbox = outbox
         self._metadata_of = metadata_of
 

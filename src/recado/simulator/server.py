@@ -20,7 +20,7 @@ from recado.simulator.cloud_state import CloudState
 from recado.simulator.control import Control
 from recado.simulator.operations import Operations
 from recado.simulator.options import SimulatorOptions
-from recado.simulator.outbox import Outbox
+from recado.simulator.outbox import CallbackOutbox
 from recado.simulator.record import Protocol, Record, Request, notes, read_record, recipient_hash, unsent
 from recado.simulator.reports import Reports
 
@@ -52,7 +52,7 @@ class Simulator:
     def __init__(self, options: SimulatorOptions, *, tell: Callable[[str], None] = lambda line: None) -> None:
         self._options = options
         self._record: Record | None = None
-        self._outbox = Outbox(
+        self._outbox = CallbackOutbox(
             signing_key(options.secret),
             app_secret=signing_key(options.app_secret or options.secret),
             gather_seconds=options.gather_seconds,

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 from recado.actors.webhooks.webhook_health import EVERY, EndpointHealth
-from recado.domain.webhooks.webhook import FAILURES_TO_FAIL, MAX_AGE, Health, SubscriptionStatus
+from recado.domain.webhooks.webhook import FAILURES_TO_FAIL, MAX_AGE, SubscriptionHealth, SubscriptionStatus
 
 AT = datetime(2026, 3, 10, 12, tzinfo=UTC)
 KEY, URL = ("org_1", "wbh_1"), "https://example.com/"
@@ -12,7 +12,7 @@ ACTIVE, FAILING, PAUSED = SubscriptionStatus.ACTIVE, SubscriptionStatus.FAILING,
 
 def book(status: SubscriptionStatus = ACTIVE) -> EndpointHealth:
     made = EndpointHealth()
-    assert made.read(Health(status, failing_since=AT if status is FAILING else None), first=True)
+    assert made.read(SubscriptionHealth(status, failing_since=AT if status is FAILING else None), first=True)
     return made
 
 
@@ -53,12 +53,12 @@ def test_a_success_heals_at_once() -> None:
 def test_the_word_of_whoever_moved_the_status_stands() -> None:
     fares = book()
     fares.failed(AT, gone=False, probe=False)
-    assert not fares.read(Health(ACTIVE), first=False)
+    assert not fares.read(SubscriptionHealth(ACTIVE), first=False)
     assert fares.current.consecutive_failures == 1
     note = fares.begin(KEY, URL, 0.0)
-    assert not fares.read(Health(PAUSED), first=False)  # it may be its own writing that is seen
+    assert not fares.read(SubscriptionHealth(PAUSED), first=False)  # it may be its own writing that is seen
     fares.ended(note, False)
-    assert fares.read(Health(PAUSED), first=False)
+    assert fares.read(SubscriptionHealth(PAUSED), first=False)
     assert (fares.status, fares.stored, fares.written) == (PAUSED, PAUSED, True)
 
 
@@ -66,10 +66,10 @@ def test_a_status_that_was_seen_while_another_was_written_is_looked_at_again() -
     fares = book()
     fares.succeeded(AT)
     note = fares.begin(KEY, URL, 0.0)
-    fares.read(Health(PAUSED), first=False)
+    fares.read(SubscriptionHealth(PAUSED), first=False)
     fares.ended(note, True)
     assert fares.unheeded
-    assert fares.read(Health(PAUSED), first=False)
+    assert fares.read(SubscriptionHealth(PAUSED), first=False)
     assert (fares.status, fares.unheeded) == (PAUSED, False)
 
 
@@ -78,9 +78,9 @@ def test_what_was_not_taken_falls_though_the_status_is_the_same() -> None:
     fares = book()
     fares.failed(AT, gone=True, probe=False)
     fares.ended(fares.begin(KEY, URL, 0.0), False)
-    assert fares.read(Health(ACTIVE, consecutive_failures=3), first=False)
+    assert fares.read(SubscriptionHealth(ACTIVE, consecutive_failures=3), first=False)
     assert (fares.status, fares.current.consecutive_failures, fares.written) == (ACTIVE, 3, True)
-    assert not fares.read(Health(ACTIVE), first=False)
+    assert not fares.read(SubscriptionHealth(ACTIVE), first=False)
 
 
 def test_what_could_not_be_written_is_written_later() -> None:
@@ -102,6 +102,6 @@ def test_it_is_given_up_after_three_days() -> None:
 def test_nothing_is_to_be_written_of_a_row_that_was_never_read() -> None:
     fares = EndpointHealth()
     assert fares.written
-    fares.read(Health(ACTIVE), first=True)
+    fares.read(SubscriptionHealth(ACTIVE), first=True)
     fares.failed(AT, gone=False, probe=False)
     assert not fares.written

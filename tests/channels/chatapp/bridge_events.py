@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from recado.channels.core.events import Event, Inbound, NumberStatus, Preference, Status, TemplateStatus
+from recado.channels.core.events import Event, Inbound, NumberNews, Preference, Status, TemplateVerdict
 
 AT = datetime(2026, 11, 20, 9, 0, 0, 250_000, tzinfo=UTC)
 TIME = "2026-11-20T09:00:00.250Z"
@@ -58,19 +58,19 @@ INCOMING: list[tuple[dict[str, Any], Event]] = [
     ),
     (
         {"kind": "template", "status": "rejected", "at": TIME, "providerTemplateId": "t-1", "reason": "too loud"},
-        TemplateStatus("rejected", AT, "t-1", reason="too loud"),
+        TemplateVerdict("rejected", AT, "t-1", reason="too loud"),
     ),
     (
         {"kind": "template", "status": "approved", "at": TIME, "providerTemplateId": "t-1", "category": "utility"},
-        TemplateStatus("approved", AT, "t-1", category="utility"),
+        TemplateVerdict("approved", AT, "t-1", category="utility"),
     ),
     (
         {"kind": "number", "account": "pn-1", "at": TIME, "status": "flagged", "quality": "red", "tier": "tier_1k"},
-        NumberStatus("pn-1", AT, "flagged", "red", "tier_1k"),
+        NumberNews("pn-1", AT, "flagged", "red", "tier_1k"),
     ),
     (
         {"kind": "number", "account": "pn-1", "at": TIME, "partnerRemoved": "PARTNER_REMOVED"},
-        NumberStatus("pn-1", AT, partner_removed="PARTNER_REMOVED"),
+        NumberNews("pn-1", AT, partner_removed="PARTNER_REMOVED"),
     ),
     (
         {"kind": "preference", "account": "pn-1", "phone": "+5511987654321", "stopped": True, "at": TIME},

@@ -4,12 +4,12 @@ from typing import Any
 
 from tests.channels.chatapp.cloud_changes import AT, SECONDS, change, number, preference, template
 
-from recado.channels.core.events import Event, NumberStatus, Preference, TemplateStatus
+from recado.channels.core.events import Event, NumberNews, Preference, TemplateVerdict
 
 NEWS: list[tuple[dict[str, Any], list[Event]]] = [
     (
         template("message_template_status_update", event="APPROVED", reason="NONE"),
-        [TemplateStatus("approved", AT, "594425479261596", business_account="waba-1", name="ola")],
+        [TemplateVerdict("approved", AT, "594425479261596", business_account="waba-1", name="ola")],
     ),
     (
         template(
@@ -20,7 +20,7 @@ NEWS: list[tuple[dict[str, Any], list[Event]]] = [
             message_template_category="MARKETING",
         ),
         [
-            TemplateStatus(
+            TemplateVerdict(
                 "approved",
                 AT,
                 "594425479261596",
@@ -34,41 +34,41 @@ NEWS: list[tuple[dict[str, Any], list[Event]]] = [
     (
         template("message_template_status_update", event="REJECTED", reason="INCORRECT_CATEGORY"),
         [
-            TemplateStatus(
+            TemplateVerdict(
                 "rejected", AT, "594425479261596", reason="INCORRECT_CATEGORY", business_account="waba-1", name="ola"
             )
         ],
     ),
     (
         template("message_template_status_update", event="PAUSED", reason=None, other_info={"title": "FIRST_PAUSE"}),
-        [TemplateStatus("paused", AT, "594425479261596", business_account="waba-1", name="ola")],
+        [TemplateVerdict("paused", AT, "594425479261596", business_account="waba-1", name="ola")],
     ),
     (
         template("message_template_status_update", event="DISABLED"),
-        [TemplateStatus("disabled", AT, "594425479261596", business_account="waba-1", name="ola")],
+        [TemplateVerdict("disabled", AT, "594425479261596", business_account="waba-1", name="ola")],
     ),
     (template("message_template_status_update", event="FLAGGED"), []),
     (
         template("message_template_status_update", event="ARCHIVED"),
-        [TemplateStatus("paused", AT, "594425479261596", business_account="waba-1", name="ola")],
+        [TemplateVerdict("paused", AT, "594425479261596", business_account="waba-1", name="ola")],
     ),
     (
         template("message_template_status_update", event="UNARCHIVED"),
-        [TemplateStatus("approved", AT, "594425479261596", business_account="waba-1", name="ola")],
+        [TemplateVerdict("approved", AT, "594425479261596", business_account="waba-1", name="ola")],
     ),
     (
         template("template_category_update", previous_category="UTILITY", new_category="MARKETING"),
-        [TemplateStatus(None, AT, "594425479261596", category="marketing", business_account="waba-1")],
+        [TemplateVerdict(None, AT, "594425479261596", category="marketing", business_account="waba-1")],
     ),
     (template("template_category_update", new_category="UTILITY", correct_category="MARKETING"), []),
     (template("message_template_quality_update", previous_quality_score="GREEN", new_quality_score="RED"), []),
     (
         number("phone_number_quality_update", event="FLAGGED", current_limit="TIER_1K"),
-        [NumberStatus(None, AT, "flagged", tier="tier_1k", business_account="waba-1", phone="5511900000000")],
+        [NumberNews(None, AT, "flagged", tier="tier_1k", business_account="waba-1", phone="5511900000000")],
     ),
     (
         number("phone_number_quality_update", event="UNFLAGGED", current_limit="TIER_NOT_SET"),
-        [NumberStatus(None, AT, "connected", business_account="waba-1", phone="5511900000000")],
+        [NumberNews(None, AT, "connected", business_account="waba-1", phone="5511900000000")],
     ),
     (
         number(
@@ -77,24 +77,24 @@ NEWS: list[tuple[dict[str, Any], list[Event]]] = [
             current_limit="TIER_1K",
             max_daily_conversations_per_business="TIER_10K",
         ),
-        [NumberStatus(None, AT, tier="tier_10k", business_account="waba-1", phone="5511900000000")],
+        [NumberNews(None, AT, tier="tier_10k", business_account="waba-1", phone="5511900000000")],
     ),
     (
         number("phone_number_quality_update", event="THROUGHPUT_UPGRADE", current_limit="TIER_UNLIMITED"),
-        [NumberStatus(None, AT, business_account="waba-1", phone="5511900000000")],
+        [NumberNews(None, AT, business_account="waba-1", phone="5511900000000")],
     ),
     (
         number("phone_number_name_update", decision="APPROVED", requested_verified_name="Padaria"),
-        [NumberStatus(None, AT, name_status="approved", business_account="waba-1", phone="5511900000000")],
+        [NumberNews(None, AT, name_status="approved", business_account="waba-1", phone="5511900000000")],
     ),
     (
         change("account_update", {"event": "PARTNER_REMOVED", "waba_info": {"waba_id": "9", "owner_business_id": "8"}}),
-        [NumberStatus(None, AT, partner_removed="PARTNER_REMOVED", business_account="9")],
+        [NumberNews(None, AT, partner_removed="PARTNER_REMOVED", business_account="9")],
     ),
     (
         change("account_update", {"event": "PARTNER_APP_UNINSTALLED", "phone_number": "5511900000000"}),
         [
-            NumberStatus(
+            NumberNews(
                 None,
                 AT,
                 partner_removed="PARTNER_APP_UNINSTALLED",
@@ -105,7 +105,7 @@ NEWS: list[tuple[dict[str, Any], list[Event]]] = [
     ),
     (
         change("account_update", {"event": "DISABLED_UPDATE", "ban_info": {"waba_ban_state": "DISABLE"}}),
-        [NumberStatus(None, AT, "disconnected", business_account="waba-1")],
+        [NumberNews(None, AT, "disconnected", business_account="waba-1")],
     ),
     (change("account_update", {"event": "DISABLED_UPDATE", "ban_info": {"waba_ban_state": "REINSTATE"}}), []),
     (change("account_update", {"event": "PARTNER_ADDED"}), []),

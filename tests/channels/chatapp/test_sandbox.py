@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from recado.channels.chatapp.sandbox import Sandbox
-from recado.channels.core.events import Inbound, Status, TemplateStatus
+from recado.channels.core.events import Inbound, Status, TemplateVerdict
 from recado.channels.core.provider import (
     Accepted,
     Account,
@@ -170,7 +170,7 @@ async def test_a_template_is_taken_for_review_and_judged_by_its_name(
     submission = await Sandbox(clock).submit_template(account, template)
 
     (verdict,) = submission.followups
-    assert isinstance(verdict.event, TemplateStatus)
+    assert isinstance(verdict.event, TemplateVerdict)
     assert (verdict.after_seconds, verdict.event.status) == (after, status)
     assert verdict.event.provider_template_id == submission.provider_template_id
     assert verdict.event.at == clock.now() + timedelta(seconds=after)

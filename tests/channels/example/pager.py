@@ -27,7 +27,7 @@ from recado.http.routes.core.dependencies import Dependencies
 from recado.http.routes.core.groups import Group
 from recado.http.routes.messages.message_view import created_view
 from recado.http.wire.reply import Reply
-from recado.services.messages.acceptance import Acceptance, Accepted
+from recado.services.messages.acceptance import Acceptance, AcceptedMessage
 from recado.services.messages.acceptance_rules import due_time, new_message
 from recado.services.messages.draft import MessageDraft
 from recado.storage.messages import message_reads
@@ -150,7 +150,7 @@ def page_routes(channel: str, path: str) -> Callable[[Dependencies, Acceptance],
                 dependencies.database, principal.organization_id, principal.env, message_id
             )
             assert message is not None
-            return Reply(201, created_view(message, replayed=not isinstance(done, Accepted), unmasked=False))
+            return Reply(201, created_view(message, replayed=not isinstance(done, AcceptedMessage), unmasked=False))
 
         return (
             Group("Pages", writes="messages:send").route(

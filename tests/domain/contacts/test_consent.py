@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from recado.domain.contacts.consent import (
     LATEST_AHEAD,
-    Changed,
     Consent,
     ConsentChange,
+    ConsentRefusal,
     ConsentStatus,
-    OptOut,
-    Refused,
+    ConsentUpdate,
+    OptOutEntry,
     decide,
     readdressed,
     refusal_to_send,
@@ -48,15 +48,15 @@ changes = st.builds(
     revoked_at=st.none() | moments,
     dates_count=st.booleans(),
 )
-registered = st.none() | st.builds(OptOut, moments, sources)
+registered = st.none() | st.builds(OptOutEntry, moments, sources)
 
 
 @given(consents(), changes, registered)
 def test_the_same_status_changes_nothing_and_unknown_is_never_reached(
-    current: Consent, change: ConsentChange, entry: OptOut | None
+    current: Consent, change: ConsentChange, entry: OptOutEntry | None
 ) -> None:
     decided = decide(current, change, now=NOW, registered=entry)
-    if isinstance(decided, Refused):
+    if isinstance(decided, ConsentRefusal):
         assert decided.error.path.startswith("/optIn/")
     elif change.status is current.status:
         assert decided is None
@@ -68,15 +68,15 @@ def test_the_same_status_changes_nothing_and_unknown_is_never_reached(
 
 @given(consents() | st.none(), changes, registered)
 def test_a_refusal_takes_effect_whatever_its_date(
-    current: Consent | None, change: ConsentChange, entry: OptOut | None
+    current: Consent | None, change: ConsentChange, entry: OptOutEntry | None
 ) -> None:
     decided = decide(current, change, now=NOW, registered=entry)
     if change.status is not DENIED or (current is not None and current.status is DENIED):
         return
-    if isinstance(decided, Refused):
+    if isinstance(decided, ConsentRefusal):
         assert decided.code == "DATA_DO_CONSENTIMENTO_NO_FUTURO"
         return
-    assert isinstance(decided, Changed)
+    assert isinstance(decided, ConsentUpdate)
     given_date = change.revoked_at if change.dates_count else None
     assert decided.after.revoked_at == decided.at == (given_date or NOW)
     assert decided.date_given is (given_date is not None)
@@ -85,10 +85,10 @@ def test_a_refusal_takes_effect_whatever_its_date(
 
 @given(consents() | st.none(), changes, registered)
 def test_a_consent_after_a_refusal_is_younger_and_says_where_it_comes_from(
-    current: Consent | None, change: ConsentChange, entry: OptOut | None
+    current: Consent | None, change: ConsentChange, entry: OptOutEntry | None
 ) -> None:
     decided = decide(current, change, now=NOW, registered=entry)
-    if not isinstance(decided, Changed) or not decided.grants:
+    if not isinstance(decided, ConsentUpdate) or not decided.grants:
         return
     refusals = [entry.at] if entry is not None else []
     if current is not None and current.revoked_at is not None:
@@ -102,28 +102,28 @@ def test_a_consent_after_a_refusal_is_younger_and_says_where_it_comes_from(
 
 @given(changes, registered)
 def test_a_date_far_ahead_counts_for_nobody_and_a_session_names_none(
-    change: ConsentChange, entry: OptOut | None
+    change: ConsentChange, entry: OptOutEntry | None
 ) -> None:
     decided = decide(None, change, now=NOW, registered=entry)
-    if isinstance(decided, Changed) and decided.date_given:
+    if isinstance(decided, ConsentUpdate) and decided.date_given:
         assert change.dates_count
         assert decided.at <= NOW + LATEST_AHEAD
-    if isinstance(decided, Changed) and not change.dates_count and not (entry and change.status is UNKNOWN):
+    if isinstance(decided, ConsentUpdate) and not change.dates_count and not (entry and change.status is UNKNOWN):
         assert decided.at == NOW
 
 
 @pytest.mark.parametrize("change", [None, ConsentChange(UNKNOWN)])
 def test_whoever_is_registered_is_born_denied_by_that_refusal(change: ConsentChange | None) -> None:
-    entry = OptOut(NOW - timedelta(days=9), "site")
+    entry = OptOutEntry(NOW - timedelta(days=9), "site")
     decided = decide(None, change, now=NOW, registered=entry)
-    assert isinstance(decided, Changed)
+    assert isinstance(decided, ConsentUpdate)
     assert decided.after == Consent(DENIED, source="site", revoked_at=entry.at)
     assert (decided.before, decided.at, decided.date_given) == (UNKNOWN, entry.at, False)
     assert decide(None, change, now=NOW) is None
 
 
 refusals = st.builds(
-    OptOut,
+    OptOutEntry,
     st.datetimes(datetime(2026, 1, 1), datetime(2026, 1, 4), timezones=st.just(UTC)),
     st.sampled_from([None, "call centre", "complaint", "inbound_keyword", "provider"]),
 )
@@ -131,7 +131,7 @@ refusals = st.builds(
 
 @given(refusals, refusals, refusals)
 def test_of_several_refusals_the_latest_date_stays_and_no_operators_source_is_lost(
-    one: OptOut, two: OptOut, three: OptOut
+    one: OptOutEntry, two: OptOutEntry, three: OptOutEntry
 ) -> None:
     joined = one.joined(two).joined(three)
     assert joined.at == max(one.at, two.at, three.at)
@@ -145,7 +145,7 @@ def test_a_refusal_either_changes_a_consent_or_is_told_to_the_registry_once_more
 ) -> None:
     decided = decide(current, change, now=NOW)
     repeat = repeated_refusal(current, change, now=NOW)
-    if change.status is DENIED and not isinstance(decided, Refused):
+    if change.status is DENIED and not isinstance(decided, ConsentRefusal):
         assert (decided is None) == (repeat is not None)
     if repeat is not None:
         assert (current.status, change.status, repeat.source) == (DENIED, DENIED, change.source)
@@ -157,10 +157,10 @@ def test_a_key_keeps_the_date_of_a_consent_that_was_refused_later() -> None:
     change = ConsentChange(DENIED, at=at, revoked_at=revoked, dates_count=True)
     for current in (None, Consent(GRANTED, at=NOW)):
         decided = decide(current, change, now=NOW)
-        assert isinstance(decided, Changed)
+        assert isinstance(decided, ConsentUpdate)
         assert (decided.after.at, decided.after.revoked_at) == (at, revoked)
     kept = decide(Consent(GRANTED, at=at), ConsentChange(DENIED), now=NOW)
-    assert isinstance(kept, Changed)
+    assert isinstance(kept, ConsentUpdate)
     assert kept.after.at == at
 
 
@@ -170,7 +170,7 @@ def test_exactly_five_minutes_ahead_are_tolerated() -> None:
         (LATEST_AHEAD + timedelta(microseconds=1), "DATA_DO_CONSENTIMENTO_NO_FUTURO"),
     ):
         decided = decide(None, ConsentChange(GRANTED, at=NOW + ahead, dates_count=True), now=NOW)
-        assert (decided.code if isinstance(decided, Refused) else None) == code
+        assert (decided.code if isinstance(decided, ConsentRefusal) else None) == code
 
 
 def test_what_a_session_does_not_say_of_itself_its_request_says() -> None:
@@ -218,11 +218,11 @@ def test_consent_says_who_may_be_sent_to(
 def test_an_address_that_refused_is_a_refusal_unless_the_contact_consented_since(
     current: Consent, expected: ConsentStatus | None
 ) -> None:
-    decided = readdressed(current, OptOut(NOW - DAY, "site"))
+    decided = readdressed(current, OptOutEntry(NOW - DAY, "site"))
     assert readdressed(current, None) is None
     if expected is None:
         assert decided is None
     else:
-        assert isinstance(decided, Changed)
+        assert isinstance(decided, ConsentUpdate)
         assert (decided.after.status, decided.after.revoked_at, decided.after.source) == (DENIED, NOW - DAY, "site")
         assert (decided.at, decided.after.at, decided.date_given) == (NOW - DAY, current.at, False)

@@ -10,8 +10,8 @@ from recado.domain.core.machine import IllegalMove
 from recado.domain.webhooks.webhook import (
     LONGEST_BACKOFF,
     SUBSCRIPTION_MACHINE,
-    Health,
     SubscriptionEvent,
+    SubscriptionHealth,
     SubscriptionStatus,
     failure_pause,
     retry_delay,
@@ -21,9 +21,9 @@ AT = datetime(2026, 11, 20, 12, tzinfo=UTC)
 S, E = SubscriptionStatus, SubscriptionEvent
 
 
-def failing(seconds: float = 60) -> Health:
+def failing(seconds: float = 60) -> SubscriptionHealth:
     """Ten failures, the last one so long after the first."""
-    health = Health(S.ACTIVE)
+    health = SubscriptionHealth(S.ACTIVE)
     for number in range(10):
         health = health.failed(AT + timedelta(seconds=seconds * number / 9))
     return health
@@ -73,7 +73,7 @@ def test_any_success_heals() -> None:
     health = failing().succeeded(AT + timedelta(hours=1))
     assert (health.status, health.consecutive_failures, health.probe_at) == (S.ACTIVE, 0, None)
     assert health.last_success_at == AT + timedelta(hours=1)
-    once = Health(S.ACTIVE).failed(AT).succeeded(AT)
+    once = SubscriptionHealth(S.ACTIVE).failed(AT).succeeded(AT)
     assert (once.consecutive_failures, once.first_failure_at) == (0, None)
 
 
@@ -88,12 +88,12 @@ def test_after_72_hours_of_failing_it_is_revoked() -> None:
 
 @pytest.mark.parametrize(("status", "after"), [(S.ACTIVE, S.REVOKED), (S.FAILING, S.REVOKED), (S.PAUSED, S.PAUSED)])
 def test_an_answer_410_ends_what_is_in_service(status: S, after: S) -> None:
-    assert Health(status).failed(AT, gone=True).status is after
+    assert SubscriptionHealth(status).failed(AT, gone=True).status is after
 
 
 def test_what_is_revoked_can_be_resumed_with_a_clean_record_but_not_paused() -> None:
     revoked = failing().failed(AT, gone=True)
-    assert revoked.moved(E.RESUME) == Health(S.ACTIVE, last_failure_at=AT)
+    assert revoked.moved(E.RESUME) == SubscriptionHealth(S.ACTIVE, last_failure_at=AT)
     with pytest.raises(IllegalMove):
         revoked.moved(E.PAUSE)
 

@@ -36,7 +36,7 @@ from recado.services.effects.campaigns import CampaignCompletion, Campaigns
 from recado.services.effects.consequences import Consequences
 from recado.services.effects.outbox import Outbox
 from recado.services.effects.recording import Recording
-from recado.services.effects.totals import Totals
+from recado.services.effects.totals import MessageTotals
 from recado.services.effects.wallet import Wallet
 from recado.services.imports.contact_system import ContactSystem
 from recado.services.inbound.inbound import InboundMessages
@@ -47,11 +47,11 @@ from recado.services.messages.chatapp_rules import ChatAppRules
 from recado.services.messages.opt_out_replies import OptOutReplies
 from recado.storage.audience.segment_evaluation import Evaluation
 from recado.storage.billing import ledger
-from recado.storage.contacts.documents import Documents
+from recado.storage.contacts.documents import DocumentCipher
 from recado.storage.core.idempotency import IdempotencyKeys
 from recado.storage.core.partitions import ensure_partitions
 from recado.storage.messages.chat_windows import ChatWindows
-from recado.storage.messages.recipients import Recipients
+from recado.storage.messages.recipients import RecipientLookup
 from recado.storage.templates import templates
 from recado.storage.templates.templates import Template
 
@@ -155,7 +155,7 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
         callbacks.append((channel, adapter, body))
         kept.append(headers)
 
-    totals = Totals(database, clock=clock, emptied=lambda keys: None)
+    totals = MessageTotals(database, clock=clock, emptied=lambda keys: None)
     outbox = Outbox(directories.subscriptions, ids=ids, queued=lambda keys: None)
     wallet = Wallet(directories.prices, clock=clock, ids=ids, queued=lambda keys: None)
     consequences = Consequences(outbox, wallet, totals, Campaigns())
@@ -168,7 +168,7 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
         recording=Recording(database, consequences=consequences, outbox=outbox, wallet=wallet, totals=totals),
     )
     windows = ChatWindows(database, clock=clock)
-    recipients = Recipients(database, clock=clock)
+    recipients = RecipientLookup(database, clock=clock)
     rules = ChatAppRules(
         numbers=directories.numbers,
         organizations=directories.organizations,
@@ -242,7 +242,7 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
     )
     cloud = Cloud(url="http://127.0.0.1:9", app_secret="app-secret", verify_token=VERIFY_TOKEN, clock=clock)
     people = ContactSystem(
-        database, ids=ids, documents=Documents(api.key_ring, b"i" * 32), subscriptions=directories.subscriptions,
+        database, ids=ids, documents=DocumentCipher(api.key_ring, b"i" * 32), subscriptions=directories.subscriptions,
         effects=consequences, changed=api.changes.append, clock=clock,
     )  # fmt: skip
     replies = OptOutReplies(database, acceptance, organizations=directories.organizations, clock=clock)

@@ -13,7 +13,7 @@ from recado.services.imports.contact_imports import Draft
 from recado.storage.audience import lists
 from recado.storage.audience.lists import StaticList
 from recado.storage.contacts import contact_erasures
-from recado.storage.core.audit import Actor
+from recado.storage.core.audit import AuditPrincipal
 
 PHONE = "+5511987654321"
 OTHER = "+5511987654322"
@@ -209,7 +209,7 @@ async def test_an_import_locks_the_wallet_of_what_it_withdraws_after_the_list_th
     )
     async with database.transaction() as connection:
         await lists.insert(connection, made)
-    draft = Draft(*where, "imp_" + "1" * 21, ImportFormat.CSV, Actor("key", "key_1"))
+    draft = Draft(*where, "imp_" + "1" * 21, ImportFormat.CSV, AuditPrincipal("key", "key_1"))
     table = io.BytesIO(f"phone,optIn.status\n{PHONE},denied".encode())
 
     async def it_waits() -> bool:

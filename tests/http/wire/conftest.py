@@ -12,7 +12,7 @@ import aiohttp
 import pytest
 
 from recado.domain.core.errors import Problem
-from recado.domain.core.idempotency import Beginning, Erased, Held, InProgress, Reused, Stored
+from recado.domain.core.idempotency import AnswerStored, Beginning, Erased, InProgress, KeyHeld, Reused
 from recado.domain.core.ids import IdSource
 from recado.engine.clock import VirtualClock
 from recado.http.api.call import Call
@@ -58,7 +58,7 @@ class FakeIdempotency:
     """Keys in a dictionary. `erased`: contacts whose answers are gone."""
 
     def __init__(self) -> None:
-        self.rows: dict[tuple[str, str, bytes], tuple[bytes, Stored | Erased | None]] = {}
+        self.rows: dict[tuple[str, str, bytes], tuple[bytes, AnswerStored | Erased | None]] = {}
         self.begun: list[datetime] = []
         self.erased: set[str] = set()
 
@@ -69,32 +69,32 @@ class FakeIdempotency:
         self.begun.append(now)
         if key not in self.rows:
             self.rows[key] = (fingerprint, None)
-            return Held(organization_id, env, key_hash, now)
+            return KeyHeld(organization_id, env, key_hash, now)
         known, stored = self.rows[key]
         if known != fingerprint:
             return Reused()
         return stored or InProgress()
 
-    async def finish(self, held: Held, status: int, body: bytes, subject_id: str | None) -> None:
+    async def finish(self, held: KeyHeld, status: int, body: bytes, subject_id: str | None) -> None:
         key = (held.organization_id, held.env, held.key_hash)
         gone = subject_id if subject_id in self.erased else None
-        self.rows[key] = (self.rows[key][0], Stored(status, body) if gone is None else Erased(status, gone))
+        self.rows[key] = (self.rows[key][0], AnswerStored(status, body) if gone is None else Erased(status, gone))
 
-    async def take_back(self, held: Held, made: str | None) -> None:
+    async def take_back(self, held: KeyHeld, made: str | None) -> None:
         key = (held.organization_id, held.env, held.key_hash)
         self.rows[key] = (self.rows[key][0], None)
 
-    async def release(self, held: Held) -> None:
+    async def release(self, held: KeyHeld) -> None:
         self.rows.pop((held.organization_id, held.env, held.key_hash), None)
 
-    async def release_uncommitted(self, held: Held) -> None:
+    async def release_uncommitted(self, held: KeyHeld) -> None:
         await self.release(held)  # nothing here is committed
 
-    async def resume(self, organization_id: str, env: str, key_hash: bytes, now: datetime) -> Held | None:
+    async def resume(self, organization_id: str, env: str, key_hash: bytes, now: datetime) -> KeyHeld | None:
         return None  # nothing here is lost
 
     def noting_commit(
-        self, held: Held, made: Callable[[], str | None], answer: Callable[[], Stored | None]
+        self, held: KeyHeld, made: Callable[[], str | None], answer: Callable[[], AnswerStored | None]
     ) -> AbstractContextManager[None]:
         return nullcontext()
 

@@ -9,7 +9,7 @@ from pydantic import Field, PlainSerializer
 
 from recado.http.api.models import ApiModel, PatchModel, QueryInt, QueryModel, Timestamp
 from recado.http.api.openapi import document
-from recado.http.api.paging import Page
+from recado.http.api.paging import CountedPage
 from recado.http.api.route import Access, Idempotency
 from recado.http.routes.access.organization_models import AdministeredOrganizationOut, OrganizationAdminPatch
 from recado.http.routes.audience.segment_models import SegmentCreate, SegmentOut
@@ -33,7 +33,7 @@ class Thing(ApiModel):
     weight: Annotated[int, PlainSerializer(str, return_type=str)] = 1
 
 
-class ThingPage(Page[Thing]):
+class ThingPage(CountedPage[Thing]):
     """A page of things."""
 
 

@@ -29,7 +29,7 @@ from recado.services.effects.campaigns import Campaigns
 from recado.services.effects.consequences import Consequences
 from recado.services.effects.outbox import Outbox
 from recado.services.effects.recording import Recording
-from recado.services.effects.totals import Totals
+from recado.services.effects.totals import MessageTotals
 from recado.services.effects.wallet import Wallet
 from recado.services.messages.admission import Admission
 from recado.storage.access.directories import Directories
@@ -193,7 +193,7 @@ async def workshop(database: Database) -> AsyncIterator[Workshop]:
         clock,
     )
     found: list[Workshop] = []
-    totals = Totals(database, clock=clock, emptied=lambda keys: found[0].batches.emptied(keys))
+    totals = MessageTotals(database, clock=clock, emptied=lambda keys: found[0].batches.emptied(keys))
     outbox = Outbox(directories.subscriptions, ids=ids, queued=lambda keys: None)
     wallet = Wallet(directories.prices, clock=clock, ids=ids, queued=lambda keys: None)
     consequences = Consequences(outbox, wallet, totals, Campaigns())

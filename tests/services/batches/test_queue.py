@@ -14,7 +14,7 @@ from recado.services.batches.batch_queue import BLOCKS_AT_ONCE
 from recado.services.effects.campaigns import CampaignCompletion
 from recado.storage.batches import batches, campaigns
 from recado.storage.dispatch import dispatch, overtaken
-from recado.storage.dispatch.overtaken import Group
+from recado.storage.dispatch.overtaken import WaitingGroup
 
 ROWS = 1_000
 BLOCK = 100
@@ -219,7 +219,7 @@ async def test_what_is_to_be_archived_is_not_made_ready_again(workshop: Workshop
     await workshop.batches.pause(await workshop.now(made))
     await workshop.batches.queue.work()
     await workshop.batches.cancel(await workshop.now(made))
-    group = Group(workshop.organization.id, workshop.number.id, "owner_paused")
+    group = WaitingGroup(workshop.organization.id, workshop.number.id, "owner_paused")
     page = await overtaken.release(workshop.db, group, limit=ROWS)
     assert (page.rows, page.released) == (ROWS - AT_ONCE, 0)
 

@@ -24,7 +24,7 @@ from recado.services.dispatch.withdrawing import DELETED, REFUSED, Withdrawing
 from recado.services.imports.contact_system import ContactSystem
 from recado.storage.batches import batches
 from recado.storage.contacts import contact_erasures
-from recado.storage.contacts.documents import Documents
+from recado.storage.contacts.documents import DocumentCipher
 from recado.storage.contacts.opt_outs import Registrant
 from recado.storage.core.audit import SYSTEM
 from recado.storage.core.crypto import KeyRing
@@ -50,7 +50,7 @@ class Desk:
         self.effects = shop.batches.queue._consequences
         self.withdrawals = Withdrawals(shop.db, clock=shop.clock, effects=self.effects, withdrawing=self.withdrawing)
         self.people = ContactSystem(
-            shop.db, ids=shop.ids, documents=Documents(KEYS, b"i" * 32), subscriptions=None,  # type: ignore[arg-type]
+            shop.db, ids=shop.ids, documents=DocumentCipher(KEYS, b"i" * 32), subscriptions=None,  # type: ignore[arg-type]
             effects=self.effects, changed=self._changed, clock=shop.clock,
         )  # fmt: skip
 

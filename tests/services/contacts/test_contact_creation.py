@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from recado.domain.contacts.consent import ConsentChange, ConsentStatus, OptOut
+from recado.domain.contacts.consent import ConsentChange, ConsentStatus, OptOutEntry
 from recado.domain.contacts.contact import Contact
 from recado.domain.contacts.contact_input import read_new
 from recado.domain.core.errors import Problem
@@ -20,7 +20,7 @@ from recado.services.effects.consequences import Consequences
 from recado.services.imports.contact_system import ContactSystem
 from recado.storage.access.directories import Directories
 from recado.storage.contacts import debtor_groups, opt_outs
-from recado.storage.contacts.documents import Documents
+from recado.storage.contacts.documents import DocumentCipher
 from recado.storage.contacts.opt_outs import Registrant
 from recado.storage.core.audit import SYSTEM
 from recado.storage.core.crypto import KeyRing
@@ -38,7 +38,7 @@ class People:
         clock = SystemClock()
         self.db = db
         self.ids = IdSource(clock, random.Random(5))
-        self.documents = Documents(KeyRing({"k": b"k" * 32}), b"i" * 32)
+        self.documents = DocumentCipher(KeyRing({"k": b"k" * 32}), b"i" * 32)
         self.system = ContactSystem(
             db,
             ids=self.ids,
@@ -111,7 +111,7 @@ async def test_a_batch_whose_answer_was_lost_can_run_again(people: People) -> No
 async def test_the_registry_is_asked_for_everyone_by_phone_and_by_address(people: People) -> None:
     refused = datetime(2026, 1, 1, tzinfo=UTC)
     for address in (Registrant(ORG, ENV, phone="+5511987650001"), Registrant(ORG, ENV, email="Maria@example.com")):
-        await opt_outs.enter(people.db, [(address, OptOut(refused, "site"))])
+        await opt_outs.enter(people.db, [(address, OptOutEntry(refused, "site"))])
     answers = await people.run(
         people.new(1),
         people.new(2, email="maria@Example.com"),

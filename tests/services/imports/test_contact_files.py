@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from recado.services.imports import contact_files
-from recado.services.imports.contact_files import Block, DocumentFile, LineFile, TableFile, Unreadable, lines_of
+from recado.services.imports.contact_files import DocumentFile, LineFile, RowBlock, TableFile, Unreadable, lines_of
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 VALUES = st.recursive(
@@ -27,7 +27,7 @@ class Slow(io.BytesIO):
         return super().read(5)
 
 
-def parsed(blocks: list[Block]) -> list[Any]:
+def parsed(blocks: list[RowBlock]) -> list[Any]:
     return [orjson.loads(line) for block in blocks if block.count for line in lines_of(block.rows)]
 
 

@@ -23,14 +23,14 @@ from recado.services.effects.consequences import Consequences
 from recado.services.imports import contact_imports as actors_imports
 from recado.services.imports.contact_block import PIECE, Raced
 from recado.services.imports.contact_imports import MOST_ATTEMPTS, ContactImports, Draft
-from recado.services.imports.contact_rows import Row, RowReader
+from recado.services.imports.contact_rows import ContactRow, RowReader
 from recado.services.imports.contact_targets import STATEMENT
 from recado.storage.audience import lists
 from recado.storage.audience.lists import StaticList
 from recado.storage.contacts import contact_columns, contact_imports, contacts
 from recado.storage.contacts.contact_imports import ContactImport
-from recado.storage.contacts.documents import Documents
-from recado.storage.core.audit import Actor
+from recado.storage.contacts.documents import DocumentCipher
+from recado.storage.core.audit import AuditPrincipal
 from recado.storage.core.crypto import KeyRing
 from recado.storage.core.postgres import Database
 
@@ -43,7 +43,7 @@ MANY = 2_001  # rows: more than are written in the call
 @pytest.fixture
 def imports(database: Database) -> ContactImports:
     """The service, not started: a test does its looks."""
-    documents = Documents(RING, b"i" * 32)
+    documents = DocumentCipher(RING, b"i" * 32)
     consents = Consents(IDS, Consequences(), lambda _: None)
     return ContactImports(database, ids=IDS, documents=documents, consents=consents, clock=CLOCK)
 
@@ -56,7 +56,9 @@ async def accepted(imports: ContactImports, rows: int, *, first: int = 0, of: st
 async def handed_in(
     imports: ContactImports, table: bytes, options: ImportOptions | None = None, *, of: str = "1"
 ) -> ContactImport:
-    draft = Draft(ORGANIZATION + of * 21, "test", IDS.new(CONTACT_IMPORT), ImportFormat.CSV, Actor("key", "key_1"))
+    draft = Draft(
+        ORGANIZATION + of * 21, "test", IDS.new(CONTACT_IMPORT), ImportFormat.CSV, AuditPrincipal("key", "key_1")
+    )
     return await imports.accept(draft, io.BytesIO(table), lambda _: options or ImportOptions())
 
 
@@ -73,7 +75,7 @@ async def test_an_import_that_cannot_be_written_fails_and_keeps_no_other_waiting
     good = await accepted(imports, MANY, first=MANY)
     write = imports._writer.write
 
-    async def failing(found: ContactImport, first_row: int, rows: Sequence[Row], *, wary: bool) -> None:
+    async def failing(found: ContactImport, first_row: int, rows: Sequence[ContactRow], *, wary: bool) -> None:
         if found.id == broken.id and first_row > 1:
             raise RuntimeError
         await write(found, first_row, rows, wary=wary)
@@ -100,7 +102,7 @@ async def test_few_rows_are_read_looked_up_and_made_in_one_turn(
     def since() -> Counter[str]:
         return of_tasks[asyncio.current_task()]
 
-    def reading(reader: RowReader, block: bytes, first_row: int) -> Iterator[Row]:
+    def reading(reader: RowReader, block: bytes, first_row: int) -> Iterator[ContactRow]:
         for row in read(reader, block, first_row):
             since()["read"] += 1
             yield row
@@ -149,7 +151,9 @@ async def test_of_an_organization_one_file_is_read_and_16_wait(
     monkeypatch.setattr(imports, "_store", held)
     table, other = (
         b"phone\n+5511987654321",
-        Draft(ORGANIZATION + "2" * 21, "test", IDS.new(CONTACT_IMPORT), ImportFormat.CSV, Actor("key", "key_2")),
+        Draft(
+            ORGANIZATION + "2" * 21, "test", IDS.new(CONTACT_IMPORT), ImportFormat.CSV, AuditPrincipal("key", "key_2")
+        ),
     )
     running = [asyncio.ensure_future(handed_in(imports, table)) for _ in range(17)]
     await reads(1)
@@ -168,7 +172,7 @@ async def test_imports_take_turns(database: Database, imports: ContactImports, m
     write = imports._writer.write
     written: list[str] = []
 
-    async def noted(found: ContactImport, first_row: int, rows: Sequence[Row], *, wary: bool) -> None:
+    async def noted(found: ContactImport, first_row: int, rows: Sequence[ContactRow], *, wary: bool) -> None:
         written.append(found.id)
         await write(found, first_row, rows, wary=wary)
 
@@ -188,7 +192,7 @@ async def test_organizations_take_turns_however_many_imports_one_of_them_has(
     write = imports._writer.write
     written: list[str] = []
 
-    async def noted(found: ContactImport, first_row: int, rows: Sequence[Row], *, wary: bool) -> None:
+    async def noted(found: ContactImport, first_row: int, rows: Sequence[ContactRow], *, wary: bool) -> None:
         written.append(found.id)
         await write(found, first_row, rows, wary=wary)
 
@@ -203,7 +207,7 @@ async def test_a_block_that_was_raced_is_written_again(
     write = imports._writer.write
     tries: list[bool] = []
 
-    async def raced(found: ContactImport, first_row: int, rows: Sequence[Row], *, wary: bool) -> None:
+    async def raced(found: ContactImport, first_row: int, rows: Sequence[ContactRow], *, wary: bool) -> None:
         tries.append(wary)
         if len(tries) < 3:
             raise Raced
@@ -354,7 +358,9 @@ async def test_imports_are_kept_for_thirty_days(database: Database, imports: Con
 
 
 async def test_errors_are_those_of_the_first_rows(database: Database, imports: ContactImports) -> None:
-    draft = Draft(ORGANIZATION + "1" * 21, "test", IDS.new(CONTACT_IMPORT), ImportFormat.NDJSON, Actor("key", "key_1"))
+    draft = Draft(
+        ORGANIZATION + "1" * 21, "test", IDS.new(CONTACT_IMPORT), ImportFormat.NDJSON, AuditPrincipal("key", "key_1")
+    )
     await imports.accept(draft, io.BytesIO(b"1\n" * 2_500), lambda _: ImportOptions())
     await imports.work()
     found = await contact_imports.get(database, *draft.key)

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
-from recado.domain.contacts.consent import OptOut
+from recado.domain.contacts.consent import OptOutEntry
 from recado.domain.contacts.contact_import import ImportFormat, ImportMode, ImportOptions, MatchBy
 from recado.domain.core.ids import CONTACT_IMPORT, ORGANIZATION, IdSource
 from recado.engine.clock import SystemClock
@@ -18,10 +18,10 @@ from recado.services.effects.consequences import Consequences
 from recado.services.imports import contact_block
 from recado.services.imports.contact_block import may_be_plain, split_plain
 from recado.services.imports.contact_imports import ContactImports, Draft
-from recado.services.imports.contact_rows import Row
+from recado.services.imports.contact_rows import ContactRow
 from recado.storage.contacts import opt_outs
-from recado.storage.contacts.documents import Documents
-from recado.storage.core.audit import Actor
+from recado.storage.contacts.documents import DocumentCipher
+from recado.storage.core.audit import AuditPrincipal
 from recado.storage.core.crypto import KeyRing
 from recado.storage.core.postgres import Database
 
@@ -79,14 +79,14 @@ async def written(database: Database, seed: int, options: Mapping[str, Any]) -> 
     ]
     async with database.transaction() as connection:
         if seed % 3:
-            await opt_outs.enter(connection, [(address, OptOut(moment, "site")) for address in registered])
-    documents = Documents(KeyRing.parse("test:" + "QUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUE="), b"i" * 32)
+            await opt_outs.enter(connection, [(address, OptOutEntry(moment, "site")) for address in registered])
+    documents = DocumentCipher(KeyRing.parse("test:" + "QUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUE="), b"i" * 32)
     consents = Consents(IDS, Consequences(), lambda _: None)
     imports = ContactImports(database, ids=IDS, documents=documents, consents=consents, clock=CLOCK)
     results = []
     for _ in range(FILES):
         lines = b"\n".join(orjson.dumps(row(chance)) for _ in range(ROWS))
-        draft = Draft(*ENVIRONMENT, IDS.new(CONTACT_IMPORT), ImportFormat.NDJSON, Actor("key", "key_1"))
+        draft = Draft(*ENVIRONMENT, IDS.new(CONTACT_IMPORT), ImportFormat.NDJSON, AuditPrincipal("key", "key_1"))
         found = await imports.accept(draft, io.BytesIO(lines), lambda _: ImportOptions(**options))
         counts = (found.created, found.updated, found.unchanged, found.failed, found.consent_ignored)
         results.append((found.status, counts, found.errors))
@@ -108,8 +108,8 @@ async def test_both_ways_write_the_same(
     assert len(short[1]) > PEOPLE / 2
 
 
-def rows(*given: dict[str, Any]) -> list[Row]:
-    return [Row(number, values) for number, values in enumerate(given, start=1)]
+def rows(*given: dict[str, Any]) -> list[ContactRow]:
+    return [ContactRow(number, values) for number, values in enumerate(given, start=1)]
 
 
 def test_rows_of_known_contacts_and_rows_that_meet_are_not_plain() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from recado.channels.core.events import NumberStatus, TemplateStatus
+from recado.channels.core.events import NumberNews, TemplateVerdict
 from recado.domain.core.ids import NUMBER, ORGANIZATION, TEMPLATE, IdSource
 from recado.domain.senders.number import NumberStatus as State
 from recado.domain.templates.template import Language, TemplateCategory
@@ -94,7 +94,7 @@ async def place(database: Database) -> Place:
 
 
 async def test_news_of_an_account_is_news_of_all_its_numbers_and_of_no_other(place: Place) -> None:
-    await place.refresh.report("live", NumberStatus(None, NOW, "disconnected", business_account="ba-1"))
+    await place.refresh.report("live", NumberNews(None, NOW, "disconnected", business_account="ba-1"))
 
     assert await place.column("numbers", "status") == ["disconnected", "disconnected", "connected"]
     assert len(place.told) == 2
@@ -102,7 +102,7 @@ async def test_news_of_an_account_is_news_of_all_its_numbers_and_of_no_other(pla
 
 @pytest.mark.parametrize("phone", ["+5511900000002", "5511900000002", "551100000002"])
 async def test_a_phone_names_one_number_of_the_account(phone: str, place: Place) -> None:
-    await place.refresh.report("live", NumberStatus(None, NOW, tier="tier_10k", business_account="ba-1", phone=phone))
+    await place.refresh.report("live", NumberNews(None, NOW, tier="tier_10k", business_account="ba-1", phone=phone))
 
     known = phone != "551100000002"  # the last is another phone
     assert await place.column("numbers", "messaging_tier") == [
@@ -117,7 +117,7 @@ async def test_a_phone_names_one_number_of_the_account(phone: str, place: Place)
     [{"business_account": "ba-9"}, {"business_account": None}, {"phone": "Ana"}, {"phone": ""}, {"account": "pn-9"}],
 )
 async def test_news_of_a_number_that_is_not_here_is_dropped(change: dict[str, Any], place: Place) -> None:
-    news = NumberStatus(None, NOW, "disconnected", business_account="ba-1", phone="+5511900000009")
+    news = NumberNews(None, NOW, "disconnected", business_account="ba-1", phone="+5511900000009")
 
     await place.refresh.report("live", replace(news, **change))
     await place.refresh.report("test", replace(news, phone=None))
@@ -126,8 +126,8 @@ async def test_news_of_a_number_that_is_not_here_is_dropped(change: dict[str, An
 
 
 async def test_a_verdict_is_for_each_number_of_the_account_that_holds_the_template(place: Place) -> None:
-    await place.review.report("live", TemplateStatus("paused", NOW, "77", business_account="ba-1"))
-    await place.review.report("live", TemplateStatus("disabled", NOW, "78", business_account="ba-2"))
+    await place.review.report("live", TemplateVerdict("paused", NOW, "77", business_account="ba-1"))
+    await place.review.report("live", TemplateVerdict("disabled", NOW, "78", business_account="ba-2"))
 
     assert await place.column("templates", "status") == ["paused", "paused", "approved"]
 
@@ -137,19 +137,19 @@ async def test_a_verdict_that_is_faster_than_the_answer_finds_the_submission_by_
     named: dict[str, Any] = {"name": "ola", "language": "pt-BR"}
 
     for other in (
-        TemplateStatus("approved", NOW, "99", business_account="ba-1"),
-        TemplateStatus("approved", NOW, "99", business_account="ba-1", name="ola", language="en-US"),
-        TemplateStatus("disabled", NOW, "99", business_account="ba-1", **named),  # of one that had the name before
-        TemplateStatus("approved", NOW, "99", business_account="ba-9", **named),
-        TemplateStatus("approved", NOW, "99", account="pn-9", **named),
-        TemplateStatus("approved", NOW, "99", **named),  # whose is not said
+        TemplateVerdict("approved", NOW, "99", business_account="ba-1"),
+        TemplateVerdict("approved", NOW, "99", business_account="ba-1", name="ola", language="en-US"),
+        TemplateVerdict("disabled", NOW, "99", business_account="ba-1", **named),  # of one that had the name before
+        TemplateVerdict("approved", NOW, "99", business_account="ba-9", **named),
+        TemplateVerdict("approved", NOW, "99", account="pn-9", **named),
+        TemplateVerdict("approved", NOW, "99", **named),  # whose is not said
     ):
         await place.review.report("live", other)
-    await place.review.report("test", TemplateStatus("approved", NOW, "99", business_account="ba-1", **named))
+    await place.review.report("test", TemplateVerdict("approved", NOW, "99", business_account="ba-1", **named))
     assert await place.column("templates", "status") == ["submitted"] * 3
 
-    await place.review.report("live", TemplateStatus("approved", NOW, "99", business_account="ba-1", **named))
-    await place.review.report("live", TemplateStatus("rejected", NOW, "98", account="pn-2", **named))
+    await place.review.report("live", TemplateVerdict("approved", NOW, "99", business_account="ba-1", **named))
+    await place.review.report("live", TemplateVerdict("rejected", NOW, "98", account="pn-2", **named))
     assert await place.column("templates", "status") == ["approved", "approved", "rejected"]
     assert await place.column("templates", "provider_template_id") == ["99", "99", "98"]
 
@@ -159,22 +159,22 @@ async def test_news_of_an_account_does_not_reach_another_organization_that_names
     await place.database.execute("update numbers set business_account_id = 'ba-1'")
     await place.database.execute("update templates set provider_template_id = '77'")
 
-    await place.refresh.report("live", NumberStatus(None, NOW, "disconnected", business_account="ba-1"))
-    await place.review.report("live", TemplateStatus("paused", NOW, "77", business_account="ba-1"))
+    await place.refresh.report("live", NumberNews(None, NOW, "disconnected", business_account="ba-1"))
+    await place.review.report("live", TemplateVerdict("paused", NOW, "77", business_account="ba-1"))
 
     assert await place.column("numbers", "status") == ["disconnected", "disconnected", "connected"]
     assert await place.column("templates", "status") == ["paused", "paused", "approved"]
     await place.database.execute("update templates set status = 'submitted', provider_template_id = null")
     named: dict[str, Any] = {"name": "ola", "language": "pt-BR", "business_account": "ba-1"}
-    await place.review.report("live", TemplateStatus("approved", NOW, "99", **named))
+    await place.review.report("live", TemplateVerdict("approved", NOW, "99", **named))
     assert await place.column("templates", "status") == ["approved", "approved", "submitted"]
 
 
 async def test_a_category_alone_moves_no_state(place: Place) -> None:
-    await place.review.report("live", TemplateStatus("paused", NOW, "77", business_account="ba-1"))
+    await place.review.report("live", TemplateVerdict("paused", NOW, "77", business_account="ba-1"))
 
-    await place.review.report("live", TemplateStatus(None, NOW, "77", category="marketing", business_account="ba-1"))
-    await place.review.report("live", TemplateStatus(None, NOW, "77", category="marketing", business_account="ba-2"))
+    await place.review.report("live", TemplateVerdict(None, NOW, "77", category="marketing", business_account="ba-1"))
+    await place.review.report("live", TemplateVerdict(None, NOW, "77", category="marketing", business_account="ba-2"))
 
     assert await place.column("templates", "status") == ["paused", "paused", "approved"]
     assert await place.column("templates", "category") == ["utility", "utility", "marketing"]

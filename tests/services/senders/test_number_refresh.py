@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.channels.core.events import NumberStatus as Report
+from recado.channels.core.events import NumberNews as Report
 from recado.channels.core.provider import NumberHealth
 from recado.domain.senders.number import MessagingTier, NumberStatus, QualityRating
 from recado.services.senders.number_refresh import ASK_AGAIN, with_health, with_refusal, with_report

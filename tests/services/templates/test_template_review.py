@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.channels.core.events import Followup, TemplateStatus, Verdict
+from recado.channels.core.events import Followup, TemplateVerdict, Verdict
 from recado.channels.core.provider import Submission
 from recado.domain.core.machine import IllegalMove
 from recado.domain.templates.template import Language, TemplateCategory
@@ -42,8 +42,8 @@ def at(status: Status, **fields: Any) -> Template:
     return replace(TEMPLATE, status=status, **fields)
 
 
-def report(status: Any, **fields: Any) -> TemplateStatus:
-    return TemplateStatus(status, NOW, "p1", **fields)
+def report(status: Any, **fields: Any) -> TemplateVerdict:
+    return TemplateVerdict(status, NOW, "p1", **fields)
 
 
 def test_submission_begins_at_once_and_forgets_the_last_refusal() -> None:

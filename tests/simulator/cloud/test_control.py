@@ -7,7 +7,7 @@ import aiohttp
 import pytest
 from tests.simulator.cloud.conftest import ACCOUNT, MESSAGE, Play, Service
 
-from recado.channels.core.events import Inbound, NumberStatus, Preference
+from recado.channels.core.events import Inbound, NumberNews, Preference
 from recado.channels.core.provider import Accepted
 from recado.simulator.record import read_record
 
@@ -30,10 +30,10 @@ async def test_quality_and_tier_change_on_demand_with_their_webhooks(play: Play,
 
     events = await app.has(4)
     assert [replace(event, at=None) for event in events] == [
-        NumberStatus(None, None, "flagged", tier="unlimited", **named),
-        NumberStatus(None, None, "connected", tier="unlimited", **named),
-        NumberStatus(None, None, tier="tier_1k", **named),
-        NumberStatus(None, None, name_status="rejected", **named),
+        NumberNews(None, None, "flagged", tier="unlimited", **named),
+        NumberNews(None, None, "connected", tier="unlimited", **named),
+        NumberNews(None, None, tier="tier_1k", **named),
+        NumberNews(None, None, name_status="rejected", **named),
     ]
     health = await stage.cloud.number_health(ACCOUNT)
     assert (health.status, health.quality_rating, health.messaging_tier) == ("connected", "green", "tier_1k")

@@ -8,7 +8,7 @@ from tests.simulator.cloud.conftest import ACCOUNT, MESSAGE, TEMPLATE, Play, Ser
 
 from recado.channels.chatapp.account import details_of
 from recado.channels.core.errors import ProviderError
-from recado.channels.core.events import TemplateStatus
+from recado.channels.core.events import TemplateVerdict
 from recado.channels.core.provider import Accepted, Down, Refused, Retry, TemplateContent
 
 
@@ -21,7 +21,7 @@ async def test_a_template_is_pending_then_judged_listed_sent_and_deleted(play: P
     submission = await stage.cloud.submit_template(ACCOUNT, TEMPLATE)
 
     (verdict,) = await app.has(1)
-    assert isinstance(verdict, TemplateStatus)
+    assert isinstance(verdict, TemplateVerdict)
     assert (verdict.status, verdict.provider_template_id) == ("approved", submission.provider_template_id)
     assert verdict.business_account == details_of(ACCOUNT).business_account_id
     held = {each.name: each for each in await stage.cloud.list_templates(ACCOUNT)}
@@ -68,7 +68,7 @@ async def test_a_template_is_edited_and_judged_again(play: Play, app: Service) -
     await app.has(1)
 
     assert await stage.cloud.submit_template(ACCOUNT, edit) == submission
-    assert isinstance((await app.has(2))[1], TemplateStatus)
+    assert isinstance((await app.has(2))[1], TemplateVerdict)
     held = {each.name: each for each in await stage.cloud.list_templates(ACCOUNT)}
     assert (held["ola"].status, held["ola"].components[0]["payload"]["text"]) == ("approved", "Oi {{1}}!")
     with pytest.raises(ProviderError, match="refused"):

@@ -13,7 +13,7 @@ from recado.domain.core.errors import Problem
 from recado.domain.core.ids import IdSource
 from recado.engine.clock import VirtualClock
 from recado.storage.access import accounts, sessions
-from recado.storage.access.accounts import Account
+from recado.storage.access.accounts import UserAccount
 from recado.storage.access.organizations import create_organization
 from recado.storage.access.session_directory import SessionDirectory
 from recado.storage.access.sessions import OpenedSession
@@ -38,7 +38,7 @@ class Setting:
     """One account with a session, and two processes that know it."""
 
     def __init__(
-        self, database: Database, account: Account, opened: OpenedSession, clock: VirtualClock, ids: IdSource
+        self, database: Database, account: UserAccount, opened: OpenedSession, clock: VirtualClock, ids: IdSource
     ) -> None:
         self.database = database
         self.account = account

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.storage.contacts.documents import Documents
+from recado.storage.contacts.documents import DocumentCipher
 from recado.storage.core.crypto import KeyRing, Tampered
 
 OLD, NEW = bytes(range(32)), bytes(range(32, 64))
-DOCUMENTS = Documents(KeyRing({"k1": OLD}), b"i" * 32)
+DOCUMENTS = DocumentCipher(KeyRing({"k1": OLD}), b"i" * 32)
 PLACE = {"organization_id": "org_1", "env": "live", "contact_id": "cnt_1"}
 CPF = "52998224725"
 
@@ -19,7 +19,7 @@ names = st.sampled_from(["cpf", "cnpj", "birthDate"])
 texts = st.text("0123456789ABCDEF-", min_size=1, max_size=14)
 
 
-def opened(documents: Documents, name: str, cipher: str, **place: str) -> str:
+def opened(documents: DocumentCipher, name: str, cipher: str, **place: str) -> str:
     found: dict[str, Any] = {**PLACE, **place}
     return documents.open(name, cipher, organization_id=found["organization_id"], contact_id=found["contact_id"])
 
@@ -51,7 +51,7 @@ def test_a_cipher_moved_to_another_field_contact_or_organization_does_not_open(
 
 
 def test_a_new_key_in_front_seals_and_the_old_one_still_opens() -> None:
-    rotated = Documents(KeyRing({"k2": NEW, "k1": OLD}), b"i" * 32)
+    rotated = DocumentCipher(KeyRing({"k2": NEW, "k1": OLD}), b"i" * 32)
     before, after = DOCUMENTS.seal("cpf", CPF, **PLACE), rotated.seal("cpf", CPF, **PLACE)
 
     assert after.cipher.startswith("v1.k2.")
@@ -79,7 +79,7 @@ def test_an_index_tells_values_and_fields_apart_and_is_no_plain_hash(first: str,
     index = DOCUMENTS.index("cpf", first, **where)
     assert (index == DOCUMENTS.index("cpf", second, **where)) == (first == second)
     assert index != DOCUMENTS.index("cnpj", first, **where)
-    assert index != Documents(KeyRing({"k1": OLD}), b"j" * 32).index("cpf", first, **where)
+    assert index != DocumentCipher(KeyRing({"k1": OLD}), b"j" * 32).index("cpf", first, **where)
     assert index != hashlib.sha256(first.encode()).digest()
 
 

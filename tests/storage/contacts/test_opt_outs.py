@@ -3,14 +3,14 @@
 from datetime import UTC, datetime, timedelta
 from itertools import product
 
-from recado.domain.contacts.consent import OptOut
+from recado.domain.contacts.consent import OptOutEntry
 from recado.storage.contacts import opt_outs
 from recado.storage.contacts.opt_outs import Registrant
 from recado.storage.core.postgres import Database
 
 FIRST = datetime(2026, 3, 1, tzinfo=UTC)
 REFUSALS = [
-    OptOut(FIRST + timedelta(days=day), source)
+    OptOutEntry(FIRST + timedelta(days=day), source)
     for day in range(3)
     for source in (None, "call centre", "complaint", "inbound_keyword", "provider")
 ]
@@ -38,7 +38,7 @@ async def test_phone_and_address_are_one_refusal(database: Database) -> None:
         Registrant("org_1", "test", phone="+5511987654321"),
         Registrant("org_1", "test", email="a@example.com"),
     )
-    own, operators = OptOut(FIRST + timedelta(days=1), "inbound_keyword"), OptOut(FIRST, "call centre")
+    own, operators = OptOutEntry(FIRST + timedelta(days=1), "inbound_keyword"), OptOutEntry(FIRST, "call centre")
     await opt_outs.enter(database, [(by_phone, own), (by_email, operators)])
     both = Registrant("org_1", "test", by_phone.phone, by_email.email)
-    assert await opt_outs.entries(database, [both]) == [OptOut(own.at, "call centre")]
+    assert await opt_outs.entries(database, [both]) == [OptOutEntry(own.at, "call centre")]

@@ -9,7 +9,7 @@ import pytest
 from tests.people import insert_people
 from tests.waiting import until
 
-from recado.domain.core.idempotency import Beginning, Erased, Held, InProgress, Lost, Reused, Stored
+from recado.domain.core.idempotency import AnswerLost, AnswerStored, Beginning, Erased, InProgress, KeyHeld, Reused
 from recado.storage.contacts import contacts
 from recado.storage.core.callers import before_commit
 from recado.storage.core.idempotency import LOCK, IdempotencyKeys, erase, purge
@@ -29,9 +29,9 @@ def nothing() -> None:
     """What work notes of itself that tells nothing more than its commit."""
 
 
-async def held(keys: IdempotencyKeys, now: datetime = NOW, fingerprint: bytes = ASKED) -> Held:
+async def held(keys: IdempotencyKeys, now: datetime = NOW, fingerprint: bytes = ASKED) -> KeyHeld:
     found = await keys.begin(*OWNER, fingerprint, now)
-    assert isinstance(found, Held)
+    assert isinstance(found, KeyHeld)
     return found
 
 
@@ -42,21 +42,21 @@ async def begin(keys: IdempotencyKeys, now: datetime = NOW, fingerprint: bytes =
 async def test_a_key_runs_once_and_answers_again(database: Database) -> None:
     keys = IdempotencyKeys(database)
     hold = await held(keys)
-    assert hold == Held(*OWNER, NOW)
+    assert hold == KeyHeld(*OWNER, NOW)
     assert await begin(keys) == InProgress()
     assert await begin(keys, fingerprint=OTHER) == Reused()
     await keys.finish(hold, 201, ANSWER, None)
-    assert await begin(keys) == Stored(201, ANSWER)
+    assert await begin(keys) == AnswerStored(201, ANSWER)
     assert await begin(keys, fingerprint=OTHER) == Reused()
     await keys.finish(hold, 500, b"{}", None)
     await keys.release(hold)
-    assert await begin(keys) == Stored(201, ANSWER)
+    assert await begin(keys) == AnswerStored(201, ANSWER)
 
 
 async def test_a_key_belongs_to_its_organization_and_environment(database: Database) -> None:
     keys = IdempotencyKeys(database)
     for owner in (OWNER, ("org_2", "test", OWNER[2]), ("org_1", "live", OWNER[2]), ("org_1", "test", b"l" * 32)):
-        assert await keys.begin(*owner, ASKED, NOW) == Held(*owner, NOW)
+        assert await keys.begin(*owner, ASKED, NOW) == KeyHeld(*owner, NOW)
 
 
 async def test_a_released_key_runs_again_with_another_request(database: Database) -> None:
@@ -82,7 +82,7 @@ async def test_who_lost_a_key_leaves_it_to_whoever_has_it_now(database: Database
     await keys.finish(lost, 200, b"{}", None)
     assert await begin(keys, NOW + 2 * LOCK - SECOND) == InProgress()
     await keys.finish(mine, 201, ANSWER, None)
-    assert await begin(keys) == Stored(201, ANSWER)
+    assert await begin(keys) == AnswerStored(201, ANSWER)
 
 
 async def test_a_key_whose_work_is_committed_is_not_free_after_a_minute_and_its_loss_is_told(
@@ -95,10 +95,10 @@ async def test_a_key_whose_work_is_committed_is_not_free_after_a_minute_and_its_
             await connection.execute("select 1")
     await keys.release_uncommitted(hold)
     assert await begin(keys, NOW + LOCK - SECOND) == InProgress()  # it may be answering
-    assert await begin(keys, NOW + LOCK) == Lost()
+    assert await begin(keys, NOW + LOCK) == AnswerLost()
     assert await begin(keys, NOW + LOCK, fingerprint=OTHER) == Reused()
     await keys.finish(hold, 201, ANSWER, None)
-    assert await begin(keys, NOW + LOCK) == Stored(201, ANSWER)
+    assert await begin(keys, NOW + LOCK) == AnswerStored(201, ANSWER)
 
 
 async def test_a_key_whose_answer_is_lost_is_resumed_by_one_and_tells_what_was_made(database: Database) -> None:
@@ -107,10 +107,10 @@ async def test_a_key_whose_answer_is_lost_is_resumed_by_one_and_tells_what_was_m
     with keys.noting_commit(hold, lambda: "first"):
         async with database.transaction() as connection:
             await connection.execute("select 1")
-    assert await begin(keys, NOW + LOCK) == Lost("first")
+    assert await begin(keys, NOW + LOCK) == AnswerLost("first")
     assert await keys.resume(*OWNER, NOW + LOCK - SECOND) is None
     mine = await keys.resume(*OWNER, NOW + LOCK)
-    assert mine == Held(*OWNER, NOW + LOCK)
+    assert mine == KeyHeld(*OWNER, NOW + LOCK)
     assert await keys.resume(*OWNER, NOW + LOCK) is None
     assert await begin(keys, NOW + LOCK) == InProgress()
     await keys.finish(hold, 200, b"{}", None)  # of a request that no longer has the key
@@ -118,9 +118,9 @@ async def test_a_key_whose_answer_is_lost_is_resumed_by_one_and_tells_what_was_m
         async with database.transaction() as connection:
             await connection.execute("select 1")
     await keys.release_uncommitted(mine)
-    assert await begin(keys, NOW + 2 * LOCK) == Lost("first")
+    assert await begin(keys, NOW + 2 * LOCK) == AnswerLost("first")
     await keys.finish(mine, 200, ANSWER, None)
-    assert await begin(keys, NOW + 2 * LOCK) == Stored(200, ANSWER)
+    assert await begin(keys, NOW + 2 * LOCK) == AnswerStored(200, ANSWER)
 
 
 @pytest.mark.parametrize("finished", ["before", "after", "never"])
@@ -138,12 +138,12 @@ async def test_an_answer_that_nobody_was_shown_is_taken_back_whenever_it_comes(
     if finished == "after":
         await keys.finish(hold, 200, ANSWER, None)
     assert await begin(keys, NOW + LOCK - SECOND) == InProgress()
-    assert await begin(keys, NOW + LOCK + SECOND) == Lost("first")
+    assert await begin(keys, NOW + LOCK + SECOND) == AnswerLost("first")
     mine = await keys.resume(*OWNER, NOW + LOCK + SECOND)
     assert mine is not None
     await keys.take_back(hold, "first")  # of a request that no longer has the key
     await keys.finish(mine, 200, ANSWER, None)
-    assert await begin(keys, NOW + LOCK + SECOND) == Stored(200, ANSWER)
+    assert await begin(keys, NOW + LOCK + SECOND) == AnswerStored(200, ANSWER)
 
 
 async def test_what_is_not_committed_is_not_taken_back(database: Database) -> None:
@@ -179,7 +179,7 @@ async def test_a_key_is_freed_only_when_a_commit_under_way_came_to_nothing(datab
         await until(lambda: waits_for_a_lock(database), 10, "the release waits for the commit")
         await transaction.commit()
     await freed
-    assert await begin(keys, NOW + LOCK) == Lost()
+    assert await begin(keys, NOW + LOCK) == AnswerLost()
 
 
 async def waits_for_a_lock(database: Database) -> bool:
@@ -194,14 +194,14 @@ async def test_a_key_is_new_again_after_a_day(database: Database) -> None:
     keys = IdempotencyKeys(database)
     await keys.finish(await held(keys), 201, b"{}", None)
     day = timedelta(hours=24)
-    assert await begin(keys, NOW + day - SECOND) == Stored(201, b"{}")
+    assert await begin(keys, NOW + day - SECOND) == AnswerStored(201, b"{}")
     await held(keys, NOW + day, OTHER)
 
 
 async def test_of_many_at_once_one_runs(database: Database) -> None:
     keys = IdempotencyKeys(database)
     found = await asyncio.gather(*(begin(keys) for _ in range(8)))
-    assert sorted(type(one).__name__ for one in found) == ["Held"] + ["InProgress"] * 7
+    assert sorted(type(one).__name__ for one in found) == ["InProgress"] * 7 + ["KeyHeld"]
 
 
 async def test_old_keys_are_removed(database: Database) -> None:
@@ -233,13 +233,13 @@ async def test_the_answer_that_shows_a_contact_goes_with_it_and_the_key_stays_us
     gone, stays = await insert_people(database, *OWNER[:2], [{}, {}])
     await keys.finish(await held(keys), 201, ANSWER, gone)
     other = await keys.begin("org_1", "test", b"o" * 32, ASKED, NOW)
-    assert isinstance(other, Held)
+    assert isinstance(other, KeyHeld)
     await keys.finish(other, 201, ANSWER, stays)
     async with database.transaction() as connection:
         await delete(connection, gone)
     assert await begin(keys) == Erased(201, gone)
     assert await begin(keys, fingerprint=OTHER) == Erased(201, gone)
-    assert await keys.begin("org_1", "test", b"o" * 32, ASKED, NOW) == Stored(201, ANSWER)
+    assert await keys.begin("org_1", "test", b"o" * 32, ASKED, NOW) == AnswerStored(201, ANSWER)
     assert await left(database) == [ANSWER, ASKED]
     await held(keys, NOW + timedelta(hours=24))
 
@@ -250,7 +250,7 @@ async def test_the_answer_of_one_organization_stays_when_another_deletes_the_sam
     await keys.finish(await held(keys), 201, ANSWER, mine)
     for owner in (("org_2", "test"), ("org_1", "live")):
         await erase(database, *owner, mine)
-    assert await begin(keys) == Stored(201, ANSWER)
+    assert await begin(keys) == AnswerStored(201, ANSWER)
 
 
 async def test_an_answer_is_not_kept_when_its_contact_is_deleted_before(database: Database) -> None:
@@ -316,7 +316,7 @@ async def test_an_answer_is_kept_while_its_contact_changes(database: Database) -
     async with database.transaction() as connection:
         await connection.execute("update contacts set name = 'Ana' where id = $1", stays)
         await keys.finish(hold, 201, ANSWER, stays)
-    assert await begin(keys) == Stored(201, ANSWER)
+    assert await begin(keys) == AnswerStored(201, ANSWER)
 
 
 async def test_answers_that_were_kept_before_keys_knew_their_contacts_go_with_them_too(database: Database) -> None:

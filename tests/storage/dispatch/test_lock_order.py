@@ -17,7 +17,7 @@ from recado.storage.contacts.contact_erasures import Erasure
 from recado.storage.core.postgres import Database
 from recado.storage.dispatch import departures, dispatch, settlements, withdrawals
 from recado.storage.dispatch.departures import Following
-from recado.storage.dispatch.dispatch import CLAIMED, Held
+from recado.storage.dispatch.dispatch import CLAIMED, HeldRow
 from recado.storage.dispatch.settlements import Departed, Failed, Returned, Uncertain
 from recado.storage.messages import receipts
 from recado.storage.messages.receipts import ReportRow
@@ -32,7 +32,7 @@ async def claim(db: Database, epoch: int, ids: list[str]) -> None:
 
 
 async def hold(db: Database, epoch: int, ids: list[str]) -> None:
-    await dispatch.hold(db, [Held(ORGANIZATION, each, NOW, "rate") for each in ids])
+    await dispatch.hold(db, [HeldRow(ORGANIZATION, each, NOW, "rate") for each in ids])
 
 
 async def fail_in_the_queue(db: Database, epoch: int, ids: list[str]) -> None:

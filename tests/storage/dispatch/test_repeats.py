@@ -14,10 +14,10 @@ from tests.storage.dispatch.test_report_races import departs, report
 from recado.domain.core.ids import MESSAGE, IdSource, lowest_id
 from recado.services.effects.consequences import Consequences
 from recado.storage.batches import batches
-from recado.storage.core.audit import Actor
+from recado.storage.core.audit import AuditPrincipal
 from recado.storage.core.postgres import Database
 from recado.storage.dispatch import dispatch, rescue, settlements, withdrawals
-from recado.storage.dispatch.dispatch import CLAIMED, OPTED_OUT, Held
+from recado.storage.dispatch.dispatch import CLAIMED, OPTED_OUT, HeldRow
 from recado.storage.dispatch.settlements import Failed, Returned, Uncertain
 from recado.storage.messages import message_moves, message_reads, receipts
 from recado.storage.messages.message_reads import MessageFilter
@@ -28,7 +28,7 @@ AGAIN = DUE + timedelta(seconds=1)
 DAY = timedelta(hours=24)
 BATCH = "btc_" + "0" * 21
 CONTACT = "cnt_" + "0" * 21
-ACTOR = Actor("key", "key_" + "0" * 21)
+ACTOR = AuditPrincipal("key", "key_" + "0" * 21)
 PHONE = "+5511987654321"
 EXPIRED = cause("expired: its time to live ran out")
 
@@ -52,7 +52,7 @@ async def ready(db: Database) -> str:
 
 async def held(db: Database) -> str:
     message_id = await ready(db)
-    await dispatch.hold(db, [Held(ORGANIZATION, message_id, AGAIN, "quiet_hours")])
+    await dispatch.hold(db, [HeldRow(ORGANIZATION, message_id, AGAIN, "quiet_hours")])
     return message_id
 
 

@@ -22,7 +22,7 @@ from recado.storage.dispatch import dispatch
 from recado.storage.dispatch.dispatch import CLAIMED, OPTED_OUT, Claim
 from recado.storage.messages import messages, recipients
 from recado.storage.messages.messages import STORED, ConsentCheck, NewMessage, NoConsent
-from recado.storage.messages.recipients import Asked, Recipient
+from recado.storage.messages.recipients import Recipient, RecipientKey
 
 ANA, BIA = "Ana@Example.com", "bia@example.com"
 
@@ -116,8 +116,8 @@ async def test_whoever_has_an_address_is_known_by_it(database: Database) -> None
     first = await contact(database, ANA, "granted")
     await contact(database, ANA, "denied", phone="+5511987650002")
     await register(database, BIA)
-    asked = [Asked(ORGANIZATION, "test", email=each) for each in (BIA, ANA, "caio@example.com")]
-    by_phone = Asked(ORGANIZATION, "test", phone="+5511987650001")
+    asked = [RecipientKey(ORGANIZATION, "test", email=each) for each in (BIA, ANA, "caio@example.com")]
+    by_phone = RecipientKey(ORGANIZATION, "test", phone="+5511987650001")
     assert await recipients.find(database, [*asked, by_phone]) == [
         Recipient(None, None, None, True, BIA),
         Recipient(first, None, ConsentStatus.DENIED, False, ANA),

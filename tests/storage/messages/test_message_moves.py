@@ -19,7 +19,7 @@ from recado.engine.clock import SystemClock, VirtualClock
 from recado.services.effects.consequences import Consequences
 from recado.services.effects.outbox import event_of
 from recado.storage.core import audit
-from recado.storage.core.audit import Actor
+from recado.storage.core.audit import AuditPrincipal
 from recado.storage.core.moves import AfterCommit, Effects, Moved
 from recado.storage.core.postgres import Database
 from recado.storage.messages import message_moves, message_reads, messages
@@ -28,7 +28,7 @@ from recado.storage.messages.messages import NewMessage
 
 ORGANIZATION = "org_" + "0" * 21
 NUMBER = "num_" + "0" * 21
-ACTOR = Actor("key", "key_" + "0" * 21)
+ACTOR = AuditPrincipal("key", "key_" + "0" * 21)
 CLOCK = VirtualClock(SystemClock().now().replace(microsecond=0))
 IDS = IdSource(CLOCK, random.Random(3))
 NOW = CLOCK.now()

@@ -12,7 +12,7 @@ from recado.domain.core.phones import phone_hash
 from recado.engine.clock import SystemClock
 from recado.storage.core.postgres import Database
 from recado.storage.messages import recipients
-from recado.storage.messages.recipients import Asked, Recipient, Recipients
+from recado.storage.messages.recipients import Recipient, RecipientKey, RecipientLookup
 
 ORGANIZATION = "org_" + "0" * 21
 NOW = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)
@@ -44,7 +44,12 @@ async def test_a_recipient_is_known_by_contact_or_by_phone_each_in_its_place(dat
 
     found = await recipients.find(
         database,
-        [Asked(*key, phone=CAIO), Asked(*key, contact_id=bia), Asked(*key, phone=ANA), Asked(*key, contact_id=ana)],
+        [
+            RecipientKey(*key, phone=CAIO),
+            RecipientKey(*key, contact_id=bia),
+            RecipientKey(*key, phone=ANA),
+            RecipientKey(*key, contact_id=ana),
+        ],
     )
 
     assert found == [
@@ -58,14 +63,14 @@ async def test_a_recipient_is_known_by_contact_or_by_phone_each_in_its_place(dat
 async def test_a_contact_that_is_named_is_looked_for_in_the_registry_by_its_phone(database: Database) -> None:
     ana = await add(database, ANA, "unknown")
     await register(database, ANA)
-    (found,) = await recipients.find(database, [Asked(ORGANIZATION, "test", contact_id=ana)])
+    (found,) = await recipients.find(database, [RecipientKey(ORGANIZATION, "test", contact_id=ana)])
     assert found == Recipient(ana, ANA, ConsentStatus.UNKNOWN, True)
 
 
 async def test_nobody_is_known_across_environments_or_by_an_entry_for_addresses(database: Database) -> None:
     ana = await add(database, ANA, "denied", env="live")
     await register(database, ANA, kind="email")
-    asked = [Asked(ORGANIZATION, "test", contact_id=ana), Asked(ORGANIZATION, "test", phone=ANA)]
+    asked = [RecipientKey(ORGANIZATION, "test", contact_id=ana), RecipientKey(ORGANIZATION, "test", phone=ANA)]
     assert await recipients.find(database, asked) == [
         Recipient(None, None, None, False),
         Recipient(None, ANA, None, False),
@@ -74,11 +79,11 @@ async def test_nobody_is_known_across_environments_or_by_an_entry_for_addresses(
 
 async def test_look_ups_at_once_are_one_query_and_none_is_taken_after_the_end(database: Database) -> None:
     await add(database, ANA, "granted")
-    service = Recipients(database, clock=SystemClock())
+    service = RecipientLookup(database, clock=SystemClock())
     await service.start()
-    asked = [service.find(Asked(ORGANIZATION, "test", phone=phone)) for phone in (ANA, BIA, ANA)]
+    asked = [service.find(RecipientKey(ORGANIZATION, "test", phone=phone)) for phone in (ANA, BIA, ANA)]
     assert [(await each).status for each in asked] == [ConsentStatus.GRANTED, None, ConsentStatus.GRANTED]
     assert (service._look_ups.rows, service._look_ups.batches) == (3, 1)
     await service.stop()
     with pytest.raises(Unavailable):
-        service.find(Asked(ORGANIZATION, "test", phone=ANA))
+        service.find(RecipientKey(ORGANIZATION, "test", phone=ANA))

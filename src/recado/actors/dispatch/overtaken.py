@@ -2,7 +2,7 @@
 
 from recado.storage.core.postgres import Database
 from recado.storage.dispatch import overtaken
-from recado.storage.dispatch.overtaken import FIRST, Group
+from recado.storage.dispatch.overtaken import FIRST, WaitingGroup
 
 PAGE = 1_000  # rows in a statement
 ROWS = 50_000  # in a look
@@ -34,5 +34,5 @@ class OvertakenHolds:
         self._stop_at(FIRST, "")
         return released
 
-    def _stop_at(self, group: Group, after: str) -> None:
+    def _stop_at(self, group: WaitingGroup, after: str) -> None:
         self._group, self._after = group, after

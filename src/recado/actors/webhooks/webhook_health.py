@@ -3,7 +3,12 @@
 from dataclasses import replace
 from datetime import datetime
 
-from recado.domain.webhooks.webhook import SUBSCRIPTION_MACHINE, Health, SubscriptionEvent, SubscriptionStatus
+from recado.domain.webhooks.webhook import (
+    SUBSCRIPTION_MACHINE,
+    SubscriptionEvent,
+    SubscriptionHealth,
+    SubscriptionStatus,
+)
 from recado.storage.webhooks.webhooks import HealthNote, SubscriptionKey
 
 EVERY = 1.0  # seconds between writes of counters; a status is written at once
@@ -18,14 +23,14 @@ class EndpointHealth:
         self.unheeded = False
         self._refused = False  # what was written last did not stand
         self.stored = SubscriptionStatus.ACTIVE
-        self._health = Health(self.stored)
-        self._noted: Health | None = None
+        self._health = SubscriptionHealth(self.stored)
+        self._noted: SubscriptionHealth | None = None
         self._noted_at = float("-inf")
         self._noting = False
         self._succeeded_at: datetime | None = None  # not in the health yet: thousands a second come
 
     @property
-    def current(self) -> Health:
+    def current(self) -> SubscriptionHealth:
         """As it is now."""
         if self._succeeded_at is not None:
             self._health, self._succeeded_at = self._health.succeeded(self._succeeded_at), None
@@ -47,7 +52,7 @@ class EndpointHealth:
             return True
         return not self._noting and self._succeeded_at is None and self._health == self._noted
 
-    def read(self, found: Health, *, first: bool) -> bool:
+    def read(self, found: SubscriptionHealth, *, first: bool) -> bool:
         """What the row says; its own findings stand unless somebody moved the status, or they were not taken.
 
         Answers whether they fell.

@@ -19,13 +19,13 @@ from recado.channels.core.errors import MalformedCallback
 from recado.channels.core.events import (
     Category,
     Event,
+    NumberNews,
     NumberState,
-    NumberStatus,
     Preference,
     Removal,
     ReportStatus,
     Status,
-    TemplateStatus,
+    TemplateVerdict,
     Verdict,
 )
 from recado.channels.core.fields import Id64, Id128, Seconds, Text128, Text256, Text512, known, object_in, text_or_none
@@ -172,7 +172,7 @@ def _template_status(of: Value, value: Value) -> Event | None:
     if verdict is None:
         return None
     read = _TEMPLATE.read(value)
-    return TemplateStatus(
+    return TemplateVerdict(
         verdict,
         of["time"],
         read["message_template_id"],
@@ -190,7 +190,7 @@ def _template_category(of: Value, value: Value) -> Event | None:
     if category is None or value.get("correct_category") is not None:
         return None
     template_id = field(_ID, value, "message_template_id")
-    return TemplateStatus(None, of["time"], template_id, category=category, business_account=of["id"])
+    return TemplateVerdict(None, of["time"], template_id, category=category, business_account=of["id"])
 
 
 def _number_quality(of: Value, value: Value) -> Event:
@@ -200,12 +200,12 @@ def _number_quality(of: Value, value: Value) -> Event:
         limit = value.get("current_limit")
     tier = TIERS_READ.get(limit) if isinstance(limit, str) else None
     phone = field(_NUMBER, value, "display_phone_number")
-    return NumberStatus(None, of["time"], _FLAGS.get(event), tier=tier, business_account=of["id"], phone=phone)
+    return NumberNews(None, of["time"], _FLAGS.get(event), tier=tier, business_account=of["id"], phone=phone)
 
 
 def _number_name(of: Value, value: Value) -> Event:
     state, phone = NAME_STATES.get(word(value, "decision")), field(_NUMBER, value, "display_phone_number")
-    return NumberStatus(None, of["time"], name_status=state, business_account=of["id"], phone=phone)
+    return NumberNews(None, of["time"], name_status=state, business_account=of["id"], phone=phone)
 
 
 def _account(of: Value, value: Value) -> Event | None:
@@ -219,7 +219,7 @@ def _account(of: Value, value: Value) -> Event | None:
     ours = not isinstance(value.get("waba_info"), dict)
     owner = of["id"] if ours else field(_OWNER, value, "waba_info")["waba_id"]
     phone = field(_ANY_NUMBER, value, "phone_number")
-    return NumberStatus(None, of["time"], status, partner_removed=removal, business_account=owner, phone=phone)
+    return NumberNews(None, of["time"], status, partner_removed=removal, business_account=owner, phone=phone)
 
 
 _LISTS: Mapping[str, Callable[[Value], list[Event]]] = {"messages": _messages, "user_preferences": _preferences}

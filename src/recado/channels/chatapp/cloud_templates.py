@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal, get_args
 from pydantic import AfterValidator, Field
 
 from recado.channels.chatapp.cloud_answers import read
-from recado.channels.core.events import Category, Followup, TemplateStatus, Verdict
+from recado.channels.core.events import Category, Followup, TemplateVerdict, Verdict
 from recado.channels.core.fields import Text16, Text256, Text512, Text2048, Tree, known, object_in, objects_in
 from recado.channels.core.provider import ProviderTemplate, TemplateSubmission
 from recado.channels.core.reading import record
@@ -79,7 +79,7 @@ def verdict(answer: Mapping[str, Any], provider_template_id: str, at: datetime) 
     if decided is None:
         return ()
     known = CATEGORIES_READ.get(category) if isinstance(category, str) else None
-    return (Followup(0.0, TemplateStatus(decided, at, provider_template_id, category=known)),)
+    return (Followup(0.0, TemplateVerdict(decided, at, provider_template_id, category=known)),)
 
 
 def kind_of(part: Mapping[str, Any]) -> str:

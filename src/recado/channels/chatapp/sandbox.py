@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Final, Literal
 
-from recado.channels.core.events import Followup, TemplateStatus
+from recado.channels.core.events import Followup, TemplateVerdict
 from recado.channels.core.provider import (
     Account,
     NumberHealth,
@@ -71,7 +71,7 @@ class Sandbox(ChannelSandbox):
         after = (SLOW_REVIEW if "slow" in template.name else REVIEW) * self._scale
         status: Literal["approved", "rejected"] = "rejected" if "reject" in template.name else "approved"
         provider_template_id = provider_id(template.id)
-        verdict = TemplateStatus(
+        verdict = TemplateVerdict(
             status,
             self._clock.now() + timedelta(seconds=after),
             provider_template_id,

@@ -8,7 +8,7 @@ from typing import Annotated, Any, get_args
 from pydantic import AfterValidator, Field, ValidationInfo
 from pydantic.alias_generators import to_camel
 
-from recado.channels.core.events import Event, Inbound, NumberStatus, Preference, Status, TemplateStatus
+from recado.channels.core.events import Event, Inbound, NumberNews, Preference, Status, TemplateVerdict
 from recado.channels.core.fields import needed, text_or_none, unread
 from recado.channels.core.reading import Shape
 from recado.channels.core.refusals import PROVIDER_CODES, refusal_code
@@ -30,8 +30,8 @@ def _report(read: Status, info: ValidationInfo) -> Status:
 _Event = Annotated[
     Annotated[Status, AfterValidator(_report)]
     | Inbound
-    | Annotated[TemplateStatus, needed("status", lambda read: read.status or read.category)]
-    | Annotated[NumberStatus, needed("account", lambda read: read.account or read.business_account)]
+    | Annotated[TemplateVerdict, needed("status", lambda read: read.status or read.category)]
+    | Annotated[NumberNews, needed("account", lambda read: read.account or read.business_account)]
     | Preference,
     Field(discriminator="kind"),
 ]

@@ -61,7 +61,7 @@ class Inbound:
 
 
 @dataclass(frozen=True, slots=True)
-class TemplateStatus:
+class TemplateVerdict:
     """The provider's verdict on a template (C11.3); `category` where the provider changed it. One of both is there.
 
     `business_account`: where the provider shares a template among the numbers of one, as it is meant for all of them.
@@ -83,7 +83,7 @@ class TemplateStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class NumberStatus:
+class NumberNews:
     """News of a number (C14.2); None = no news of that field.
 
     `status` is the state that the provider sees: `available` = verified, `connected` = cleared, `flagged`,
@@ -128,7 +128,7 @@ class Payment:
     kind: Literal["payment"] = field(default="payment", repr=False)
 
 
-Event = Status | Inbound | TemplateStatus | NumberStatus | Preference
+Event = Status | Inbound | TemplateVerdict | NumberNews | Preference
 CallbackEvent = Event | Payment
 """What a callback tells: a union whose kinds each have one handler (`callbacks.py`)."""
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from recado.channels.http.connection_pool import ConnectionPool, default_tls
 from recado.channels.http.http_connection import ConnectionBroke
-from recado.channels.http.outbound_guard import OutboundGuard, Target, UrlRefused, target_of
+from recado.channels.http.outbound_guard import OutboundGuard, ParsedUrl, UrlRefused, target_of
 from recado.domain.core.clock import Clock
 
 CONNECT_LIMIT, CALL_LIMIT = 5.0, 15.0  # seconds
@@ -56,7 +56,7 @@ class GuardedHttp:
 class Endpoint:
     """The connections to one URL; they are closed by `close`, and when idle for long."""
 
-    def __init__(self, http: GuardedHttp, target: Target, *, live: bool, owner: str) -> None:
+    def __init__(self, http: GuardedHttp, target: ParsedUrl, *, live: bool, owner: str) -> None:
         self._http = http
         self._target = target
         self._live = live

@@ -53,7 +53,7 @@ NOT_PUBLIC = f"its name does not exist, or leads to addresses that are not publi
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ParsedUrl:
     """A URL taken apart. `host`: lower case, without brackets; `literal`: it is an IP address."""
 
     scheme: str
@@ -72,7 +72,7 @@ class Target:
 _PORTS = {"http": 80, "https": 443}
 
 
-def target_of(url: str) -> Target:
+def target_of(url: str) -> ParsedUrl:
     """The URL taken apart; raises UrlRefused when it has not the form of one that may be called anywhere."""
     if len(url) > LONGEST_URL:
         raise UrlRefused(f"it is longer than {LONGEST_URL:,} characters")
@@ -105,7 +105,7 @@ def target_of(url: str) -> Target:
         raise UrlRefused("its host is not a name")
     elif _NUMERIC_END.search(host):
         raise UrlRefused("its host is a number")
-    return Target(scheme, host, _PORTS[scheme] if port is None else port, path, literal)
+    return ParsedUrl(scheme, host, _PORTS[scheme] if port is None else port, path, literal)
 
 
 def same_origin(one: str, other: str) -> bool:
@@ -117,7 +117,7 @@ def same_origin(one: str, other: str) -> bool:
     return (first.scheme, first.host, first.port) == (second.scheme, second.host, second.port)
 
 
-def form_fault(target: Target, *, live: bool) -> str | None:
+def form_fault(target: ParsedUrl, *, live: bool) -> str | None:
     """Why a URL is none of the open internet by its form alone; None when it is one. `live`: http is not enough."""
     if live and target.scheme != "https":
         return "its scheme is not https"
@@ -165,7 +165,7 @@ class OutboundGuard:
         if threads is not None:
             threads.shutdown(wait=False, cancel_futures=True)
 
-    async def check(self, url: str, *, live: bool, owner: str = "") -> Target:
+    async def check(self, url: str, *, live: bool, owner: str = "") -> ParsedUrl:
         """The URL taken apart, after its name was resolved and found public; raises UrlRefused.
 
         A name that is refused is so after `REFUSED_AFTER`, whether it exists inside or not at all.
@@ -180,12 +180,12 @@ class OutboundGuard:
             raise
         return target
 
-    def known(self, target: Target, *, live: bool) -> tuple[str, ...] | None:
+    def known(self, target: ParsedUrl, *, live: bool) -> tuple[str, ...] | None:
         """As `addresses`, where they were checked a moment ago; None: they have to be checked."""
         known = self._known.get((target.scheme, live, target.host, target.port))
         return known[1] if known is not None and known[0] > self._monotonic() else None
 
-    async def addresses(self, target: Target, *, live: bool, owner: str = "") -> tuple[str, ...]:
+    async def addresses(self, target: ParsedUrl, *, live: bool, owner: str = "") -> tuple[str, ...]:
         """The addresses that a call may go to now, all of them checked; raises UrlRefused."""
         known = self.known(target, live=live)
         if known is not None:
@@ -203,7 +203,7 @@ class OutboundGuard:
         self._known[key] = (self._monotonic() + LOOKUP_KEPT, found)
         return found
 
-    async def _resolve(self, target: Target, owner: str) -> Sequence[str]:
+    async def _resolve(self, target: ParsedUrl, owner: str) -> Sequence[str]:
         """Its addresses; none when it has none, or none can be learned."""
         key = (target.host, target.port, owner)
         asking = self._asking.get(key)

@@ -86,7 +86,7 @@ class ConsentChange(Consent):
 
 
 @dataclass(frozen=True, slots=True)
-class OptOut:
+class OptOutEntry:
     """An entry of the opt-out registry, of a phone or an e-mail address (C12.5.8)."""
 
     at: datetime
@@ -97,15 +97,15 @@ class OptOut:
         """Whether the person refused, who alone may take it back; else an operator or a complaint did."""
         return self.source in OWN_SOURCES
 
-    def joined(self, other: "OptOut") -> "OptOut":
+    def joined(self, other: "OptOutEntry") -> "OptOutEntry":
         """Both as one: the later date, and the later source, but of an operator or a complaint before the person's."""
         if self.own != other.own:
-            return OptOut(max(self.at, other.at), other.source if self.own else self.source)
-        return self if other.at <= self.at else OptOut(other.at, other.source or self.source)
+            return OptOutEntry(max(self.at, other.at), other.source if self.own else self.source)
+        return self if other.at <= self.at else OptOutEntry(other.at, other.source or self.source)
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class ConsentUpdate:
     """The consent becomes `after`. `at`: when it was given or refused; `date_given`: the caller named that moment."""
 
     before: ConsentStatus
@@ -125,7 +125,7 @@ class Changed:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class ConsentRefusal:
     """The change is not allowed: a problem code, and what is wrong with which field of `optIn`."""
 
     code: str
@@ -153,8 +153,8 @@ UNCHANGED: Final = None
 
 
 def decide(
-    current: Consent | None, change: ConsentChange | None, *, now: datetime, registered: OptOut | None = None
-) -> Changed | Refused | None:
+    current: Consent | None, change: ConsentChange | None, *, now: datetime, registered: OptOutEntry | None = None
+) -> ConsentUpdate | ConsentRefusal | None:
     """What `change` does to a contact's consent; None when nothing (C12.5).
 
     `current` None: the contact is being created. `registered`: what the opt-out registry says of its phone or address,
@@ -178,17 +178,17 @@ def decide(
     return _granted_again(current, change, now, _refused_at(current, registered))
 
 
-def repeated_refusal(current: Consent, change: ConsentChange | None, *, now: datetime) -> OptOut | None:
+def repeated_refusal(current: Consent, change: ConsentChange | None, *, now: datetime) -> OptOutEntry | None:
     """The registry's entry of a refusal that changes nothing, as the contact refused before (C12.5); None of others.
 
     The refusal before may have been the person's, whom a keyword lets in again; an operator's must not be lost then.
     """
     if change is None or change.status is not ConsentStatus.DENIED or current.status is not ConsentStatus.DENIED:
         return None
-    return OptOut(_refusal_date(change) or now, change.source)
+    return OptOutEntry(_refusal_date(change) or now, change.source)
 
 
-def readdressed(current: Consent, registered: OptOut | None) -> Changed | None:
+def readdressed(current: Consent, registered: OptOutEntry | None) -> ConsentUpdate | None:
     """What becomes of a contact's consent when it receives an address that the opt-out registry may know (C12.5).
 
     Anyone who asked for nothing more under that address is a contact that refused, unless it consented after that.
@@ -203,15 +203,17 @@ def readdressed(current: Consent, registered: OptOut | None) -> Changed | None:
         at=current.at,
         revoked_at=registered.at,
     )
-    return Changed(current.status, after, registered.at, date_given=False)
+    return ConsentUpdate(current.status, after, registered.at, date_given=False)
 
 
-def _born(change: ConsentChange | None, now: datetime, registered: OptOut | None) -> Changed | Refused | None:
+def _born(
+    change: ConsentChange | None, now: datetime, registered: OptOutEntry | None
+) -> ConsentUpdate | ConsentRefusal | None:
     if change is None or change.status is ConsentStatus.UNKNOWN:
         if registered is None:
             return UNCHANGED
         after = Consent(ConsentStatus.DENIED, source=registered.source, revoked_at=registered.at)
-        return Changed(ConsentStatus.UNKNOWN, after, registered.at, date_given=False)
+        return ConsentUpdate(ConsentStatus.UNKNOWN, after, registered.at, date_given=False)
     if change.status is ConsentStatus.DENIED:
         return _denied(UNKNOWN, change, now)
     if registered is None:
@@ -219,7 +221,7 @@ def _born(change: ConsentChange | None, now: datetime, registered: OptOut | None
     return _granted_again(UNKNOWN, change, now, registered.at)
 
 
-def _denied(current: Consent, change: ConsentChange, now: datetime) -> Changed:
+def _denied(current: Consent, change: ConsentChange, now: datetime) -> ConsentUpdate:
     """A refusal takes effect whatever its date."""
     given = _refusal_date(change)
     consented = change.at if change.dates_count and change.at is not None else current.at
@@ -233,14 +235,14 @@ def _denied(current: Consent, change: ConsentChange, now: datetime) -> Changed:
         revoked_at=at,
         revoked_reason=change.revoked_reason,
     )
-    return Changed(current.status, after, at, date_given=given is not None)
+    return ConsentUpdate(current.status, after, at, date_given=given is not None)
 
 
 def _refusal_date(change: ConsentChange) -> datetime | None:
     return change.revoked_at if change.dates_count else None
 
 
-def _granted(current: Consent, change: ConsentChange, now: datetime) -> Changed:
+def _granted(current: Consent, change: ConsentChange, now: datetime) -> ConsentUpdate:
     given = change.at if change.dates_count else None
     at = now if given is None else given
     after = Consent(
@@ -250,12 +252,12 @@ def _granted(current: Consent, change: ConsentChange, now: datetime) -> Changed:
         ip=change.ip,
         user_agent=change.user_agent,
     )
-    return Changed(current.status, after, at, date_given=given is not None)
+    return ConsentUpdate(current.status, after, at, date_given=given is not None)
 
 
 def _granted_again(
     current: Consent, change: ConsentChange, now: datetime, refused_at: datetime | None
-) -> Changed | Refused:
+) -> ConsentUpdate | ConsentRefusal:
     """A consent after a refusal: it says where it comes from, and is younger than the refusal."""
     if not change.source:
         return _refused(
@@ -273,12 +275,12 @@ def _granted_again(
     return changed
 
 
-def _refused_at(current: Consent, registered: OptOut | None) -> datetime | None:
+def _refused_at(current: Consent, registered: OptOutEntry | None) -> datetime | None:
     moments = [current.revoked_at, None if registered is None else registered.at]
     return max((at for at in moments if at is not None), default=None)
 
 
-def _in_the_future(change: ConsentChange, now: datetime) -> Refused | None:
+def _in_the_future(change: ConsentChange, now: datetime) -> ConsentRefusal | None:
     if not change.dates_count:
         return None
     dates = [("at", change.at)]
@@ -290,8 +292,8 @@ def _in_the_future(change: ConsentChange, now: datetime) -> Refused | None:
     return None
 
 
-def _refused(code: str, name: str, message: str) -> Refused:
-    return Refused(code, FieldError(f"/optIn/{name}", code, message))
+def _refused(code: str, name: str, message: str) -> ConsentRefusal:
+    return ConsentRefusal(code, FieldError(f"/optIn/{name}", code, message))
 
 
 def with_request(change: ConsentChange, *, ip: str, user_agent: str | None) -> ConsentChange:

@@ -153,7 +153,7 @@ NESTED: Final = frozenset({Kind.ATTRIBUTES, Kind.CONSENT, Kind.INTEGRATIONS, Kin
 
 
 @dataclass(frozen=True, slots=True)
-class ContactField:
+class ContactFieldSpec:
     """A field of contacts. `name`: among given values, and of the attribute of `Contact`; `key`: as callers name it.
 
     `most`: characters. `always`: every contact has it, so that nothing clears it. `given`: by callers, at birth and
@@ -182,30 +182,30 @@ class ContactField:
 
 
 FIELDS: Final = (
-    ContactField("name", "name", Kind.TEXT, MOST_NAME, label="Name"),
-    ContactField("phone", "phone", Kind.PHONE, always=True, label="Phone"),
-    ContactField("email", "email", Kind.EMAIL, MOST_EMAIL, label="E-mail", format="email"),
-    ContactField(
+    ContactFieldSpec("name", "name", Kind.TEXT, MOST_NAME, label="Name"),
+    ContactFieldSpec("phone", "phone", Kind.PHONE, always=True, label="Phone"),
+    ContactFieldSpec("email", "email", Kind.EMAIL, MOST_EMAIL, label="E-mail", format="email"),
+    ContactFieldSpec(
         "chatapp_profile_name", "chatappProfileName", Kind.TEXT, given=False, label="Chat-app profile name"
     ),
-    ContactField(
+    ContactFieldSpec(
         "avatar_url", "avatarUrl", Kind.PICTURE, MOST_AVATAR,
         about="http(s) without user info, or a picture as a data URI.",
     ),
-    ContactField("cpf", "cpf", Kind.DOCUMENT, about="With or without mask. Stored encrypted, never given back."),
-    ContactField("cnpj", "cnpj", Kind.DOCUMENT, about="With or without mask; letters allowed."),
-    ContactField("birth_date", "birthDate", Kind.DOCUMENT, format="date"),
-    ContactField("attributes", "attributes", Kind.ATTRIBUTES, always=True),
-    ContactField("tags", "tags", Kind.TAGS, always=True, label="Tags"),
-    ContactField("opt_in", "optIn", Kind.CONSENT, always=True, label="Consent"),
-    ContactField("source", "source", Kind.SOURCE, always=True, label="Source"),
-    ContactField("external_id", "externalId", Kind.TEXT, MOST_EXTERNAL_ID, label="External id"),
-    ContactField("external_ids", "externalIds", Kind.INTEGRATIONS),
-    ContactField("company_id", "companyId", Kind.ID, MOST_ID, label="Company", about="Prefix emp_"),
-    ContactField("company_role", "papelNaEmpresa", Kind.ROLE, label="Role in the company"),
-    ContactField("debtor_groups", "debtorGroups", Kind.GROUPS),
-    ContactField("created_at", "createdAt", Kind.MOMENT, always=True, given=False, label="Created at"),
-    ContactField("last_interaction_at", "lastInteractionAt", Kind.MOMENT, given=False, label="Last interaction at"),
+    ContactFieldSpec("cpf", "cpf", Kind.DOCUMENT, about="With or without mask. Stored encrypted, never given back."),
+    ContactFieldSpec("cnpj", "cnpj", Kind.DOCUMENT, about="With or without mask; letters allowed."),
+    ContactFieldSpec("birth_date", "birthDate", Kind.DOCUMENT, format="date"),
+    ContactFieldSpec("attributes", "attributes", Kind.ATTRIBUTES, always=True),
+    ContactFieldSpec("tags", "tags", Kind.TAGS, always=True, label="Tags"),
+    ContactFieldSpec("opt_in", "optIn", Kind.CONSENT, always=True, label="Consent"),
+    ContactFieldSpec("source", "source", Kind.SOURCE, always=True, label="Source"),
+    ContactFieldSpec("external_id", "externalId", Kind.TEXT, MOST_EXTERNAL_ID, label="External id"),
+    ContactFieldSpec("external_ids", "externalIds", Kind.INTEGRATIONS),
+    ContactFieldSpec("company_id", "companyId", Kind.ID, MOST_ID, label="Company", about="Prefix emp_"),
+    ContactFieldSpec("company_role", "papelNaEmpresa", Kind.ROLE, label="Role in the company"),
+    ContactFieldSpec("debtor_groups", "debtorGroups", Kind.GROUPS),
+    ContactFieldSpec("created_at", "createdAt", Kind.MOMENT, always=True, given=False, label="Created at"),
+    ContactFieldSpec("last_interaction_at", "lastInteractionAt", Kind.MOMENT, given=False, label="Last interaction at"),
 )  # fmt: skip
 
 TEXTS: Final = tuple(each for each in FIELDS if each.kind is Kind.TEXT and each.given)

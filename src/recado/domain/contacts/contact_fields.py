@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from recado.domain.audience.segment import OPERATORS, Field
-from recado.domain.contacts.contact import FIELDS, ContactField, Kind
+from recado.domain.contacts.contact import FIELDS, ContactFieldSpec, Kind
 
 MOST_KEYS: Final = 500
 
@@ -32,7 +32,7 @@ def catalogue(keys: Iterable[AttributeKey]) -> list[dict[str, Any]]:
     return [*(_standard(each, each.label) for each in FIELDS if each.label is not None), *attributes]
 
 
-def _standard(field: ContactField, label: str) -> dict[str, Any]:
+def _standard(field: ContactFieldSpec, label: str) -> dict[str, Any]:
     key = "optIn.status" if field.kind is Kind.CONSENT else field.key
     condition = _CONDITIONS.get(field.name)
     operators = () if condition is None else OPERATORS[condition]

@@ -29,7 +29,7 @@ from recado.domain.contacts.contact import (
     MOST_TAG,
     MOST_TAGS,
     CompanyRole,
-    ContactField,
+    ContactFieldSpec,
     ContactSource,
     Kind,
     tags_united,
@@ -50,26 +50,26 @@ _DATA = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+={0,2
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class GivenFields:
     """What was read. `values` by the names of `FIELDS`: absent is not given, None is to be cleared."""
 
     values: Mapping[str, Any] = field(repr=False)
     errors: tuple[FieldError, ...] = ()
 
 
-def read_new(document: Any, today: date) -> Given:
+def read_new(document: Any, today: date) -> GivenFields:
     """A contact to create: `phone` is required; null is the same as absent."""
     return _read(document, _NEW, today, new=True)
 
 
-def read_changes(document: Any, today: date) -> Given:
+def read_changes(document: Any, today: date) -> GivenFields:
     """A PATCH: null clears, but not what a contact always has (C2.3.3)."""
     return _read(document, _CHANGES, today, new=False)
 
 
-def _read(document: Any, readers: "Mapping[str, tuple[str, Reader]]", today: date, *, new: bool) -> Given:
+def _read(document: Any, readers: "Mapping[str, tuple[str, Reader]]", today: date, *, new: bool) -> GivenFields:
     if not isinstance(document, dict):
-        return Given({}, (FieldError("", "WRONG_TYPE", "must be an object"),))
+        return GivenFields({}, (FieldError("", "WRONG_TYPE", "must be an object"),))
     values: dict[str, Any] = {}
     errors: list[FieldError] = []
     if new and document.get("phone") is None:
@@ -87,7 +87,7 @@ def _read(document: Any, readers: "Mapping[str, tuple[str, Reader]]", today: dat
                 values[name] = None
         except Refusal as refusal:
             errors.append(refusal.under(key).error)
-    return Given(values, tuple(errors))
+    return GivenFields(values, tuple(errors))
 
 
 # The fields ---------------------------------------------------------------------------------------------------------
@@ -183,7 +183,7 @@ def _document(name: str, value: Any, today: date) -> str:
 Reader = Callable[[Any, date], Any]
 
 
-def _reader(field: ContactField) -> Reader:
+def _reader(field: ContactFieldSpec) -> Reader:
     """What reads a value of the field at birth."""
     match field.kind:
         case Kind.DOCUMENT:

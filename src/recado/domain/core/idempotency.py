@@ -5,7 +5,7 @@ from datetime import datetime
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class KeyHeld:
     """The key is new, or was freed: this request runs, and must finish or release it.
 
     `begun_at` tells this hold of the key from a later one: who lost the key no longer touches it.
@@ -28,7 +28,7 @@ class Reused:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class AnswerStored:
     """The first request was answered: its `status`, and what is kept of the answer (JSON)."""
 
     status: int
@@ -44,7 +44,7 @@ class Erased:
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class AnswerLost:
     """The work of the first request is committed, and no answer was kept: something was cut off in between.
 
     `made`: what the work noted of itself.
@@ -53,4 +53,4 @@ class Lost:
     made: str | None = None
 
 
-Beginning = Held | InProgress | Reused | Stored | Erased | Lost
+Beginning = KeyHeld | InProgress | Reused | AnswerStored | Erased | AnswerLost

@@ -66,7 +66,7 @@ SUBSCRIPTION_MACHINE: Final = Machine(
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class SubscriptionHealth:
     """How an endpoint fares. `probe_at`: while failing, when the next single delivery is tried."""
 
     status: SubscriptionStatus
@@ -78,7 +78,7 @@ class Health:
     probe_at: datetime | None = None
     probe_seconds: int = 0
 
-    def moved(self, event: SubscriptionEvent) -> "Health":
+    def moved(self, event: SubscriptionEvent) -> "SubscriptionHealth":
         """After an event that is none of an endpoint's; raises `IllegalMove` where the state does not know it.
 
         Anyone who is active again has no failure behind.
@@ -95,7 +95,7 @@ class Health:
             probe_seconds=0,
         )
 
-    def succeeded(self, at: datetime) -> "Health":
+    def succeeded(self, at: datetime) -> "SubscriptionHealth":
         """After a 2xx."""
         if self.status is SubscriptionStatus.FAILING:
             return replace(self.moved(SubscriptionEvent.RECOVERED), last_success_at=at)
@@ -103,7 +103,7 @@ class Health:
             return replace(self, consecutive_failures=0, first_failure_at=None, last_success_at=at)
         return replace(self, last_success_at=at)
 
-    def failed(self, at: datetime, *, gone: bool = False, probe: bool = False) -> "Health":
+    def failed(self, at: datetime, *, gone: bool = False, probe: bool = False) -> "SubscriptionHealth":
         """After an attempt that was no success. `gone`: answered 410. `probe`: the one tried while failing."""
         after = replace(
             self,
@@ -128,7 +128,7 @@ class Health:
             after = replace(after, probe_at=at + timedelta(seconds=pause), probe_seconds=pause)
         return after.aged(at)
 
-    def aged(self, now: datetime) -> "Health":
+    def aged(self, now: datetime) -> "SubscriptionHealth":
         """Revoked when it has been failing for 72 hours; otherwise as it is."""
         if self.status is not SubscriptionStatus.FAILING or self.failing_since is None:
             return self

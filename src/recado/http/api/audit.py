@@ -6,17 +6,17 @@ from typing import Any
 from recado.domain.core.ids import IdSource
 from recado.http.api.call import Call
 from recado.storage.core import audit
-from recado.storage.core.audit import Actor
+from recado.storage.core.audit import AuditPrincipal
 from recado.storage.core.rows import Executor
 
 # Anyone who may let phones out in the clear is found in the audit by this one action.
 PII_GRANT = "pii_full.grant"
 
 
-def actor_of(call: Call) -> Actor:
+def actor_of(call: Call) -> AuditPrincipal:
     """Who called, from where, in which request."""
     principal = call.principal
-    return Actor(principal.actor_type, principal.actor_id, ip=call.client_ip, request_id=call.request_id)
+    return AuditPrincipal(principal.actor_type, principal.actor_id, ip=call.client_ip, request_id=call.request_id)
 
 
 async def record(

@@ -38,7 +38,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class BodyOutcome:
     """What became of a body. `digest`: SHA-256 of its canonical form, unless it is `malformed`.
 
     `document`: its members that are true or false. `refusal`: it does not fit. Otherwise `value` is the pickled value,
@@ -55,13 +55,13 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class WorkerAnswer:
     """Of a worker; so many `pieces` follow. `outcome` None: reading the body took more memory than allowed.
 
     `last`: the process ends after it.
     """
 
-    outcome: Outcome | None
+    outcome: BodyOutcome | None
     pieces: int
     last: bool
 
@@ -76,7 +76,7 @@ class LargeBody:
     digest: bytes
     document: Mapping[str, bool]
     unknown: Sequence[FieldError]
-    _outcome: Outcome = field(repr=False)
+    _outcome: BodyOutcome = field(repr=False)
     _pieces: Sequence[bytes] = field(repr=False)
 
     async def value(self) -> Any:
@@ -113,7 +113,7 @@ def name_of(model: type[BaseModel]) -> str:
     return f"{model.__module__}:{model.__qualname__}"
 
 
-def large_body(outcome: Outcome, pieces: Sequence[bytes]) -> LargeBody:
+def large_body(outcome: BodyOutcome, pieces: Sequence[bytes]) -> LargeBody:
     """What a worker answered; raises the `Problem` of a body that is no JSON."""
     if outcome.malformed is not None:
         raise outcome.malformed
@@ -123,17 +123,17 @@ def large_body(outcome: Outcome, pieces: Sequence[bytes]) -> LargeBody:
 # In the worker --------------------------------------------------------------------------------------------------------
 
 
-def read(job: Job, raw: bytes) -> tuple[Outcome, list[bytes]]:
+def read(job: Job, raw: bytes) -> tuple[BodyOutcome, list[bytes]]:
     """What the body says, and the pieces of its long lists."""
     module, _, name = job.model.partition(":")
     model = getattr(importlib.import_module(module), name)
     try:
         body = parse_json(raw, job.most_values)
     except Problem as problem:
-        return Outcome(malformed=problem), []
+        return BodyOutcome(malformed=problem), []
     del raw
     unknown = unknown_fields(model, body.document)
-    known = Outcome(body.digest, _switches(model, body.document), unknown)
+    known = BodyOutcome(body.digest, _switches(model, body.document), unknown)
     try:
         return _divided(known, validate_body(model, body, job.bad_status))
     except Problem as problem:
@@ -145,7 +145,7 @@ def _switches(model: type[BaseModel], document: Any) -> dict[str, bool]:
     return {name: document[name] for name in names if isinstance(document, dict) and type(document.get(name)) is bool}
 
 
-def _divided(known: Outcome, value: Any) -> tuple[Outcome, list[bytes]]:
+def _divided(known: BodyOutcome, value: Any) -> tuple[BodyOutcome, list[bytes]]:
     lists: list[tuple[str, int]] = []
     pieces: list[bytes] = []
     if isinstance(value, BaseModel):

@@ -19,7 +19,7 @@ from pydantic import BaseModel
 
 from recado.domain.core.clock import Clock, TimerHandle
 from recado.domain.core.errors import Problem, Unavailable
-from recado.http.api.body_reading import LENGTH, Answer, Job, LargeBody, large_body, name_of
+from recado.http.api.body_reading import LENGTH, Job, LargeBody, WorkerAnswer, large_body, name_of
 from recado.storage.core.fair_places import FairPlaces
 
 PROCESSES: Final = 2
@@ -166,7 +166,7 @@ class _Worker:
         self._writer: asyncio.StreamWriter
         self.late = False
 
-    async def read(self, job: Job, raw: bytes) -> tuple[Answer, list[bytes]]:
+    async def read(self, job: Job, raw: bytes) -> tuple[WorkerAnswer, list[bytes]]:
         """Raises OSError or EOFError when the process fails, or is ended."""
         timer = self._clock.call_at(self._clock.monotonic() + LIMIT_SECONDS, self._give_up)
         try:
@@ -178,7 +178,7 @@ class _Worker:
             for start in range(0, len(raw), _PIECE):
                 self._writer.write(view[start : start + _PIECE])
                 await self._writer.drain()
-            answer: Answer = pickle.loads(await self._frame())  # noqa: S301 - written by our own process
+            answer: WorkerAnswer = pickle.loads(await self._frame())  # noqa: S301 - written by our own process
             return answer, [await self._frame() for _ in range(answer.pieces)]
         finally:
             timer.cancel()

@@ -114,7 +114,7 @@ def envelope(items: Any, total: int, *, estimated: bool = False, next_cursor: st
     return body
 
 
-class Page(ApiModel, Generic[Item]):
+class CountedPage(ApiModel, Generic[Item]):
     """The body of a list with a total, for the OpenAPI document: `class NumberPage(Page[NumberOut])` names it."""
 
     items: list[Item]

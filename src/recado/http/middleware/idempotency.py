@@ -13,7 +13,7 @@ import structlog
 
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem, Unavailable, conflict
-from recado.domain.core.idempotency import Beginning, Erased, Held, InProgress, Lost, Stored
+from recado.domain.core.idempotency import AnswerLost, AnswerStored, Beginning, Erased, InProgress, KeyHeld
 from recado.http.api.call import Call, IdempotencyKey
 from recado.http.api.route import Route
 from recado.http.wire.rendering import dump
@@ -33,23 +33,23 @@ class IdempotencyStore(Protocol):
     ) -> Beginning:
         """Claim the key, or tell what it is used for already."""
 
-    async def resume(self, organization_id: str, env: str, key_hash: bytes, now: datetime) -> Held | None:
+    async def resume(self, organization_id: str, env: str, key_hash: bytes, now: datetime) -> KeyHeld | None:
         """Take over a key whose answer is lost; None when another repeat did."""
 
-    async def finish(self, held: Held, status: int, answer: bytes, subject_id: str | None) -> None:
+    async def finish(self, held: KeyHeld, status: int, answer: bytes, subject_id: str | None) -> None:
         """Keep the answer, as long as the contact that it shows exists."""
 
-    async def take_back(self, held: Held, made: str | None) -> None:
+    async def take_back(self, held: KeyHeld, made: str | None) -> None:
         """Keep no answer, also of a `finish` on its way: nobody was shown what the committed work `made`."""
 
-    async def release(self, held: Held) -> None:
+    async def release(self, held: KeyHeld) -> None:
         """Free the key: its request left nothing behind."""
 
-    async def release_uncommitted(self, held: Held) -> None:
+    async def release_uncommitted(self, held: KeyHeld) -> None:
         """Free the key unless a transaction inside `noting_commit` was committed."""
 
     def noting_commit(
-        self, held: Held, made: Callable[[], str | None], answer: Callable[[], Stored | None]
+        self, held: KeyHeld, made: Callable[[], str | None], answer: Callable[[], AnswerStored | None]
     ) -> AbstractContextManager[None]:
         """Note in each transaction inside that it belongs to the key's request, and what that `made`.
 
@@ -107,15 +107,15 @@ class KeptAnswers:
         try:
             found = await self._store.begin(*scope, key.fingerprint, now)
         except asyncio.CancelledError:
-            self._begin(self._release(Held(*scope, now), call))  # it may have been claimed
+            self._begin(self._release(KeyHeld(*scope, now), call))  # it may have been claimed
             raise
-        if isinstance(found, Held):
+        if isinstance(found, KeyHeld):
             return await self._run(route, handle, call, found)
-        if isinstance(found, Stored):
+        if isinstance(found, AnswerStored):
             return await self._replay(route, call, found)
         if isinstance(found, Erased):
             return await self._replay_erased(route, call, found)
-        if isinstance(found, Lost):
+        if isinstance(found, AnswerLost):
             if not route.rotates or found.made is None:
                 raise conflict(
                     "CONFLICT",
@@ -134,7 +134,7 @@ class KeptAnswers:
             )
         raise reused()
 
-    async def _run(self, route: Route, handle: Callable[[], Awaitable[Reply]], call: Call, held: Held) -> Reply:
+    async def _run(self, route: Route, handle: Callable[[], Awaitable[Reply]], call: Call, held: KeyHeld) -> Reply:
         """Run `handle`; keep a 2xx, free the key on everything else, but for what was made and cannot be answered."""
         notes = route.creates or route.rotates or route.answers_in_commit
         noting = self._store.noting_commit(
@@ -173,7 +173,7 @@ class KeptAnswers:
         task.add_done_callback(self._under_way.discard)
         return asyncio.shield(task)
 
-    async def _finish(self, route: Route, held: Held, reply: Reply, call: Call) -> None:
+    async def _finish(self, route: Route, held: KeyHeld, reply: Reply, call: Call) -> None:
         """Keep the answer. Without that the work is committed all the same, and the caller learns so.
 
         Raises `Problem` of a rotation: shown now, its token or secret would be ended by a repeat (C6.2).
@@ -185,21 +185,21 @@ class KeptAnswers:
             if route.rotates:
                 raise
 
-    async def _take_back(self, held: Held, call: Call) -> None:
+    async def _take_back(self, held: KeyHeld, call: Call) -> None:
         """Leave the key as one whose answer is lost: its repeat then makes and shows another token or secret."""
         try:
             await self._store.take_back(held, call.made)
         except Problem as problem:
             _log.error("idempotency_answer_not_taken_back", request_id=call.request_id, code=problem.code)
 
-    async def _release(self, held: Held, call: Call, *, unless_committed: bool = False) -> None:
+    async def _release(self, held: KeyHeld, call: Call, *, unless_committed: bool = False) -> None:
         """Free the key; a store that is away frees it by itself after a minute."""
         try:
             await (self._store.release_uncommitted(held) if unless_committed else self._store.release(held))
         except Problem as problem:
             _log.warning("idempotency_key_not_released", request_id=call.request_id, code=problem.code)
 
-    async def _replay(self, route: Route, call: Call, found: Stored) -> Reply:
+    async def _replay(self, route: Route, call: Call, found: AnswerStored) -> Reply:
         answer = orjson.loads(found.answer)
         if route.replay is not None:
             reply = await route.replay(call, found.status, answer["body"])
@@ -221,9 +221,9 @@ class KeptAnswers:
         return _marked(await route.replay_erased(call, found.status))
 
 
-def _kept(reply: Reply) -> Stored:
+def _kept(reply: Reply) -> AnswerStored:
     shown = reply.body if reply.stored is None else reply.stored
-    return Stored(reply.status, dump({"body": shown, "revision": reply.revision}))
+    return AnswerStored(reply.status, dump({"body": shown, "revision": reply.revision}))
 
 
 def _marked(reply: Reply) -> Reply:

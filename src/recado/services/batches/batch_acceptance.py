@@ -21,7 +21,7 @@ from recado.engine.steps import in_steps
 from recado.services.batches.batch_audience import Audiences
 from recado.services.batches.batch_maker import BatchMaker
 from recado.services.batches.batch_people import ask_for_consent, phones_by_contact
-from recado.services.batches.batch_rules import Accepted, BatchDraft, accept_recipients, only_in_window
+from recado.services.batches.batch_rules import AcceptedRecipients, BatchDraft, accept_recipients, only_in_window
 from recado.services.batches.tariff import NotCovered
 from recado.services.messages.acceptance_rules import due_time, no_channel, no_provider
 from recado.services.messages.chatapp_rules import (
@@ -237,7 +237,7 @@ class BatchAcceptance:
             regions={} if addressed is None else addressed.regions,
         )
 
-    async def _accepted(self, draft: BatchDraft, variables: int, number: Number, now: datetime) -> Accepted:
+    async def _accepted(self, draft: BatchDraft, variables: int, number: Number, now: datetime) -> AcceptedRecipients:
         contacts = await phones_by_contact(self._db.hot, draft)
         accepted = await in_steps(accept_recipients(draft, variables, contacts))
         if POLICIES[draft.channel].needs_window(draft.type) and accepted.places:

@@ -20,7 +20,7 @@ from recado.services.batches.tariff import NotCovered, Tariff
 from recado.services.dispatch.hints import Arrived
 from recado.services.dispatch.sending import Tell
 from recado.services.effects.consequences import Consequences
-from recado.services.effects.totals import Totals
+from recado.services.effects.totals import MessageTotals
 from recado.storage.batches import audiences, batch_making, totals
 from recado.storage.batches.batch_making import NewBatch, PendingBlock
 from recado.storage.batches.batch_rows import Block, Recipients
@@ -46,7 +46,7 @@ class BatchMaker:
         clock: Clock,
         ids: IdSource,
         tell: Tell,
-        totals: Totals,
+        totals: MessageTotals,
         consequences: Consequences,
         tariff: Tariff,
         audiences: Audiences,

@@ -102,7 +102,7 @@ class LeftOut:
 
 
 @dataclass(slots=True)
-class Accepted:
+class AcceptedRecipients:
     """The recipients that get a message. `places`: where each stood in the request."""
 
     recipients: Recipients
@@ -110,7 +110,7 @@ class Accepted:
     left_out: LeftOut
 
 
-def accept_recipients(draft: BatchDraft, variables: int, contacts: Mapping[str, str]) -> Steps[Accepted]:
+def accept_recipients(draft: BatchDraft, variables: int, contacts: Mapping[str, str]) -> Steps[AcceptedRecipients]:
     """Take the recipients, each phone once. `variables`: how many the template declares; `contacts`: phones by id."""
     organization_id, common = draft.organization_id, draft.template_vars
     with_template = draft.template_id is not None
@@ -153,7 +153,7 @@ def accept_recipients(draft: BatchDraft, variables: int, contacts: Mapping[str, 
         places.append(place)
         contact_ids.append(contact_id)
     named = contact_ids if contacts else None
-    return Accepted(Recipients(list(phones), hashes, texts, metadata, contact_ids=named), places, left_out)
+    return AcceptedRecipients(Recipients(list(phones), hashes, texts, metadata, contact_ids=named), places, left_out)
 
 
 def common_variables(draft: BatchDraft, variables: int) -> str | None:
@@ -166,13 +166,13 @@ def common_variables(draft: BatchDraft, variables: int) -> str | None:
     return text
 
 
-def only_in_window(accepted: Accepted, hashes: set[int]) -> None:
+def only_in_window(accepted: AcceptedRecipients, hashes: set[int]) -> None:
     """Leave out anyone who has not written to the number: a free-form message does not reach them (C15.2.2)."""
     codes = [None if recipient in hashes else "WINDOW_CLOSED" for recipient in accepted.recipients.hashes]
     _leave_out(accepted, codes)
 
 
-def only_with_consent(accepted: Accepted, known: Sequence[Recipient], *, granted_only: bool) -> None:
+def only_with_consent(accepted: AcceptedRecipients, known: Sequence[Recipient], *, granted_only: bool) -> None:
     """Leave out anyone who must not be sent what is subject to consent; `known`: one for each recipient (C12.5.6)."""
     _leave_out(
         accepted,
@@ -183,7 +183,7 @@ def only_with_consent(accepted: Accepted, known: Sequence[Recipient], *, granted
 _TEXTS = {**REFUSED, "WINDOW_CLOSED": "The recipient has not written to this number in the last 24 hours."}
 
 
-def _leave_out(accepted: Accepted, codes: Sequence[str | None]) -> None:
+def _leave_out(accepted: AcceptedRecipients, codes: Sequence[str | None]) -> None:
     """Without the recipients that have a code, which says why."""
     stay = []
     for index, (code, place) in enumerate(zip(codes, accepted.places, strict=True)):

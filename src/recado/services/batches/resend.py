@@ -27,11 +27,11 @@ from recado.storage.access.organizations import Organization, OrganizationDirect
 from recado.storage.batches import batches
 from recado.storage.batches.batch_making import ALREADY_REPLACED, NewBatch
 from recado.storage.batches.batch_rows import Recipients
-from recado.storage.core.audit import Actor, entry_of
+from recado.storage.core.audit import AuditPrincipal, entry_of
 from recado.storage.core.postgres import Database
 from recado.storage.messages import recipients, resends
 from recado.storage.messages.chat_windows import WINDOW
-from recado.storage.messages.recipients import Asked
+from recado.storage.messages.recipients import RecipientKey
 from recado.storage.messages.resends import FailedFilter, Old
 from recado.storage.senders.numbers import Number, NumberDirectory
 from recado.storage.templates.templates import Template, TemplateDirectory
@@ -48,7 +48,7 @@ class Resend:
 
     organization_id: str
     env: str
-    by: Actor
+    by: AuditPrincipal
     message_ids: Sequence[str] | None = None
     wanted: FailedFilter | None = None
     sender_id: str | None = None
@@ -216,7 +216,7 @@ class Resends:
         asks = {old.id: _subject_to_consent(around.template_of(old)) for old in olds}
         asking = [old for old in olds if asks[old.id] or old.contact_id is not None]
         where, granted_only = (resend.organization_id, resend.env), organization.require_granted_for_marketing
-        asked = [Asked(*where, contact_id=old.contact_id, phone=old.recipient) for old in asking]
+        asked = [RecipientKey(*where, contact_id=old.contact_id, phone=old.recipient) for old in asking]
         refused = {}
         for old, known in zip(asking, await recipients.find(self._db.hot, asked), strict=True):
             code = None

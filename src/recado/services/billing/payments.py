@@ -11,13 +11,13 @@ from recado.domain.messages.changes import DeliveriesQueued, OnChange
 from recado.storage.billing import top_ups
 from recado.storage.billing.top_ups import TopUp
 from recado.storage.core import audit
-from recado.storage.core.audit import Actor
+from recado.storage.core.audit import AuditPrincipal
 from recado.storage.core.postgres import Connection, Database
 from recado.storage.webhooks.webhooks import SubscriptionKey
 
 log = structlog.get_logger()
 
-PROVIDER = Actor("system", "payments")
+PROVIDER = AuditPrincipal("system", "payments")
 
 
 class Payments:

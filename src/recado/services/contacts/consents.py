@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from recado.domain.contacts.consent import Changed, OptOut
+from recado.domain.contacts.consent import ConsentUpdate, OptOutEntry
 from recado.domain.contacts.contact import Contact, email_key
 from recado.domain.core.ids import MESSAGE, IdSource, created_at, lowest_id
 from recado.domain.messages.changes import Change, ConsentRefused, DeliveriesQueued, OnChange, WithdrawalsLeft
@@ -15,7 +15,7 @@ from recado.domain.messages.withdrawal import Withdrawal, WithdrawalKind
 from recado.services.contacts import contact_events
 from recado.storage.contacts import contact_consents, opt_outs
 from recado.storage.contacts.opt_outs import Refusal, Registrant
-from recado.storage.core.audit import Actor
+from recado.storage.core.audit import AuditPrincipal
 from recado.storage.core.moves import AfterCommit, Effects, Moved
 from recado.storage.core.rows import Executor
 from recado.storage.dispatch import withdrawals
@@ -35,8 +35,8 @@ class ConsentChanged:
     """
 
     contact: Contact
-    changed: Changed
-    by: Actor
+    changed: ConsentUpdate
+    by: AuditPrincipal
     registered: bool = True
 
 
@@ -116,7 +116,7 @@ class Consents:
         denied = [each for each in changes if each.changed.denies]
         await opt_outs.enter(
             connection,
-            [*repeated, *((address_of(e.contact), OptOut(e.changed.at, e.changed.after.source)) for e in denied)],
+            [*repeated, *((address_of(e.contact), OptOutEntry(e.changed.at, e.changed.after.source)) for e in denied)],
         )
         for each in changes:
             if each.changed.grants and each.registered:

@@ -8,7 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from recado.domain.contacts.consent import Changed, ConsentChange, ConsentStatus, OptOut, Refused, decide
+from recado.domain.contacts.consent import (
+    ConsentChange,
+    ConsentRefusal,
+    ConsentStatus,
+    ConsentUpdate,
+    OptOutEntry,
+    decide,
+)
 from recado.domain.contacts.contact import Contact, consent_columns
 from recado.domain.contacts.debts import DebtGroup
 from recado.domain.core.clock import Clock
@@ -17,7 +24,7 @@ from recado.services.contacts import contact_events
 from recado.services.contacts.consents import ConsentChanged, Consents, Outcome, address_of
 from recado.services.contacts.contact_rules import no_such_company, refusal_of, taken
 from recado.storage.contacts import companies, contacts, debtor_groups, opt_outs
-from recado.storage.core.audit import Actor
+from recado.storage.core.audit import AuditPrincipal
 from recado.storage.core.batch import Batcher
 from recado.storage.core.postgres import Connection, Database
 from recado.storage.webhooks.webhooks import SubscriptionDirectory, Takers
@@ -34,7 +41,7 @@ class NewContact:
     """
 
     contact: Contact
-    by: Actor
+    by: AuditPrincipal
     change: ConsentChange | None = None
     groups: tuple[DebtGroup, ...] = ()
     told: bool = True
@@ -52,8 +59,8 @@ class _Candidate:
 
     new: NewContact
     contact: Contact
-    changed: Changed | None = None
-    registered: OptOut | None = None
+    changed: ConsentUpdate | None = None
+    registered: OptOutEntry | None = None
     problem: Problem | None = None
 
 
@@ -173,7 +180,7 @@ def _environment(new: NewContact) -> tuple[str, str]:
 
 def _decide(candidate: _Candidate, now: datetime) -> None:
     decided = decide(None, candidate.new.change, now=now, registered=candidate.registered)
-    if isinstance(decided, Refused):
+    if isinstance(decided, ConsentRefusal):
         candidate.problem = refusal_of(decided)
     elif decided is not None:
         candidate.changed = decided

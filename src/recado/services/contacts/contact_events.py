@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from recado.domain.contacts.consent import Changed
+from recado.domain.contacts.consent import ConsentUpdate
 from recado.domain.contacts.contact import Contact
 from recado.domain.core.masking import mask_phone
 from recado.storage.webhooks.events import RecordEvent
@@ -34,7 +34,7 @@ def created(contact: Contact) -> RecordEvent:
     return RecordEvent(contact.organization_id, contact.env, CREATED, data)
 
 
-def consent_changed(contact: Contact, changed: Changed) -> list[RecordEvent]:
+def consent_changed(contact: Contact, changed: ConsentUpdate) -> list[RecordEvent]:
     """`contact.consent_changed`, and for a refusal `contact.opted_out` (C12.5.2)."""
     data = _named(contact) | {
         "from": changed.before.value,

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from recado.domain.contacts.consent import Refused
+from recado.domain.contacts.consent import ConsentRefusal
 from recado.domain.contacts.contact import (
     FIELDS,
     MOST_TAGS,
     Contact,
-    ContactField,
+    ContactFieldSpec,
     ContactSource,
     Kind,
     tags_united,
@@ -24,7 +24,7 @@ from recado.domain.core.ids import COMPANY, created_at
 from recado.domain.core.phones import phone_hash
 from recado.domain.core.reading import Refusal
 from recado.domain.core.references import reference_not_found
-from recado.storage.contacts.documents import INDEX_COLUMNS, Documents
+from recado.storage.contacts.documents import INDEX_COLUMNS, DocumentCipher
 
 Values = Mapping[str, Any]
 
@@ -34,7 +34,13 @@ _DOCUMENTS = tuple(each for each in FIELDS if each.kind is Kind.DOCUMENT)
 
 
 def new_contact(
-    given: Values, documents: Documents, *, organization_id: str, env: str, contact_id: str, source: str | None = None
+    given: Values,
+    documents: DocumentCipher,
+    *,
+    organization_id: str,
+    env: str,
+    contact_id: str,
+    source: str | None = None,
 ) -> Contact:
     """A contact to store, its consent still unknown. `source`: in place of the one given; else it is `manual`."""
     phone = given["phone"]
@@ -50,7 +56,7 @@ def new_contact(
     )
 
 
-def changed_contact(before: Contact, given: Values, documents: Documents) -> Contact:
+def changed_contact(before: Contact, given: Values, documents: DocumentCipher) -> Contact:
     """The contact after a change of everything but consent and debt groups; the same one when nothing differs.
 
     Raises `Problem` 422: PHONE_IMMUTABLE, another source, more than 100 tags or attributes.
@@ -61,7 +67,7 @@ def changed_contact(before: Contact, given: Values, documents: Documents) -> Con
 
 
 def _changes(
-    before: Contact | None, place: tuple[str, str, str], given: Values, documents: Documents
+    before: Contact | None, place: tuple[str, str, str], given: Values, documents: DocumentCipher
 ) -> dict[str, Any]:
     """The fields of a contact that `given` sets. `place`: its organization, environment and id."""
     changes: dict[str, Any] = {name: given[name] for name in _PLAIN if name in given}
@@ -107,7 +113,7 @@ def _tags(has: tuple[str, ...], given: Values) -> tuple[str, ...]:
 
 
 def _sealed(
-    field: ContactField, value: str | None, place: tuple[str, str, str], documents: Documents
+    field: ContactFieldSpec, value: str | None, place: tuple[str, str, str], documents: DocumentCipher
 ) -> dict[str, Any]:
     """The columns of a document; None clears it."""
     organization_id, env, contact_id = place
@@ -119,7 +125,7 @@ def _sealed(
     return columns | {INDEX_COLUMNS[field.key]: index} if field.key in INDEX_COLUMNS else columns
 
 
-def refusal_of(refused: Refused) -> Problem:
+def refusal_of(refused: ConsentRefusal) -> Problem:
     """The problem that a refused change of consent is answered with (C12.5)."""
     return Problem(refused.code, refused.error.message, errors=[refused.error])
 

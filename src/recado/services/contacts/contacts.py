@@ -7,10 +7,10 @@ from datetime import datetime
 import asyncpg
 
 from recado.domain.contacts.consent import (
-    Changed,
     ConsentChange,
-    OptOut,
-    Refused,
+    ConsentRefusal,
+    ConsentUpdate,
+    OptOutEntry,
     decide,
     readdressed,
     repeated_refusal,
@@ -38,7 +38,7 @@ from recado.storage.contacts import (
     opt_outs,
 )
 from recado.storage.contacts.debtor_groups import Groups
-from recado.storage.contacts.documents import Documents
+from recado.storage.contacts.documents import DocumentCipher
 from recado.storage.contacts.opt_outs import Refusal, Registrant
 from recado.storage.core import audit, idempotency
 from recado.storage.core.postgres import Connection, Database
@@ -68,7 +68,7 @@ class Contacts:
         db: Database,
         *,
         ids: IdSource,
-        documents: Documents,
+        documents: DocumentCipher,
         consents: Consents,
         deleted: Callable[[], None],
     ) -> None:
@@ -84,7 +84,7 @@ class Contacts:
         given: Values,
         change: ConsentChange | None,
         *,
-        by: audit.Actor,
+        by: audit.AuditPrincipal,
         now: datetime,
         check: Check,
     ) -> tuple[Contact, Groups]:
@@ -112,7 +112,13 @@ class Contacts:
         return stored, groups
 
     async def opt_out(
-        self, found: Sequence[str], address: Registrant, change: ConsentChange, *, by: audit.Actor, now: datetime
+        self,
+        found: Sequence[str],
+        address: Registrant,
+        change: ConsentChange,
+        *,
+        by: audit.AuditPrincipal,
+        now: datetime,
     ) -> OptedOut:
         """Record a refusal of the contacts with these ids, or of `address` alone when there is none (C12.5.7).
 
@@ -120,7 +126,7 @@ class Contacts:
         Raises `Problem` 422 DATA_DO_CONSENTIMENTO_NO_FUTURO; 404 when nobody is left whose refusal it could be.
         """
         refusal = decide(None, change, now=now)
-        if not isinstance(refusal, Changed):
+        if not isinstance(refusal, ConsentUpdate):
             raise future_refusal()
         environment = (address.organization_id, address.env)
         async with self._db.transaction() as connection:
@@ -142,13 +148,13 @@ class Contacts:
         already = not refused if known else registered
         return OptedOut(known[0] if known else None, already, outcome.withdrawn)
 
-    async def delete(self, key: ContactKey, *, by: audit.Actor, now: datetime, check: Check) -> None:
+    async def delete(self, key: ContactKey, *, by: audit.AuditPrincipal, now: datetime, check: Check) -> None:
         """Remove a contact and everything that is its alone (C12.6); its messages lose their content soon after."""
         organization_id, env, contact_id = key
         async with self._db.transaction() as connection:
             before = await self._locked(connection, key, check)
             if before.consent.revoked_at is not None:  # the registry may not know its present address yet
-                refusal = OptOut(before.consent.revoked_at, before.consent.source)
+                refusal = OptOutEntry(before.consent.revoked_at, before.consent.source)
                 await opt_outs.enter(connection, [(address_of(before), refusal)])
             await debtor_groups.remove(connection, organization_id, env, [contact_id])
             await contact_consents.forget(connection, before)
@@ -178,7 +184,7 @@ class Contacts:
         environment: tuple[str, str],
         contact_ids: Sequence[str],
         change: ConsentChange,
-        by: audit.Actor,
+        by: audit.AuditPrincipal,
         now: datetime,
     ) -> tuple[list[ConsentChanged], list[Refusal]]:
         """Store the refusal of contacts that are locked by this transaction; answers those that did not refuse yet.
@@ -188,7 +194,7 @@ class Contacts:
         refusing, repeated = [], []
         for before in await contacts.by_ids(connection, *environment, contact_ids):
             decided = decide(before.consent, change, now=now)
-            if isinstance(decided, Changed):
+            if isinstance(decided, ConsentUpdate):
                 refusing.append((replace(before, **consent_columns(decided.after)), decided))
             elif (repeat := repeated_refusal(before.consent, change, now=now)) is not None:
                 repeated.append((address_of(before), repeat))
@@ -202,14 +208,14 @@ class Contacts:
 
     async def _decide(
         self, connection: Connection, before: Contact, after: Contact, change: ConsentChange | None, now: datetime
-    ) -> tuple[Changed | None, bool]:
+    ) -> tuple[ConsentUpdate | None, bool]:
         """What becomes of the consent, and whether the registry knew the contact, by either address."""
         decided, known = None, False
         if change is not None:
             registered = await opt_outs.entries(connection, [address_of(before), address_of(after)])
             latest = max((entry for entry in registered if entry), key=lambda entry: entry.at, default=None)
             answer = decide(before.consent, change, now=now, registered=latest)
-            if isinstance(answer, Refused):
+            if isinstance(answer, ConsentRefusal):
                 raise refusal_of(answer)
             decided, known = answer, latest is not None
         if decided is None and (address := new_address(before, after)) is not None:
@@ -234,7 +240,7 @@ class Contacts:
         self,
         connection: Connection,
         address: Registrant,
-        refusal: Changed,
+        refusal: ConsentUpdate,
         now: datetime,
         outcome: Outcome,
         *,
@@ -242,7 +248,7 @@ class Contacts:
     ) -> None:
         """Write the registry's entry; `unheard`: nobody was told of it yet, and no contact has the address."""
         source, reason = refusal.after.source, refusal.after.revoked_reason
-        await opt_outs.enter(connection, [(address, OptOut(refusal.at, source))])
+        await opt_outs.enter(connection, [(address, OptOutEntry(refusal.at, source))])
         if not unheard:
             return
         event = contact_events.opted_out(

@@ -28,7 +28,7 @@ from recado.storage.core.batch import Batcher
 from recado.storage.core.partitions import partition_repair
 from recado.storage.core.postgres import Database
 from recado.storage.dispatch import dispatch, settlements
-from recado.storage.dispatch.dispatch import OVERTAKEN, Claim, Held
+from recado.storage.dispatch.dispatch import OVERTAKEN, Claim, HeldRow
 from recado.storage.dispatch.settlements import Departed, Failed, Returned, Uncertain
 from recado.storage.messages import messages
 from recado.storage.messages.messages import AcceptResult, NewMessage, OwnClaim, Stored
@@ -118,7 +118,7 @@ class Sending:
         self._failed: Batcher[Failed, None] = settling("failed", self._fail, max_queue=MOST_HELD)
         self._returned: Batcher[Returned, None] = settling("returned", self._return)
         self._uncertain: Batcher[Uncertain, None] = settling("uncertain", partial(settlements.uncertain, db))
-        self._held: Batcher[Held, None] = settling("held", partial(dispatch.hold, db), max_queue=MOST_HELD)
+        self._held: Batcher[HeldRow, None] = settling("held", partial(dispatch.hold, db), max_queue=MOST_HELD)
         self._batchers = ServiceGroup(
             [
                 self._accepts,
@@ -249,7 +249,7 @@ class Sending:
 
     def hold(self, row: Row, until: datetime, reason: str) -> "asyncio.Future[None]":
         """Take the row out of the ready index."""
-        return self._held.put(Held(row.organization_id, row.id, until, reason))
+        return self._held.put(HeldRow(row.organization_id, row.id, until, reason))
 
     async def _fail(self, rows: Sequence[Failed]) -> None:
         """Record failures, with what follows of them in the same commit."""

@@ -27,7 +27,7 @@ COMPLETED = "campaign.completed"
 
 
 class Campaigns:
-    """Opens the campaigns of accepted messages, in their commit; stands after `Totals`, whose rows are the locks."""
+    """Opens the campaigns of accepted messages, in their commit; after `MessageTotals`, whose rows are the locks."""
 
     async def wanted(self, environments: Collection[tuple[str, str]], to_status: str) -> bool:
         """Never by itself: whatever carries a campaign is counted, so that the totals want it."""

@@ -6,7 +6,7 @@ from datetime import date
 from recado.domain.messages.message import MessageStatus
 from recado.services.effects.consequences import Consequences
 from recado.services.effects.outbox import Outbox
-from recado.services.effects.totals import Totals
+from recado.services.effects.totals import MessageTotals
 from recado.services.effects.wallet import Wallet
 from recado.storage.billing import wallet
 from recado.storage.billing.holds import HoldsRefused
@@ -26,7 +26,7 @@ class Recording:
     """
 
     def __init__(
-        self, db: Database, *, consequences: Consequences, outbox: Outbox, wallet: Wallet | None, totals: Totals
+        self, db: Database, *, consequences: Consequences, outbox: Outbox, wallet: Wallet | None, totals: MessageTotals
     ) -> None:
         self._db = db
         self._consequences = consequences

@@ -14,7 +14,7 @@ Emptied = Callable[[Sequence[TotalsKey]], None]
 """Told after the commit: nothing of these is queued or sending any more."""
 
 
-class Totals:
+class MessageTotals:
     """`emptied` hears of batches and campaigns alike."""
 
     def __init__(self, db: Database, *, clock: Clock, emptied: Emptied) -> None:

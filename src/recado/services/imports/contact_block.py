@@ -13,7 +13,14 @@ from typing import Any, Final
 
 import asyncpg
 
-from recado.domain.contacts.consent import Changed, ConsentStatus, Refused, decide, readdressed, repeated_refusal
+from recado.domain.contacts.consent import (
+    ConsentRefusal,
+    ConsentStatus,
+    ConsentUpdate,
+    decide,
+    readdressed,
+    repeated_refusal,
+)
 from recado.domain.contacts.contact import MOST_TAGS, Contact, ContactSource, consent_columns, tags_without
 from recado.domain.contacts.contact_import import ImportMode, ImportOptions, MatchBy
 from recado.domain.contacts.debts import DebtGroup
@@ -25,14 +32,14 @@ from recado.engine.turns import in_pieces, turns
 from recado.services.contacts import contact_events
 from recado.services.contacts.consents import ConsentChanged, Consents, Gathered, Outcome, address_of, new_address
 from recado.services.contacts.contact_rules import changed_contact, new_contact, refusal_of
-from recado.services.imports.contact_rows import Row
+from recado.services.imports.contact_rows import ContactRow
 from recado.services.imports.contact_targets import STATEMENT, Finder, Target, looked_up, passing, readable, turn
 from recado.storage.audience import lists
 from recado.storage.contacts import companies, contact_columns, contact_imports, contacts, debtor_groups, opt_outs
 from recado.storage.contacts.contact_columns import PlainLines
 from recado.storage.contacts.contact_imports import ContactImport, Progress
-from recado.storage.contacts.documents import Documents
-from recado.storage.core.audit import Actor
+from recado.storage.contacts.documents import DocumentCipher
+from recado.storage.core.audit import AuditPrincipal
 from recado.storage.core.failures import Collided
 from recado.storage.core.postgres import Connection, Database
 
@@ -48,14 +55,16 @@ class Raced(Exception):
 class BlockWriter:
     """Writes blocks, each once."""
 
-    def __init__(self, db: Database, *, ids: IdSource, documents: Documents, consents: Consents, clock: Clock) -> None:
+    def __init__(
+        self, db: Database, *, ids: IdSource, documents: DocumentCipher, consents: Consents, clock: Clock
+    ) -> None:
         self._db = db
         self._ids = ids
         self._documents = documents
         self._consents = consents
         self._clock = clock
 
-    async def write(self, found: ContactImport, first_row: int, rows: Sequence[Row], *, wary: bool) -> None:
+    async def write(self, found: ContactImport, first_row: int, rows: Sequence[ContactRow], *, wary: bool) -> None:
         """Write the rows of a block and the import's progress in one commit; nothing when that was done before.
 
         Raises `Raced`. Who else has the external ids of rows that are matched by phone is looked up only when `wary`:
@@ -110,15 +119,15 @@ class _Block:
         self._environment = (found.organization_id, found.env)
         self._members: list[str] = []
         self._known: dict[str, Contact] | None = None  # by phone, as they were before this block
-        self._by = Actor(found.actor_type, found.actor_id, ip=found.actor_ip)
+        self._by = AuditPrincipal(found.actor_type, found.actor_id, ip=found.actor_ip)
 
-    async def hold_companies(self, rows: Sequence[Row]) -> None:
+    async def hold_companies(self, rows: Sequence[ContactRow]) -> None:
         """The companies of all turns, before any contact: anyone who deletes one locks it, and then its contacts."""
         named = sorted({row.values["company_id"] for row in rows if row.values.get("company_id") is not None})
         if named:
             await companies.existing(self._connection, *self._environment, named)
 
-    async def write_plain(self, rows: Sequence[Row]) -> list[Row]:
+    async def write_plain(self, rows: Sequence[ContactRow]) -> list[ContactRow]:
         """Write what needs no closer look; answers the other rows."""
         phones = [row.values["phone"] for row in rows]
         found = await looked_up(contacts.by_phones, self._connection, self._environment, phones)
@@ -246,7 +255,7 @@ class _Block:
         def check(each: Target) -> Problem | None:
             current = None if each.before is None else each.before.consent
             decided = decide(current, each.consent, now=self._now, registered=each.registered)
-            if not isinstance(decided, Refused):
+            if not isinstance(decided, ConsentRefusal):
                 _take(each, decided)
                 each.repeated = None if current is None else repeated_refusal(current, each.consent, now=self._now)
             elif decided.code not in _IGNORED:
@@ -367,13 +376,13 @@ def may_be_plain(options: ImportOptions) -> bool:
     return options.match_by is MatchBy.PHONE and options.mode is not ImportMode.UPDATE and not options.emit_events
 
 
-def split_plain(rows: Sequence[Row], known: Collection[str]) -> tuple[list[Row], list[Row]]:
+def split_plain(rows: Sequence[ContactRow], known: Collection[str]) -> tuple[list[ContactRow], list[ContactRow]]:
     """The rows of new contacts that meet no other row, and give only plain fields; and the others. `known`: phones."""
     phones = Counter([row.values["phone"] for row in rows])
     external_ids = Counter([row.values.get("external_id") for row in rows])
     external_ids[None] = 1  # anyone who has none meets nobody
-    plain: list[Row] = []
-    others: list[Row] = []
+    plain: list[ContactRow] = []
+    others: list[ContactRow] = []
     for row in rows:
         values = row.values
         phone = values["phone"]
@@ -402,7 +411,7 @@ def _is_same(one: Any, other: Any) -> bool:
     return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
 
 
-def _take(target: Target, decided: Changed | Refused | None) -> None:
-    if isinstance(decided, Changed):
+def _take(target: Target, decided: ConsentUpdate | ConsentRefusal | None) -> None:
+    if isinstance(decided, ConsentUpdate):
         target.changed = decided
         target.contact = replace(target.contact, **consent_columns(decided.after))

@@ -45,14 +45,14 @@ class Unreadable(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class RowBlock:
     """Up to a thousand rows; none at all after much of the file that holds no row."""
 
     count: int
     rows: bytes
 
 
-NO_ROWS: Final = Block(0, b"")
+NO_ROWS: Final = RowBlock(0, b"")
 
 
 class ContactFile(Protocol):
@@ -64,7 +64,7 @@ class ContactFile(Protocol):
     columns: tuple[str, ...] | None
     members: dict[str, Any]
 
-    def __iter__(self) -> Iterator[Block]: ...
+    def __iter__(self) -> Iterator[RowBlock]: ...
 
     def close(self) -> None:
         """Leave the file itself to its owner."""
@@ -78,7 +78,7 @@ class LineFile:
         self.members: dict[str, Any] = {}
         self._file = file
 
-    def __iter__(self) -> Iterator[Block]:
+    def __iter__(self) -> Iterator[RowBlock]:
         block = Lines()
         first = True
         blanks = 0
@@ -123,7 +123,7 @@ class DocumentFile:
         self._at = 0
         self._ended = False
 
-    def __iter__(self) -> Iterator[Block]:
+    def __iter__(self) -> Iterator[RowBlock]:
         if self._next() != "{":
             raise Unreadable("The body is no JSON object.")
         self._at += 1
@@ -139,7 +139,7 @@ class DocumentFile:
     def close(self) -> None:
         """Nothing is held."""
 
-    def _members(self) -> Iterator[Block]:
+    def _members(self) -> Iterator[RowBlock]:
         for number in itertools.count(1):
             if number % _MOST_MEMBERS == 0:
                 yield NO_ROWS
@@ -167,7 +167,7 @@ class DocumentFile:
             if not self._goes_on("}"):
                 return
 
-    def _contacts(self) -> Iterator[Block]:
+    def _contacts(self) -> Iterator[RowBlock]:
         if self._next() != "[":
             raise Unreadable("contacts is no array.")
         self._listed = True
@@ -284,7 +284,7 @@ class TableFile:
             raise Unreadable("The header names a column twice.")
         return columns
 
-    def __iter__(self) -> Iterator[Block]:
+    def __iter__(self) -> Iterator[RowBlock]:
         width = len(self.columns or ())
         rows: list[Any] = []
         size = blanks = taken = 0
@@ -315,10 +315,10 @@ class TableFile:
                 size += sum(map(len, row))
             taken += self._lines.taken
             if len(rows) >= BLOCK or size >= LARGEST_BLOCK:
-                yield Block(len(rows), orjson.dumps(rows))
+                yield RowBlock(len(rows), orjson.dumps(rows))
                 rows, size = [], 0
         if rows:
-            yield Block(len(rows), orjson.dumps(rows))
+            yield RowBlock(len(rows), orjson.dumps(rows))
 
     def close(self) -> None:
         """Leave the file open to its owner."""
@@ -386,8 +386,8 @@ class Lines:
         self.count += 1
         return self.count >= BLOCK or self._size >= LARGEST_BLOCK
 
-    def taken(self) -> Block:
-        block = Block(self.count, b"\n".join(self._lines))
+    def taken(self) -> RowBlock:
+        block = RowBlock(self.count, b"\n".join(self._lines))
         self.count, self._lines, self._size = 0, [], 0
         return block
 

@@ -29,13 +29,13 @@ from recado.engine.turns import turns
 from recado.services.contacts.consents import Consents
 from recado.services.imports.contact_block import BlockWriter, Raced
 from recado.services.imports.contact_files import STEP, ContactFile, DocumentFile, LineFile, TableFile, Unreadable
-from recado.services.imports.contact_rows import Row, RowReader
+from recado.services.imports.contact_rows import ContactRow, RowReader
 from recado.storage.audience import lists
 from recado.storage.contacts import contact_imports
 from recado.storage.contacts.contact_imports import ContactImport, ImportKey
-from recado.storage.contacts.documents import Documents
+from recado.storage.contacts.documents import DocumentCipher
 from recado.storage.core import audit
-from recado.storage.core.audit import Actor
+from recado.storage.core.audit import AuditPrincipal
 from recado.storage.core.crypto import Tampered
 from recado.storage.core.fair_places import FairPlaces
 from recado.storage.core.postgres import Connection, Database
@@ -64,7 +64,7 @@ class Draft:
     env: str
     id: str
     format: ImportFormat
-    by: Actor
+    by: AuditPrincipal
     agent: str | None = None
 
     @property
@@ -77,7 +77,7 @@ class _Batch:
     """A block that was read: its rows, and whom they may mean."""
 
     first_row: int
-    rows: Sequence[Row]
+    rows: Sequence[ContactRow]
     names: frozenset[str]
 
 
@@ -88,7 +88,9 @@ _Begun = tuple[frozenset[str], "asyncio.Task[None]"]
 class ContactImports:
     """A service; and what callers do."""
 
-    def __init__(self, db: Database, *, ids: IdSource, documents: Documents, consents: Consents, clock: Clock) -> None:
+    def __init__(
+        self, db: Database, *, ids: IdSource, documents: DocumentCipher, consents: Consents, clock: Clock
+    ) -> None:
         self._db = db
         self._ids = ids
         self._documents = documents
@@ -238,7 +240,7 @@ class ContactImports:
         if block is None:
             return None
         await turns.next()
-        rows: list[Row] = []
+        rows: list[ContactRow] = []
         in_a_row = ROWS_IN_A_ROW if len(block) <= 4 * STEP else 1  # of long rows each takes milliseconds
         for row in reader.rows(block, first_row):
             rows.append(row)

@@ -59,7 +59,7 @@ Column = tuple[int, str, str]
 
 
 @dataclass(slots=True)
-class Row:
+class ContactRow:
     """One row: the values that it gives (`contact_input.py`), its tags under `added_tags`; or its errors."""
 
     number: int
@@ -93,18 +93,18 @@ class RowReader:
         self._put = _columns(found.columns or ())
         self._plain = PlainCells(self._put, self.options)
 
-    def rows(self, block: bytes, first_row: int) -> Iterator[Row]:
+    def rows(self, block: bytes, first_row: int) -> Iterator[ContactRow]:
         """The rows of a block, read one by one as they are asked for."""
         if self._import.format == ImportFormat.CSV:
             plain = self._plain.values if _NUL not in block else _closely
             for number, cells in enumerate(orjson.loads(block), start=first_row):
                 values = plain(cells) if type(cells) is list else None
-                yield self._of_cells(cells, number) if values is None else Row(number, values)
+                yield self._of_cells(cells, number) if values is None else ContactRow(number, values)
         else:
             for number, line in enumerate(lines_of(block), start=first_row):
                 yield self._of_line(line, number)
 
-    def _of_line(self, line: bytes, number: int) -> Row:
+    def _of_line(self, line: bytes, number: int) -> ContactRow:
         if not line:
             return _refused(number, "TOO_LONG", "The line is longer than 1 MiB.")
         try:
@@ -115,7 +115,7 @@ class RowReader:
             document = {name: value for name, value in document.items() if not _is_empty(value)}
         return self._read(document, number)
 
-    def _of_cells(self, cells: Any, number: int) -> Row:
+    def _of_cells(self, cells: Any, number: int) -> ContactRow:
         if isinstance(cells, str):
             if cells == COLUMNS:
                 return _refused(number, "COLUMNS", "The row has more or fewer cells than the header.")
@@ -135,7 +135,7 @@ class RowReader:
             del document["optIn"]
         return self._read(document, number)
 
-    def _read(self, document: Any, number: int) -> Row:
+    def _read(self, document: Any, number: int) -> ContactRow:
         options = self.options
         if isinstance(document, dict):
             document.pop("source", None)  # every contact of an import has the same
@@ -148,7 +148,7 @@ class RowReader:
             if errors:
                 if options.default_country is None:
                     errors = [_with_country(error, document) for error in errors]
-                return Row(number, errors=[row_error(number, error) for error in errors])
+                return ContactRow(number, errors=[row_error(number, error) for error in errors])
         values = dict(given.values)
         if self._by_external_id and "external_id" not in values:
             return _refused(number, "REQUIRED", "is required", "/externalId")
@@ -162,7 +162,7 @@ class RowReader:
             values["external_ids"] = {name: value for name, value in values["external_ids"].items() if value}
         if "opt_in" in values:
             values["opt_in"] = self._consent(values["opt_in"])
-        return Row(number, values)
+        return ContactRow(number, values)
 
     def _consent(self, change: ConsentChange) -> ConsentChange:
         """A session's dates count for nothing (C12.5.1)."""
@@ -273,8 +273,8 @@ def _is_missing_phone(error: FieldError) -> bool:
     return error.path == "/phone" and error.code == "REQUIRED"
 
 
-def _refused(number: int, code: str, message: str, path: str = "") -> Row:
-    return Row(number, errors=[row_error(number, FieldError(path, code, message))])
+def _refused(number: int, code: str, message: str, path: str = "") -> ContactRow:
+    return ContactRow(number, errors=[row_error(number, FieldError(path, code, message))])
 
 
 def folded(earlier: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:

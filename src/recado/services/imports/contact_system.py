@@ -10,7 +10,7 @@ from recado.services.contacts.contact_erasure import ContactErasure
 from recado.services.contacts.contacts import Contacts
 from recado.services.imports.contact_imports import ContactImports
 from recado.storage.contacts.contact_reads import ContactSearch
-from recado.storage.contacts.documents import Documents
+from recado.storage.contacts.documents import DocumentCipher
 from recado.storage.core.moves import Effects
 from recado.storage.core.postgres import Database
 from recado.storage.webhooks.webhooks import SubscriptionDirectory
@@ -24,7 +24,7 @@ class ContactSystem:
         db: Database,
         *,
         ids: IdSource,
-        documents: Documents,
+        documents: DocumentCipher,
         subscriptions: SubscriptionDirectory,
         effects: Effects,
         changed: OnChange,

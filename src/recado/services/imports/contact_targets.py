@@ -4,14 +4,14 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from recado.domain.contacts.consent import Changed, ConsentChange, OptOut
+from recado.domain.contacts.consent import ConsentChange, ConsentUpdate, OptOutEntry
 from recado.domain.contacts.contact import Contact, ContactSource
 from recado.domain.contacts.contact_import import ImportMode, ImportOptions, MatchBy
 from recado.domain.core.errors import FieldError, Problem, validation_error
 from recado.domain.core.ids import CONTACT, lowest_id
 from recado.engine.turns import in_pieces
 from recado.services.contacts.contact_rules import no_such_company, taken
-from recado.services.imports.contact_rows import Row, folded, row_error
+from recado.services.imports.contact_rows import ContactRow, folded, row_error
 from recado.storage.contacts import companies, contacts
 from recado.storage.contacts.contact_imports import ContactImport, Progress
 from recado.storage.contacts.debtor_groups import Groups
@@ -31,9 +31,9 @@ class Target:
     before: Contact | None = None
     contact: Contact = field(default=None, repr=False)  # type: ignore[assignment] # set when it is found or made
     consent: ConsentChange | None = None
-    changed: Changed | None = None
-    registered: OptOut | None = None
-    repeated: OptOut | None = None  # refused before, and refuses again
+    changed: ConsentUpdate | None = None
+    registered: OptOutEntry | None = None
+    repeated: OptOutEntry | None = None  # refused before, and refuses again
     groups: Groups | None = None
 
 
@@ -44,7 +44,7 @@ TargetCheck = Callable[[Target], Problem | None] | Callable[[Target], None]
 """Answers, or raises, why the row of a target fails."""
 
 
-def readable(rows: Sequence[Row], progress: Progress) -> list[Row]:
+def readable(rows: Sequence[ContactRow], progress: Progress) -> list[ContactRow]:
     """The rows that could be read; the others are counted with their errors."""
     good = [row for row in rows if not row.errors]
     progress.failed += len(rows) - len(good)
@@ -52,11 +52,11 @@ def readable(rows: Sequence[Row], progress: Progress) -> list[Row]:
     return good
 
 
-def turn(rows: Sequence[Row], match_by: MatchBy) -> tuple[list[Target], list[Row]]:
+def turn(rows: Sequence[ContactRow], match_by: MatchBy) -> tuple[list[Target], list[ContactRow]]:
     """The rows that can be written together, folded by contact, and those that must wait for them."""
     key = "phone" if match_by is MatchBy.PHONE else "external_id"
     targets: dict[str, Target] = {}
-    waiting: list[Row] = []
+    waiting: list[ContactRow] = []
     held_back: set[str] = set()
     for row in rows:
         name = row.values[key]

@@ -10,7 +10,7 @@ import structlog
 
 from recado.channels.core.adapters import CallbackSource
 from recado.channels.core.errors import MalformedCallback
-from recado.channels.core.events import CallbackEvent, NumberStatus, Payment, TemplateStatus
+from recado.channels.core.events import CallbackEvent, NumberNews, Payment, TemplateVerdict
 from recado.domain.channels.source import Source
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Unavailable
@@ -54,8 +54,8 @@ class Callbacks:
         self._receipts = receipts_of
         self._handlers: Mapping[type[CallbackEvent], Callable[[Any], Awaitable[None]] | None] = {
             **dict.fromkeys(KINDS),  # those of a block are taken in together, in one transaction
-            NumberStatus: partial(numbers.report, ENV),
-            TemplateStatus: partial(templates.report, ENV),
+            NumberNews: partial(numbers.report, ENV),
+            TemplateVerdict: partial(templates.report, ENV),
             **({} if payments is None else {Payment: payments.report}),
         }
         self._store: Batcher[CallbackRow, None] = Batcher(

@@ -18,7 +18,7 @@ from recado.domain.messages.changes import OnChange
 from recado.domain.messages.message import MessageStatus
 from recado.services.contacts.consents import Gathered
 from recado.services.inbound.account_owners import AccountOwner
-from recado.services.inbound.inbound_contacts import BY_PROVIDER, Heard, InboundContacts, Known, consent_of
+from recado.services.inbound.inbound_contacts import BY_PROVIDER, Heard, InboundContacts, KnownContact, consent_of
 from recado.storage.access.organizations import OrganizationDirectory
 from recado.storage.contacts import opt_out_replies
 from recado.storage.contacts.inbound_contacts import Person
@@ -176,7 +176,9 @@ class InboundMessages:
         organization = await self._organizations.get(row.organization_id)
         return organization is not None and organization.opt_out_reply is not None
 
-    async def _received(self, connection: Executor, fresh: Sequence[Came], known: dict[Person, Known]) -> list[Moved]:
+    async def _received(
+        self, connection: Executor, fresh: Sequence[Came], known: dict[Person, KnownContact]
+    ) -> list[Moved]:
         """The moves of new messages, each with what `message.received` says of its contact and of what it answers."""
         quoted = await _quoted(connection, [each for each in fresh if each.event.quoted is not None])
         moved = []
@@ -233,5 +235,5 @@ def _person(organization_id: str, env: str, address: Address) -> Person | None:
     return (organization_id, env, address.text) if address.kind is AddressKind.PHONE else None
 
 
-def _contact_id(known: Mapping[Person, Known], came: Came) -> str | None:
+def _contact_id(known: Mapping[Person, KnownContact], came: Came) -> str | None:
     return None if came.person is None else known[came.person].contact.id

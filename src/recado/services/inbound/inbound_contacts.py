@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from recado.domain.contacts.consent import MOST_REASON, Changed, ConsentChange, ConsentStatus, OptOut, decide
+from recado.domain.contacts.consent import MOST_REASON, ConsentChange, ConsentStatus, ConsentUpdate, OptOutEntry, decide
 from recado.domain.contacts.contact import MOST_NAME, Contact, ContactSource, consent_columns
 from recado.domain.contacts.keywords import KEYWORD_SOURCE, OWN_SOURCES, PROVIDER_SOURCE, Keyword
 from recado.domain.core.errors import Unavailable
@@ -45,7 +45,7 @@ class Heard:
 
 
 @dataclass(slots=True)
-class Known:
+class KnownContact:
     """A person's contact in this transaction; `created`: by it."""
 
     contact: Contact
@@ -61,7 +61,7 @@ class InboundContacts:
 
     async def know(
         self, connection: Executor, heard: Sequence[Heard], now: datetime, gathered: Gathered
-    ) -> dict[Person, Known]:
+    ) -> dict[Person, KnownContact]:
         """The contacts of everybody who wrote, locked, with last interaction and profile name as of now."""
         last: dict[Person, Heard] = {}
         for each in heard:
@@ -69,7 +69,9 @@ class InboundContacts:
             if before is not None:
                 each = replace(each, at=max(before.at, each.at), profile_name=each.profile_name or before.profile_name)
             last[each.person] = each
-        known = {person: Known(each) for person, each in (await inbound_contacts.locked(connection, [*last])).items()}
+        known = {
+            person: KnownContact(each) for person, each in (await inbound_contacts.locked(connection, [*last])).items()
+        }
         for _ in range(_TRIES):
             missing = [each for person, each in last.items() if person not in known]
             if not missing:
@@ -94,7 +96,7 @@ class InboundContacts:
         self,
         connection: Executor,
         heard: Sequence[Heard],
-        known: dict[Person, Known],
+        known: dict[Person, KnownContact],
         now: datetime,
         gathered: Gathered,
     ) -> None:
@@ -119,14 +121,14 @@ class InboundContacts:
         changes = []
         for person, before in known.items():
             decided = decide(before.consent, how[person], now=now)
-            if isinstance(decided, Changed):
+            if isinstance(decided, ConsentUpdate):
                 after = await contacts.save(connection, before, replace(before, **consent_columns(decided.after)), now)
                 changes.append(ConsentChanged(after, decided, SYSTEM))
         strangers = {person: Registrant(*person) for person in sorted(how.keys() - known.keys())}
         entries = await opt_outs.entries(connection, [*strangers.values()])
         new = [person for person, entry in zip(strangers, entries, strict=True) if entry is None]
         fresh = [strangers[person] for person in new]
-        await opt_outs.enter(connection, [(strangers[person], OptOut(now, how[person].source)) for person in new])
+        await opt_outs.enter(connection, [(strangers[person], OptOutEntry(now, how[person].source)) for person in new])
         events = [
             contact_events.opted_out(
                 organization_id,
@@ -147,7 +149,7 @@ class InboundContacts:
         self,
         connection: Executor,
         heard: Sequence[Heard],
-        known: dict[Person, Known],
+        known: dict[Person, KnownContact],
         now: datetime,
         consents: Consents,
         gathered: Gathered,
@@ -164,7 +166,7 @@ class InboundContacts:
             if not each.keyword.opts_out and any(source not in OWN_SOURCES for source in sources):
                 continue  # an operator or a complaint refused: the person alone does not undo it
             decided = decide(before.consent, consent_of(each.channel, each.keyword), now=now, registered=entry)
-            if isinstance(decided, Changed):
+            if isinstance(decided, ConsentUpdate):
                 after = replace(before, **consent_columns(decided.after))
                 person.contact = await contacts.save(connection, before, after, now)
                 changes.append(ConsentChanged(person.contact, decided, SYSTEM, registered=entry is not None))
@@ -173,14 +175,14 @@ class InboundContacts:
 
     async def _create(
         self, connection: Executor, missing: Sequence[Heard], now: datetime, gathered: Gathered
-    ) -> dict[Person, Known]:
+    ) -> dict[Person, KnownContact]:
         """Store who is not known yet; a person whom somebody else stores at the same moment is theirs."""
         new = [self._new(each) for each in missing]
         registered = await opt_outs.entries(connection, [address_of(contact) for contact in new])
-        born: dict[str, Changed] = {}
+        born: dict[str, ConsentUpdate] = {}
         for place, entry in enumerate(registered):
             decided = decide(None, None, now=now, registered=entry)
-            if isinstance(decided, Changed):
+            if isinstance(decided, ConsentUpdate):
                 new[place] = replace(new[place], **consent_columns(decided.after))
                 born[new[place].id] = decided
         stored = await contacts.insert(connection, new, unless_opted_out=False)
@@ -190,7 +192,7 @@ class InboundContacts:
         events = [contact_events.created(each) for each in created]
         gathered.after.append((await consents.record(connection, changes, now, events=events)).committed)
         found = await inbound_contacts.locked(connection, [each.person for each in missing])
-        return {person: Known(contact, contact.id in stored) for person, contact in found.items()}
+        return {person: KnownContact(contact, contact.id in stored) for person, contact in found.items()}
 
     def _new(self, heard: Heard) -> Contact:
         organization_id, env, phone = heard.person
@@ -207,7 +209,7 @@ class InboundContacts:
         )
 
 
-def _in_time(heard: Sequence[Heard], known: dict[Person, Known]) -> list[Heard]:
+def _in_time(heard: Sequence[Heard], known: dict[Person, KnownContact]) -> list[Heard]:
     """Without consents that were written before the refusal which they would undo: providers keep to no order.
 
     A refusal counts whenever it was written. When it was, is known within the block; of an earlier one, only when it

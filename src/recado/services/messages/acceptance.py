@@ -35,7 +35,7 @@ from recado.storage.messages.messages import (
     Stored,
     asked_of,
 )
-from recado.storage.messages.recipients import Asked, Recipient, Recipients
+from recado.storage.messages.recipients import Recipient, RecipientKey, RecipientLookup
 
 _REBINDS = 3  # a key that is taken again this often while we look is left to the caller's next try
 
@@ -55,7 +55,7 @@ class Direct(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Accepted:
+class AcceptedMessage:
     """Committed by this request. `outcome`: the provider's answer to what is sent directly, if it came in time."""
 
     message: NewMessage
@@ -98,7 +98,7 @@ class Acceptance:
         *,
         rules: Iterable[ChannelRules],
         organizations: OrganizationDirectory,
-        recipients: Recipients,
+        recipients: RecipientLookup,
         sending: Store,
         direct: Direct,
         ids: IdSource,
@@ -113,7 +113,7 @@ class Acceptance:
         self._ids = ids
         self._clock = clock
 
-    async def accept(self, draft: MessageDraft) -> Accepted | Replayed:
+    async def accept(self, draft: MessageDraft) -> AcceptedMessage | Replayed:
         """Store the message, or find the one that its key made. Raises `Problem` for whatever forbids it."""
         try:
             if draft.again is not None:
@@ -151,7 +151,7 @@ class Acceptance:
                 raise
             return replayed
         if type(result) is Stored:
-            return Accepted(new, outcome)
+            return AcceptedMessage(new, outcome)
         return await self._bound(new, result)
 
     async def _store(self, new: NewMessage) -> tuple[AcceptResult, Outcome | None]:
@@ -169,7 +169,7 @@ class Acceptance:
 
     async def _contact_of(self, draft: MessageDraft) -> Recipient:
         """Whom the draft names; its phone is the recipient."""
-        known = await self._recipients.find(Asked(draft.organization_id, draft.env, contact_id=draft.contact_id))
+        known = await self._recipients.find(RecipientKey(draft.organization_id, draft.env, contact_id=draft.contact_id))
         check_contact(draft, known)
         return known
 
@@ -191,7 +191,7 @@ class Acceptance:
                 return not_covered(new.coins, available)
         return no_provider()
 
-    def _force_of(self, actor: audit.Actor, new: NewMessage) -> audit.AuditEntry:
+    def _force_of(self, actor: audit.AuditPrincipal, new: NewMessage) -> audit.AuditEntry:
         """What the audit is told in the commit of the message, and not when there is none (C24.5)."""
         return audit.entry_of(
             self._ids,
@@ -215,13 +215,13 @@ class Acceptance:
         assert draft.fingerprint is not None  # noqa: S101 - key and fingerprint come together
         return await self._made_by(bound, draft.organization_id, draft.env, draft.fingerprint)
 
-    async def _bound(self, new: NewMessage, result: AcceptResult) -> Accepted | Replayed:
+    async def _bound(self, new: NewMessage, result: AcceptResult) -> AcceptedMessage | Replayed:
         outcome: Outcome | None = None
         for _ in range(_REBINDS):
             if isinstance(result, NoConsent):
                 raise no_consent(result.code)
             if not isinstance(result, Bound):
-                return Accepted(new, outcome)
+                return AcceptedMessage(new, outcome)
             assert new.fingerprint is not None  # noqa: S101 - key and fingerprint come together
             replayed = await self._made_by(result, new.organization_id, new.env, new.fingerprint)
             if replayed is not None:

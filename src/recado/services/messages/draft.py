@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from recado.domain.messages.message import Priority
-from recado.storage.core.audit import Actor
+from recado.storage.core.audit import AuditPrincipal
 from recado.storage.messages.message_reads import Message
 
 
@@ -32,7 +32,7 @@ class MessageDraft:
     metadata: Mapping[str, Any] | None = None
     scheduled_at: datetime | None = None
     ttl_seconds: int | None = None
-    forced_by: Actor | None = None
+    forced_by: AuditPrincipal | None = None
     key_hash: bytes | None = None
     fingerprint: bytes | None = None
     again: "Again | None" = None
@@ -46,5 +46,5 @@ class Again:
     """The message is sent in the place of `old`, by whom, and also when `old` may have left (C15.4)."""
 
     old: Message
-    by: Actor
+    by: AuditPrincipal
     include_uncertain: bool

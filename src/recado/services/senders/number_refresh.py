@@ -12,7 +12,7 @@ import structlog
 
 from recado.channels.core.adapters import AdminFor
 from recado.channels.core.errors import ProviderError
-from recado.channels.core.events import NumberStatus as NumberReport
+from recado.channels.core.events import NumberNews as NumberReport
 from recado.channels.core.provider import NumberHealth
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem

@@ -14,7 +14,7 @@ import structlog
 from recado.channels.core.adapters import ReviewerFor
 from recado.channels.core.errors import ProviderError
 from recado.channels.core.event_json import event_from_json, event_to_json
-from recado.channels.core.events import TemplateStatus as TemplateReport
+from recado.channels.core.events import TemplateVerdict as TemplateReport
 from recado.channels.core.provider import Submission, TemplateSubmission
 from recado.domain.core.clock import Clock
 from recado.domain.core.ids import IdSource

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from recado.channels.core.adapters import TemplateReviewer
 from recado.channels.core.errors import ProviderError
-from recado.channels.core.events import VERDICTS, Followup, TemplateStatus
+from recado.channels.core.events import VERDICTS, Followup, TemplateVerdict
 from recado.channels.core.provider import Account, ProviderTemplate, Submission, TemplateSubmission
 
 _WORDED_THERE: Final = "authentication"
@@ -41,7 +41,7 @@ def same_content(one: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, 
 def _verdict(held: ProviderTemplate, now: datetime) -> tuple[Followup, ...]:
     if held.status not in VERDICTS:
         return ()
-    event = TemplateStatus(
+    event = TemplateVerdict(
         held.status,
         now,
         held.provider_template_id,

@@ -18,7 +18,7 @@ INVITE_LASTS = timedelta(hours=72)
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class UserAccount:
     """One person's account. An e-mail address has one account in the whole installation."""
 
     organization_id: str
@@ -44,7 +44,7 @@ class Account:
 
 ACCOUNTS: Final = Table(
     "accounts",
-    Account,
+    UserAccount,
     "account",
     own=load("accounts"),
     key=("organization_id", "id"),
@@ -71,7 +71,7 @@ async def create(
     random_bytes: Callable[[int], bytes],
     extra_scopes: Iterable[str] = (),
     invited_by_id: str | None = None,
-) -> tuple[Account, str]:
+) -> tuple[UserAccount, str]:
     """Make an account; answers it and the token of its invitation, which nothing can show again.
 
     To be run in a transaction. Raises `Problem` ACCOUNT_EMAIL_TAKEN.
@@ -96,8 +96,8 @@ async def create(
 
 
 async def invite_again(
-    connection: Executor, account: Account, *, now: datetime, random_bytes: Callable[[int], bytes]
-) -> tuple[Account, str]:
+    connection: Executor, account: UserAccount, *, now: datetime, random_bytes: Callable[[int], bytes]
+) -> tuple[UserAccount, str]:
     """Give the account a new invitation; the former one and a former password are void.
 
     Raises `Problem` INVALID_STATE when the account is active.
@@ -107,7 +107,7 @@ async def invite_again(
     return account, await _invite(connection, account, now, random_bytes)
 
 
-async def accept(connection: Executor, token: str, *, password_hash: str, now: datetime) -> Account | None:
+async def accept(connection: Executor, token: str, *, password_hash: str, now: datetime) -> UserAccount | None:
     """Make the invited account active with this password; None when the invitation is unknown, used or too old.
 
     To be run in a transaction.
@@ -123,20 +123,20 @@ async def accept(connection: Executor, token: str, *, password_hash: str, now: d
     return await save(connection, account, replace(account, status=status, password_hash=password_hash), now)
 
 
-async def invited(executor: Executor, token: str, now: datetime) -> Account | None:
+async def invited(executor: Executor, token: str, now: datetime) -> UserAccount | None:
     """The account that this token still invites."""
     row = await executor.fetchrow(SQL.invited, token_hash(token), now)
     return read(row) if row else None
 
 
-async def disable(connection: Executor, account: Account, now: datetime) -> Account:
+async def disable(connection: Executor, account: UserAccount, now: datetime) -> UserAccount:
     """Let the account sign in no more. Its sessions are ended by `sessions.end_of_account`."""
     status = ACCOUNT_MACHINE.move(account.status, AccountEvent.DISABLE)
     await connection.execute(SQL.end_invite, account.id)
     return await save(connection, account, replace(account, status=status), now)
 
 
-async def refuse_without_owner(connection: Executor, account: Account) -> None:
+async def refuse_without_owner(connection: Executor, account: UserAccount) -> None:
     """Raise CONFLICT when no other account is an active owner. The organization must be locked."""
     if not await connection.fetchval(SQL.other_active_owner, account.organization_id, account.id):
         raise Problem(
@@ -144,7 +144,7 @@ async def refuse_without_owner(connection: Executor, account: Account) -> None:
         )
 
 
-async def by_email(executor: Executor, email: str) -> Account | None:
+async def by_email(executor: Executor, email: str) -> UserAccount | None:
     """The account with this address, in whatever spelling."""
     row = await executor.fetchrow(SQL.by_email, email_key(email))
     return read(row) if row else None
@@ -155,7 +155,9 @@ async def purge(executor: Executor, now: datetime) -> None:
     await executor.execute(SQL.purge_invites, now)
 
 
-async def _invite(connection: Executor, account: Account, now: datetime, random_bytes: Callable[[int], bytes]) -> str:
+async def _invite(
+    connection: Executor, account: UserAccount, now: datetime, random_bytes: Callable[[int], bytes]
+) -> str:
     token = mint_token(INVITE_PREFIX, random_bytes)
     await connection.execute(SQL.put_invite, account.id, token_hash(token), now + INVITE_LASTS)
     return token

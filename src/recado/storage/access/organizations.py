@@ -10,11 +10,11 @@ from recado.domain.access.scopes import KEY_SCOPES
 from recado.domain.core.clock import Clock
 from recado.domain.core.ids import ORGANIZATION, IdSource, created_at
 from recado.storage.access import accounts, api_keys
-from recado.storage.access.accounts import Account
+from recado.storage.access.accounts import UserAccount
 from recado.storage.access.api_keys import ApiKey
 from recado.storage.billing import ledger
 from recado.storage.core import audit
-from recado.storage.core.audit import Actor
+from recado.storage.core.audit import AuditPrincipal
 from recado.storage.core.directory import Directory
 from recado.storage.core.rows import Executor
 from recado.storage.core.sql import load
@@ -71,7 +71,7 @@ class NewOrganization:
     organization: Organization
     keys: Mapping[str, tuple[ApiKey, str]] = field(repr=False)
     number: Number
-    owner: tuple[Account, str] | None = field(default=None, repr=False)
+    owner: tuple[UserAccount, str] | None = field(default=None, repr=False)
 
 
 ORGANIZATIONS: Final = Table(
@@ -93,7 +93,7 @@ async def create_organization(
     name: str,
     now: datetime,
     random_bytes: Callable[[int], bytes],
-    actor: Actor = audit.SYSTEM,
+    actor: AuditPrincipal = audit.SYSTEM,
     owner_email: str | None = None,
 ) -> NewOrganization:
     """Make an organization with a key and a wallet per environment and a connected sandbox number (C2.2).

@@ -8,7 +8,7 @@ from typing import Any
 from recado.domain.access.account import AccountStatus
 from recado.domain.core.errors import Problem
 from recado.storage.access import accounts, sessions
-from recado.storage.access.accounts import Account
+from recado.storage.access.accounts import UserAccount
 from recado.storage.access.token_directory import TokenDirectory
 
 
@@ -18,7 +18,7 @@ class KnownSession:
 
     id: str
     env: str
-    account: Account
+    account: UserAccount
     expires_at: datetime
     ends_at: datetime
     suspended: bool

@@ -12,7 +12,7 @@ from recado.domain.core.errors import Problem
 from recado.domain.core.ids import SESSION, IdSource
 from recado.domain.core.tokens import SESSION_PREFIXES, mint_token, token_hash
 from recado.storage.access import accounts
-from recado.storage.access.accounts import Account, email_key
+from recado.storage.access.accounts import UserAccount, email_key
 from recado.storage.core.rows import Executor, columns
 from recado.storage.core.sql import load
 
@@ -30,13 +30,13 @@ LOCKED = timedelta(minutes=15)
 class OpenedSession:
     """`tokens` by environment, which nothing can show again."""
 
-    account: Account
+    account: UserAccount
     tokens: Mapping[str, str]
     expires_at: datetime
 
 
 async def open_session(
-    connection: Executor, ids: IdSource, account: Account, *, now: datetime, random_bytes: Callable[[int], bytes]
+    connection: Executor, ids: IdSource, account: UserAccount, *, now: datetime, random_bytes: Callable[[int], bytes]
 ) -> OpenedSession | None:
     """Make a session of the account whose password was right; None when it was disabled or changed meanwhile.
 

@@ -35,7 +35,7 @@ _GONE = frozenset({GenericStatus.SENT.value, GenericStatus.DELIVERED.value, Gene
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class TotalChange:
     """A total after a change, and the number of its messages that are queued or sending."""
 
     key: TotalsKey
@@ -73,7 +73,7 @@ def _add(delta: list[int], move: Moved) -> None:
     delta[_COUNT_OF[to_status]] += 1
 
 
-async def add(executor: Executor, changes: dict[TotalsKey, list[int]], now: datetime) -> list[Changed]:
+async def add(executor: Executor, changes: dict[TotalsKey, list[int]], now: datetime) -> list[TotalChange]:
     """Add deltas, in the transaction of the moves; `now`: when what is new among them was accepted."""
     if not changes:
         return []
@@ -82,7 +82,7 @@ async def add(executor: Executor, changes: dict[TotalsKey, list[int]], now: date
         rows = await executor.fetch(SQL.count_new, *arguments, now)
     else:
         rows = await executor.fetch(SQL.count_moved, *arguments)
-    return [Changed((row["organization_id"], row["env"], row["kind"], row["key"]), row["queued"]) for row in rows]
+    return [TotalChange((row["organization_id"], row["env"], row["kind"], row["key"]), row["queued"]) for row in rows]
 
 
 async def exist(executor: Executor, organization_id: str, env: str) -> bool:

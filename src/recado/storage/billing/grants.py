@@ -6,7 +6,7 @@ from recado.domain.core.ids import IdSource
 from recado.storage.billing import ledger, top_ups
 from recado.storage.billing.ledger import Credited
 from recado.storage.core import audit
-from recado.storage.core.audit import Actor
+from recado.storage.core.audit import AuditPrincipal
 from recado.storage.core.rows import Executor
 
 
@@ -18,7 +18,7 @@ async def grant(
     env: str,
     coins: int,
     reference: str,
-    actor: Actor,
+    actor: AuditPrincipal,
     now: datetime,
 ) -> Credited:
     """Credit `coins`, or adjust down by a negative number; a repeat under the same reference does nothing more.

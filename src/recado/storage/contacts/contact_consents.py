@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from recado.domain.contacts.consent import Changed, ConsentStatus
+from recado.domain.contacts.consent import ConsentStatus, ConsentUpdate
 from recado.domain.contacts.contact import Contact
-from recado.storage.core.audit import Actor
+from recado.storage.core.audit import AuditPrincipal
 from recado.storage.core.rows import Executor, reader
 from recado.storage.core.sql import load
 
@@ -41,7 +41,7 @@ class ConsentEntry:
 read = reader(ConsentEntry, from_status=ConsentStatus, to_status=ConsentStatus)
 
 
-async def append(connection: Executor, changes: Sequence[tuple[Contact, Changed, Actor]]) -> None:
+async def append(connection: Executor, changes: Sequence[tuple[Contact, ConsentUpdate, AuditPrincipal]]) -> None:
     """Record changes and who made them; each contact is given as it is stored after its change.
 
     A repeat adds nothing.

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from recado.domain.core.ids import CONTACT_IMPORT, created_at, lowest_id
-from recado.storage.contacts.documents import Documents
+from recado.storage.contacts.documents import DocumentCipher
 from recado.storage.core.crypto import KeyRing
 from recado.storage.core.rows import Executor, affected
 from recado.storage.core.sql import load
@@ -80,7 +80,9 @@ SQL = IMPORTS.sql
 get, insert = IMPORTS.get, IMPORTS.insert
 
 
-async def insert_block(connection: Executor, key: ImportKey, first_row: int, rows: bytes, documents: Documents) -> None:
+async def insert_block(
+    connection: Executor, key: ImportKey, first_row: int, rows: bytes, documents: DocumentCipher
+) -> None:
     """Store rows that are to be written, encrypted; `first_row`: the number of the first one in the file, from 1."""
     sealed = documents.seal_rows(rows, organization_id=key[0], import_id=key[2], first_row=first_row)
     await connection.execute(SQL.insert_block, key[0], key[2], first_row, sealed)
@@ -102,7 +104,7 @@ async def next_blocks(executor: Executor, key: ImportKey, limit: int) -> list[in
     return [row["first_row"] for row in await executor.fetch(SQL.next_blocks, key[0], key[2], limit)]
 
 
-async def block(executor: Executor, key: ImportKey, first_row: int, documents: Documents) -> bytes | None:
+async def block(executor: Executor, key: ImportKey, first_row: int, documents: DocumentCipher) -> bytes | None:
     """The rows of a block; None when it is written already. Raises `storage.crypto.Tampered`."""
     found = await executor.fetchrow(SQL.block, key[0], key[2], first_row)
     if found is None:

@@ -31,7 +31,7 @@ class SealedDocument:
     index: bytes | None = field(repr=False)
 
 
-class Documents:
+class DocumentCipher:
     """Seals, masks, reveals and finds documents. Names of fields are those of `documents.py`."""
 
     def __init__(self, keys: KeyRing, index_key: bytes) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from recado.domain.channels.address import Address, AddressKind
-from recado.domain.contacts.consent import OptOut
+from recado.domain.contacts.consent import OptOutEntry
 from recado.domain.contacts.contact import email_hash, email_key
 from recado.domain.contacts.keywords import OWN_SOURCES
 from recado.domain.core.phones import canonical_phone, other_spellings, phone_hash
@@ -62,7 +62,7 @@ class Registrant:
         return [] if self.email is None else [Address(AddressKind.EMAIL, email_key(self.email))]
 
 
-Refusal = tuple[Registrant, OptOut]
+Refusal = tuple[Registrant, OptOutEntry]
 """Whose, when, and from where."""
 
 
@@ -90,17 +90,17 @@ def by_email(statement: str, place: int) -> str:
     )
 
 
-async def entries(executor: Executor, registrants: Sequence[Registrant]) -> list[OptOut | None]:
+async def entries(executor: Executor, registrants: Sequence[Registrant]) -> list[OptOutEntry | None]:
     """What the registry says of each: of its phone, in any spelling, and its e-mail address, as one refusal."""
     named = [
         (n, each.organization_id, each.env, *name) for n, each in enumerate(registrants) for name in each.known_names()
     ]
-    found: list[OptOut | None] = [None] * len(registrants)
+    found: list[OptOutEntry | None] = [None] * len(registrants)
     if not named:
         return found
     numbers, organizations, envs, kinds, hashes = (list(column) for column in zip(*named, strict=True))
     for row in await executor.fetch(SQL.entries, numbers, organizations, envs, kinds, hashes):
-        known, entry = found[row["n"]], OptOut(row["at"], row["source"])
+        known, entry = found[row["n"]], OptOutEntry(row["at"], row["source"])
         found[row["n"]] = entry if known is None else known.joined(entry)
     return found
 
@@ -123,8 +123,8 @@ async def registered_places(
 
 
 async def enter(connection: Executor, refusals: Sequence[Refusal]) -> None:
-    """Record refusals. An entry that is there already, and one that is entered twice, are joined (`OptOut.joined`)."""
-    rows: dict[tuple[str, str, str, bytes], OptOut] = {}
+    """Record refusals. An entry that is there already, or is entered twice, is joined (`OptOutEntry.joined`)."""
+    rows: dict[tuple[str, str, str, bytes], OptOutEntry] = {}
     for registrant, refusal in refusals:
         for name in registrant.names():
             key = (registrant.organization_id, registrant.env, *name)

@@ -33,7 +33,7 @@ class AuditEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Actor:
+class AuditPrincipal:
     """Who does it: `type` is account, key, admin or system."""
 
     type: str
@@ -42,7 +42,7 @@ class Actor:
     request_id: str | None = None
 
 
-SYSTEM = Actor("system", "system")
+SYSTEM = AuditPrincipal("system", "system")
 
 read = reader(AuditEntry)
 
@@ -50,7 +50,7 @@ read = reader(AuditEntry)
 async def write(
     connection: Executor,
     ids: IdSource,
-    actor: Actor,
+    actor: AuditPrincipal,
     action: str,
     *,
     organization_id: str,
@@ -65,7 +65,7 @@ async def write(
 
 def entry_of(
     ids: IdSource,
-    actor: Actor,
+    actor: AuditPrincipal,
     action: str,
     *,
     organization_id: str,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 
-from recado.domain.core.idempotency import Beginning, Erased, Held, InProgress, Lost, Reused, Stored
+from recado.domain.core.idempotency import AnswerLost, AnswerStored, Beginning, Erased, InProgress, KeyHeld, Reused
 from recado.storage.core.callers import before_commit
 from recado.storage.core.rows import Executor, in_blocks
 from recado.storage.core.sql import load
@@ -31,7 +31,7 @@ class IdempotencyKeys:
                 SQL.begin, organization_id, env, key_hash, fingerprint, now, now + LOCK, now - RETENTION
             )
             if claimed:
-                return Held(organization_id, env, key_hash, now)
+                return KeyHeld(organization_id, env, key_hash, now)
             found = await self._executor.fetchrow(SQL.find, organization_id, env, key_hash)
             if found is None:  # released between the two statements
                 continue
@@ -42,39 +42,39 @@ class IdempotencyKeys:
             if found["status"] is None:
                 if not found["committed"] or found["created_at"] > now - LOCK:
                     return InProgress()
-                return Lost(None if found["body"] is None else found["body"].decode())
-            return Stored(found["status"], found["body"])
+                return AnswerLost(None if found["body"] is None else found["body"].decode())
+            return AnswerStored(found["status"], found["body"])
 
-    async def resume(self, organization_id: str, env: str, key_hash: bytes, now: datetime) -> Held | None:
+    async def resume(self, organization_id: str, env: str, key_hash: bytes, now: datetime) -> KeyHeld | None:
         """Take over a key whose answer is lost; None when another repeat did. Nothing frees it any more."""
         resumed = await self._executor.fetchval(SQL.resume, organization_id, env, key_hash, now, now - LOCK)
-        return Held(organization_id, env, key_hash, now) if resumed else None
+        return KeyHeld(organization_id, env, key_hash, now) if resumed else None
 
-    async def finish(self, held: Held, status: int, body: bytes, subject_id: str | None) -> None:
+    async def finish(self, held: KeyHeld, status: int, body: bytes, subject_id: str | None) -> None:
         """Keep the answer for the rest of the 24 hours; without its body when the contact that it shows is deleted.
 
         Nothing when the key is no longer held, or the commit of its request kept the answer.
         """
         await self._executor.execute(SQL.finish, *_row(held), status, body, subject_id)
 
-    async def take_back(self, held: Held, made: str | None) -> None:
+    async def take_back(self, held: KeyHeld, made: str | None) -> None:
         """Keep no answer, also of a `finish` on its way: the work is committed, and nobody was shown what it `made`.
 
         Nothing when the key is no longer held, or nothing is committed under it.
         """
         await self._executor.execute(SQL.take_back, *_row(held), None if made is None else made.encode())
 
-    async def release(self, held: Held) -> None:
+    async def release(self, held: KeyHeld) -> None:
         """Free a key whose request left nothing behind; nothing when it is no longer held."""
         await self._executor.execute(SQL.release, *_row(held))
 
-    async def release_uncommitted(self, held: Held) -> None:
+    async def release_uncommitted(self, held: KeyHeld) -> None:
         """Free a key whose request has no known end, unless a transaction of it was committed."""
         await self._executor.execute(SQL.release_uncommitted, *_row(held))
 
     @contextmanager
     def noting_commit(
-        self, held: Held, made: Callable[[], str | None], answer: Callable[[], Stored | None] = lambda: None
+        self, held: KeyHeld, made: Callable[[], str | None], answer: Callable[[], AnswerStored | None] = lambda: None
     ) -> Iterator[None]:
         """Note in each transaction inside that the work under the key is committed with it, and what it `made`.
 
@@ -95,7 +95,7 @@ class IdempotencyKeys:
             before_commit.reset(token)
 
 
-def _row(held: Held) -> tuple[str, str, bytes, datetime]:
+def _row(held: KeyHeld) -> tuple[str, str, bytes, datetime]:
     return held.organization_id, held.env, held.key_hash, held.begun_at
 
 

@@ -40,7 +40,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class ReencryptedBlock:
     """What was done with some rows. `damaged`: organization and record of values that fail authentication."""
 
     written: int
@@ -52,7 +52,7 @@ async def count(executor: Executor, place: Place, keys: KeyRing) -> int:
     return int(await executor.fetchval(place.sql(SQL.count), keys.prefix))
 
 
-async def rewrite(executor: Executor, place: Place, keys: KeyRing) -> AsyncIterator[Block]:
+async def rewrite(executor: Executor, place: Place, keys: KeyRing) -> AsyncIterator[ReencryptedBlock]:
     """Write the values of the place again, a block at a time."""
     after = [""] * len(place.keys)
     parameters = ", ".join(f"${number}" for number in range(2, 2 + len(after)))
@@ -69,7 +69,7 @@ async def rewrite(executor: Executor, place: Place, keys: KeyRing) -> AsyncItera
                 damaged.append((organization_id, record_id))
                 continue
             fresh.append((*(row[key] for key in place.keys), _plain(row["stored"]), _plain(value)))
-        yield Block(await _write(executor, place, fresh), tuple(damaged))
+        yield ReencryptedBlock(await _write(executor, place, fresh), tuple(damaged))
 
 
 async def _write(executor: Executor, place: Place, fresh: Sequence[tuple[Any, ...]]) -> int:

@@ -46,7 +46,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldRow:
     """A gate of the message's own holds it back."""
 
     organization_id: str
@@ -115,7 +115,7 @@ async def claim(db: Database, rows: Sequence[Claim], epoch: int, now: datetime) 
     return [left.get(row.id, CLAIMED) for row in rows] if left else [CLAIMED] * len(rows)
 
 
-async def hold(db: Database, rows: Sequence[Held]) -> None:
+async def hold(db: Database, rows: Sequence[HeldRow]) -> None:
     """Take rows out of the ready index until their moment comes."""
     ordered = sorted(rows, key=in_order)
     arguments = columns([(row.organization_id, row.id, row.not_before, row.reason) for row in ordered], 4)

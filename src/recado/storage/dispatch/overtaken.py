@@ -21,7 +21,7 @@ _TEMPLATE_WAITS: Final = [status.value for status in TEMPLATE_WAITS]
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class WaitingGroup:
     """The rows of a number that wait for the same reason."""
 
     organization_id: str
@@ -29,11 +29,11 @@ class Group:
     reason: str
 
 
-FIRST: Final = Group("", "", "")
+FIRST: Final = WaitingGroup("", "", "")
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class OvertakenPage:
     """One page of a group: how many rows it has, the id of the last one, and how many of them are ready again."""
 
     rows: int
@@ -41,16 +41,16 @@ class Page:
     released: int
 
 
-async def groups(executor: Executor, since: Group = FIRST) -> list[Group]:
+async def groups(executor: Executor, since: WaitingGroup = FIRST) -> list[WaitingGroup]:
     """What may be overtaken, in the order of the index, from `since` on."""
     position = (since.organization_id, since.sender_id, since.reason)
     rows = await executor.fetch(SQL.groups, *position, _SENDS_SOMETHING, _REASONS)
-    return [Group(row["organization_id"], row["sender_id"], row["reason"]) for row in rows]
+    return [WaitingGroup(row["organization_id"], row["sender_id"], row["reason"]) for row in rows]
 
 
-async def release(executor: Executor, group: Group, after: str = "", *, limit: int) -> Page:
+async def release(executor: Executor, group: WaitingGroup, after: str = "", *, limit: int) -> OvertakenPage:
     """Make the rows of one page ready whose reason is gone."""
     row = await executor.fetchrow(
         SQL.release, group.organization_id, group.sender_id, group.reason, after, _TEMPLATE_WAITS, limit
     )
-    return Page(row["rows"], row["last"], row["released"])
+    return OvertakenPage(row["rows"], row["last"], row["released"])

@@ -53,7 +53,7 @@ class Manifest:
     keys: bool
 
 
-class Halt:
+class CancellationToken:
     """Ends a backup or a restore that another thread makes: it fails there with a BackupError."""
 
     def __init__(self) -> None:
@@ -82,7 +82,7 @@ class Halt:
 
 
 def write_backup(
-    file: Path, data_dir: Path, *, version: str, now: datetime, keys: Path, progress: Progress, halt: Halt
+    file: Path, data_dir: Path, *, version: str, now: datetime, keys: Path, progress: Progress, halt: CancellationToken
 ) -> Manifest:
     """Write a backup of the running cluster of `data_dir`; `progress` hears of the bytes of each piece.
 
@@ -147,7 +147,7 @@ def claim_folder(data_dir: Path) -> None:
     mark.touch(mode=0o600)
 
 
-def load_backup(file: Path, data_dir: Path, *, keys: Path, progress: Progress, halt: Halt) -> None:
+def load_backup(file: Path, data_dir: Path, *, keys: Path, progress: Progress, halt: CancellationToken) -> None:
     """Put keys and database of a backup into the running, empty cluster of a claimed folder.
 
     Blocks its thread. Raises BackupError.
@@ -257,7 +257,7 @@ def _program(cluster: Cluster, name: str) -> list[str]:
 
 
 @contextlib.contextmanager
-def _running(command: list[str], halt: Halt) -> Iterator["subprocess.Popen[bytes]"]:
+def _running(command: list[str], halt: CancellationToken) -> Iterator["subprocess.Popen[bytes]"]:
     """A program while the block feeds or reads it; BackupError with its complaint when it fails."""
     with tempfile.TemporaryFile() as complaints:
         program = subprocess.Popen(  # noqa: S603 - our own binary, our own arguments

@@ -26,7 +26,13 @@ _WITHDRAWN = Cause(FailureCode.WITHDRAWN, "archived before it was sent")
 
 
 async def force(
-    db: Database, ids: IdSource, actor: audit.Actor, organization_id: str, env: str, message_id: str, now: datetime
+    db: Database,
+    ids: IdSource,
+    actor: audit.AuditPrincipal,
+    organization_id: str,
+    env: str,
+    message_id: str,
+    now: datetime,
 ) -> bool:
     """Let a queued message pass its schedule, quiet hours and the token bucket (C14.5); False unless it was queued."""
     async with db.transaction() as connection:
@@ -49,7 +55,7 @@ async def open_inbound(
 async def archive(
     db: Database,
     ids: IdSource,
-    actor: audit.Actor,
+    actor: audit.AuditPrincipal,
     organization_id: str,
     env: str,
     message_id: str,
@@ -110,7 +116,7 @@ async def _put_away(
 async def _record(
     connection: Connection,
     ids: IdSource,
-    actor: audit.Actor,
+    actor: audit.AuditPrincipal,
     action: str,
     organization_id: str,
     env: str,

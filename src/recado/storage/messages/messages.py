@@ -21,7 +21,7 @@ from recado.storage.core.months import ALL_MONTHS, Months
 from recado.storage.core.postgres import Database
 from recado.storage.core.rows import Executor, array, columns, pack, pack_moments, pack_numbers, pack_some
 from recado.storage.core.sql import load
-from recado.storage.messages.recipients import Asked, find
+from recado.storage.messages.recipients import RecipientKey, find
 from recado.storage.messages.replacements import Replacement
 
 SQL = load("messages")
@@ -206,11 +206,11 @@ async def decided(executor: Executor, batch: Sequence[NewMessage]) -> dict[str, 
     return found
 
 
-def asked_of(new: NewMessage) -> Asked:
+def asked_of(new: NewMessage) -> RecipientKey:
     """Whose consent a message needs, by the address that it goes to."""
     by_email = address_kind(new.channel) is AddressKind.EMAIL
     where = (new.organization_id, new.env)
-    return Asked(*where, email=new.recipient) if by_email else Asked(*where, phone=new.recipient)
+    return RecipientKey(*where, email=new.recipient) if by_email else RecipientKey(*where, phone=new.recipient)
 
 
 async def _earlier(executor: Executor, batch: Sequence[NewMessage]) -> dict[str, AcceptResult]:

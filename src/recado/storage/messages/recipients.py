@@ -19,7 +19,7 @@ from recado.storage.core.sql import load
 SQL = load("recipients")
 
 
-class Asked(NamedTuple):
+class RecipientKey(NamedTuple):
     """A recipient by its contact, or else by its canonical phone, or its e-mail address."""
 
     organization_id: str
@@ -44,7 +44,7 @@ class Recipient:
     email: str | None = field(default=None, repr=False)
 
 
-async def find(executor: Executor, asked: Sequence[Asked]) -> list[Recipient]:
+async def find(executor: Executor, asked: Sequence[RecipientKey]) -> list[Recipient]:
     """Each recipient as it is committed now, in the order in which they were asked for."""
     emails = {n: each for n, each in enumerate(asked) if each.email is not None}
     found = await _find(executor, {n: each for n, each in enumerate(asked) if n not in emails})
@@ -52,7 +52,7 @@ async def find(executor: Executor, asked: Sequence[Asked]) -> list[Recipient]:
     return [found[n] for n in range(len(asked))]
 
 
-async def _find_by_email(executor: Executor, asked: Mapping[int, Asked]) -> dict[int, Recipient]:
+async def _find_by_email(executor: Executor, asked: Mapping[int, RecipientKey]) -> dict[int, Recipient]:
     if not asked:
         return {}
     given = [(n, each.organization_id, each.env, email_key(each.email or "")) for n, each in asked.items()]
@@ -63,7 +63,7 @@ async def _find_by_email(executor: Executor, asked: Mapping[int, Asked]) -> dict
     return found
 
 
-async def _find(executor: Executor, asked: Mapping[int, Asked]) -> dict[int, Recipient]:
+async def _find(executor: Executor, asked: Mapping[int, RecipientKey]) -> dict[int, Recipient]:
     if not asked:
         return {}
     given = [(n, each.organization_id, each.env, each.contact_id, each.phone) for n, each in asked.items()]
@@ -86,12 +86,12 @@ async def _find(executor: Executor, asked: Mapping[int, Asked]) -> dict[int, Rec
     }
 
 
-class Recipients:
+class RecipientLookup:
     """One query for the look-ups of many sends at once; a service (`start`, `stop`)."""
 
     def __init__(self, db: Database, *, clock: Clock) -> None:
         self._db = db
-        self._look_ups: Batcher[Asked, Recipient] = Batcher("recipients", self._find, clock=clock)
+        self._look_ups: Batcher[RecipientKey, Recipient] = Batcher("recipients", self._find, clock=clock)
 
     async def start(self) -> None:
         await self._look_ups.start()
@@ -99,9 +99,9 @@ class Recipients:
     async def stop(self) -> None:
         await self._look_ups.stop()
 
-    def find(self, asked: Asked) -> "asyncio.Future[Recipient]":
+    def find(self, asked: RecipientKey) -> "asyncio.Future[Recipient]":
         """The recipient as it is committed now. Raises `Unavailable` under overload."""
         return self._look_ups.put(asked)
 
-    async def _find(self, asked: Sequence[Asked]) -> list[Recipient]:
+    async def _find(self, asked: Sequence[RecipientKey]) -> list[Recipient]:
         return await find(self._db.hot, asked)

@@ -11,7 +11,7 @@ from typing import Any, Final
 from recado.domain.core.clock import Clock
 from recado.domain.core.events import EVENT_NAMES, EVERY
 from recado.domain.core.ids import created_at
-from recado.domain.webhooks.webhook import MAX_AGE, MAX_SUBSCRIPTIONS, Health, SubscriptionStatus
+from recado.domain.webhooks.webhook import MAX_AGE, MAX_SUBSCRIPTIONS, SubscriptionHealth, SubscriptionStatus
 from recado.storage.core.directory import Directory
 from recado.storage.core.rows import Executor, columns
 from recado.storage.core.sql import load
@@ -65,9 +65,9 @@ class Subscription:
         return self.organization_id, self.id
 
     @property
-    def health(self) -> Health:
+    def health(self) -> SubscriptionHealth:
         """How its endpoint fares, as far as it is stored."""
-        return Health(
+        return SubscriptionHealth(
             self.status,
             self.consecutive_failures,
             self.first_failure_at,
@@ -78,7 +78,7 @@ class Subscription:
             self.probe_seconds,
         )
 
-    def with_health(self, health: Health) -> "Subscription":
+    def with_health(self, health: SubscriptionHealth) -> "Subscription":
         """The subscription after its status moved; the moments of success and failure stay as they are stored."""
         return replace(
             self,
@@ -118,7 +118,7 @@ class HealthNote:
     key: SubscriptionKey
     url: str = field(repr=False)
     expected: SubscriptionStatus
-    health: Health
+    health: SubscriptionHealth
 
 
 async def note_health(executor: Executor, notes: Sequence[HealthNote], now: datetime) -> list[bool]:

@@ -34,7 +34,7 @@ from recado.services.dispatch.sending import Sending
 from recado.services.effects.consequences import Consequences
 from recado.services.effects.outbox import Outbox
 from recado.services.effects.recording import Recording
-from recado.services.effects.totals import Totals
+from recado.services.effects.totals import MessageTotals
 from recado.storage.access import organizations
 from recado.storage.access.directories import Directories
 from recado.storage.access.organizations import Organization
@@ -275,7 +275,7 @@ async def line(database: Database) -> AsyncIterator[Line]:
         consequences=consequences,
         outbox=Outbox(directories.subscriptions, ids=ids, queued=lambda keys: None),
         wallet=None,
-        totals=Totals(db, clock=clock, emptied=lambda keys: None),
+        totals=MessageTotals(db, clock=clock, emptied=lambda keys: None),
     )
     sending = Sending(db, clock=clock, tell=tell, admission=admission, consequences=consequences, recording=recording)
     calls = Calls(sending, clock=clock, expect=lambda at: None)

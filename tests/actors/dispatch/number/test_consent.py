@@ -20,7 +20,7 @@ from recado.domain.messages.withdrawal import Withdrawal, WithdrawalKind
 from recado.domain.templates.template import TemplateCategory
 from recado.services.effects.consequences import Consequences
 from recado.services.imports.contact_system import ContactSystem
-from recado.storage.contacts.documents import Documents
+from recado.storage.contacts.documents import DocumentCipher
 from recado.storage.contacts.opt_outs import Registrant
 from recado.storage.core.audit import SYSTEM
 from recado.storage.dispatch import withdrawals
@@ -90,7 +90,7 @@ async def marketing(line: Any) -> Marketing:
             line.context.records.withdrawing.begin(change.withdrawals)
 
     people = ContactSystem(
-        line.db, ids=line.ids, documents=Documents(line.context.records.keys, os.urandom(32)),
+        line.db, ids=line.ids, documents=DocumentCipher(line.context.records.keys, os.urandom(32)),
         subscriptions=line.directories.subscriptions, effects=Consequences(), changed=changed, clock=line.clock,
     )  # fmt: skip
     template = await add_template(

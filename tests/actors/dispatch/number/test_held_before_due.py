@@ -8,7 +8,7 @@ import pytest
 
 from recado.actors.dispatch.lane_messages import Look
 from recado.storage.access import organizations
-from recado.storage.core.audit import Actor
+from recado.storage.core.audit import AuditPrincipal
 from recado.storage.core.postgres import Database
 from recado.storage.dispatch import dispatch
 from recado.storage.messages import message_moves
@@ -126,7 +126,7 @@ async def test_a_message_that_is_forced_before_it_is_due_lives_from_then_on(line
     message_id = await scheduled(line, due_in=1_000.0)
     await suspend(line, 60)
     await line.clock.advance(40)
-    actor, key = Actor("key", "key_" + "0" * 21), (line.organization.id, "test", message_id)
+    actor, key = AuditPrincipal("key", "key_" + "0" * 21), (line.organization.id, "test", message_id)
     assert await message_moves.force(line.db, line.ids, actor, *key, line.clock.now())
     assert await base(line) == 60
     await line.clock.advance(at - 100)
@@ -138,6 +138,6 @@ async def test_a_message_that_is_forced_before_it_is_due_lives_from_then_on(line
 async def test_force_leaves_what_a_due_message_was_held(line: "Line") -> None:
     message_id = await scheduled(line, due_in=0.0)
     await suspend(line, 60)
-    actor, key = Actor("key", "key_" + "0" * 21), (line.organization.id, "test", message_id)
+    actor, key = AuditPrincipal("key", "key_" + "0" * 21), (line.organization.id, "test", message_id)
     assert await message_moves.force(line.db, line.ids, actor, *key, line.clock.now())
     assert await base(line) == 0

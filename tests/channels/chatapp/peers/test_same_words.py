@@ -5,7 +5,7 @@ from pywa.types import templates as peer_templates
 from pywa.types.user_preferences import UserMarketingPreferences
 from tests.channels.chatapp.peers.conftest import ACCOUNT, BUSINESS, NUMBER, Stage
 
-from recado.channels.core.events import Inbound, NumberStatus, Preference, TemplateStatus
+from recado.channels.core.events import Inbound, NumberNews, Preference, TemplateVerdict
 from recado.channels.core.provider import TemplateSubmission
 
 
@@ -72,7 +72,7 @@ async def test_both_read_the_same_in_news_of_templates_people_and_accounts(stage
         AccountUpdate,
     ]
     for theirs, event in zip(read[:3], (approved, paused, category), strict=True):
-        assert isinstance(event, TemplateStatus)
+        assert isinstance(event, TemplateVerdict)
         assert (theirs.template_id, theirs.timestamp, theirs.id) == (
             event.provider_template_id,
             event.at,
@@ -82,5 +82,5 @@ async def test_both_read_the_same_in_news_of_templates_people_and_accounts(stage
     assert read[2].new_category.value.lower() == category.category
     assert isinstance(preference, Preference)
     assert (read[4].from_user.wa_id, bool(read[4])) == (preference.phone, not preference.stopped)
-    assert isinstance(removal, NumberStatus)
+    assert isinstance(removal, NumberNews)
     assert (read[5].event.value, read[5].waba_info.id) == (removal.partner_removed, removal.business_account)

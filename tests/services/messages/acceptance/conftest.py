@@ -20,9 +20,9 @@ from recado.services.dispatch.sending import Sending
 from recado.services.effects.consequences import Consequences
 from recado.services.effects.outbox import Outbox
 from recado.services.effects.recording import Recording
-from recado.services.effects.totals import Totals
+from recado.services.effects.totals import MessageTotals
 from recado.services.effects.wallet import Wallet
-from recado.services.messages.acceptance import Acceptance, Accepted
+from recado.services.messages.acceptance import Acceptance, AcceptedMessage
 from recado.services.messages.admission import Admission
 from recado.services.messages.chatapp_rules import ChatAppRules
 from recado.services.messages.draft import MessageDraft
@@ -33,7 +33,7 @@ from recado.storage.messages import message_reads
 from recado.storage.messages.chat_windows import ChatWindows
 from recado.storage.messages.message_reads import Message
 from recado.storage.messages.messages import NewMessage
-from recado.storage.messages.recipients import Recipients
+from recado.storage.messages.recipients import RecipientLookup
 from recado.storage.senders import numbers
 from recado.storage.senders.numbers import Number
 from recado.storage.templates.templates import Template
@@ -76,7 +76,7 @@ class House:
 
     async def accepted(self, draft: MessageDraft) -> NewMessage:
         outcome = await self.acceptance.accept(draft)
-        assert isinstance(outcome, Accepted)
+        assert isinstance(outcome, AcceptedMessage)
         return outcome.message
 
     async def refusal(self, draft: MessageDraft) -> Problem:
@@ -149,7 +149,7 @@ async def house(database: Database) -> AsyncIterator[House]:
     told: list[tuple[Any, Any]] = []
     outbox = Outbox(directories.subscriptions, ids=ids, queued=lambda keys: None)
     wallet = Wallet(directories.prices, clock=clock, ids=ids, queued=lambda keys: None)
-    totals = Totals(database, clock=clock, emptied=lambda keys: None)
+    totals = MessageTotals(database, clock=clock, emptied=lambda keys: None)
     consequences = Consequences(outbox, wallet)
     sending = Sending(
         database,
@@ -160,7 +160,7 @@ async def house(database: Database) -> AsyncIterator[House]:
         recording=Recording(database, consequences=consequences, outbox=outbox, wallet=wallet, totals=totals),
     )
     windows = ChatWindows(database, clock=clock)
-    recipients = Recipients(database, clock=clock)
+    recipients = RecipientLookup(database, clock=clock)
     await sending.start()
     await windows.start()
     await recipients.start()

@@ -7,15 +7,15 @@ from recado.domain.core.ids import MESSAGE
 from recado.services.dispatch.hints import Arrived
 from recado.services.effects.campaigns import Campaigns
 from recado.services.effects.consequences import Consequences
-from recado.services.effects.totals import Totals
+from recado.services.effects.totals import MessageTotals
 from recado.services.messages.admission import Admission
 from recado.services.messages.draft import Again
 from recado.services.messages.replacing import draft_again
 from recado.storage.batches import campaigns
-from recado.storage.core.audit import Actor
+from recado.storage.core.audit import AuditPrincipal
 from recado.storage.messages.messages import Stored
 
-OPERATOR = Actor("key", "key_000000000000000000001", ip="203.0.113.9", request_id="req_1")
+OPERATOR = AuditPrincipal("key", "key_000000000000000000001", ip="203.0.113.9", request_id="req_1")
 BATCH = "btc_000000000000000000001"
 
 
@@ -41,7 +41,7 @@ async def test_alone_it_belongs_to_nobody(house: Any) -> None:
 
 
 async def test_a_commit_that_runs_again_counts_nothing_twice(house: Any) -> None:
-    counting = Consequences(Totals(house.db, clock=house.clock, emptied=lambda keys: None), Campaigns())
+    counting = Consequences(MessageTotals(house.db, clock=house.clock, emptied=lambda keys: None), Campaigns())
     admission = Admission(house.db, clock=house.clock, ids=house.ids, consequences=counting)
     first = await house.accepted(house.draft())
     new = replace(first, id=house.ids.new(MESSAGE), campaign_id="spring", coins=None, price_kind=None)

@@ -10,13 +10,13 @@ from recado.domain.core.errors import Problem
 from recado.domain.core.ids import CONTACT
 from recado.domain.core.phones import phone_hash
 from recado.domain.templates.template import TemplateCategory
-from recado.services.messages.acceptance import Accepted, Replayed
+from recado.services.messages.acceptance import AcceptedMessage, Replayed
 from recado.services.messages.draft import Again, MessageDraft
 from recado.services.messages.replacing import draft_again
-from recado.storage.core.audit import Actor
+from recado.storage.core.audit import AuditPrincipal
 
 OTHER = "+5511987654322"
-OPERATOR = Actor("key", "key_000000000000000000001", ip="203.0.113.9", request_id="req_1")
+OPERATOR = AuditPrincipal("key", "key_000000000000000000001", ip="203.0.113.9", request_id="req_1")
 KEYED: dict[str, Any] = {"key_hash": b"k" * 32, "fingerprint": b"f" * 32}
 OPTED_OUT = ("CONTACT_OPTED_OUT", 422, {"motivo": "opt_out"})
 UNGRANTED = ("CONSENT_REQUIRED", 422, {"motivo": "sem_consentimento"})
@@ -79,7 +79,7 @@ async def refused(house: Any, draft: MessageDraft) -> tuple[str, int, Any]:
 
 
 def codes(outcomes: list[Any]) -> list[str | None]:
-    assert all(isinstance(outcome, Accepted | Problem) for outcome in outcomes), outcomes
+    assert all(isinstance(outcome, AcceptedMessage | Problem) for outcome in outcomes), outcomes
     return [outcome.code if isinstance(outcome, Problem) else None for outcome in outcomes]
 
 

@@ -8,7 +8,7 @@ from tests.services.messages.acceptance.conftest import PHONE
 from recado.domain.templates.template import TemplateCategory
 from recado.services.messages.acceptance import Replayed
 from recado.services.messages.chatapp_rules import ChatAppRules
-from recado.storage.core.audit import Actor
+from recado.storage.core.audit import AuditPrincipal
 
 ABROAD = "+14155552671"
 
@@ -70,7 +70,7 @@ async def test_what_the_wallet_does_not_cover_is_not_stored(house: Any) -> None:
 
 async def test_the_audit_knows_no_force_that_the_wallet_refused(house: Any) -> None:
     await empty(house)
-    forced = house.draft(forced_by=Actor("key", "key_1"))
+    forced = house.draft(forced_by=AuditPrincipal("key", "key_1"))
     for _ in range(2):  # together with others, and then in order of arrival
         assert (await house.refusal(forced)).code == "PAYMENT_REQUIRED"
         assert await house.db.fetchval("select count(*) from audit where action = 'message.force'") == 0

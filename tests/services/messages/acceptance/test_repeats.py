@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from recado.domain.senders.number import NumberStatus
-from recado.services.messages.acceptance import Accepted, Replayed
+from recado.services.messages.acceptance import AcceptedMessage, Replayed
 from recado.services.messages.draft import MessageDraft
-from recado.storage.core.audit import Actor
+from recado.storage.core.audit import AuditPrincipal
 from recado.storage.messages.message_reads import Message
 
-OPERATOR = Actor("key", "key_000000000000000000001", ip="203.0.113.9", request_id="req_1")
+OPERATOR = AuditPrincipal("key", "key_000000000000000000001", ip="203.0.113.9", request_id="req_1")
 BODY = ({"type": "BODY", "payload": {"text": "Hello {{1}}, code {{2}}!"}},)
 
 
@@ -57,7 +57,7 @@ async def test_a_repeat_is_replayed_although_the_rules_would_refuse_it_by_now(ho
 
 async def test_requests_at_the_same_time_with_one_key_make_one_message(house: Any) -> None:
     outcomes = await asyncio.gather(*(house.acceptance.accept(keyed(house.draft())) for _ in range(20)))
-    assert sum(isinstance(outcome, Accepted) for outcome in outcomes) == 1
+    assert sum(isinstance(outcome, AcceptedMessage) for outcome in outcomes) == 1
     assert len({outcome.message.id for outcome in outcomes}) == 1
     assert await house.stored() == 1
 

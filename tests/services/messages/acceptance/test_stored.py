@@ -13,10 +13,10 @@ from recado.services.dispatch.hints import Arrived
 from recado.services.messages.acceptance_rules import LONGEST_SCHEDULE
 from recado.services.messages.chatapp_rules import held_ms
 from recado.storage.core import audit
-from recado.storage.core.audit import Actor
+from recado.storage.core.audit import AuditPrincipal
 
 PHONE = "+5511987654321"
-OPERATOR = Actor("key", "key_000000000000000000001", ip="203.0.113.9", request_id="req_1")
+OPERATOR = AuditPrincipal("key", "key_000000000000000000001", ip="203.0.113.9", request_id="req_1")
 BODY = ({"type": "BODY", "payload": {"text": "Hello {{1}}, code {{2}}!"}},)
 
 

@@ -6,9 +6,9 @@ from pydantic import Field, StringConstraints, WithJsonSchema
 
 from recado.domain.access.scopes import ALL_SCOPES
 from recado.http.api.models import ApiModel, PatchModel, Timestamp, one_of, unset
-from recado.http.api.paging import Page
+from recado.http.api.paging import CountedPage
 from recado.http.routes.core.views import view_of
-from recado.storage.access.accounts import Account
+from recado.storage.access.accounts import UserAccount
 
 Name = Annotated[str, Field(min_length=1, max_length=120)]
 Email = Annotated[str, Field(max_length=254, pattern=r"^[^@\s]+@[^@\s]+$", examples=["ana@example.com"])]
@@ -63,7 +63,7 @@ class InvitedAccount(AccountOut):
     invite_token: str | None = None
 
 
-class AccountPage(Page[AccountOut]):
+class AccountPage(CountedPage[AccountOut]):
     """Accounts of the organization, newest first."""
 
 
@@ -89,4 +89,4 @@ class SessionOut(ApiModel):
     expires_at: Timestamp
 
 
-account_view = view_of(Account, AccountOut, extra_scopes=lambda account: sorted(account.extra_scopes))
+account_view = view_of(UserAccount, AccountOut, extra_scopes=lambda account: sorted(account.extra_scopes))

@@ -30,9 +30,9 @@ from recado.http.routes.core.groups import Group
 from recado.http.routes.core.resource import Resource, each
 from recado.http.wire.reply import Reply
 from recado.storage.access import accounts, organizations, sessions
-from recado.storage.access.accounts import ACCOUNTS, Account
+from recado.storage.access.accounts import ACCOUNTS, UserAccount
 from recado.storage.access.passwords import Passwords
-from recado.storage.core.audit import Actor
+from recado.storage.core.audit import AuditPrincipal
 from recado.storage.core.changing import changing
 from recado.storage.core.postgres import Connection
 from recado.storage.core.tables import lock_organization
@@ -42,7 +42,7 @@ from recado.storage.core.tables import lock_organization
 class AccountOperations:
     """What is particular to accounts: invitations, and who may change whom."""
 
-    accounts: Resource[Account]
+    accounts: Resource[UserAccount]
     passwords: Passwords
 
     async def create(self, call: Call) -> Reply:
@@ -120,20 +120,20 @@ class AccountOperations:
             account = await accounts.accept(connection, body.token, password_hash=password_hash, now=call.now)
             if account is None:
                 raise _no_invitation()
-            actor = Actor(ACCOUNT, account.id, ip=call.client_ip, request_id=call.request_id)
+            actor = AuditPrincipal(ACCOUNT, account.id, ip=call.client_ip, request_id=call.request_id)
             await self.accounts.note(connection, call, "account.accept", account, actor=actor)
         return await self.accounts.reply(call, account)
 
     @asynccontextmanager
-    async def _locked(self, call: Call) -> AsyncIterator[tuple[Connection, Account]]:
+    async def _locked(self, call: Call) -> AsyncIterator[tuple[Connection, UserAccount]]:
         """The organization first, everywhere: two owners who remove each other at once do not wait for one another."""
-        found: Account = call.resource
+        found: UserAccount = call.resource
         async with changing(self.accounts.database, self.accounts.tell, found) as connection:
             await lock_organization(connection, found.organization_id)
             yield connection, await self.accounts.hold(connection, call, found)
 
 
-def _changed(account: Account, changes: dict[str, Any]) -> Account:
+def _changed(account: UserAccount, changes: dict[str, Any]) -> UserAccount:
     fields = dict(changes)
     if "role" in fields:
         fields["role"] = Role(fields["role"])
@@ -142,11 +142,11 @@ def _changed(account: Account, changes: dict[str, Any]) -> Account:
     return replace(account, **fields)
 
 
-def _is_active_owner(account: Account) -> bool:
+def _is_active_owner(account: UserAccount) -> bool:
     return account.role is Role.OWNER and account.status is AccountStatus.ACTIVE
 
 
-def _granted(account: Account) -> dict[str, Any]:
+def _granted(account: UserAccount) -> dict[str, Any]:
     return {"role": account.role.value, "extraScopes": sorted(account.extra_scopes)}
 
 
@@ -154,7 +154,7 @@ def _no_invitation() -> Problem:
     return unauthorized("The invitation is unknown, was used or has expired: ask for a new one.")
 
 
-def account_resource(dependencies: Dependencies) -> Resource[Account]:
+def account_resource(dependencies: Dependencies) -> Resource[UserAccount]:
     """People whom the organization lets in."""
     return Resource(
         dependencies=dependencies,
@@ -170,7 +170,7 @@ def account_resource(dependencies: Dependencies) -> Resource[Account]:
     )
 
 
-def account_routes(accounts: Resource[Account], passwords: Passwords) -> tuple[Route, ...]:
+def account_routes(accounts: Resource[UserAccount], passwords: Passwords) -> tuple[Route, ...]:
     """The operations on accounts."""
     operations = AccountOperations(accounts, passwords)
     return (

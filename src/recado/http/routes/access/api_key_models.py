@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field, WithJsonSchema
 
 from recado.domain.access.scopes import ALL_SCOPES, KEY_SCOPES
 from recado.http.api.models import ApiModel, PatchModel, Timestamp, most_members, one_of, unset
-from recado.http.api.paging import Page
+from recado.http.api.paging import CountedPage
 from recado.http.routes.core.views import view_with
 from recado.storage.access.api_keys import ApiKey
 
@@ -89,7 +89,7 @@ class IssuedKey(ApiKeyOut):
     token: str | None = None
 
 
-class ApiKeyPage(Page[ApiKeyOut]):
+class ApiKeyPage(CountedPage[ApiKeyOut]):
     """Keys of the environment, newest first."""
 
 

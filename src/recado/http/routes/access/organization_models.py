@@ -43,7 +43,7 @@ PriceKind = Literal[
 ]  # fmt: skip
 
 
-class QuietHours(ApiModel):
+class _QuietHours(ApiModel):
     """The hours in which marketing waits; they may span midnight."""
 
     start: Minute
@@ -65,7 +65,7 @@ class OrganizationPatch(PatchModel):
     name: Name = unset()
     time_zone: TimeZone = unset()
     country: Country = unset()
-    quiet_hours: QuietHours | None = None
+    quiet_hours: _QuietHours | None = None
     require_granted_for_marketing: bool = unset()
     hide_phone_hash: bool = unset()
     opt_out_keywords: Keywords = unset()
@@ -114,7 +114,7 @@ class OrganizationOut(ApiModel):
     status: str
     time_zone: str
     country: str
-    quiet_hours: QuietHours | None
+    quiet_hours: _QuietHours | None
     require_granted_for_marketing: bool
     hide_phone_hash: Annotated[bool, Field(description="`phoneHash` of contacts is left out without `pii:full`.")]
     opt_out_keywords: list[str]

@@ -13,11 +13,11 @@ from recado.http.routes.access.account_models import SessionOut, SignIn, account
 from recado.http.routes.core.resource import Resource
 from recado.http.wire.reply import Reply
 from recado.storage.access import accounts, sessions
-from recado.storage.access.accounts import Account
+from recado.storage.access.accounts import UserAccount
 from recado.storage.access.passwords import Passwords
 from recado.storage.access.sessions import OpenedSession
 from recado.storage.core import audit
-from recado.storage.core.audit import Actor
+from recado.storage.core.audit import AuditPrincipal
 from recado.storage.core.changing import changing
 
 
@@ -25,7 +25,7 @@ from recado.storage.core.changing import changing
 class SessionOperations:
     """The handlers."""
 
-    accounts: Resource[Account]
+    accounts: Resource[UserAccount]
     passwords: Passwords
 
     async def sign_in(self, call: Call) -> Reply:
@@ -67,8 +67,8 @@ class SessionOperations:
         forget(principal.actor_id)
         return Reply(204)
 
-    async def _open(self, call: Call, account: Account) -> OpenedSession | None:
-        actor = Actor(ACCOUNT, account.id, ip=call.client_ip, request_id=call.request_id)
+    async def _open(self, call: Call, account: UserAccount) -> OpenedSession | None:
+        actor = AuditPrincipal(ACCOUNT, account.id, ip=call.client_ip, request_id=call.request_id)
         dependencies = self.accounts.dependencies
         async with self.accounts.database.transaction() as connection:
             opened = await sessions.open_session(
@@ -78,16 +78,16 @@ class SessionOperations:
                 await self.accounts.note(connection, call, "session.create", account, actor=actor)
         return opened
 
-    async def _refused(self, call: Call, email: str, account: Account | None) -> None:
+    async def _refused(self, call: Call, email: str, account: UserAccount | None) -> None:
         """One commit either way, so that neither the answer nor its time tells whether there is such an account."""
-        actor = Actor(audit.SYSTEM.type, audit.SYSTEM.id, ip=call.client_ip, request_id=call.request_id)
+        actor = AuditPrincipal(audit.SYSTEM.type, audit.SYSTEM.id, ip=call.client_ip, request_id=call.request_id)
         async with self.accounts.database.transaction() as connection:
             await sessions.settle_attempt(connection, email, call.now)
             if account is not None:
                 await self.accounts.note(connection, call, "session.refuse", account, actor=actor)
 
 
-def session_routes(accounts: Resource[Account], passwords: Passwords) -> tuple[Route, ...]:
+def session_routes(accounts: Resource[UserAccount], passwords: Passwords) -> tuple[Route, ...]:
     """Signing in and out."""
     operations = SessionOperations(accounts, passwords)
     return (

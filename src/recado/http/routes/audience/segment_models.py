@@ -16,7 +16,7 @@ from recado.domain.audience.segment import (
     document,
 )
 from recado.http.api.models import BLANK_IS_NONE, ApiModel, PatchModel, Timestamp, unset
-from recado.http.api.paging import CursorPage, CursorQuery, Page, PageQuery
+from recado.http.api.paging import CountedPage, CursorPage, CursorQuery, PageQuery
 from recado.http.routes.contacts.contact_answers import ContactOut
 from recado.http.routes.core.views import view_of
 from recado.storage.audience.segment_evaluation import Matches
@@ -149,7 +149,7 @@ class SegmentOut(ApiModel):
     updated_at: Timestamp
 
 
-class SegmentPage(Page[SegmentOut]):
+class SegmentPage(CountedPage[SegmentOut]):
     """Segments, newest first."""
 
 

@@ -7,7 +7,7 @@ from pydantic_core import PydanticCustomError
 
 from recado.domain.audience.members import MAX_IDENTIFIERS
 from recado.http.api.models import BLANK_IS_NONE, ApiModel, PatchModel, Timestamp, unset
-from recado.http.api.paging import Page, PageQuery
+from recado.http.api.paging import CountedPage, PageQuery
 from recado.http.routes.core.views import view_of
 from recado.storage.audience.lists import Membership, StaticList
 
@@ -52,7 +52,7 @@ class ListOut(ApiModel):
     updated_at: Timestamp
 
 
-class ListPage(Page[ListOut]):
+class ListPage(CountedPage[ListOut]):
     """Lists, newest first."""
 
 

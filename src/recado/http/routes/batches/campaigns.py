@@ -7,7 +7,7 @@ from recado.domain.batches.campaign import CampaignStatus
 from recado.domain.core.errors import Problem
 from recado.http.api.call import Call
 from recado.http.api.models import ApiModel, Timestamp
-from recado.http.api.paging import Page, PageQuery, PeriodQuery
+from recado.http.api.paging import CountedPage, PageQuery, PeriodQuery
 from recado.http.api.route import Route
 from recado.http.routes.core.lists import listed
 from recado.http.routes.messages.bulk_models import Totals
@@ -51,7 +51,7 @@ class CampaignOut(ApiModel):
     completions: int
 
 
-class CampaignPage(Page[CampaignOut]):
+class CampaignPage(CountedPage[CampaignOut]):
     """Campaigns of the environment, the newest first."""
 
 

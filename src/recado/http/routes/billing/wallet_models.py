@@ -7,7 +7,7 @@ from pydantic import Field, field_validator
 from recado.domain.billing.top_up import LEAST_CENTS, MOST_CENTS, MOST_COINS
 from recado.domain.billing.wallet import MOST_BALANCE
 from recado.http.api.models import ApiModel, PatchModel, Timestamp, unset
-from recado.http.api.paging import CursorPage, CursorQuery, Page, PeriodQuery
+from recado.http.api.paging import CountedPage, CursorPage, CursorQuery, PeriodQuery
 from recado.http.routes.core.groups import Group
 from recado.http.routes.core.views import view_of
 from recado.storage.billing.ledger import LedgerEntry, WalletRecord
@@ -89,7 +89,7 @@ class TopUpOut(ApiModel):
     updated_at: Timestamp
 
 
-class TopUpPage(Page[TopUpOut]):
+class TopUpPage(CountedPage[TopUpOut]):
     """Top-ups, newest first."""
 
 

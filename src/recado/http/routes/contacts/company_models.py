@@ -10,7 +10,7 @@ from recado.domain.contacts.documents import canonical_cnpj
 from recado.domain.core.errors import Problem
 from recado.domain.core.ids import ACCOUNT, CONTACT
 from recado.http.api.models import ApiModel, PatchModel, QueryInt, Timestamp, unset
-from recado.http.api.paging import MOST_SKIPPED, ListedQuery, Page
+from recado.http.api.paging import MOST_SKIPPED, CountedPage, ListedQuery
 from recado.http.routes.contacts.contact_answers import ContactOut
 from recado.http.routes.core.views import view_with
 from recado.storage.contacts.companies import Company, Counts
@@ -111,11 +111,11 @@ class CompanyOut(ApiModel):
     contagens: Contagens
 
 
-class CompanyPage(Page[CompanyOut]):
+class CompanyPage(CountedPage[CompanyOut]):
     """Companies, by name."""
 
 
-class CompanyContactPage(Page[ContactOut]):
+class CompanyContactPage(CountedPage[ContactOut]):
     """Contacts of one company, newest first."""
 
 

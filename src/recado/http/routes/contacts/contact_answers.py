@@ -14,7 +14,7 @@ from recado.domain.contacts.contact import FIELDS, CompanyRole, Contact, DebtSta
 from recado.domain.contacts.debts import DebtGroup
 from recado.domain.core.masking import mask_phone
 from recado.http.api.models import ApiModel, Timestamp
-from recado.http.api.paging import CursorPage, Page
+from recado.http.api.paging import CountedPage, CursorPage
 from recado.http.routes.contacts.contact_models import Source, with_fields
 from recado.http.routes.core.views import view_of, view_with
 from recado.storage.contacts.contact_consents import ConsentEntry
@@ -37,7 +37,7 @@ class OwnedGroupOut(DebtGroupOut):
     contact_id: str
 
 
-class DebtorGroupPage(Page[OwnedGroupOut]):
+class DebtorGroupPage(CountedPage[OwnedGroupOut]):
     """Debt groups, newest first."""
 
 
@@ -53,7 +53,7 @@ class OptInOut(ApiModel):
     revoked_reason: str | None = None
 
 
-class Documents(ApiModel):
+class _Documents(ApiModel):
     """Documents, masked."""
 
     cpf: str | None = None
@@ -96,7 +96,7 @@ class ContactOut(ApiModel):
 class ContactDetail(ContactOut):
     """One contact."""
 
-    documentos: Documents | None = None
+    documentos: _Documents | None = None
 
 
 class Warning(ApiModel):  # noqa: A001 - the name that it has in the answer
@@ -107,7 +107,7 @@ class Warning(ApiModel):  # noqa: A001 - the name that it has in the answer
     detail: str
 
 
-class ContactPage(Page[ContactOut]):
+class ContactPage(CountedPage[ContactOut]):
     """Contacts, newest first."""
 
     warnings: Annotated[list[Warning], Field(description="Absent when every filter was obeyed.")] = Field(

@@ -23,7 +23,7 @@ from recado.domain.contacts.contact import (
     MOST_TAG,
     MOST_TAGS,
     CompanyRole,
-    ContactField,
+    ContactFieldSpec,
     DebtStatus,
     Kind,
 )
@@ -97,7 +97,7 @@ class OptInChange(ApiModel):
     revoked_reason: Annotated[str, Field(max_length=MOST_REASON)] | None = None
 
 
-def _given(field: ContactField) -> Any:
+def _given(field: ContactFieldSpec) -> Any:
     """What a body may say of a field that it can clear."""
     match field.kind:
         case Kind.INTEGRATIONS:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from recado.domain.access.scopes import PII
 from recado.domain.contacts.consent import ConsentChange
 from recado.domain.contacts.contact import Contact
-from recado.domain.contacts.contact_input import Given, read_changes, read_new
+from recado.domain.contacts.contact_input import GivenFields, read_changes, read_new
 from recado.domain.core.ids import CONTACT, IdSource
 from recado.http.api.audit import actor_of
 from recado.http.api.call import Call
@@ -213,7 +213,7 @@ class ContactOperations:
         return groups.get(contact.id, ())
 
 
-def consent_of(call: Call, given: Given) -> ConsentChange | None:
+def consent_of(call: Call, given: GivenFields) -> ConsentChange | None:
     """The change of consent in a body; of a session its dates do not count (C12.5.1)."""
     change: ConsentChange | None = given.values.get("opt_in")
     return change if change is None else for_caller(call, change)
@@ -223,7 +223,7 @@ def _key(contact: Contact) -> ContactKey:
     return contact.organization_id, contact.env, contact.id
 
 
-def _accepted(given: Given, call: Call) -> Given:
+def _accepted(given: GivenFields, call: Call) -> GivenFields:
     if given.errors:
         raise invalid_body(given.errors, 422)
     return given

@@ -15,7 +15,7 @@ from recado.http.api.route import Route
 from recado.http.api.tampering import tampering_recorded
 from recado.http.wire.reply import Reply
 from recado.storage.contacts import contacts, reveals
-from recado.storage.contacts.documents import CIPHER_COLUMNS, Documents
+from recado.storage.contacts.documents import CIPHER_COLUMNS, DocumentCipher
 from recado.storage.core import audit
 from recado.storage.core.postgres import Connection, Database
 
@@ -38,7 +38,7 @@ class RevealedDocuments(ApiModel):
     audit_id: str
 
 
-def document_reveal_routes(*, database: Database, ids: IdSource, documents: Documents) -> tuple[Route, ...]:
+def document_reveal_routes(*, database: Database, ids: IdSource, documents: DocumentCipher) -> tuple[Route, ...]:
     """For sessions only. The call takes no idempotency key, because no document is to be kept with an answer."""
 
     async def stored(connection: Database | Connection, call: Call) -> Contact:

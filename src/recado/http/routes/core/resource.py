@@ -25,7 +25,7 @@ from recado.http.routes.core.lists import shown
 from recado.http.routes.core.views import View
 from recado.http.wire.reply import Reply
 from recado.storage.core import audit
-from recado.storage.core.audit import Actor
+from recado.storage.core.audit import AuditPrincipal
 from recado.storage.core.changing import changing
 from recado.storage.core.postgres import Connection, Database
 from recado.storage.core.rows import Executor, Page
@@ -132,7 +132,7 @@ class Resource(Generic[R]):
         action: str,
         record: R,
         details: Mapping[str, Any] | None = None,
-        actor: Actor | None = None,
+        actor: AuditPrincipal | None = None,
     ) -> None:
         """Note in the audit what is done to a record: by the caller, unless it is another `actor`."""
         organization_id, env, target_id = self.table.place_of(record)

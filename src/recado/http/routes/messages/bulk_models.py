@@ -11,7 +11,7 @@ from recado.domain.batches.batch import MAX_RECIPIENTS, BatchStatus
 from recado.domain.core.errors import FieldError
 from recado.domain.messages.message import Priority
 from recado.http.api.models import ApiModel, Timestamp
-from recado.http.api.paging import Page, PageQuery, PeriodQuery
+from recado.http.api.paging import CountedPage, PageQuery, PeriodQuery
 from recado.http.routes.messages.message_models import (
     Id,
     MessageType,
@@ -23,7 +23,7 @@ from recado.http.routes.messages.message_models import (
 )
 
 
-class Recipient(TypedDict):
+class _Recipient(TypedDict):
     """One recipient; a dict and no model, because there may be ten thousand."""
 
     __pydantic_config__ = ConfigDict(strict=True, str_strip_whitespace=True, extra="ignore", hide_input_in_errors=True)  # type: ignore[misc]
@@ -32,6 +32,9 @@ class Recipient(TypedDict):
     contactId: NotRequired[Id | None]
     templateVars: NotRequired[Variables | None]
     metadata: NotRequired[Metadata]
+
+
+_RecipientList = Annotated[list[_Recipient], Field(min_length=1, max_length=MAX_RECIPIENTS, fail_fast=True)]
 
 
 class CreateBatch(ApiModel):
@@ -48,7 +51,7 @@ class CreateBatch(ApiModel):
     template_vars: Variables | None = None
     payload: Payload = None
     priority: Priority = Priority.BULK
-    recipients: Annotated[list[Recipient], Field(min_length=1, max_length=MAX_RECIPIENTS, fail_fast=True)] | None = None
+    recipients: _RecipientList | None = None
     list_id: Id | None = None
     segment_id: Id | None = None
     campaign_id: Annotated[str, Field(min_length=1, max_length=64)] | None = None
@@ -111,7 +114,7 @@ class BatchOut(ApiModel):
     finished_at: datetime | None = None
 
 
-class BatchPage(Page[BatchOut]):
+class BatchPage(CountedPage[BatchOut]):
     """Batches, newest first."""
 
 

@@ -14,7 +14,7 @@ from recado.domain.channels.policy import SenderKind
 from recado.domain.core.errors import FieldError
 from recado.domain.messages.message import MAX_TTL, MIN_TTL, GenericStatus, Priority, WaitReason
 from recado.http.api.models import ApiModel, Timestamp
-from recado.http.api.paging import MessagePageQuery, Page, PeriodQuery
+from recado.http.api.paging import CountedPage, MessagePageQuery, PeriodQuery
 from recado.http.routes.messages.message_payloads import EXAMPLES, SHAPES, AnyPayload
 
 CHANNELS: Final = tuple(dict.fromkeys(("chatapp", "social", "sms", "email", *GENERIC_CHANNELS)))
@@ -167,7 +167,7 @@ class MessageQuery(MessagePageQuery, PeriodQuery):
         return super().searches or self.phone is not None
 
 
-class Waiting(ApiModel):
+class _Waiting(ApiModel):
     """Why a message has not left yet, and when it is expected to (C14.6)."""
 
     reason: WaitReason
@@ -216,7 +216,7 @@ class MessageModel(ApiModel):
 class MessageDetail(MessageModel):
     """A message with the reason for its wait, while it is `queued` or `sending`."""
 
-    waiting: Waiting | None = None
+    waiting: _Waiting | None = None
 
 
 class Billing(ApiModel):
@@ -232,5 +232,5 @@ class CreatedMessage(MessageModel):
     replayed: bool
 
 
-class MessageList(Page[MessageModel]):
+class MessageList(CountedPage[MessageModel]):
     """Messages, newest first."""

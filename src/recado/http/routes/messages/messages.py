@@ -31,7 +31,7 @@ from recado.http.routes.messages.message_models import (
 )
 from recado.http.routes.messages.message_view import AcceptedView, created_view, masked, message_view
 from recado.http.wire.reply import REPLAYED, Reply
-from recado.services.messages.acceptance import Acceptance, Accepted
+from recado.services.messages.acceptance import Acceptance, AcceptedMessage
 from recado.storage.core.moves import Effects
 from recado.storage.core.postgres import Database
 from recado.storage.messages import message_moves, message_reads
@@ -76,7 +76,7 @@ class MessageOperations:
     async def create(self, call: Call) -> Reply:
         outcome = await self._acceptance.accept(draft_of(call))
         unmasked = call.can(PII)
-        if isinstance(outcome, Accepted):
+        if isinstance(outcome, AcceptedMessage):
             return Reply(201, self._accepted.render(outcome.message, unmasked=unmasked))
         view = created_view(outcome.message, replayed=True, unmasked=unmasked)
         return Reply(201, view, headers=REPLAYED)

@@ -10,7 +10,7 @@ from recado.domain.core.masking import mask_phone
 from recado.domain.senders.number import PER_DAY_BOUNDS, PER_SECOND_BOUNDS, MessagingTier, NumberStatus, QualityRating
 from recado.http.api.call import Call
 from recado.http.api.models import ApiModel, PatchModel, Timestamp, unset
-from recado.http.api.paging import Page, PageQuery
+from recado.http.api.paging import CountedPage, PageQuery
 from recado.http.routes.core.views import view_with
 from recado.http.wire.reply import Reply
 from recado.storage.senders.numbers import Number
@@ -127,7 +127,7 @@ class NumberOut(ApiModel):
     updated_at: Timestamp
 
 
-class NumberPage(Page[NumberOut]):
+class NumberPage(CountedPage[NumberOut]):
     """Numbers, newest first."""
 
 

@@ -42,7 +42,7 @@ _PROBE: dict[str, Any] = {"access": Access.PUBLIC, "tag": TAG, "method": "GET"} 
 _PUBLIC: dict[str, Any] = {**_PROBE, "rate_class": ANONYMOUS}
 
 
-class Health(ApiModel):
+class _Health(ApiModel):
     """The process is up."""
 
     status: str
@@ -65,7 +65,7 @@ def service_routes(others: Sequence[Route], *, ready: Ready, base_url: str, vers
     routes = (
         Route(
             **_PROBE, path="/healthz", handler=_health, operation_id="getHealth", summary="Is the process up?",
-            responses={200: Health},
+            responses={200: _Health},
         ),
         Route(
             **_PROBE, path="/readyz", handler=Readying(ready).answer, operation_id="getReadiness",

@@ -8,7 +8,7 @@ from pydantic import Field, StringConstraints
 from recado.domain.core.ids import NUMBER
 from recado.domain.templates.template import Language, TemplateCategory, TemplateStatus
 from recado.http.api.models import ApiModel, PatchModel, Timestamp, unset
-from recado.http.api.paging import Page, PageQuery
+from recado.http.api.paging import CountedPage, PageQuery
 from recado.http.routes.core.views import view_of
 from recado.storage.templates.templates import Template
 
@@ -88,7 +88,7 @@ class TemplateOut(ApiModel):
     updated_at: Timestamp
 
 
-class TemplatePage(Page[TemplateOut]):
+class TemplatePage(CountedPage[TemplateOut]):
     """Templates, newest first."""
 
 

@@ -1,6 +1,6 @@
 """Bodies and views of webhook subscriptions and their deliveries (C23.1)."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field, WithJsonSchema, field_validator
 
@@ -46,11 +46,14 @@ def _each_once(headers: list[Header] | None) -> list[Header] | None:
 Headers = Annotated[list[Header], Field(max_length=MOST_HEADERS), AfterValidator(_each_once)]
 
 
-class Retry(ApiModel):
+class _Retry(ApiModel):
     """How often and after how long a delivery is tried again."""
 
     max_attempts: int = Field(8, ge=1, le=15)
     backoff_seconds: int = Field(30, ge=1, le=3_600)
+
+
+USUAL_RETRY: Final = _Retry()
 
 
 class RetryPatch(PatchModel):
@@ -67,7 +70,7 @@ class WebhookCreate(ApiModel):
     events: Events
     description: Description | None = None
     headers: Headers | None = None
-    retry: Retry | None = None
+    retry: _Retry | None = None
     include_pii: bool = False
 
 

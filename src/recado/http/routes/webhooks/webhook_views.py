@@ -8,7 +8,7 @@ from pydantic import Field
 from recado.actors.webhooks.webhook_attempt import ANSWER_FIELD
 from recado.domain.webhooks.webhook import SubscriptionStatus
 from recado.http.api.models import ApiModel, Timestamp
-from recado.http.api.paging import CursorPage, Page
+from recado.http.api.paging import CountedPage, CursorPage
 from recado.http.routes.core.views import view_with
 from recado.http.routes.webhooks.webhook_models import MASK, masks
 from recado.storage.core.crypto import KeyRing
@@ -60,7 +60,7 @@ class WebhookWithSecret(WebhookOut):
     secret: str | None = None
 
 
-class WebhookPage(Page[WebhookOut]):
+class WebhookPage(CountedPage[WebhookOut]):
     """Subscriptions of the environment, newest first."""
 
 

@@ -37,7 +37,7 @@ from recado.http.routes.webhooks.webhook_edits import (
     sends_phones_anew,
 )
 from recado.http.routes.webhooks.webhook_models import (
-    Retry,
+    USUAL_RETRY,
     SecretRotation,
     WebhookCreate,
     WebhookPatch,
@@ -77,7 +77,7 @@ class WebhookOperations:
         secret = new_secret(self.subscriptions.dependencies.random_bytes)
         born = self.subscriptions.born(call)
         place = place_of(born["organization_id"], born["id"])
-        retry = body.retry or Retry()
+        retry = body.retry or USUAL_RETRY
         new = Subscription(
             **born,
             url=body.url,
