@@ -68,6 +68,7 @@ from recado.services.inbound.sandbox_reports import SandboxReports
 from recado.services.messages.admission import Admission
 from recado.services.senders.number_refresh import NumberRefresh
 from recado.services.templates.template_review import TemplateReview
+from recado.storage.access.organizations import ENVIRONMENTS
 from recado.storage.audience.segment_evaluation import Evaluation
 from recado.storage.billing.prices import PriceDirectory
 from recado.storage.core.moves import AfterCommit
@@ -76,7 +77,6 @@ from recado.storage.webhooks.webhooks import SubscriptionDirectory
 
 log = structlog.get_logger()
 
-ENVIRONMENTS = ("live", "test")
 OWNERSHIP_PAUSE = 1.0  # seconds: a new owner does not know the last second of the one before (C14.5.5)
 IDLE_AFTER = 60.0  # seconds until an idle number leaves memory
 ASK_LIMIT = 2.0  # seconds
@@ -152,7 +152,7 @@ class ActorSystem:
             stopped=self.receipts.stopped,
             begun=begun,
         )
-        self._lanes = LaneContext(
+        self._lane_context = LaneContext(
             records,
             self.sending,
             self.calls,
@@ -160,9 +160,9 @@ class ActorSystem:
             clock.monotonic() + OWNERSHIP_PAUSE,
             connections=connections or {},
         )
-        self._lanes.share(gateways)
-        self.direct = DirectSends(self._lanes)
-        self._new_lane = partial(Lane, context=self._lanes)
+        self._lane_context.share(gateways)
+        self.direct = DirectSends(self._lane_context)
+        self._new_lane = partial(Lane, context=self._lane_context)
         self.callbacks = Callbacks(
             db,
             clock=clock,
@@ -198,8 +198,8 @@ class ActorSystem:
         )
         self.withdrawals = Withdrawals(db, clock=clock, effects=self.consequences, withdrawing=records.withdrawing)
         self.root = Supervisor("recado", runtime=runtime)
-        self._supervisor = Supervisor("lanes", runtime=runtime, intensity=NUMBER_RESTARTS, period=NUMBER_PERIOD)
-        self._registry: Registry[SenderKey] = Registry(self._supervisor, idle_after=IDLE_AFTER)
+        self._lane_supervisor = Supervisor("lanes", runtime=runtime, intensity=NUMBER_RESTARTS, period=NUMBER_PERIOD)
+        self._registry: Registry[SenderKey] = Registry(self._lane_supervisor, idle_after=IDLE_AFTER)
         self.root.add_service("reachability", reachability)
         self.root.add_service("sending", self.sending)
         self.root.add_service("calls", self.calls)
@@ -208,14 +208,14 @@ class ActorSystem:
         self.root.add_service("batches", self.batches)
         self.root.add_service("withdrawals", self.withdrawals)
         self.root.add_service("rescuer", Rescuer(records, sending=self.sending, begun=begun, lost=self._ownership_lost))
-        self.root.add_supervisor(self._supervisor)
+        self.root.add_supervisor(self._lane_supervisor)
         self.root.add_service("passivation", self._registry)
         self.root.add_service("sandbox reports", self.sandbox_reports)
         self.root.add_service("callbacks", self.callbacks)
         self.root.add_service(
             "due",
             DuePoller(
-                db, clock=clock, tell=self.tell, in_memory=self._in_memory, starting=lambda: self._lanes.starting
+                db, clock=clock, tell=self.tell, in_memory=self._in_memory, starting=lambda: self._lane_context.starting
             ),
         )
         overdue = Overdue(db, clock=clock, consequences=self.consequences, handlers=handlers_of_policies())
@@ -238,7 +238,7 @@ class ActorSystem:
 
     async def start(self) -> None:
         """Called by the tree when the epoch is taken: from now on this process owns the numbers."""
-        self._lanes.opens_at = self._records.clock.monotonic() + OWNERSHIP_PAUSE
+        self._lane_context.opens_at = self._records.clock.monotonic() + OWNERSHIP_PAUSE
 
     async def stop(self) -> None:
         """Ownership ends with the process."""
@@ -257,17 +257,17 @@ class ActorSystem:
         """Calls to providers and to endpoints whose outcomes are not written yet."""
         return len(self.calls) + self._webhooks.unrecorded
 
-    # Hints to numbers -----------------------------------------------------------------------------------------------
+    # Hints to lanes -------------------------------------------------------------------------------------------------
 
     def tell(self, sender: SenderKey, message: object) -> None:
-        """Tell a number's actor, which is started when need be. A hint that is lost is made up for by the poller."""
+        """Tell a sender's lane, which is started when need be. A hint that is lost is made up for by the poller."""
         try:
             self._registry.get_or_spawn(sender, self._new_lane).tell(message)
         except (MailboxFull, ActorDeadError):
             log.debug("hint_lost", sender_id=sender.sender_id, told=type(message).__name__)
 
     async def ask_situation(self, sender: SenderKey) -> LaneSituation | None:
-        """What holds the number now; None when its actor does not answer in time."""
+        """What holds the sender now; None when its lane does not answer in time."""
         try:
             situation: LaneSituation = await self._registry.get_or_spawn(sender, self._new_lane).ask(
                 AskSituation(), timeout=ASK_LIMIT
@@ -286,7 +286,7 @@ class ActorSystem:
             case SubscriptionChanged(organization_id, _, subscription_id):
                 self._webhooks.changed((organization_id, subscription_id))
             case ConsentRefused(recipients):
-                self._lanes.consents.refused(recipients)
+                self._lane_context.consents.refused(recipients)
             case WithdrawalsLeft(left):
                 self.withdrawals.left(left)
             case DeliveriesQueued(subscriptions):

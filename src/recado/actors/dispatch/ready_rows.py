@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from recado.actors.dispatch.class_window import ClassWindow
+from recado.actors.dispatch.gateway import WEIGHTS
 from recado.actors.dispatch.sender_view import SenderView
 from recado.domain.core.fairness import SmoothRoundRobin
 from recado.domain.dispatch.gates import FOREVER, Hold
 from recado.domain.messages.message import CLASSES
 from recado.services.dispatch.row import WINDOW, Row
-
-WEIGHTS = (16, 4, 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from recado.domain.senders.sender import SenderKey
 from recado.engine.periodic import Periodic
 from recado.services.dispatch.records import Records
 from recado.services.dispatch.sending import Sending
+from recado.storage.access.organizations import ENVIRONMENTS
 from recado.storage.dispatch import dispatch, rescue, settlements
 from recado.storage.dispatch.begun_calls import BegunCalls, FormerCalls
 from recado.storage.dispatch.dispatch import BLOCK
@@ -33,7 +34,6 @@ from recado.storage.dispatch.settlements import Failed, Returned
 
 log = structlog.get_logger()
 
-ENVIRONMENTS = ("live", "test")
 LOOK_EVERY = 2.0  # seconds
 SETTLE_EVERY = 60.0  # seconds (C32)
 OVERTAKEN_EVERY = 60.0  # seconds

@@ -1,4 +1,4 @@
-"""The queue: claims, their settlement, holds and releases, each one statement for many rows.
+"""The queue: claims, holds and releases, each one statement for many rows. Settlements are in `settlements.py`.
 
 A row of `dispatch` is the lock of its message: every move of a queued or sending message touches it first. All moves
 are guarded by the states that they may leave (C15.4); rows that another was faster with are left out of the answer.
@@ -192,7 +192,7 @@ async def prolong(executor: Executor, rows: Sequence[tuple[str, str, datetime]])
 
 
 async def crashed(executor: Executor, organization_id: str, message_id: str) -> Mapping[str, Any] | None:
-    """Count a failure of the actor with this row in hand; `crashes`, `env`, `channel`."""
+    """Count a failure of the actor with this row in hand; `crashes`."""
     row: Mapping[str, Any] | None = await executor.fetchrow(SQL.crashed, organization_id, message_id)
     return row
 

@@ -50,7 +50,7 @@ with recursive found as (
 select organization_id, env, channel, sender_id from found;
 
 -- name: refill
--- The next ready rows of one class of a number: up to $5 of each of up to 16 owners after owner $4, with what a send needs.
+-- The next ready rows of one class of a sender: up to $5 of each of up to 16 owners after owner $4, with what a send needs.
 -- Forced ones are read by themselves: thousands of them would come back here again and again instead of what they go before.
 with recursive owners as (
     (
@@ -98,7 +98,7 @@ cross join lateral (
 ) m;
 
 -- name: forced
--- The first $3 forced rows of a number, which go before all others. Mostly few; of many only these are looked up.
+-- The first $3 forced rows of a sender, which go before all others. Mostly few; of many only these are looked up.
 with first as materialized (
     select *
     from dispatch
@@ -531,7 +531,7 @@ where d.ctid = q.place
 returning d.id;
 
 -- name: hold_template
--- All ready rows of one class that wait for the same template, in blocks.
+-- Ready rows of a sender, of any class, that wait for the same template, in blocks.
 update dispatch d
 set not_before = 'infinity', reason = 'template_state'
 where
@@ -547,7 +547,7 @@ where
 returning d.id;
 
 -- name: release
--- Rows of a number that wait for one reason (of one template, of one owner, unless null) become ready again, in blocks.
+-- Rows of a sender that wait for one reason (of one template, of one owner, unless null) become ready again, in blocks.
 update dispatch d
 set not_before = null, reason = null
 where
@@ -683,7 +683,7 @@ where d.organization_id = f.organization_id and d.id = f.id;
 update dispatch
 set crashes = crashes + 1
 where organization_id = $1 and id = $2
-returning crashes, env, channel;
+returning crashes;
 
 -- name: state
 -- What a queued or sending message waits for, as far as its row knows. Without end is a very late moment here: the driver
@@ -691,8 +691,7 @@ returning crashes, env, channel;
 select
     class, owner, due_at,
     case when not_before = 'infinity' then timestamptz '9999-12-31 00:00+00' else not_before end as not_before,
-    reason, ttl_ms, expires_at, held_base_ms, force, template_id, attempts, claimed_epoch, repeat_of, needs_window,
-    obeys_quiet_hours
+    reason, force, claimed_epoch, repeat_of, needs_window, obeys_quiet_hours
 from dispatch
 where organization_id = $1 and id = $2;
 
