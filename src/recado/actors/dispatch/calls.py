@@ -1,6 +1,6 @@
 """The call to the provider and what its outcome means: one place where each outcome is matched (C29.2).
 
-A call belongs to no actor: when the number's actor fails, its calls go on and are settled all the same.
+A call belongs to no actor: when the sender's lane fails, its calls go on and are settled all the same.
 """
 
 import asyncio

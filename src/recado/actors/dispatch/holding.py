@@ -1,4 +1,4 @@
-"""Holding back and letting go the messages of one number, and ending those that can leave no more.
+"""Holding back and letting go the messages of one sender, and ending those that can leave no more.
 
 Each gate of a message's own writes its reason and moment into the row, which takes it out of the ready index: what
 waits costs no memory and delays nobody (C14.5.2).
@@ -25,7 +25,7 @@ TRY_AGAIN_AFTER = 1.0  # seconds after the database was away
 
 
 class Holding:
-    """The holds of one number. A write that fails loses nothing: the row stays ready and meets its gate again."""
+    """The holds of one sender. A write that fails loses nothing: the row stays ready and meets its gate again."""
 
     __slots__ = (
         "_blocks",

@@ -1,4 +1,4 @@
-"""What is told to a number's actor, and what it answers; what others tell it is in `hints.py`."""
+"""What is told to a lane, and what it answers; what others tell it is in `hints.py`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class LetGo:
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """The number or its organization was changed."""
+    """The sender or its organization was changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class TemplateMoved:
 
 @dataclass(frozen=True, slots=True)
 class AskSituation:
-    """Asks what holds the number now."""
+    """Asks what holds the sender now."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 A gate of the sender or of a class is asked once for many rows; a gate of the message's own is asked for each row.
 The same table moves the messages, lets them go again and explains to a caller why one waits (C14.6): a gate more is an
-entry more.
+entry more. One that nothing but a change lets go also needs what has changed in `overtaken.sql`.
 """
 
 from collections.abc import Callable, Iterable

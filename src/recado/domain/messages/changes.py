@@ -1,4 +1,4 @@
-"""What was changed, told to anyone who holds a copy of it in memory: a dispatcher, a cache.
+"""What was changed, told to anyone who holds a copy of it in memory: a lane, a cache.
 
 A change is a hint. Its row is committed before the hint is given, and anyone who hears it reads the row again.
 """

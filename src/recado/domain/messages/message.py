@@ -25,9 +25,9 @@ class GenericStatus(StrEnum):
 class MessageStatus(StrEnum):
     """The states of messages. Which of them a channel knows is its machine's to say, and how they show its policy's."""
 
-    QUEUED = "queued"  # accepted and durable; the number's dispatcher takes it, or TTL, opt-out and withdrawal end it
+    QUEUED = "queued"  # accepted and durable; its sender's lane takes it, or TTL, opt-out and withdrawal end it
     SENDING = (
-        "sending"  # claimed; the provider's answer moves it on, the rescuer after a crash, the daily limit at last
+        "sending"  # claimed; the provider's answer moves it on, the rescuer after a crash, the end of a day at last
     )
     SENT = "sent"  # the provider has it; reports move it
     DELIVERED = "delivered"  # on the recipient's device, or received by us; a report or an opening session moves it
@@ -59,7 +59,7 @@ FAILURES: Final = frozenset(state for state, at in REACHED_AT.items() if at == "
 
 
 class Priority(StrEnum):
-    """What a caller asks for; the dispatcher's class follows from it."""
+    """What a caller asks for; its class in the queue follows from it."""
 
     CRITICAL = "critical"
     NORMAL = "normal"
@@ -78,7 +78,7 @@ BULK: Final = 2
 class MessageEvent(StrEnum):
     """What happens to a message. The comments name who says so."""
 
-    CLAIM = "claim"  # dispatcher, in the commit before the provider call
+    CLAIM = "claim"  # the lane, in the commit before the provider call
     ACCEPTED = "accepted"  # the provider's answer
     RETURN_TO_QUEUE = (
         "return_to_queue"  # transient refusal, "slow down", no connection; the rescuer, for a call never begun
@@ -87,14 +87,14 @@ class MessageEvent(StrEnum):
     UNANSWERED = (
         "unanswered"  # the call may have been processed; the message stays and waits for a report, or its repeat
     )
-    REPEAT = "repeat"  # dispatcher: an unanswered message, to an adapter that declares itself idempotent
+    REPEAT = "repeat"  # the lane: an unanswered message, to an adapter that declares itself idempotent
     OUTCOME_UNKNOWN = "outcome_unknown"  # 24 h after an unanswered call without a report
     EXPIRED = "expired"  # its time to live ran out
     WINDOW_CLOSED = "window_closed"  # found closed at dispatch
     TEMPLATE_UNAVAILABLE = "template_unavailable"  # its template was rejected, disabled or deleted
     OPTED_OUT = "opted_out"
     SET_ASIDE = "set_aside"  # its actor failed three times with it in hand
-    WITHDRAWN = "withdrawn"  # archived while queued, batch cancelled, journey withdrew it
+    WITHDRAWN = "withdrawn"  # archived while queued, its batch cancelled, its contact deleted or opted out
     ARCHIVE = "archive"
     REPORT_SENT = "report_sent"  # any report on a message whose send is not settled: the provider has it
     REPORT_DELIVERED = "report_delivered"

@@ -1,4 +1,4 @@
-"""What the dispatchers of numbers are told of the messages that a batch has just made."""
+"""What the lanes of numbers are told of the messages that a batch has just made."""
 
 from datetime import datetime, timedelta
 

@@ -170,7 +170,7 @@ class Batches:
             now = self._clock.now()
             if not await batches.pause(self._db, key, now, event, reason):
                 return False
-            self._owners.paused(key[2], now)  # from here on no dispatcher lets a message of it go
+            self._owners.paused(key[2], now)  # from here on no lane lets a message of it go
         self._reader.let_go(key)
         await self.queue.hold(key)
         return True

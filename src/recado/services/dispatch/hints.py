@@ -1,4 +1,4 @@
-"""Hints to the actors of numbers from those who change their rows: the rows are the truth, and a hint may be lost."""
+"""Hints to lanes from those who change their rows: the rows are the truth, and a hint may be lost."""
 
 from dataclasses import dataclass
 
@@ -7,14 +7,14 @@ from recado.services.dispatch.row import Row
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """Messages of a number that were just committed, told to its actor."""
+    """Messages of a sender that were just committed, told to its lane."""
 
     rows: tuple[Row, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Forced:
-    """The number has a forced row."""
+    """The sender has a forced row."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Which batches hold their messages back, known to every dispatcher of the process: the gate `held` of C14.5.
+"""Which batches hold their messages back, known to every lane of the process: the gate `owner_paused` of C14.5.
 
 The rows of `batches` are the truth; this is read from them at the start and every minute, and changed after each commit
 that moves one.

@@ -1,4 +1,4 @@
-"""One ready message in a number's memory: what its gates, its claim and its call need, and nothing else."""
+"""One ready message in a lane's memory: what its gates, its claim and its call need, and nothing else."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ import orjson
 from recado.domain.messages.message import NORMAL
 from recado.storage.messages.messages import NewMessage
 
-OWNERS = 16  # of a class of a number, whose rows are in memory (C14.5.2)
+OWNERS = 16  # of a class of a sender, whose rows are in memory (C14.5.2)
 ROWS_PER_OWNER = 20
 WINDOW = OWNERS * ROWS_PER_OWNER
 

@@ -1,6 +1,6 @@
-"""One message's way out, as named steps: accept, its number's turn, claim, call, settle.
+"""One message's way out, as named steps: accept, its sender's turn, claim, call, settle.
 
-The number's actor (`number.py`) decides whose turn it is; everything here is one batched commit a step. Answers come
+The lane of its sender (`lane.py`) decides whose turn it is; everything here is one batched commit a step. Answers come
 after the commit, always.
 """
 
@@ -153,7 +153,7 @@ class Sending:
     # Step 1: accept ------------------------------------------------------------------------------------------------
 
     def store(self, new: NewMessage) -> "asyncio.Future[AcceptResult]":
-        """Commit the message; then its number's actor knows it. Raises `Unavailable` when the queue is full."""
+        """Commit the message; then its sender's lane knows it. Raises `Unavailable` when the queue is full."""
         return self._accepts.put(new)
 
     def claim_new(self, new: NewMessage) -> None:
@@ -180,7 +180,7 @@ class Sending:
             self._tell(sender, Arrived(tuple([row_of(new) for new in arrived])))
         return results
 
-    # Step 2 is the number's actor. Step 3: claim -------------------------------------------------------------------
+    # Step 2 is the sender's lane. Step 3: claim --------------------------------------------------------------------
 
     def claim(self, row: Row, *, in_window: bool = False, counts: bool = False) -> "asyncio.Future[str]":
         """queued → sending, committed before any call: a verdict of `dispatch.claim`.

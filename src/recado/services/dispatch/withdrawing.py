@@ -1,4 +1,4 @@
-"""Whose queued messages are being withdrawn in blocks, known to every dispatcher of the process: none of them leaves.
+"""Whose queued messages are being withdrawn in blocks, known to every lane of the process: none of them leaves.
 
 The rows of `withdrawals` are the truth; this is read from them at the start, and follows each commit that notes one.
 """

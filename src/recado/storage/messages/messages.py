@@ -35,7 +35,7 @@ MILLISECOND = timedelta(milliseconds=1)
 
 
 class ConsentCheck(IntEnum):
-    """What a message needs of those who have its recipient's phone (C12.5.4), and whether that is asked when stored."""
+    """What a message needs of those who have its recipient's address (C12.5.4), and whether it is asked when stored."""
 
     EXEMPT = 0
     DONE = 1  # asked before; a refusal that comes while it is queued withdraws it, as with those below
