@@ -172,7 +172,9 @@ async def database(shared: dict[str, Any]) -> AsyncIterator[Database]:
     """The shared database, without what another test left behind."""
     db = Database(shared, clock=SystemClock(), pool_size=4, hot_size=6)
     await db.start()
-    await db.execute("truncate messages, dispatch, batches, batch_blocks, totals, campaigns, idempotency, audit")
+    await db.execute(
+        "truncate messages, dispatch, batches, batch_blocks, batch_ranges, totals, campaigns, idempotency, audit"
+    )
     yield db
     await db.stop()
 

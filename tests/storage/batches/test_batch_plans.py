@@ -5,6 +5,7 @@ from typing import Any
 
 import orjson
 import pytest
+from tests.plans import nodes
 
 from recado.storage.batches import batches, totals
 from recado.storage.core.postgres import Database
@@ -20,9 +21,10 @@ insert into totals (organization_id, env, kind, key) select organization_id, env
 insert into dispatch (organization_id, id, env, channel, sender_id, class, owner, due_at, ttl_ms, expires_at,
         held_base_ms, force)
     select 'org_7', 'msg_' || i, 'test', 'chatapp', 'num_1', 2,
-        case when i % 2 = 0 then 'single' else 'btc_' || i % 100 end, now(), 1, now(), 0, false
+        case when i % 2 = 0 then 'single' else 'btc_' || i / 100 end, now(), 1, now(), 0, false
     from generate_series(1, 20000) i;
-analyze batches, batch_blocks, totals, dispatch;
+insert into batch_ranges select 'org_7', 'btc_' || i, 'msg_' || i, 'msg_' || i || '~' from generate_series(1, 2000) i;
+analyze batches, batch_blocks, batch_ranges, totals, dispatch;
 """
 
 
@@ -85,4 +87,12 @@ async def test_the_rows_of_a_batch_are_found_behind_those_done_before_and_not_am
     withdraw = (filled.hot, batches.SQL.withdraw, (*arguments, datetime.now(UTC), "x", ["queued"], "msg_1", "y", {}))
     for pool, sql, values in (hold, withdraw):
         (plan,) = orjson.loads(await pool.fetchval(f"explain (format json) {sql}", *values))
-        assert "dispatch_owner" in indexes(plan["Plan"]), sql
+        used = nodes(plan["Plan"])
+        assert {
+            node["Index Name"] for node in used if node.get("Relation Name") == "dispatch" and "Index Name" in node
+        } == {"dispatch_pkey"}, sql
+        by_range = next(node for node in used if "first_id" in node.get("Index Cond", ""))
+        assert "(id)::text >= (r.first_id)::text" in by_range["Index Cond"]
+        assert "(id)::text <= (r.last_id)::text" in by_range["Index Cond"]
+        # One range after the other, and no more of them than a block takes.
+        assert [node["Node Type"] for node in used if "Sort" in node["Node Type"]] == ["Incremental Sort"]

@@ -67,6 +67,17 @@ async def building(database: Database, blocks: int = 1) -> PendingBlock:
     return pending
 
 
+async def own(database: Database, pending: PendingBlock, message_id: str) -> None:
+    """Let the message be one of the batch."""
+    await database.execute(
+        "update dispatch set organization_id = $1, sender_id = $2, owner = $3 where id = $4",
+        pending.organization_id, pending.sender_id, pending.id, message_id,
+    )  # fmt: skip
+    await database.execute(
+        "insert into batch_ranges values ($1, $2, $3, $3)", pending.organization_id, pending.id, message_id
+    )
+
+
 @pytest.mark.parametrize("first", ["the block", "the cancel"])
 async def test_a_block_and_a_cancel_never_wait_for_each_other(database: Database, first: str) -> None:
     pending = await building(database)
@@ -114,10 +125,7 @@ async def test_of_two_processes_that_make_the_same_block_one_does(database: Data
 
 async def test_what_is_held_while_the_batch_is_resumed_is_let_go_all_the_same(database: Database) -> None:
     pending = await building(database)
-    await database.execute(
-        "update dispatch set organization_id = $1, sender_id = $2, owner = $3 where id = $4",
-        pending.organization_id, pending.sender_id, pending.id, await stored(database),
-    )  # fmt: skip
+    await own(database, pending, await stored(database))
     assert await batches.pause(database, pending.key, NOW)
 
     async def goes_on() -> None:
@@ -141,10 +149,7 @@ async def test_what_is_held_while_the_batch_is_resumed_is_let_go_all_the_same(da
 
 async def test_nothing_is_held_of_a_batch_that_goes_on_at_the_same_moment(database: Database) -> None:
     pending = await building(database)
-    await database.execute(
-        "update dispatch set organization_id = $1, owner = $2 where id = $3",
-        pending.organization_id, pending.id, await stored(database),
-    )  # fmt: skip
+    await own(database, pending, await stored(database))
     assert await batches.pause(database, pending.key, NOW)
     async with database.transaction() as connection:
         assert await batches.resume(connection, pending.key, NOW) is not None

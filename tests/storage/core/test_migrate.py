@@ -17,6 +17,7 @@ from recado.domain.contacts.contact_search import search_mark, search_words
 from recado.domain.core.ids import MESSAGE, IdSource, lowest_id
 from recado.domain.core.phones import canonical_phone, phone_hash, recipient_hash
 from recado.engine.clock import SystemClock
+from recado.storage.batches import batches
 from recado.storage.core import migrate as migrate_module
 from recado.storage.core.migrate import Migration, MigrationError, migrate, pending, read_migrations
 from recado.storage.core.partitions import ensure_partitions
@@ -484,6 +485,42 @@ async def test_who_was_erased_has_no_hash(database: Database) -> None:
     rows = await database.fetch("select id, recipient_hash from messages")
     assert dict(map(tuple, rows)) == {erased: None, known: 7}
     assert await database.fetch("select recipient_hash from tier_recipients") == [(7,)]
+
+
+async def test_the_queued_rows_of_each_batch_that_is_open_lie_in_a_range(database: Database) -> None:
+    await migrated_until(database, "ranges_of_batches")
+    await database.execute(
+        """
+        insert into batches (organization_id, env, id, channel, sender_id, type, class, status, requested, skipped,
+            skipped_reasons, errors, ttl_ms, held_base_ms, blocks_left, open, updated_at)
+        select organization, 'test', id, 'chatapp', 'num_1', 'text', 2, status, 1, 0, '{}', '[]', 1, 0, 0,
+            status <> 'completed', now()
+        from (values
+            ('org_1', 'btc_1', 'paused'), ('org_1', 'btc_2', 'canceled'), ('org_1', 'btc_3', 'completed'),
+            ('org_1', 'btc_4', 'running'), ('org_2', 'btc_5', 'building')
+        ) as given (organization, id, status);
+        insert into dispatch (organization_id, id, env, channel, sender_id, class, owner, source_kind, batch_id,
+            due_at, not_before, reason, ttl_ms, expires_at, held_base_ms, force)
+        select organization, id, 'test', 'chatapp', 'num_1', 2, owner,
+            case owner when 'single' then owner else 'batch' end, nullif(owner, 'single'), now(),
+            case when held then timestamptz 'infinity' end, case when held then 'owner_paused' end, 1, now(), 0, false
+        from (values
+            ('org_1', 'msg_3', 'btc_1', true), ('org_1', 'msg_1', 'btc_1', true), ('org_1', 'msg_7', 'btc_1', false),
+            ('org_1', 'msg_2', 'btc_2', false), ('org_1', 'msg_4', 'single', false), ('org_1', 'msg_5', 'btc_3', false),
+            ('org_2', 'msg_6', 'btc_5', false)
+        ) as given (organization, id, owner, held)
+        """
+    )
+    await migrate(database)
+    rows = await database.fetch("select organization_id, batch_id, first_id, last_id from batch_ranges order by 1, 2")
+    assert [*map(tuple, rows)] == [
+        ("org_1", "btc_1", "msg_1", "msg_7"),
+        ("org_1", "btc_2", "msg_2", "msg_2"),
+        ("org_2", "btc_5", "msg_6", "msg_6"),
+    ]
+    moved = await batches.withdraw(database, ("org_1", "test", "btc_2"), SystemClock().now(), 10)
+    assert [each.id for each in moved] == ["msg_2"]
+    assert await batches.hold(database, ("org_1", "test", "btc_1"), 10) == ["msg_7"]
 
 
 async def test_the_migrations_know_where_the_ids_of_a_moment_begin(database: Database) -> None:

@@ -164,6 +164,7 @@ async def forced(db: Database, message_id: str) -> int:
 
 async def batch_canceled(db: Database, message_id: str) -> int:
     await db.execute("update dispatch set owner = $2 where id = $1", message_id, BATCH)
+    await db.execute("insert into batch_ranges values ($1, $2, $3, $3)", ORGANIZATION, BATCH, message_id)
     return len(await batches.withdraw(db, (ORGANIZATION, "test", BATCH), AGAIN, 10))
 
 

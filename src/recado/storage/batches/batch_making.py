@@ -139,7 +139,7 @@ async def insert(
     With `hold` their prices are held in the same statement, or HoldsRefused is raised.
     """
     blocks = [new.first for new in batches]
-    columns = (*_columns(batches), hold, _contacts(blocks), _flags(blocks), *_units(blocks))
+    columns = (*_columns(batches), hold, _contacts(blocks), _flags(blocks), *_units(blocks), *_ranges(blocks))
     ids = [message_id for block in blocks if block is not None for message_id in block.ids]
     return {row["id"] for row in await store(months.fetch(executor, MAKE, ids, *columns))}
 
@@ -227,6 +227,7 @@ async def add(
         _contacts([block]),
         _flags([block]),
         *_units([block]),
+        *_ranges([block]),
     )
 
 
@@ -253,6 +254,12 @@ def _rows(ids: Sequence[str], blocks: Sequence[Block]) -> list[Any]:
         array(own("campaign_ids")),
         pack([None if held is None else str(held) for held in own("held_bases")]),
     ]
+
+
+def _ranges(blocks: Sequence[Block | None]) -> tuple[str, str]:
+    """Between which ids the messages of each block lie, and no other: they were made one after another."""
+    ids = [None if block is None or not block.ids else (block.ids[0], block.ids[-1]) for block in blocks]
+    return pack([each and each[0] for each in ids]), pack([each and each[1] for each in ids])
 
 
 def _contacts(blocks: Sequence[Block | None]) -> str:

@@ -10,18 +10,18 @@ with heads as materialized (
         organization_id, env, id, fresh = 1 as fresh, name, channel, sender_id, type, template_id, payload, class, campaign_id,
         status, requested, accepted, skipped, skipped_reasons, errors, moment(scheduled_us) as scheduled_at, ttl_ms,
         held_base_ms, blocks_left, held_coins, moment(made_us) as made_at, moment(coalesce(scheduled_us, made_us)) as due_at,
-        created_by_id, key_hash, fingerprint,
+        created_by_id, key_hash, fingerprint, first_id, last_id,
         (select a.name from accounts a where a.id = g.created_by_id and a.organization_id = g.organization_id) as sent_by_name
     from unnest(
         unpack($1), unpack($2), unpack($3), unpack($4)::smallint[], $5::text[], unpack($6), unpack($7), unpack($8), unpack($9),
         unpack($10), unpack($11)::smallint[], $12::text[], unpack($13), unpack($14)::integer[], unpack($15)::integer[],
         unpack($16)::integer[], unpack($17), unpack($18), unpack($19)::bigint[], unpack($20)::bigint[],
         unpack($21)::bigint[], unpack($22)::integer[], unpack($23)::bigint[], unpack($24)::bigint[], unpack($25),
-        $26::bytea[], $27::bytea[]
+        $26::bytea[], $27::bytea[], unpack($51), unpack($52)
     ) as g (
         organization_id, env, id, fresh, name, channel, sender_id, type, template_id, payload, class, campaign_id, status,
         requested, accepted, skipped, skipped_reasons, errors, scheduled_us, ttl_ms, held_base_ms, blocks_left, held_coins,
-        made_us, created_by_id, key_hash, fingerprint
+        made_us, created_by_id, key_hash, fingerprint, first_id, last_id
     )
 ),
 rows as (
@@ -79,6 +79,13 @@ live as (
     select id from made
     union all
     select id from heads where not fresh
+),
+ranged as (
+    insert into batch_ranges (organization_id, batch_id, first_id, last_id)
+    select organization_id, id, first_id, last_id
+    from heads
+    where first_id is not null and (id in (select id from live)) is true
+    on conflict do nothing
 ),
 kept as (
     insert into batch_blocks (organization_id, batch_id, number, recipients)
@@ -148,7 +155,14 @@ union all
 
 -- name: senders_of
 -- The numbers that messages of a batch wait for.
-select distinct sender_id from dispatch where organization_id = $1 and owner = $2 and owner <> 'single';
+select distinct q.sender_id
+from batch_ranges r
+cross join lateral (
+    select sender_id from dispatch
+    where organization_id = $1 and id between r.first_id and r.last_id and owner = $2
+    offset 0
+) q
+where r.organization_id = $1 and r.batch_id = $2;
 
 -- name: windows
 -- Which of these recipients wrote to the number after $4: a free-form message reaches them (C15.2.2).
@@ -310,22 +324,28 @@ select id from canceled;
 
 -- name: close
 -- Batches whose queue is empty: running → completed, and canceled ones rest. $4: the state that completes.
-update batches b
-set
-    status = case when b.status = $4 then 'completed' else b.status end,
-    finished_at = coalesce(b.finished_at, $5), updated_at = $5, open = false
-from unnest($1::text[], $2::text[], $3::text[]) as g (organization_id, env, id)
-join totals t
-    on t.organization_id = g.organization_id and t.env = g.env and t.kind = 'batch' and t.key = g.id
-where
-    b.organization_id = g.organization_id and b.env = g.env and b.id = g.id and b.open
-    and b.status in ($4, 'canceled') and t.queued = 0
-returning b.organization_id, b.env, b.id, b.status;
+with closed as (
+    update batches b
+    set
+        status = case when b.status = $4 then 'completed' else b.status end,
+        finished_at = coalesce(b.finished_at, $5), updated_at = $5, open = false
+    from unnest($1::text[], $2::text[], $3::text[]) as g (organization_id, env, id)
+    join totals t
+        on t.organization_id = g.organization_id and t.env = g.env and t.kind = 'batch' and t.key = g.id
+    where
+        b.organization_id = g.organization_id and b.env = g.env and b.id = g.id and b.open
+        and b.status in ($4, 'canceled') and t.queued = 0
+    returning b.organization_id, b.env, b.id, b.status
+),
+unranged as (
+    delete from batch_ranges r using closed c where r.organization_id = c.organization_id and r.batch_id = c.id
+)
+select organization_id, env, id, status from closed;
 
 -- name: hold
--- One block of the ready rows of a batch that is (still) paused, after the row $5, out of the ready index. The batch is locked
--- meanwhile: it is resumed before, and then nothing is held, or after the commit, and then its release sees every row that was
--- held.
+-- One block of the ready rows of a batch that is (still) paused, after the row $5, out of the ready index: range by range along the
+-- key, as its ranges do not overlap. The batch is locked meanwhile: it is resumed before, and then nothing is held, or after the
+-- commit, and then its release sees every row that was held.
 with paused as materialized (
     select id from batches where organization_id = $1 and env = $4 and id = $2 and status = 'paused' for share
 )
@@ -334,14 +354,20 @@ set not_before = 'infinity', reason = 'owner_paused'
 where
     d.organization_id = $1
     and d.id = any(array(
-        select q.id from dispatch q
-        where
-            q.organization_id = $1 and q.owner = $2 and q.owner <> 'single' and q.id > $5
-            and q.not_before is null and q.claimed_epoch is null
-            and exists (select from paused)
-        order by q.id
+        select q.id
+        from batch_ranges r
+        cross join lateral (
+            select id from dispatch
+            where
+                organization_id = $1 and id between r.first_id and r.last_id and id > $5
+                and owner || '' = $2 and not_before is null and claimed_epoch is null -- by no index of ready rows
+            order by id
+            limit $3
+            for update skip locked
+        ) q
+        where r.organization_id = $1 and r.batch_id = $2 and r.last_id > $5 and exists (select from paused)
+        order by r.first_id, q.id
         limit $3
-        for update skip locked
     ))
 returning d.id;
 
@@ -354,13 +380,20 @@ with withdrawn as (
     where
         d.organization_id = $1
         and d.id = any(array(
-            select q.id from dispatch q
-            where
-                q.organization_id = $1 and q.owner = $2 and q.owner <> 'single' and q.id > $7
-                and q.claimed_epoch is null and q.repeat_of is null
-            order by q.id
+            select q.id
+            from batch_ranges r
+            cross join lateral (
+                select id from dispatch
+                where
+                    organization_id = $1 and id between r.first_id and r.last_id and id > $7
+                    and owner = $2 and claimed_epoch is null and repeat_of is null
+                order by id
+                limit $3
+                for update skip locked
+            ) q
+            where r.organization_id = $1 and r.batch_id = $2 and r.last_id > $7
+            order by r.first_id, q.id
             limit $3
-            for update skip locked
         ))
     returning d.organization_id, d.env, d.channel, d.id, d.coins, d.price_kind, d.units, d.batch_id, d.campaign_id
 ),

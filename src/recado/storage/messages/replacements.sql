@@ -40,7 +40,8 @@ where
 
 -- name: inherit
 -- A new message belongs to the contact ($5) and the batch ($6) of the one that it replaces. One that is sent again after its batch
--- was canceled ($7) is counted there, but the batch does not own its row, which is therefore not withdrawn with the others.
+-- was canceled ($7) is counted there, but the batch does not own its row, which is therefore not withdrawn with the others. What an
+-- open batch owns is a range of its own (batches.sql).
 with owned as (
     update dispatch
     set
@@ -53,6 +54,15 @@ with owned as (
     ) b
     where organization_id = $1 and id = $4 and $6::text is not null
     returning owner
+),
+ranged as (
+    insert into batch_ranges (organization_id, batch_id, first_id, last_id)
+    select organization_id, id, $4, $4
+    from batches
+    where
+        organization_id = $1 and env = $2 and id = $6::text and status in ('building', 'running', 'paused')
+        and exists (select from owned where owner = $6::text)
+    on conflict do nothing
 ),
 belongs as (
     update messages set batch_id = $6::text, contact_id = $5::text
