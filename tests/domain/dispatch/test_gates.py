@@ -153,6 +153,11 @@ def test_of_several_gates_the_first_of_the_table_is_named() -> None:
     assert named == ["owner_paused", "quiet_hours", "template_state", "number_state", "quality"]
 
 
+def test_what_is_no_gate_of_a_channel_holds_before_all_that_are() -> None:
+    places = [GATES.place_of(gate.reason) for gate in GATES.gates]
+    assert GATES.place_of(WaitReason.RETRY) < min(places)
+
+
 def test_a_message_that_ends_is_held_by_no_other_gate_of_its_own() -> None:
     gone = Asked(NORMAL, needs_window=False, obeys_quiet_hours=False, template=None)
     assert GATES.first_hold(standing(NumberStatus.FLAGGED), NOON, gone, force=False) is None

@@ -74,6 +74,15 @@ async def test_a_message_is_one_of_its_channel_and_opens_no_window_where_there_i
     assert shared.asked == [("a gateway", Address(AddressKind.PHONE, PHONE))]
 
 
+async def test_what_comes_to_a_route_that_nobody_registered_is_nobodys(
+    phone: Phone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(POLICIES, "sms", LETTERS)  # type: ignore[arg-type]
+    owners_in = account_owners.owners_in("sms")
+    found = await owners_in(phone.db, Source("sms", "sandbox", ENV), [("a gateway", Address(AddressKind.PHONE, PHONE))])
+    assert found == [[]]
+
+
 async def test_an_opt_out_there_is_not_answered_and_is_one_at_each_that_shares_the_sender(
     phone: Phone, letters: tuple[Source, Shared]
 ) -> None:

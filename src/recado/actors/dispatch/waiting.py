@@ -62,9 +62,9 @@ class WaitExplainer:
             return _waiting(own, facts, message)
         gates = POLICIES[message.channel].gates
         hold = self._gate(row, message, facts)
-        if own is not None and (hold is None or gates.place[own.reason] <= gates.place[hold.reason]):
+        if own is not None and (hold is None or gates.place_of(own.reason) <= gates.place_of(hold.reason)):
             hold = own
-        if hold is not None and gates.place[hold.reason] < gates.counted_by_the_lane:
+        if hold is not None and gates.place_of(hold.reason) < gates.counted_by_the_lane:
             return _waiting(hold, facts, message)
         situation = await self._ask(sender)
         if situation is not None and situation.holding is not None:  # the whole number, before one pair of it

@@ -256,6 +256,14 @@ def conflict(code: str, detail: str, **meta: Any) -> Problem:
     return Problem(code, detail, meta=meta)
 
 
+def no_provider(channel: str) -> Problem:
+    """502: this installation has nobody who sends on the channel in this environment (C33)."""
+    return Problem(
+        "DEPENDENCY_FAILED",
+        f"This installation has no provider of {channel} for live: ask its operator, or use a test key.",
+    )
+
+
 def validation_error(
     errors: Sequence[FieldError], *, code: str = "VALIDATION_ERROR", status: int | None = None, **meta: Any
 ) -> Problem:

@@ -174,29 +174,29 @@ RATE: Final = SenderGate(_R.RATE, _BY.MOMENT, None, force_passes=True)
 class GateTable:
     """The gates of one channel, in the order in which they hold (C14.5). Before all of them a message is due.
 
-    `place`: which gate comes first, of those that hold a message. `counted_by_the_lane`: from that place on only the
-    lane knows what holds the whole sender. `held_by_sender`: what a change of the sender or of its organization may let
-    go. `held_without_moment`: what nothing but a change lets go; when the process died between the two, somebody has to
-    look. `passed_by_force`: of what is waited for, what forcing a message puts aside.
+    `counted_by_the_lane`: from that place on only the lane knows what holds the whole sender. `held_by_sender`: what a
+    change of the sender or of its organization may let go. `held_without_moment`: what nothing but a change lets go;
+    when the process died between the two, somebody has to look. `passed_by_force`: of what is waited for, what forcing
+    a message puts aside.
     """
 
     __slots__ = (
         "_of_class",
         "_of_sender",
         "_own",
+        "_place",
         "counted_by_the_lane",
         "gates",
         "held_by_sender",
         "held_without_moment",
         "passed_by_force",
-        "place",
     )
 
     def __init__(self, *gates: Gate) -> None:
         self.gates = gates
-        self.place = {gate.reason: place for place, gate in reversed(tuple(enumerate(gates)))}
+        self._place = {gate.reason: place for place, gate in reversed(tuple(enumerate(gates)))}
         self.counted_by_the_lane = min(
-            self.place[gate.reason] for gate in gates if isinstance(gate, SenderGate) and gate.check is None
+            self._place[gate.reason] for gate in gates if isinstance(gate, SenderGate) and gate.check is None
         )
         self._of_sender = tuple(gate.check for gate in gates if isinstance(gate, SenderGate) and gate.check is not None)
         self._of_class = tuple(
@@ -245,6 +245,10 @@ class GateTable:
             if verdict is not None:
                 return verdict
         return None
+
+    def place_of(self, reason: WaitReason) -> int:
+        """Which comes first of what holds a message. What is no gate of the channel holds before all of them."""
+        return self._place.get(reason, -1)
 
     def first_hold(self, state: SenderState, now: datetime, asked: Asked, *, force: bool) -> Hold | None:
         """The first gate of all scopes that holds a message by what is known without counting (C14.6).

@@ -14,7 +14,7 @@ import orjson
 from recado.domain.channels.chatapp import CHATAPP
 from recado.domain.channels.policies import POLICIES
 from recado.domain.core.clock import Clock
-from recado.domain.core.errors import Problem, Unavailable
+from recado.domain.core.errors import Problem, Unavailable, no_provider
 from recado.domain.core.ids import BATCH, IdSource
 from recado.domain.messages.message import CLASS_OF
 from recado.engine.steps import in_steps
@@ -23,7 +23,7 @@ from recado.services.batches.batch_maker import BatchMaker
 from recado.services.batches.batch_people import ask_for_consent, phones_by_contact
 from recado.services.batches.batch_rules import AcceptedRecipients, BatchDraft, accept_recipients, only_in_window
 from recado.services.batches.tariff import NotCovered
-from recado.services.messages.acceptance_rules import due_time, no_channel, no_provider
+from recado.services.messages.acceptance_rules import due_time, no_channel
 from recado.services.messages.chatapp_rules import (
     TemplateShapes,
     check_existing,
@@ -155,7 +155,7 @@ class BatchAcceptance:
         """Commit a batch as it is, or find the one that its key made: also for batches that no body described."""
         await self._maker.prepare(new)
         if new.env not in self._sends_in:
-            raise await self._maker.refusal(new) or no_provider()
+            raise await self._maker.refusal(new) or no_provider(CHATAPP)
         batcher = self._plain if self._maker.is_plain(new) else self._others
         for _ in range(_REBINDS):
             if await batcher.put(new):

@@ -37,9 +37,12 @@ async def sole_owners(
     return [[AccountOwner(*found[account])] if account in found else [] for account, _ in asked]
 
 
-_OWNERS: Final[Mapping[SenderKind, AccountOwners]] = {SenderKind.NUMBER: sole_owners}
+_OWNERS: Final[Mapping[SenderKind, AccountOwners]] = dict.fromkeys(SenderKind, sole_owners)
 
 
 def owners_in(channel: str) -> AccountOwners:
-    """How the owners of a channel's accounts are found, by what its messages leave from."""
+    """How the owners of a channel's accounts are found, by what its messages leave from.
+
+    An account that no organization has registered, as a route of all of them, has no owner.
+    """
     return _OWNERS[POLICIES[channel].sender]

@@ -12,10 +12,10 @@ from typing import Protocol
 from recado.channels.core.provider import Outcome
 from recado.domain.channels.policies import POLICIES
 from recado.domain.core.clock import Clock
-from recado.domain.core.errors import Problem, Unavailable
+from recado.domain.core.errors import Problem, Unavailable, no_provider
 from recado.domain.core.ids import IdSource
 from recado.domain.messages.message import MessageStatus
-from recado.services.messages.acceptance_rules import check_consent, check_contact, no_channel, no_consent, no_provider
+from recado.services.messages.acceptance_rules import check_consent, check_contact, no_channel, no_consent
 from recado.services.messages.admission import not_covered
 from recado.services.messages.draft import MessageDraft
 from recado.services.messages.replacing import check_replaceable
@@ -189,7 +189,7 @@ class Acceptance:
             available = (await wallet.available(self._db, [key])).get(key, 0)
             if available < new.coins:
                 return not_covered(new.coins, available)
-        return no_provider()
+        return no_provider(new.channel)
 
     def _force_of(self, actor: audit.AuditPrincipal, new: NewMessage) -> audit.AuditEntry:
         """What the audit is told in the commit of the message, and not when there is none (C24.5)."""

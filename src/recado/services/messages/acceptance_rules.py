@@ -55,13 +55,6 @@ def no_channel(channel: str, known: Iterable[str]) -> Problem:
     return field_refused("ROUTE_NOT_AVAILABLE", "/channel", detail)
 
 
-def no_provider() -> Problem:
-    """502: nothing is sent in this environment (C33)."""
-    return Problem(
-        "DEPENDENCY_FAILED", "This installation has no chat-app provider for live: ask its operator, or use a test key."
-    )
-
-
 def no_consent(code: str, field: str = "to") -> Problem:
     """422, by the code of the refusal (C12.5.5). `field`: what named the person."""
     return field_refused(code, f"/{field}", REFUSED[code], motivo=_REASONS[code])

@@ -4,7 +4,8 @@ from typing import TypeVar
 
 from recado.channels.chatapp.account import ChatappDetails
 from recado.channels.core.provider import Account
-from recado.domain.core.errors import Problem
+from recado.domain.channels.chatapp import CHATAPP
+from recado.domain.core.errors import no_provider
 from recado.storage.core.crypto import KeyRing
 from recado.storage.senders.numbers import Number
 
@@ -36,8 +37,5 @@ def account_of(number: Number, keys: KeyRing) -> Account:
 def required(provider: Provider | None) -> Provider:
     """Raises `Problem` DEPENDENCY_FAILED (502) when the environment has no provider (C33)."""
     if provider is None:
-        raise Problem(
-            "DEPENDENCY_FAILED",
-            "This installation has no chat-app provider for live: ask its operator, or use a test key.",
-        )
+        raise no_provider(CHATAPP)
     return provider
