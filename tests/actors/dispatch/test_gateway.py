@@ -213,6 +213,38 @@ async def test_after_three_failures_in_a_row_the_other_gateway_takes_over_for_fi
     assert both.current is first
 
 
+async def test_what_was_under_way_when_the_other_took_over_does_not_keep_it_longer() -> None:
+    clock = VirtualClock(START)
+    first, second = gateway(clock), gateway(clock, name="gateway_b")
+    both = Failover(clock, (first, second))
+    at_once = 10
+    first.pacer.ready_at(clock.monotonic())
+    await clock.advance(1.0)
+    for _ in range(at_once):
+        first.take(clock.monotonic(), forced=True)
+    for _ in range(3):
+        first.ended(Retry(), first.breaker.pauses)
+    assert both.current is second
+    for _ in range(at_once - 3):  # these calls had begun before
+        first.ended(Retry(), first.breaker.pauses)
+    await clock.advance(FAIL_OVER_FOR + 1)
+    assert both.current is first
+
+
+async def test_whoever_waits_has_a_permit_when_the_pause_is_over() -> None:
+    clock = VirtualClock(START)
+    at = gateway(clock)
+    await outcomes(clock, at, SlowDown(2.0))
+    woken: list[str] = []
+    waits = Borrower(at, "org_1", lambda: woken.append("waits"))
+    at.want(waits, {CRITICAL: 1})
+    await clock.advance(1.9)
+    assert not waits.permits
+    await clock.advance(0.2)
+    assert list(waits.permits) == [CRITICAL]
+    assert woken == ["waits"]
+
+
 async def test_a_gateway_alone_stays_whatever_it_answers() -> None:
     clock = VirtualClock(START)
     only = gateway(clock)

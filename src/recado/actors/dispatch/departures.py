@@ -168,6 +168,11 @@ class Departures:
             gateway.hand_back(unused)
         gateway.want(borrower, {klass: count - held.get(klass, 0) for klass, count in rows.items()})
 
+    def stand_back(self) -> None:
+        """The sender is held: the permits that it has, and its turns, are others' meanwhile."""
+        if self._borrower is not None:
+            self.borrow(self._borrower.gateway, {})
+
     def next_permit(self, gateway: SharedGateway) -> int:
         """The class of the next permit, which is used now. Without one there is an IndexError."""
         return self._borrower_at(gateway).permits.popleft()

@@ -237,7 +237,9 @@ class SharedGateway(Gateway):
         while waiting := [klass for klass, queue in enumerate(self._queues) if queue]:
             now = self._clock.monotonic()
             if self.breaker.calls_allowed(now, self.in_flight + self._permits) == 0:
-                break  # who waits is woken when the pause ends, or by the outcome of the probe
+                if (ready_at := self.breaker.ready_at()) > now:
+                    self._wake_at(ready_at)
+                break  # else the outcome of a call makes room, as that of the probe does
             ahead = self._ahead()
             if self._permits >= max(1, int(self.per_second * ahead)):
                 break  # a departure makes room
@@ -325,14 +327,17 @@ class Failover:
 
     @property
     def current(self) -> SharedGateway:
-        """The first that has not failed lately; when all have, the first of all."""
+        """The first that has not failed lately; when all before it have, the last."""
         now = self._clock.monotonic()
         for gateway in self.gateways[:-1]:
-            if now < self._failed_until.get(gateway.name, 0.0):
-                continue
+            failed_until = self._failed_until.get(gateway.name)
+            if failed_until is not None:
+                if now < failed_until:
+                    continue
+                del self._failed_until[gateway.name]
+                gateway.failures = 0  # those of calls that were under way when it failed say nothing of it now
             if gateway.failures < FAILURES_TO_FAIL_OVER:
                 return gateway
             self._failed_until[gateway.name] = now + FAIL_OVER_FOR
-            gateway.failures = 0
             gateway.wake_all()
         return self.gateways[-1]

@@ -166,6 +166,7 @@ class Lane(Actor):
             departures.view = None
             for row in await departures.give_back():
                 self._rows.forget(row)
+            departures.stand_back()
             self._tasks.wake_at(holding.until)
             return
         view = departures.view = self._view
@@ -250,26 +251,29 @@ class Lane(Actor):
 
         `permit`: it has one of its gateway, which is handed back when it is not claimed.
         """
-        template = None
-        if row.template_id is not None:
-            template_key = (self._key.organization_id, self._key.env, row.template_id)
-            templates = self._context.records.templates
-            template = templates.peek(template_key)
-            if template is None:
-                template = await templates.get(template_key)
-                now = self._clock.now()
-        verdict = check_gates(row, template, view, self._context.records, now)
-        match verdict:
-            case None:
-                left = claimed = self._departures.claim(row, template, view, gateway, permit=permit)
-            case Hold(WaitReason.TIER_LIMIT):
-                left = claimed = self._departures.claim(row, template, view, gateway, in_window=True, permit=permit)
-            case Hold():
-                left, claimed = self._hold(row, verdict), False
-            case Fail():
-                left, claimed = self._fail(row, verdict), False
-        if permit and not claimed:
-            gateway.hand_back()
+        claimed = False
+        try:
+            template = None
+            if row.template_id is not None:
+                template_key = (self._key.organization_id, self._key.env, row.template_id)
+                templates = self._context.records.templates
+                template = templates.peek(template_key)
+                if template is None:
+                    template = await templates.get(template_key)
+                    now = self._clock.now()
+            verdict = check_gates(row, template, view, self._context.records, now)
+            match verdict:
+                case None:
+                    left = claimed = self._departures.claim(row, template, view, gateway, permit=permit)
+                case Hold(WaitReason.TIER_LIMIT):
+                    left = claimed = self._departures.claim(row, template, view, gateway, in_window=True, permit=permit)
+                case Hold():
+                    left = self._hold(row, verdict)
+                case Fail():
+                    left = self._fail(row, verdict)
+        finally:
+            if permit and not claimed:
+                gateway.hand_back()
         if not left:
             self._later(row)
         return left

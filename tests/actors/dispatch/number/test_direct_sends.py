@@ -11,7 +11,17 @@ import pytest
 
 from recado.actors.dispatch.direct_sends import ANSWER_WITHIN, DirectSends
 from recado.actors.dispatch.gateway import GatewayPlan
-from recado.channels.core.provider import Accepted, Account, Down, OutboundMessage, Outcome, Refused, Retry, Unknown
+from recado.channels.core.provider import (
+    Accepted,
+    Account,
+    Down,
+    OutboundMessage,
+    Outcome,
+    Refused,
+    Retry,
+    SlowDown,
+    Unknown,
+)
 from recado.domain.core.errors import Unavailable
 from recado.domain.core.ids import MESSAGE
 from recado.services.effects.consequences import Consequences
@@ -172,6 +182,17 @@ async def test_whoever_gets_no_turn_in_time_has_stored_nothing(direct: Direct) -
     with pytest.raises(Unavailable):
         await sending
     assert await direct.row(new.id) is None
+
+
+async def test_whoever_came_during_a_pause_of_the_provider_is_sent_after_it(direct: Direct) -> None:
+    gateway = direct.line.context.shared_gateway("chatapp", "test")
+    gateway.take(direct.line.clock.monotonic(), forced=True)
+    gateway.ended(SlowDown(3.0), gateway.breaker.pauses)
+    new = direct.new()
+    sending = direct.send(new)
+    await direct.line.goes_on(4.0, step=0.1)
+    assert sending.done()
+    assert (await direct.row(new.id))["status"] == "sent"
 
 
 async def test_they_leave_at_the_pace_of_their_gateway(direct: Direct) -> None:

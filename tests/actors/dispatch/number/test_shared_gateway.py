@@ -1,0 +1,58 @@
+"""Lanes at a gateway that others share: what one of them cannot use is the others' (C16.3)."""
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from recado.actors.dispatch.gateway import Borrower, GatewayPlan, SharedGateway
+from recado.channels.core.provider import Account
+from recado.domain.core.errors import Unavailable
+from recado.domain.messages.message import NORMAL
+from recado.domain.senders.number import NumberStatus
+
+if TYPE_CHECKING:
+    from tests.actors.dispatch.number.conftest import Line
+
+
+@pytest.fixture
+def shared(line: "Line") -> SharedGateway:
+    """A gateway of ten a second: there is one permit at a time."""
+    account = Account(sender_id="gateway", organization_id="", env="test", provider_id="gateway", owner="gateway")
+    provider: Any = line.provider
+    plan = GatewayPlan(channel="chatapp", env="test", name="a", per_second=10, provider=provider, account=account)
+    line.context.share([plan])
+    return line.context.shared_gateway("chatapp", "test")
+
+
+async def test_a_lane_that_is_held_keeps_no_permits_from_others(line: "Line", shared: SharedGateway) -> None:
+    await line.queue(40)
+    await line.goes_on(2.0)
+    assert 0 < len(line.provider.calls) < 40
+    await line.set_number(status=NumberStatus.DISCONNECTED)
+    await line.goes_on(1.0)
+    stopped_at = len(line.provider.calls)
+    other = Borrower(shared, "org_other", lambda: None)
+    shared.want(other, {NORMAL: 1})
+    await line.goes_on(1.0)
+    assert list(other.permits) == [NORMAL]
+    shared.forget(other)
+    await line.set_number(status=NumberStatus.CONNECTED)
+    await line.goes_on(6.0)
+    assert (stopped_at < 40, len(line.provider.calls)) == (True, 40)
+
+
+async def test_a_message_whose_template_cannot_be_read_keeps_no_permit_from_others(
+    line: "Line", shared: SharedGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(*_: Any) -> None:
+        raise Unavailable("The database is away.")
+
+    templates = line.context.records.templates
+    monkeypatch.setattr(templates, "peek", lambda key: None)
+    monkeypatch.setattr(templates, "get", away)
+    await line.queue(3)
+    await line.goes_on(3.0)
+    assert not line.provider.calls
+    monkeypatch.undo()
+    await line.goes_on(3.0)
+    assert len(line.provider.calls) == 3
