@@ -250,3 +250,19 @@ async def test_a_gateway_alone_stays_whatever_it_answers() -> None:
     only = gateway(clock)
     await outcomes(clock, only, *[Retry()] * 9)
     assert Failover(clock, (only,)).current is only
+
+
+async def test_whoever_waited_when_the_provider_asked_for_a_pause_has_a_permit_after_it() -> None:
+    clock = VirtualClock(START)
+    at = gateway(clock, per_second=10)
+    first, second = Borrower(at, "org_1", lambda: None), Borrower(at, "org_2", lambda: None)
+    at.want(first, {CRITICAL: 1})
+    at.want(second, {CRITICAL: 1})
+    await clock.advance(0.1)
+    first.permits.clear()
+    at.take(clock.monotonic(), forced=False)
+    at.used()
+    assert not second.permits
+    at.ended(SlowDown(2.0), at.breaker.pauses)
+    await clock.advance(2.1)
+    assert list(second.permits) == [CRITICAL]

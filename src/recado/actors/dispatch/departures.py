@@ -130,7 +130,7 @@ class Departures:
         now = self._clock.monotonic()
         if isinstance(gateway, SharedGateway):
             if forced:
-                return gateway.breaker.calls_allowed(now, 0) is None
+                return gateway.lets_ahead(len(self._claiming) + len(self._claimed))
             return bool(self._borrower_at(gateway).permits)
         waiting = len(self._claiming) + len(self._claimed)
         allowed = gateway.breaker.calls_allowed(now, waiting + gateway.in_flight)

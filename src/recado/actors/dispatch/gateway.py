@@ -274,6 +274,13 @@ class SharedGateway(Gateway):
 
     # Departures -------------------------------------------------------------------------------------------------------
 
+    def lets_ahead(self, waiting: int) -> bool:
+        """Whether a forced message, which needs no permit, may go: in an open circuit as its probe.
+
+        `waiting`: what its lane has claimed, or is claiming.
+        """
+        return self.breaker.calls_allowed(self._clock.monotonic(), self.in_flight + self._permits + waiting) != 0
+
     def come_back(self, depart: Callable[[], None], at: float) -> None:
         """Have a lane's claimed messages depart when the next token is there."""
         self._departing.setdefault(depart)
@@ -289,11 +296,11 @@ class SharedGateway(Gateway):
             self.failures = 0
         elif outcome is not None:
             self.failures += 1
+        probed = self.breaker.state is BreakerState.HALF_OPEN
         opened = super().ended(outcome, pauses)
-        if opened or isinstance(outcome, SlowDown):
-            self.wake_all()  # what is claimed goes back
-        else:
-            self._give()
+        if opened or probed or isinstance(outcome, SlowDown):
+            self.wake_all()  # what is claimed goes back, or waited for the probe
+        self._give()
         return opened
 
     def wake_all(self) -> None:

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from recado.actors.dispatch.gateway import Borrower, GatewayPlan, SharedGateway
-from recado.channels.core.provider import Account
+from recado.actors.dispatch.lane_messages import Look
+from recado.channels.core.provider import Accepted, Account, Down
 from recado.domain.core.errors import Unavailable
 from recado.domain.messages.message import NORMAL
 from recado.domain.senders.number import NumberStatus
@@ -56,3 +57,33 @@ async def test_a_message_whose_template_cannot_be_read_keeps_no_permit_from_othe
     monkeypatch.undo()
     await line.goes_on(3.0)
     assert len(line.provider.calls) == 3
+
+
+async def test_a_forced_message_alone_is_the_probe_of_an_open_circuit(line: "Line", shared: SharedGateway) -> None:
+    first, second = await line.queue(2, tell=False)
+    await line.goes_on(1.1)
+    for _ in range(5):
+        shared.take(line.clock.monotonic(), forced=True)
+        shared.ended(Down("connect_failed"), 0)
+    await line.db.execute("update dispatch set force = true where id = any($1)", [first, second])
+    line.tell(Look())
+    await line.goes_on(4.0)
+    assert not line.provider.calls
+    await line.goes_on(3.0)
+    assert line.provider.sent == [first, second]
+
+
+async def test_what_waits_for_the_probe_of_another_lane_leaves_after_it(line: "Line", shared: SharedGateway) -> None:
+    await line.goes_on(1.1)
+    for _ in range(5):
+        shared.take(line.clock.monotonic(), forced=True)
+        shared.ended(Down("connect_failed"), 0)
+    [message_id] = await line.queue(1, tell=False)
+    await line.goes_on(5.1)
+    shared.take(line.clock.monotonic(), forced=True)  # another lane was faster
+    await line.force(message_id)
+    await line.goes_on(2.0)
+    assert not line.provider.calls
+    shared.ended(Accepted("p-1"), shared.breaker.pauses)
+    await line.goes_on(1.0)
+    assert line.provider.sent == [message_id]
