@@ -201,7 +201,8 @@ class DirectSends:
             gateway.ended(outcome, pauses)
             if again_at is None or again_at >= give_up_at:
                 return outcome
-            row.attempts += 1
+            if isinstance(outcome, Retry):  # nothing else spends an attempt (C29.2)
+                row.attempts += 1
             pause *= 2
             await self._clock.sleep(max(0.0, again_at - self._clock.monotonic()))
         if permit:

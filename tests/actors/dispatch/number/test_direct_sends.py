@@ -120,6 +120,26 @@ async def test_what_is_refused_for_now_is_called_for_again_while_its_caller_wait
     assert (await direct.row(new.id))["status"] == "sent"
 
 
+@pytest.mark.parametrize(
+    ("for_now", "attempts"), [(Retry(), [1, 2, 3]), (Down("x"), [1, 1, 1]), (SlowDown(1.0), [1, 1, 1])]
+)
+async def test_only_a_refusal_of_the_message_itself_spends_an_attempt(
+    direct: Direct, for_now: Outcome, attempts: list[int]
+) -> None:
+    calls: list[int] = []
+    left = [for_now, for_now, Accepted("p-1")]
+
+    async def send(message: OutboundMessage, account: Account, attempt: int) -> Outcome:
+        calls.append(attempt)
+        return left.pop(0)
+
+    direct.line.provider.send = send  # type: ignore[method-assign]
+    sending = direct.send(direct.new())
+    await direct.line.goes_on(6.0, step=0.1)
+    assert sending.done()
+    assert calls == attempts
+
+
 async def test_what_nobody_takes_in_fifteen_seconds_has_failed(direct: Direct) -> None:
     new, _, outcome = await direct.answer(Retry(), within=ANSWER_WITHIN + 0.5)
     assert outcome == Retry()
