@@ -17,8 +17,9 @@ from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Unavailable
 from recado.domain.messages.message import Cause, FailureCode
 from recado.services.dispatch.row import Row, row_of
+from recado.services.dispatch.withdrawing import REFUSED
 from recado.storage.dispatch.settlements import Failed, Uncertain
-from recado.storage.messages.messages import AcceptResult, NewMessage, Stored
+from recado.storage.messages.messages import AcceptResult, ConsentCheck, NewMessage, Stored
 
 ANSWER_WITHIN = 15.0  # seconds
 FIRST_PAUSE = (
@@ -138,17 +139,26 @@ class DirectSends:
         self, new: NewMessage, gateway: SharedGateway, give_up_at: float, stored: "asyncio.Future[AcceptResult]"
     ) -> tuple[AcceptResult, Outcome | None]:
         result: AcceptResult | None = None
+        if new.consent is ConsentCheck.DONE:
+            new.consent = ConsentCheck.NOT_REFUSED  # it waited for its permit meanwhile, and no claim asks later
+        self._context.sending.claim_new(new)
+        row = row_of(new)
+        if row.subject_to_consent:
+            self._context.consents.begin(row)  # a refusal after its commit stops it (C12.5.3)
         try:
-            self._context.sending.claim_new(new)
-            result = await self._context.sending.store(new)
-        finally:
+            try:
+                result = await self._context.sending.store(new)
+            finally:
+                if type(result) is not Stored:
+                    gateway.hand_back()
+            if not stored.done():
+                stored.set_result(result)
             if type(result) is not Stored:
-                gateway.hand_back()
-        if not stored.done():
-            stored.set_result(result)
-        if type(result) is not Stored:
-            return result, None
-        return result, await self._send(row_of(new), gateway, give_up_at)
+                return result, None
+            return result, await self._send(row, gateway, give_up_at)
+        finally:
+            if row.subject_to_consent:
+                self._context.consents.end(row)
 
     async def _answered(self, sending: "asyncio.Task[tuple[AcceptResult, Outcome | None]]", give_up_at: float) -> None:
         """Until it is sent, or its time is over. A caller who goes away breaks off the waiting, and not the send."""
@@ -171,6 +181,11 @@ class DirectSends:
         assert provider is not None and account is not None  # noqa: S101, PT018 - a shared gateway has both
         pause, permit = FIRST_PAUSE, True
         while await self._may_call(gateway, give_up_at):
+            if self._refused(row):
+                if permit:
+                    gateway.hand_back()
+                await self._context.sending.settle(self._failed(row, REFUSED))
+                return Refused(REFUSED.code, REFUSED.text)
             now = self._clock.monotonic()
             sent_at, pauses = self._context.moments.at(now), gateway.breaker.pauses
             departure = Departure(row, sent_at, gateway, provider, account, None, pauses)
@@ -187,7 +202,7 @@ class DirectSends:
                     return Uncertain(row.organization_id, row.id, row.sender_id, departure.sent_at, reports)
                 wait = max(pause, (outcome.after or 0.0) if isinstance(outcome, Retry | SlowDown) else 0.0)  # noqa: B023
                 again_at = self._clock.monotonic() + wait
-                return None if again_at < give_up_at else self._not_taken(row)
+                return None if again_at < give_up_at else self._failed(row, NOT_TAKEN)
 
             ended: asyncio.Future[Outcome | None] = asyncio.get_running_loop().create_future()
             gateway.take(now, forced=False)
@@ -207,12 +222,19 @@ class DirectSends:
             await self._clock.sleep(max(0.0, again_at - self._clock.monotonic()))
         if permit:
             gateway.hand_back()
-        await self._context.sending.settle(self._not_taken(row))
+        await self._context.sending.settle(self._failed(row, NOT_TAKEN))
         return Retry()
 
-    def _not_taken(self, row: Row) -> Failed:
-        now = self._clock.now()
-        return Failed(row.organization_id, row.env, row.channel, row.id, NOT_TAKEN, now, False)
+    def _refused(self, row: Row) -> bool:
+        """Whether its recipient refused since it was stored, or last called for."""
+        if not row.subject_to_consent:
+            return False
+        stopped = self._context.consents.end(row)
+        self._context.consents.begin(row)
+        return stopped
+
+    def _failed(self, row: Row, cause: Cause) -> Failed:
+        return Failed(row.organization_id, row.env, row.channel, row.id, cause, self._clock.now(), False)
 
     async def _may_call(self, gateway: SharedGateway, give_up_at: float) -> bool:
         """Wait until the circuit, the pace and the calls at once leave room for one call; False when it is too late."""

@@ -22,12 +22,15 @@ from recado.channels.core.provider import (
     SlowDown,
     Unknown,
 )
+from recado.domain.contacts.consent import OptOut
 from recado.domain.core.errors import Unavailable
 from recado.domain.core.ids import MESSAGE
 from recado.services.effects.consequences import Consequences
 from recado.services.messages.admission import Admission
+from recado.storage.contacts import opt_outs
+from recado.storage.contacts.opt_outs import Registrant
 from recado.storage.dispatch import dispatch
-from recado.storage.messages.messages import STORED, NewMessage
+from recado.storage.messages.messages import STORED, ConsentCheck, NewMessage, NoConsent
 
 if TYPE_CHECKING:
     from tests.actors.dispatch.number.conftest import Line
@@ -240,3 +243,40 @@ async def test_nobody_else_is_given_what_is_sent_directly(direct: Direct) -> Non
     answers.set()
     await direct.line.goes_on(1.0, step=0.1)
     assert await sending == (STORED, Accepted("p-1"))
+
+
+async def test_a_refusal_stops_what_waits_to_be_called_for_again(direct: Direct) -> None:
+    line = direct.line
+    gateway = line.context.shared_gateway("chatapp", "test")
+    direct.line.provider.answer = lambda message: SlowDown(4.0)
+    new = direct.new(consent=ConsentCheck.DONE)
+    sending = direct.send(new)
+    await line.goes_on(2.0, step=0.1)
+    assert len(line.provider.calls) == 1
+    line.context.consents.refused([(new.organization_id, new.env, new.recipient_hash)])
+    await line.goes_on(5.0, step=0.1)
+    assert sending.done()
+    assert len(line.provider.calls) == 1
+    assert isinstance(sending.result()[1], Refused)
+    row = await direct.row(new.id)
+    assert (row["status"], row["last_error"].partition(":")[0], row["direct"]) == ("failed", "opted_out", None)
+    assert gateway._permits == 0
+    assert not line.context.consents._going
+
+
+async def test_who_refused_while_a_message_waited_for_its_turn_is_not_written_to(direct: Direct) -> None:
+    line = direct.line
+    gateway = line.context.shared_gateway("chatapp", "test")
+    gateway.take(line.clock.monotonic(), forced=True)
+    gateway.ended(SlowDown(3.0), gateway.breaker.pauses)
+    new = direct.new(consent=ConsentCheck.DONE)  # asked, before it came here
+    sending = direct.send(new)
+    await line.goes_on(1.0, step=0.1)
+    refusal = OptOut(line.clock.now(), "test")
+    await opt_outs.enter(line.db, [(Registrant(new.organization_id, new.env, new.recipient), refusal)])
+    await line.goes_on(4.0, step=0.1)
+    assert sending.done()
+    assert isinstance(sending.result()[0], NoConsent)
+    assert not line.provider.calls
+    assert await direct.row(new.id) is None
+    assert gateway._permits == 0
