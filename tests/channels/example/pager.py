@@ -38,7 +38,7 @@ from recado.storage.messages.messages import NewMessage
 _DELIVERED: Final = ReportStep(1.0, "delivered")
 _STORIES: Final[Mapping[str, Story]] = {
     "lost": Story(),
-    "dead": Story(refused=Refused("recipient_unreachable", "nobody has this pager")),
+    "dead": Story(refused=Refused("battery_empty", "this pager is off")),
     "torn": Story(steps=(ReportStep(1.0, "failed", "provider_error"),)),
     "mute": Story(answered=False),
 }

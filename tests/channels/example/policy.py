@@ -72,6 +72,8 @@ PAGES: Final = Policy(
     obeys_quiet_hours=lambda kind, category, priority: priority is Priority.BULK,
     ttl=lambda category, priority: timedelta(hours=1),
     price_kind=lambda category, byo: PRICE_KIND,
+    unanswered=UNHEARD,
+    refusals=frozenset({"battery_empty"}),
     events={_S.DELIVERED: "message.delivered", _S.FAILED: "message.failed", _S.UNDELIVERED: "message.failed"},
     received="message.received",
     opens_window=False,

@@ -85,7 +85,7 @@ async def test_a_refused_page_has_failed_and_costs_nothing(pages: Pages) -> None
     before = await pages.balance()
     sent = await pages.send("the.dead")
     failed = await pages.comes_to(sent["id"], "failed")
-    assert failed["lastError"].startswith("recipient_unreachable")
+    assert failed["lastError"].startswith("battery_empty: ")
     assert await pages.balance() == before
 
 

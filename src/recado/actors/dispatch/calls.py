@@ -188,7 +188,7 @@ class Calls:
                     POLICIES[row.channel].deadlines(row.details, departure.sent_at),
                 )
             case Refused():
-                return _failed(row, _known_code(outcome.code), outcome.text, now)
+                return _failed(row, POLICIES[row.channel].failure_code(outcome.code), outcome.text, now)
             case Retry():
                 return self._try_again(departure, outcome.after, now)
             case SlowDown():
@@ -269,14 +269,7 @@ def _message(row: Row, template: Template | None) -> OutboundMessage:
     )
 
 
-def _known_code(code: str) -> FailureCode:
-    try:
-        return FailureCode(code)
-    except ValueError:
-        return FailureCode.PROVIDER_ERROR
-
-
-def _failed(row: Row, code: FailureCode, text: str, now: datetime) -> Failed:
+def _failed(row: Row, code: str, text: str, now: datetime) -> Failed:
     return Failed(row.organization_id, row.env, row.channel, row.id, Cause(code, text), now, False)
 
 

@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 
 from recado.actors.dispatch.sender_view import SenderView
+from recado.domain.channels.policies import POLICIES
 from recado.domain.dispatch.gates import Asked, Fail, Hold, expires_at
 from recado.domain.dispatch.retry import REPEAT_WITHIN
 from recado.domain.messages.message import FailureCode, WaitReason
@@ -13,7 +14,6 @@ from recado.storage.dispatch.dispatch import OPTED_OUT, WINDOW_CLOSED
 from recado.storage.templates.templates import Template
 
 EXPIRED = Fail(FailureCode.EXPIRED, "its time to live ran out")
-NOT_REPEATED = Fail(FailureCode.OUTCOME_UNKNOWN, "the provider may not know it any more", certain=False)
 FAILED_BY_THE_CLAIM: dict[str | None, Fail] = {
     WINDOW_CLOSED: Fail(FailureCode.WINDOW_CLOSED, "the window of 24 hours closed before it could leave"),
     OPTED_OUT: REFUSED,
@@ -56,7 +56,8 @@ def _own_gates(
     if _expired(row, view, records, now):
         return EXPIRED
     if row.repeat_of is not None and not _may_repeat(row.repeat_of, view, now):
-        return NOT_REPEATED
+        unanswered = POLICIES[row.channel].unanswered
+        return Fail(unanswered.code, "the provider may not know it any more", unanswered.certain)
     if (withdrawn := records.withdrawing.gate(row)) is not None:
         return withdrawn
     asked = Asked(row.klass, row.needs_window, row.obeys_quiet_hours, template, records.owners.holds(row.owner))

@@ -47,9 +47,6 @@ FENCED_AFTER = 0.05
 ABANDONED_AFTER = timedelta(seconds=120)
 """A claim of ours whose call neither answered nor timed out by then was forgotten by a failing actor."""
 
-GIVEN_UP = Cause(
-    FailureCode.OUTCOME_UNKNOWN, "the provider's answer was lost and no report came in 24 hours", certain=False
-)
 _NO_SENDER = SenderState(NumberStatus.DISCONNECTED, QualityRating.UNKNOWN, None, False, None, 0, None, ZoneInfo("UTC"))
 
 
@@ -203,7 +200,8 @@ class Rescuer:
             failed = []
             for row in rows:
                 message = (row["organization_id"], row["env"], row["channel"], row["id"])
-                failed.append(Failed(*message, GIVEN_UP, now, False, row["called_at"]))
+                cause = POLICIES[row["channel"]].unanswered
+                failed.append(Failed(*message, cause, now, False, row["called_at"]))
             await asyncio.gather(*(self._sending.settle(each) for each in failed))
             if len(rows) < BLOCK:
                 return

@@ -28,6 +28,7 @@ from recado.domain.dispatch.gates import (
 from recado.domain.messages.message import (
     BULK,
     CRITICAL,
+    Cause,
     FailureCode,
     MessageEvent,
     MessageStatus,
@@ -90,6 +91,10 @@ LATE_REPORTS: Final[Reports] = {
     (_S.FAILED, Report.DELIVERED): (_E.LATE_DELIVERED,),
     (_S.FAILED, Report.READ): (_E.LATE_READ,),
 }
+
+UNANSWERED: Final = Cause(
+    FailureCode.OUTCOME_UNKNOWN, "the provider's answer was lost and no report came in 24 hours", certain=False
+)
 
 AUTHENTICATION_TTL: Final = timedelta(minutes=10)
 _TTL: Final[dict[Priority, timedelta]] = {
@@ -196,6 +201,7 @@ POLICY: Final = Policy(
     obeys_quiet_hours=_obeys_quiet_hours,
     ttl=_ttl,
     price_kind=_price_kind,
+    unanswered=UNANSWERED,
     events={
         _S.SENT: "message.sent",
         _S.DELIVERED: "message.delivered",

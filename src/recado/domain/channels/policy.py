@@ -10,7 +10,15 @@ from typing import Any, Final, NamedTuple
 from recado.domain.channels.address import AddressKind
 from recado.domain.core.machine import Machine
 from recado.domain.dispatch.gates import GateTable
-from recado.domain.messages.message import Cause, GenericStatus, MessageEvent, MessageStatus, Priority, Report
+from recado.domain.messages.message import (
+    Cause,
+    FailureCode,
+    GenericStatus,
+    MessageEvent,
+    MessageStatus,
+    Priority,
+    Report,
+)
 from recado.domain.templates.template import TemplateCategory
 
 
@@ -20,6 +28,8 @@ class SenderKind(StrEnum):
     NUMBER = "number"
     ROUTE = "route"
 
+
+_EVERYWHERE: Final = frozenset(code.value for code in FailureCode)
 
 SENDER_FIELD: Final[Mapping[SenderKind, str | None]] = {SenderKind.NUMBER: "numberId", SenderKind.ROUTE: None}
 """The field by which callers name it; None: by nothing but the channel's own fields."""
@@ -86,6 +96,8 @@ class Policy:
     `reports`: what a provider's reports mean; a pair that is missing is late, repeated or backward. On a message whose
     send is not settled each first makes it sent (C29.2). `late_reports`: what they mean, besides, for a message that
     failed by unknown outcome, and is believed to have left by a positive one (C15.4).
+    `refusals`: codes by which its providers refuse, or report a failure, besides those of every channel (C15.4).
+    `unanswered`: what a message fails with whose call had no answer, and of which nothing was heard for a day.
     `events`: what a subscription is told when a message reaches a state; `received`: of what people send (C23.3).
     `opens_window`: that opens a window of 24 hours (C28.2). `answers_opt_outs`: whoever opts out there by a keyword is
     answered, where the organization has words for that (C28.3). `nobody_there`: codes of failures by which a provider
@@ -109,6 +121,7 @@ class Policy:
     obeys_quiet_hours: Callable[[str, TemplateCategory | None, Priority], bool]
     ttl: Callable[[TemplateCategory | None, Priority], timedelta]
     price_kind: Callable[[TemplateCategory | None, bool], str]
+    unanswered: Cause
     events: Mapping[MessageStatus, str]
     received: str
     opens_window: bool
@@ -116,6 +129,7 @@ class Policy:
     nobody_there: frozenset[str]
     shown: Mapping[MessageStatus, GenericStatus] = field(default_factory=dict)
     after_sent: Mapping[str, AfterSent] = field(default_factory=dict)
+    refusals: frozenset[str] = frozenset()
     direct: bool = False
     generic: bool = True
 
@@ -126,6 +140,10 @@ class Policy:
             self.subject_to_consent(category),
             self.obeys_quiet_hours(kind, category, priority),
         )
+
+    def failure_code(self, code: str | None) -> str:
+        """What a provider's code is stored as: itself where the channel knows it, else `provider_error` (C15.4)."""
+        return code if code in _EVERYWHERE or code in self.refusals else FailureCode.PROVIDER_ERROR.value
 
     def deadlines(self, details: Mapping[str, Any] | None, sent_at: datetime) -> Sequence[Deadline]:
         """What is due for a message that left then. `details`: what the channel alone knows of it."""

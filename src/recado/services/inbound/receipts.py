@@ -16,12 +16,12 @@ import structlog
 from recado.channels.core.event_json import event_from_json, event_to_json
 from recado.channels.core.events import Inbound, Preference, Status
 from recado.domain.channels.address import Address
-from recado.domain.channels.policies import report_guard
+from recado.domain.channels.policies import POLICIES, report_guard
 from recado.domain.channels.source import Source
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem
 from recado.domain.core.ids import MESSAGE, is_id
-from recado.domain.messages.message import FAILURES, Cause, FailureCode, Report
+from recado.domain.messages.message import FAILURES, Cause, Report
 from recado.services.contacts.consents import Gathered
 from recado.services.effects.consequences import Consequences
 from recado.services.inbound.account_owners import AccountOwner, owners_in
@@ -321,7 +321,7 @@ def _row(report: OwnedReport, message_id: str, now: datetime, departed_at: datet
     status, source, kind = report.status, report.source, Report(report.status.status)
     cause = None
     if report_guard(source.channel, kind).leads_to in FAILURES:
-        code = FailureCode(status.code) if status.code in set(FailureCode) else FailureCode.PROVIDER_ERROR
+        code = POLICIES[source.channel].failure_code(status.code)
         cause = Cause(code, "reported by the provider after it had taken the message")
     return ReportRow(
         report.organization_id,

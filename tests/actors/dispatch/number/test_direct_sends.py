@@ -22,7 +22,7 @@ from recado.channels.core.provider import (
     SlowDown,
     Unknown,
 )
-from recado.domain.contacts.consent import OptOut
+from recado.domain.contacts.consent import OptOutEntry
 from recado.domain.core.errors import Unavailable
 from recado.domain.core.ids import MESSAGE
 from recado.services.effects.consequences import Consequences
@@ -272,7 +272,7 @@ async def test_who_refused_while_a_message_waited_for_its_turn_is_not_written_to
     new = direct.new(consent=ConsentCheck.DONE)  # asked, before it came here
     sending = direct.send(new)
     await line.goes_on(1.0, step=0.1)
-    refusal = OptOut(line.clock.now(), "test")
+    refusal = OptOutEntry(line.clock.now(), "test")
     await opt_outs.enter(line.db, [(Registrant(new.organization_id, new.env, new.recipient), refusal)])
     await line.goes_on(4.0, step=0.1)
     assert sending.done()
