@@ -13,6 +13,7 @@ from tests.causes import cause
 from tests.storage.dispatch.test_claims import CLOCK, NOW, NUMBER, ORGANIZATION, of, stored
 from tests.waiting import until
 
+from recado.domain.channels.policy import ReportGuard
 from recado.domain.channels.source import Source
 from recado.domain.core.ids import MESSAGE, IdSource
 from recado.storage.core.moves import Moved
@@ -130,6 +131,31 @@ async def test_a_report_before_the_answer_leaves_the_departure_to_the_answer(dat
 
 async def test_a_report_of_a_message_that_is_not_there_is_not_answered(database: Database) -> None:
     assert await receipts.apply(database, [report(ANY_ID, "read")], NOW) == {}
+
+
+async def test_a_report_from_another_environment_leaves_a_message_that_it_names_in_the_queue(
+    database: Database,
+) -> None:
+    """A provider may name any id: without its row of the queue the message would never end."""
+    message_id = await sending(database)
+
+    assert await receipts.apply(database, [replace(report(message_id, "delivered"), env="live")], NOW) == {}
+
+    assert await database.fetchval("select count(*) from dispatch where id = $1", message_id) == 1
+    assert await departs(database, message_id, LEFT_AT) != []
+
+
+async def test_a_report_that_a_channel_does_not_know_of_what_it_has_in_hand_leaves_it_in_the_queue(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of a channel whose providers tell of no reading: its policy lists no such report."""
+    message_id = await sending(database)
+    monkeypatch.setattr(receipts, "report_guard", lambda channel, kind: ReportGuard(None, (), ()))
+
+    assert await receipts.apply(database, [report(message_id, "read")], NOW) == {message_id: []}
+
+    assert await database.fetchval("select count(*) from dispatch where id = $1", message_id) == 1
+    assert await departs(database, message_id, LEFT_AT) != []
 
 
 async def test_a_message_that_was_sent_after_all_and_failed_for_certain_is_not_sent_once_more(

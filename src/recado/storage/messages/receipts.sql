@@ -4,7 +4,8 @@
 -- that it may leave after an unknown outcome ($11), as the policy of its channel says. $12: `sending`; $13, $14: the states in which
 -- a message arrived, and in which it did not. Answers which messages exist, and what moved.
 -- A message moves from the state in which this statement saw it, and from `sending` only with its row of the queue, which is
--- its lock: claimed, or waiting for its repeat. When another changes either at the same moment the message is `busy`, and its
+-- its lock: claimed, or waiting for its repeat. What a report does not move keeps its row: it names what is sent elsewhere, or is of a
+-- kind that the channel does not know of what it has in hand. When another changes either at the same moment the message is `busy`, and its
 -- report is applied once more.
 -- $15: when their calls began, of those whose outcome is not recorded yet. $17, $18: account and adapter that told it.
 -- A message that gets its `sent_at` here counts in its number's minute, also after an unknown outcome: `called_at` is its moment then.
@@ -39,10 +40,10 @@ released as (
         cross join lateral (
             select ctid as place, claimed_epoch, repeat_of
             from dispatch
-            where organization_id = g.organization_id and id = g.id
+            where organization_id = g.organization_id and id = g.id and env = g.env and channel = g.channel
             offset 0
         ) r
-        where r.claimed_epoch is not null or r.repeat_of is not null
+        where (r.claimed_epoch is not null or r.repeat_of is not null) and g.leaves && $12::text[]
     ) q
     where d.ctid = q.place
     returning d.id, coalesce(d.claimed_at, d.repeat_of) as claimed_at
