@@ -7,6 +7,7 @@ settlements are those of all messages; only the waiting is the request's.
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from recado.actors.dispatch.calls import Departure, Settlement, planned
@@ -32,15 +33,19 @@ NOT_TAKEN = Cause(FailureCode.PROVIDER_ERROR.value, "the provider did not take i
 class _Line:
     """The requests of an organization that wait for permits of a gateway, by class in the order of their coming."""
 
-    def __init__(self, gateway: SharedGateway, organization_id: str, clock: Clock) -> None:
+    def __init__(
+        self, gateway: SharedGateway, organization_id: str, clock: Clock, current: Callable[[], SharedGateway]
+    ) -> None:
+        """`current`: the gateway that is in force."""
         self._gateway = gateway
         self._clock = clock
+        self._current = current
         self._borrower = Borrower(gateway, organization_id, self._give)
-        self._waiting: dict[int, deque[asyncio.Future[None]]] = {}
+        self._waiting: dict[int, deque[asyncio.Future[bool]]] = {}
 
-    async def permit(self, klass: int, give_up_at: float) -> None:
-        """Wait for a permit; raises `Unavailable` when there is none by then."""
-        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    async def permit(self, klass: int, give_up_at: float) -> bool:
+        """Wait for a permit; False: another gateway took over. Raises `Unavailable` when there is none by then."""
+        place: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
 
         def too_late() -> None:
             if not place.done():
@@ -51,12 +56,12 @@ class _Line:
         places.append(place)
         self._want()
         try:
-            await place
+            return await place
         except BaseException:
             if place in places:
                 places.remove(place)
                 self._want()
-            elif not place.cancelled() and place.exception() is None:  # it was given to a caller who goes away
+            elif not place.cancelled() and place.exception() is None and place.result():  # its caller goes away
                 self._gateway.hand_back()
             raise
         finally:
@@ -76,15 +81,27 @@ class _Line:
         self._give()
 
     def _give(self) -> None:
+        if self._current() is not self._gateway:
+            self._move_on()
+            return
         permits = self._borrower.permits
         while permits:
             places = self._waiting.get(permits.popleft(), deque())
             while places and places[0].done():
                 places.popleft()
             if places:
-                places.popleft().set_result(None)
+                places.popleft().set_result(True)
             else:
                 self._gateway.hand_back()
+
+    def _move_on(self) -> None:
+        """All who wait here ask the gateway that has taken over; what they were given meanwhile is others' again."""
+        waiting, self._waiting = self._waiting, {}
+        self.leave()
+        for places in waiting.values():
+            for place in places:
+                if not place.done():
+                    place.set_result(False)
 
 
 class DirectSends:
@@ -110,9 +127,9 @@ class DirectSends:
         Where the message was not stored, the result says why. Raises `Unavailable` when its gateway has no turn for it
         in that time: nothing is stored then.
         """
-        gateway = self._context.shared_gateway(new.channel, new.env)
         give_up_at = self._clock.monotonic() + ANSWER_WITHIN
-        await self._permit(gateway, new, give_up_at)
+        while not await self._permit(gateway := self._gateway_of(new), new, give_up_at):
+            pass
         stored: asyncio.Future[AcceptResult] = asyncio.get_running_loop().create_future()
         sending = asyncio.get_running_loop().create_task(self._store_and_send(new, gateway, give_up_at, stored))
         self._under_way.add(sending)
@@ -123,13 +140,17 @@ class DirectSends:
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         return sending.result() if sending.done() else (stored.result(), None)
 
-    async def _permit(self, gateway: SharedGateway, new: NewMessage, give_up_at: float) -> None:
+    def _gateway_of(self, message: NewMessage | Row) -> SharedGateway:
+        return self._context.shared_gateway(message.channel, message.env)
+
+    async def _permit(self, gateway: SharedGateway, new: NewMessage, give_up_at: float) -> bool:
         key = (new.organization_id, gateway)
         line = self._lines.get(key)
         if line is None:
-            line = self._lines[key] = _Line(gateway, new.organization_id, self._clock)
+            current = partial(self._context.shared_gateway, new.channel, new.env)
+            line = self._lines[key] = _Line(gateway, new.organization_id, self._clock, current)
         try:
-            await line.permit(new.klass, give_up_at)
+            return await line.permit(new.klass, give_up_at)
         finally:
             if line.idle and self._lines.get(key) is line:
                 line.leave()
@@ -175,17 +196,20 @@ class DirectSends:
         finally:
             timer.cancel()
 
-    async def _send(self, row: Row, gateway: SharedGateway, give_up_at: float) -> Outcome | None:
-        """Call for the message until the provider has said what becomes of it; None: another process decides that."""
-        provider, account = gateway.provider, gateway.account
-        assert provider is not None and account is not None  # noqa: S101, PT018 - a shared gateway has both
+    async def _send(self, row: Row, permitted: SharedGateway, give_up_at: float) -> Outcome | None:
+        """Call for the message until the provider has said what becomes of it; None: another process decides that.
+
+        Each call goes through the gateway that is in force. `permitted`: the one whose permit the message has.
+        """
         pause, permit = FIRST_PAUSE, True
-        while await self._may_call(gateway, give_up_at):
+        while (gateway := await self._may_call(row, give_up_at)) is not None:
             if self._refused(row):
                 if permit:
-                    gateway.hand_back()
+                    permitted.hand_back()
                 await self._context.sending.settle(self._failed(row, REFUSED))
                 return Refused(REFUSED.code, REFUSED.text)
+            provider, account = gateway.provider, gateway.account
+            assert provider is not None and account is not None  # noqa: S101, PT018 - a shared gateway has both
             now = self._clock.monotonic()
             sent_at, pauses = self._context.moments.at(now), gateway.breaker.pauses
             departure = Departure(row, sent_at, gateway, provider, account, None, pauses)
@@ -210,7 +234,7 @@ class DirectSends:
                 gateway.ended(None, pauses)
                 return None
             if permit:
-                gateway.used()
+                permitted.used()
                 permit = False
             outcome = await ended
             gateway.ended(outcome, pauses)
@@ -221,7 +245,7 @@ class DirectSends:
             pause *= 2
             await self._clock.sleep(max(0.0, again_at - self._clock.monotonic()))
         if permit:
-            gateway.hand_back()
+            permitted.hand_back()
         await self._context.sending.settle(self._failed(row, NOT_TAKEN))
         return Retry()
 
@@ -236,11 +260,12 @@ class DirectSends:
     def _failed(self, row: Row, cause: Cause) -> Failed:
         return Failed(row.organization_id, row.env, row.channel, row.id, cause, self._clock.now(), False)
 
-    async def _may_call(self, gateway: SharedGateway, give_up_at: float) -> bool:
-        """Wait until the circuit, the pace and the calls at once leave room for one call; False when it is too late."""
-        account = gateway.account
-        assert account is not None  # noqa: S101 - a shared gateway has one
+    async def _may_call(self, row: Row, give_up_at: float) -> SharedGateway | None:
+        """Wait until circuit, pace and calls at once leave room for a call; through which gateway, None: too late."""
         while (now := self._clock.monotonic()) < give_up_at:
+            gateway = self._gateway_of(row)
+            account = gateway.account
+            assert account is not None  # noqa: S101 - a shared gateway has one
             if gateway.breaker.calls_allowed(now, gateway.in_flight) == 0:
                 opens_at = max(gateway.breaker.ready_at(), now + PROBE_AGAIN_AFTER)
                 await self._clock.sleep(min(opens_at, give_up_at) - now)
@@ -250,9 +275,9 @@ class DirectSends:
             if ready_at > now:
                 gateway.come_back(_wake(woken), ready_at)
             elif gateway.room.has_place(account, _wake(woken)):
-                return True
+                return gateway
             await woken
-        return False
+        return None
 
 
 def _wake(waiting: "asyncio.Future[None]") -> Callable[[], None]:

@@ -218,6 +218,75 @@ async def test_whoever_came_during_a_pause_of_the_provider_is_sent_after_it(dire
     assert (await direct.row(new.id))["status"] == "sent"
 
 
+async def test_whoever_waits_alone_is_called_for_when_the_pause_of_the_gateway_ends(direct: Direct) -> None:
+    gateway = direct.line.context.shared_gateway("chatapp", "test")
+    gateway.take(direct.line.clock.monotonic(), forced=True)
+    gateway.ended(SlowDown(3.0), 0)
+    sending = direct.send(direct.new())
+    await direct.line.goes_on(4.0, step=0.1)
+    assert sending.done()
+    assert type((await sending)[1]) is Accepted
+
+
+async def test_whoever_waits_alone_is_the_probe_of_an_open_circuit(direct: Direct) -> None:
+    gateway = direct.line.context.shared_gateway("chatapp", "test")
+    for _ in range(5):
+        gateway.take(direct.line.clock.monotonic(), forced=True)
+        gateway.ended(Down("connect_failed"), 0)
+    sending = direct.send(direct.new())
+    await direct.line.goes_on(6.0, step=0.1)
+    assert sending.done()
+    assert type((await sending)[1]) is Accepted
+
+
+@pytest.fixture
+def first_is_away(direct: Direct) -> list[str]:
+    """There are two gateways, and nobody answers at the first one; the calls, by their gateway."""
+    line, called = direct.line, list[str]()
+
+    async def send(message: OutboundMessage, account: Account, attempt: int) -> Outcome:
+        called.append(account.provider_id)
+        return Down("connect_failed") if account.provider_id == "first" else Accepted("p-1")
+
+    line.provider.send = send  # type: ignore[method-assign]
+    provider: Any = line.provider
+    line.context.share(
+        GatewayPlan(
+            channel="chatapp", env="test", name=name, per_second=10, provider=provider,
+            account=Account(sender_id=name, organization_id="", env="test", provider_id=name, owner=name),
+        )
+        for name in ("first", "second")
+    )  # fmt: skip
+    return called
+
+
+async def test_a_message_that_the_first_gateway_does_not_take_goes_through_the_second_one(
+    direct: Direct, first_is_away: list[str]
+) -> None:
+    sending = direct.send(direct.new())
+    await direct.line.goes_on(ANSWER_WITHIN, step=0.1)
+    assert (await sending)[1] == Accepted("p-1")
+    assert first_is_away == ["first"] * 3 + ["second"]
+
+
+async def test_whoever_waits_at_a_gateway_that_fails_moves_on_to_the_other_one(
+    direct: Direct, first_is_away: list[str]
+) -> None:
+    first = direct.line.context.shared_gateway("chatapp", "test")
+    first.take(direct.line.clock.monotonic(), forced=True)
+    first.ended(SlowDown(60.0), 0)
+    sending = [direct.send(direct.new()) for _ in range(3)]
+    await direct.line.goes_on(0.5, step=0.1)
+    assert first_is_away == []
+    for _ in range(2):
+        first.take(direct.line.clock.monotonic(), forced=True)
+        first.ended(SlowDown(60.0), 0)
+    await direct.line.goes_on(1.0, step=0.1)
+    assert [outcome for _, outcome in await asyncio.gather(*sending)] == [Accepted("p-1")] * 3
+    assert first_is_away == ["second"] * 3
+    assert (first._permits, direct.line.context.shared_gateway("chatapp", "test")._permits) == (0, 0)
+
+
 async def test_they_leave_at_the_pace_of_their_gateway(direct: Direct) -> None:
     sending = [direct.send(direct.new()) for _ in range(30)]
     await direct.line.goes_on(4.0)
