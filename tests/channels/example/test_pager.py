@@ -135,6 +135,9 @@ async def test_an_urgent_page_is_answered_with_what_became_of_it(pages: Pages) -
     assert "payload" not in taken
     refused = await pages.send("the.dead", at=at)
     assert (refused["status"], refused["attempts"]) == ("failed", 1)
+    with pytest.raises(Refused) as again:  # its content was never stored
+        await pages.api.call("POST", f"/messages/{refused['id']}/reprocess")
+    assert (again.value.status, again.value.body["code"]) == (409, "INVALID_STATE")
 
 
 async def test_a_repeat_with_the_same_key_is_the_same_page(pages: Pages) -> None:

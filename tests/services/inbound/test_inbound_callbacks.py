@@ -44,6 +44,13 @@ async def test_a_body_is_read_with_what_was_kept_with_it(line: Line, monkeypatch
     assert read == [({"Content-Type": "text/xml"}, b"<xml>")]
 
 
+async def test_a_body_is_a_repeat_at_one_path_only(line: Line) -> None:
+    for channel in ("chatapp", "chatapp", "payments"):
+        await line.callbacks.take(channel, "bridge", b'{"events": []}', {})
+    stored = await line.db.fetch("select channel from callbacks order by id")
+    assert [row["channel"] for row in stored] == ["chatapp", "payments"]
+
+
 async def test_every_kind_of_event_has_one_handler(line: Line) -> None:
     handlers = line.callbacks._handlers
     assert {*handlers, Payment} == set(get_args(CallbackEvent))

@@ -7,6 +7,7 @@ from datetime import datetime
 
 import orjson
 
+from recado.domain.channels.policies import POLICIES
 from recado.domain.core.errors import Problem, conflict
 from recado.domain.core.ids import IdSource, created_at
 from recado.domain.core.masking import is_masked
@@ -77,7 +78,8 @@ def check_replaceable(again: Again, now: datetime) -> None:
     """Raise 409 unless the old one is an outbound message that failed or was archived and has no replacement.
 
     One that may have left is replaced only when the caller takes the risk; one of more than 12 months has lost its
-    content (C32), and one whose contact was deleted its recipient (422).
+    content (C32), one that was sent directly never had it stored (C10.2), and one whose contact was deleted has lost
+    its recipient (422).
     """
     old = again.old
     if old.replaced_by is not None:
@@ -88,6 +90,12 @@ def check_replaceable(again: Again, now: datetime) -> None:
         raise conflict(
             "INVALID_STATE",
             "The content of a message is kept for 12 months: this one has none any more.",
+            status=old.status,
+        )
+    if POLICIES[old.channel].direct:
+        raise conflict(
+            "INVALID_STATE",
+            "The content of a message on this channel is not kept: send it as a new message.",
             status=old.status,
         )
     if not again.include_uncertain and old.uncertain:

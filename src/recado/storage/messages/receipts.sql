@@ -269,7 +269,7 @@ insert into callbacks (channel, adapter, sha256, body, received_at, headers)
 select channel, adapter, sha256, body, received_at, headers
 from unnest($1::text[], $2::text[], $3::bytea[], $4::bytea[], $5::timestamptz[], $6::jsonb[])
     as g (channel, adapter, sha256, body, received_at, headers)
-on conflict (sha256) do nothing;
+on conflict (channel, adapter, sha256) do nothing;
 
 -- name: open_callbacks
 -- The oldest callbacks that are not processed yet, but those of $3: at most $1, of about $2 bytes together, one at least.
