@@ -130,7 +130,8 @@ async def test_a_number_is_started_after_the_first_block_that_holds_its_rows(
     release_due = dispatch.release_due
 
     async def counted(*arguments: Any) -> list[SenderKey]:
-        numbers.rows_ready += 1
+        if arguments[0] is database:  # other tests may have left a service that looks too
+            numbers.rows_ready += 1
         return await release_due(*arguments)
 
     monkeypatch.setattr(dispatch, "release_due", counted)
