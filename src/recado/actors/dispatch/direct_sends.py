@@ -43,8 +43,11 @@ class _Line:
         self._borrower = Borrower(gateway, organization_id, self._give)
         self._waiting: dict[int, deque[asyncio.Future[bool]]] = {}
 
-    async def permit(self, klass: int, give_up_at: float) -> bool:
-        """Wait for a permit; False: another gateway took over. Raises `Unavailable` when there is none by then."""
+    async def permit(self, klass: int, give_up_at: float, *, again: bool) -> bool:
+        """Wait for a permit; False: another gateway took over. Raises `Unavailable` when there is none by then.
+
+        `again`: it had its turn before, and so it came before all that wait.
+        """
         place: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
 
         def too_late() -> None:
@@ -53,7 +56,10 @@ class _Line:
 
         timer = self._clock.call_at(give_up_at, too_late)
         places = self._waiting.setdefault(klass, deque())
-        places.append(place)
+        if again:
+            places.appendleft(place)
+        else:
+            places.append(place)
         self._want()
         try:
             return await place
@@ -128,8 +134,7 @@ class DirectSends:
         in that time: nothing is stored then.
         """
         give_up_at = self._clock.monotonic() + ANSWER_WITHIN
-        while not await self._permit(gateway := self._gateway_of(new), new, give_up_at):
-            pass
+        gateway = await self._permitted(new, give_up_at)
         stored: asyncio.Future[AcceptResult] = asyncio.get_running_loop().create_future()
         sending = asyncio.get_running_loop().create_task(self._store_and_send(new, gateway, give_up_at, stored))
         self._under_way.add(sending)
@@ -143,14 +148,22 @@ class DirectSends:
     def _gateway_of(self, message: NewMessage | Row) -> SharedGateway:
         return self._context.shared_gateway(message.channel, message.env)
 
-    async def _permit(self, gateway: SharedGateway, new: NewMessage, give_up_at: float) -> bool:
-        key = (new.organization_id, gateway)
+    async def _permitted(self, message: NewMessage | Row, give_up_at: float, *, again: bool = False) -> SharedGateway:
+        """The gateway that is in force, once it gives a permit; `Unavailable` when none comes by then."""
+        while not await self._permit(gateway := self._gateway_of(message), message, give_up_at, again=again):
+            pass
+        return gateway
+
+    async def _permit(
+        self, gateway: SharedGateway, message: NewMessage | Row, give_up_at: float, *, again: bool
+    ) -> bool:
+        key = (message.organization_id, gateway)
         line = self._lines.get(key)
         if line is None:
-            current = partial(self._context.shared_gateway, new.channel, new.env)
-            line = self._lines[key] = _Line(gateway, new.organization_id, self._clock, current)
+            current = partial(self._context.shared_gateway, message.channel, message.env)
+            line = self._lines[key] = _Line(gateway, message.organization_id, self._clock, current)
         try:
-            return await line.permit(new.klass, give_up_at)
+            return await line.permit(message.klass, give_up_at, again=again)
         finally:
             if line.idle and self._lines.get(key) is line:
                 line.leave()
@@ -199,13 +212,13 @@ class DirectSends:
     async def _send(self, row: Row, permitted: SharedGateway, give_up_at: float) -> Outcome | None:
         """Call for the message until the provider has said what becomes of it; None: another process decides that.
 
-        Each call goes through the gateway that is in force. `permitted`: the one whose permit the message has.
+        Each call goes through the gateway that is in force, with a permit of its own: what an organization sends again
+        and again takes none of the others' turns. `permitted`: who gave the one of the first call.
         """
         pause, permit = FIRST_PAUSE, True
         while (gateway := await self._may_call(row, give_up_at)) is not None:
             if self._refused(row):
-                if permit:
-                    permitted.hand_back()
+                permitted.hand_back()
                 await self._context.sending.settle(self._failed(row, REFUSED))
                 return Refused(REFUSED.code, REFUSED.text)
             provider, account = gateway.provider, gateway.account
@@ -233,9 +246,8 @@ class DirectSends:
             if not self._context.calls.begin(departure, _into(ended), settlement_of):
                 gateway.ended(None, pauses)
                 return None
-            if permit:
-                permitted.used()
-                permit = False
+            permitted.used()
+            permit = False
             outcome = await ended
             gateway.ended(outcome, pauses)
             if again_at is None or again_at >= give_up_at:
@@ -244,6 +256,11 @@ class DirectSends:
                 row.attempts += 1
             pause *= 2
             await self._clock.sleep(max(0.0, again_at - self._clock.monotonic()))
+            try:
+                permitted = await self._permitted(row, give_up_at, again=True)
+            except Unavailable:
+                break
+            permit = True
         if permit:
             permitted.hand_back()
         await self._context.sending.settle(self._failed(row, NOT_TAKEN))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 import pytest
+from tests.acme import acme
 
 from recado.actors.dispatch.direct_sends import ANSWER_WITHIN, DirectSends
 from recado.actors.dispatch.gateway import GatewayPlan
@@ -294,6 +295,24 @@ async def test_they_leave_at_the_pace_of_their_gateway(direct: Direct) -> None:
     moments = direct.line.provider.moments
     for first, eleventh in zip(moments, moments[10:], strict=False):
         assert eleventh - first >= 1.0
+
+
+async def test_what_one_sends_again_and_again_keeps_nobody_else_waiting(direct: Direct) -> None:
+    line = direct.line
+    other = (await acme(line.db, line.clock, line.ids)).organization
+    line.provider.answer = lambda message: (
+        Retry() if message.organization_id == line.organization.id else Accepted(message.id)
+    )
+    theirs = [direct.send(direct.new()) for _ in range(150)]  # each is called for once, and up to three times more
+    await line.goes_on(7.0, step=0.1)
+    news = direct.new(organization_id=other.id)
+    sending = direct.send(news)
+    await line.goes_on(1.0, step=0.1)
+    assert sending.done()
+    assert type(sending.result()[1]) is Accepted
+    await line.goes_on(ANSWER_WITHIN, step=0.1)
+    await asyncio.gather(*theirs, return_exceptions=True)
+    assert line.context.shared_gateway("chatapp", "test")._permits == 0
 
 
 async def test_nobody_else_is_given_what_is_sent_directly(direct: Direct) -> None:
