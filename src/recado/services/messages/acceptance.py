@@ -137,10 +137,11 @@ class Acceptance:
             if replayed is None:
                 raise refusal from None
             return replayed
-        if draft.forced_by is not None:
+        if draft.forced_by is not None or POLICIES[new.channel].direct:  # a repeat waits for no permit
             replayed = await self._replay(draft)
             if replayed is not None:
                 return replayed
+        if draft.forced_by is not None:
             new.forced = self._force_of(draft.forced_by, new)
         try:
             result, outcome = await self._store(new)

@@ -6,14 +6,25 @@ from typing import Any
 
 import pytest
 
+from recado.domain.channels.policies import POLICIES
+from recado.domain.core.errors import Unavailable
 from recado.domain.senders.number import NumberStatus
+from recado.services.messages import acceptance
 from recado.services.messages.acceptance import AcceptedMessage, Replayed
 from recado.services.messages.draft import MessageDraft
 from recado.storage.core.audit import AuditPrincipal
 from recado.storage.messages.message_reads import Message
+from recado.storage.messages.messages import NewMessage
 
 OPERATOR = AuditPrincipal("key", "key_000000000000000000001", ip="203.0.113.9", request_id="req_1")
 BODY = ({"type": "BODY", "payload": {"text": "Hello {{1}}, code {{2}}!"}},)
+
+
+class Closed:
+    """A gateway that has no turn for anything."""
+
+    async def send(self, new: NewMessage) -> Any:
+        raise Unavailable
 
 
 def keyed(draft: MessageDraft, key: bytes = b"k" * 32, asked: bytes = b"f" * 32) -> MessageDraft:
@@ -32,6 +43,18 @@ async def test_a_repeat_shows_the_message_as_it_is_now(house: Any) -> None:
     again = await replayed(house, keyed(house.draft()))
     assert (again.id, again.status) == (first.id, "sent")
     assert await house.stored() == 1
+
+
+async def test_a_repeat_of_what_was_sent_directly_waits_for_no_turn(
+    house: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = await house.accepted(keyed(house.draft()))
+    direct = replace(POLICIES["chatapp"], direct=True)
+    monkeypatch.setattr(acceptance, "POLICIES", {"chatapp": direct})
+    monkeypatch.setattr(house.acceptance, "_direct", Closed())
+    assert (await replayed(house, keyed(house.draft()))).id == first.id
+    with pytest.raises(Unavailable):
+        await house.acceptance.accept(keyed(house.draft(), key=b"n" * 32))
 
 
 async def test_a_key_with_another_request_is_refused(house: Any) -> None:
