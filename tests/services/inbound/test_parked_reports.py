@@ -201,6 +201,6 @@ async def test_reports_of_several_sources_are_tried_again_at_once_each_where_it_
 
 async def test_a_report_that_names_nothing_is_dropped(parked: Parked) -> None:
     with capture_logs() as logs:
-        await parked.arrive(Status("delivered", parked.now, "p-1"))
+        await parked.arrive(Status("delivered", parked.now, "p-1"), Status("delivered", parked.now, "p-2"))
     assert await parked.waiting() == {}
-    assert [entry["event"] for entry in logs] == ["report_without_number"]
+    assert [(entry["event"], entry["count"]) for entry in logs] == [("report_without_number", 2)]

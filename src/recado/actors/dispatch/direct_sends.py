@@ -23,9 +23,7 @@ from recado.storage.dispatch.settlements import Failed, Uncertain
 from recado.storage.messages.messages import AcceptResult, ConsentCheck, NewMessage, Stored
 
 ANSWER_WITHIN = 15.0  # seconds
-FIRST_PAUSE = (
-    1.0  # seconds before a message that was refused for now is called for again; each next one is twice as long
-)
+FIRST_PAUSE = 1.0  # seconds before what was refused for now is called for again; each next one is twice as long
 PROBE_AGAIN_AFTER = 0.1  # seconds: while the probe of an open circuit is under way
 NOT_TAKEN = Cause(FailureCode.PROVIDER_ERROR.value, "the provider did not take it in time")
 

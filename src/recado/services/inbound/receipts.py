@@ -223,6 +223,7 @@ class Receipts:
         )
         reports: list[OwnedReport] = []
         parked: list[ParkedRow] = []
+        dropped = 0
         now = self._clock.now()
         for n, (status, give_up_at) in enumerate(given):
             owner, named = owners.get(status.account or ""), found.get(n)
@@ -234,8 +235,10 @@ class Receipts:
                 reports.append(OwnedReport(source, *owner, ours, status, give_up_at))
             elif status.account is not None or _referenced(status):
                 parked.append(_parked(source, status, give_up_at, now))
-            else:
-                log.info("report_without_number")  # and without anything by which one could be found later
+            else:  # nor does it name anything by which one could be found later
+                dropped += 1
+        if dropped:
+            log.info("report_without_number", count=dropped)
         await self._park(executor, parked, now)
         return reports
 

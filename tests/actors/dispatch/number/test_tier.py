@@ -23,6 +23,19 @@ async def full_at_five(line: "Line", monkeypatch: pytest.MonkeyPatch) -> "Line":
     return line
 
 
+@pytest.fixture
+def claims_commit(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
+    """Until it is set, claims are under way."""
+    claim, commits = dispatch.claim, asyncio.Event()
+
+    async def late(db: Any, rows: Any, *rest: Any) -> list[str]:
+        await commits.wait()
+        return await claim(db, rows, *rest)
+
+    monkeypatch.setattr(dispatch, "claim", late)
+    return commits
+
+
 async def opens_window(line: "Line", recipient_hash: int) -> None:
     await line.db.execute(
         "insert into chat_windows (organization_id, sender_id, recipient_hash, last_inbound_at)"
@@ -82,21 +95,14 @@ async def test_a_lost_claim_gives_its_place_back(full_at_five: "Line", monkeypat
 
 
 async def test_claims_under_way_when_a_limit_first_comes_take_their_places(
-    line: "Line", monkeypatch: pytest.MonkeyPatch
+    line: "Line", claims_commit: asyncio.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(number_domain.TIER_LIMITS, MessagingTier.TIER_250, 5)
-    claim, commits = dispatch.claim, asyncio.Event()
-
-    async def late(db: Any, rows: Any, *rest: Any) -> list[str]:
-        await commits.wait()
-        return await claim(db, rows, *rest)
-
-    monkeypatch.setattr(dispatch, "claim", late)
     first = await line.queue(4)
     await line.goes_on(1.5)
     await line.set_number(messaging_tier=MessagingTier.TIER_250)
     await line.goes_on(0.1)
-    commits.set()
+    claims_commit.set()
     await line.goes_on(2.0)
     assert line.provider.sent == first
     others = await line.queue(8, tell=False)
@@ -109,22 +115,15 @@ async def test_claims_under_way_when_a_limit_first_comes_take_their_places(
 
 
 async def test_a_claim_under_way_when_a_limit_first_comes_that_is_lost_takes_no_place(
-    line: "Line", monkeypatch: pytest.MonkeyPatch
+    line: "Line", claims_commit: asyncio.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(number_domain.TIER_LIMITS, MessagingTier.TIER_250, 5)
-    claim, commits = dispatch.claim, asyncio.Event()
-
-    async def late(db: Any, rows: Any, *rest: Any) -> list[str]:
-        await commits.wait()
-        return await claim(db, rows, *rest)
-
-    monkeypatch.setattr(dispatch, "claim", late)
     withdrawn = await line.queue(4)
     await line.goes_on(1.5)
     await line.set_number(messaging_tier=MessagingTier.TIER_250)
     await line.goes_on(0.1)
     await line.db.execute("delete from dispatch where id = any($1::text[])", withdrawn)
-    commits.set()
+    claims_commit.set()
     await line.goes_on(2.0)
     assert line.provider.sent == []
     others = await line.queue(8, tell=False)
@@ -242,14 +241,7 @@ async def test_a_limit_that_goes_and_comes_again_counts_what_left_between(
     assert len(sent) == await counted(line) == 5
 
 
-async def test_who_waits_for_its_claims_takes_no_read_of_others(line: "Line", monkeypatch: pytest.MonkeyPatch) -> None:
-    commits, claim = asyncio.Event(), dispatch.claim
-
-    async def late(db: Any, rows: Any, *rest: Any) -> list[str]:
-        await commits.wait()
-        return await claim(db, rows, *rest)
-
-    monkeypatch.setattr(dispatch, "claim", late)
+async def test_who_waits_for_its_claims_takes_no_read_of_others(line: "Line", claims_commit: asyncio.Event) -> None:
     line.context.turn = asyncio.Semaphore(1)
     ids = await line.queue(4)
     await line.goes_on(1.5)
@@ -258,7 +250,7 @@ async def test_who_waits_for_its_claims_takes_no_read_of_others(line: "Line", mo
     reading = asyncio.ensure_future(line.context.sender(line.key))
     await line.goes_on(0.1)
     read_meanwhile = reading.done()
-    commits.set()
+    claims_commit.set()
     await line.goes_on(2.0)
     await reading
     assert read_meanwhile
