@@ -1,10 +1,11 @@
 """What a call tells besides its outcome (C28.4), and whom it gives its place."""
 
+import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any, cast
-from unittest.mock import AsyncMock
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 from structlog.testing import capture_logs
@@ -16,11 +17,12 @@ from recado.actors.dispatch.calls import Calls, Departure
 from recado.actors.dispatch.gateway import Gateway
 from recado.actors.dispatch.lane_context import LaneContext
 from recado.channels.core.events import Preference
-from recado.channels.core.provider import Accepted, Outcome, Refused, Retry
+from recado.channels.core.provider import Accepted, Outcome, Refused, Retry, Unknown
 from recado.channels.core.references import NamedBy
 from recado.domain.channels.policies import POLICIES
 from recado.domain.channels.policy import Deadline
 from recado.domain.channels.source import Source
+from recado.domain.core.errors import Unavailable
 from recado.engine.clock import VirtualClock
 from recado.services.dispatch.row import Row
 
@@ -97,6 +99,60 @@ async def test_what_is_due_after_a_departure_is_settled_with_it(monkeypatch: pyt
     await calls.stop()
     settled = {each.args[0].id: each.args[0].deadlines for each in settle.await_args_list}
     assert settled == {"msg_2": [Deadline(REPORT, NOW + timedelta(hours=2), holds_rest=True)], "msg_1": ()}
+
+
+class KnowingProvider(Provider):
+    """Knows its answer at once: nobody asks it to send."""
+
+    async def send(self, *_: Any) -> Outcome:
+        raise AssertionError
+
+    def outcome_of(self, *_: Any) -> Outcome | None:
+        return self.outcome
+
+
+def known(outcome: Outcome) -> Departure:
+    made = departure(outcome)
+    made.provider = cast("Any", KnowingProvider(outcome))
+    return made
+
+
+async def test_what_the_provider_says_at_once_is_told_when_it_is_committed() -> None:
+    loop = asyncio.get_running_loop()
+    commit: asyncio.Future[None] = loop.create_future()
+    put, ended = Mock(return_value=commit), list[Outcome | None]()
+    calls = Calls(cast("Any", SimpleNamespace(put=put)), clock=VirtualClock(NOW), expect=lambda at: None)
+    calls.begin(known(Accepted("1")), lambda _, what: ended.append(what))
+    assert (len(calls), ended) == (1, [])
+    stopping = asyncio.create_task(calls.stop())
+    commit.set_result(None)
+    await stopping
+    assert (len(calls), ended) == (0, [Accepted("1")])
+
+
+@pytest.mark.parametrize("late", [False, True])
+async def test_what_was_said_at_once_waits_for_a_database_that_is_away(late: bool) -> None:
+    commit: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    commit.set_exception(Unavailable())
+    put = Mock(return_value=commit) if late else Mock(side_effect=Unavailable())
+    settle, ended = AsyncMock(), list[Outcome | None]()
+    calls = Calls(cast("Any", SimpleNamespace(put=put, settle=settle)), clock=VirtualClock(NOW), expect=lambda at: None)
+    calls.begin(known(Accepted("1")), lambda _, what: ended.append(what))
+    await calls.stop()
+    assert ended == [Accepted("1")]
+    assert [each.args[0].id for each in settle.await_args_list] == ["msg_1"]
+
+
+@pytest.mark.parametrize("outcome", [Refused("policy_blocked", "no"), Retry(), Unknown()])
+async def test_an_unusual_answer_at_once_is_settled_as_one_that_was_waited_for(outcome: Outcome) -> None:
+    at_once, waited, ended = AsyncMock(), AsyncMock(), list[Outcome | None]()
+    for settle, each in ((at_once, known(outcome)), (waited, departure(outcome))):
+        each.provider.idempotent = False  # type: ignore[misc]
+        calls = calls_with(None, settle)
+        calls.begin(each, lambda _, what: ended.append(what))
+        await calls.stop()
+    assert ended == [outcome, outcome]
+    assert [repr(each) for each in at_once.await_args_list] == [repr(each) for each in waited.await_args_list]
 
 
 async def test_a_refusal_that_cannot_be_noted_harms_no_call() -> None:

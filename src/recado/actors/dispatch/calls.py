@@ -5,8 +5,10 @@ A call belongs to no actor: when the sender's lane fails, its calls go on and ar
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 import orjson
@@ -34,19 +36,17 @@ from recado.channels.core.references import NamedBy
 from recado.domain.channels.policies import POLICIES
 from recado.domain.channels.source import Source
 from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Unavailable
 from recado.domain.dispatch.pair_pacing import PairPacing
 from recado.domain.dispatch.retry import MAX_ATTEMPTS, RETRY_DELAYS, retry_delay
 from recado.domain.messages.message import Cause, FailureCode, WaitReason, last_error
 from recado.services.dispatch.row import Row
-from recado.services.dispatch.sending import Sending
+from recado.services.dispatch.sending import Sending, Settled
 from recado.storage.dispatch.begun_calls import BegunCalls
 from recado.storage.dispatch.settlements import Departed, Failed, LookUps, PlannedReport, Returned, Uncertain
 from recado.storage.templates.templates import Template
 
 log = structlog.get_logger()
-
-
-Settlement = Departed | Failed | Returned | Uncertain
 
 
 @dataclass(slots=True, eq=False)
@@ -64,6 +64,12 @@ class Departure:
     template: Template | None
     pauses: int
     pairs: PairPacing | None = None
+
+
+Done = Callable[[Departure, Outcome | None], None]
+SettlementOf = Callable[[Departure, Outcome], Settled | None]
+OutcomeOf = Callable[[OutboundMessage, Account, int], Outcome | None]
+"""As `AnswersAtOnce` tells it."""
 
 
 class Calls:
@@ -86,7 +92,7 @@ class Calls:
         self._clock = clock
         self._expect = expect
         self._stopped = stopped
-        self._running: dict[str, asyncio.Task[None]] = {}  # by message
+        self._running: dict[str, asyncio.Future[None]] = {}  # by message
 
     def __len__(self) -> int:
         """Calls whose outcomes are not recorded yet."""
@@ -104,8 +110,8 @@ class Calls:
     def begin(
         self,
         departure: Departure,
-        done: Callable[[Departure, Outcome | None], None],
-        settlement_of: Callable[[Departure, Outcome], Settlement | None] | None = None,
+        done: Done,
+        settlement_of: SettlementOf | None = None,
     ) -> bool:
         """Make the call; `done` is told when its outcome is committed, None when it could not be recorded.
 
@@ -118,37 +124,83 @@ class Calls:
         assert row.claimed_at is not None  # noqa: S101 - what departs is claimed
         if not self._begun.began(row.organization_id, row.id, row.claimed_at, departure.sent_at):
             return False
-        task = asyncio.get_running_loop().create_task(self._run(departure, done, settlement_of or self.settlement_of))
         departure.gateway.room.take(departure.account)
-        self._running[row.id] = task
+        self._running[row.id] = self._under_way(departure, done, settlement_of)
         return True
 
-    async def _run(
-        self,
-        departure: Departure,
-        done: Callable[[Departure, Outcome | None], None],
-        settlement_of: Callable[[Departure, Outcome], Settlement | None],
+    def _under_way(
+        self, departure: Departure, done: Done, settlement_of: SettlementOf | None
+    ) -> "asyncio.Future[None]":
+        """The call and its record; without a task where the outcome is known already, and is the usual one."""
+        outcome = self._known(departure)
+        settle = settlement_of or self.settlement_of
+        if outcome is None:
+            return asyncio.get_running_loop().create_task(self._run(departure, done, settle))
+        if settlement_of is None and isinstance(outcome, Accepted):
+            with suppress(Unavailable):  # the other way waits for room
+                settled = self.settlement_of(departure, outcome)
+                recorded = self._sending.put(settled)
+                recorded.add_done_callback(partial(self._recorded, departure, outcome, settled, done))
+                return recorded
+        return asyncio.get_running_loop().create_task(self._conclude(departure, outcome, done, settle))
+
+    def _known(self, departure: Departure) -> Outcome | None:
+        """What the provider says at once; None when it must be waited for."""
+        outcome_of: OutcomeOf | None = getattr(departure.provider, "outcome_of", None)
+        if outcome_of is None:
+            return None
+        row = departure.row
+        try:
+            return outcome_of(_message(row, departure.template), departure.account, row.attempts + 1)
+        except Exception as error:  # noqa: BLE001 - as in `_call`
+            return _raised(departure, error)
+
+    def _recorded(
+        self, departure: Departure, outcome: Outcome, settled: Settled, done: Done, recorded: "asyncio.Future[None]"
     ) -> None:
-        outcome = await self._call(departure)
+        """The usual outcome of a call without a task is committed, or could not be: then a task sees to it."""
+        if recorded.cancelled() or recorded.exception() is not None:
+            self._running[departure.row.id] = asyncio.get_running_loop().create_task(
+                self._conclude(departure, outcome, done, self.settlement_of)
+            )
+            return
+        self._leave(departure)
+        try:
+            self._tell(departure, outcome, settled, done)
+        finally:
+            del self._running[departure.row.id]
+
+    async def _run(self, departure: Departure, done: Done, settlement_of: SettlementOf) -> None:
+        await self._conclude(departure, await self._call(departure), done, settlement_of)
+
+    async def _conclude(self, departure: Departure, outcome: Outcome, done: Done, settlement_of: SettlementOf) -> None:
+        """Record the outcome, then tell of it."""
         try:
             try:
-                settlement = settlement_of(departure, outcome)
-                if settlement is not None:
-                    await self._sending.settle(settlement)
+                settled = settlement_of(departure, outcome)
+                if settled is not None:
+                    await self._sending.settle(settled)
             except Exception as error:  # noqa: BLE001 - its claim stands, so that it is uncertain; its place is free again
                 log.error("outcome_not_recorded", message_id=departure.row.id, error=type(error).__name__)
                 done(departure, None)
                 return
             finally:
-                self._begun.ended(departure.row.id)
-                departure.gateway.room.leave(departure.account)
-            if isinstance(settlement, Departed | Uncertain) and settlement.planned:
-                self._expect(settlement.planned[0].due_at)
-            done(departure, outcome)
+                self._leave(departure)
+            self._tell(departure, outcome, settled, done)
             if isinstance(outcome, Refused) and outcome.code == FailureCode.OPTED_OUT:
                 await self._tell_stopped(departure)
         finally:
             del self._running[departure.row.id]
+
+    def _leave(self, departure: Departure) -> None:
+        """The call is over: its place is another's."""
+        self._begun.ended(departure.row.id)
+        departure.gateway.room.leave(departure.account)
+
+    def _tell(self, departure: Departure, outcome: Outcome, settled: Settled | None, done: Done) -> None:
+        if isinstance(settled, Departed | Uncertain) and settled.planned:
+            self._expect(settled.planned[0].due_at)
+        done(departure, outcome)
 
     async def _tell_stopped(self, departure: Departure) -> None:
         if self._stopped is None:
@@ -164,11 +216,10 @@ class Calls:
         row = departure.row
         try:
             return await departure.provider.send(_message(row, departure.template), departure.account, row.attempts + 1)
-        except Exception as error:  # noqa: BLE001 - an adapter never raises; if one does, the message may have left
-            log.error("provider_raised", provider=departure.provider.name, error=type(error).__name__)
-            return Unknown()
+        except Exception as error:  # noqa: BLE001 - an adapter never raises
+            return _raised(departure, error)
 
-    def settlement_of(self, departure: Departure, outcome: Outcome) -> Settlement:
+    def settlement_of(self, departure: Departure, outcome: Outcome) -> Settled:
         """What becomes of a message that was queued."""
         row, now = departure.row, self._clock.now()
         match outcome:
@@ -228,6 +279,12 @@ class Calls:
             False,
             now,
         )
+
+
+def _raised(departure: Departure, error: Exception) -> Outcome:
+    """What an adapter that raised makes of its message, which may have left."""
+    log.error("provider_raised", provider=departure.provider.name, error=type(error).__name__)
+    return Unknown()
 
 
 def _look_ups(departure: Departure) -> LookUps | None:

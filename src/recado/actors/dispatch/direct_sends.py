@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from recado.actors.dispatch.calls import Departure, Settlement, planned
+from recado.actors.dispatch.calls import Departure, planned
 from recado.actors.dispatch.gateway import Borrower, SharedGateway
 from recado.actors.dispatch.lane_context import LaneContext
 from recado.channels.core.provider import Accepted, Outcome, Refused, Retry, SlowDown, Unknown
@@ -18,6 +18,7 @@ from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Unavailable
 from recado.domain.messages.message import Cause, FailureCode
 from recado.services.dispatch.row import Row, row_of
+from recado.services.dispatch.sending import Settled
 from recado.services.dispatch.withdrawing import REFUSED
 from recado.storage.dispatch.settlements import Failed, Uncertain
 from recado.storage.messages.messages import AcceptResult, ConsentCheck, NewMessage, Stored
@@ -226,7 +227,7 @@ class DirectSends:
             departure = Departure(row, sent_at, gateway, provider, account, None, pauses)
             again_at: float | None = None
 
-            def settlement_of(departure: Departure, outcome: Outcome) -> Settlement | None:
+            def settlement_of(departure: Departure, outcome: Outcome) -> Settled | None:
                 nonlocal again_at
                 again_at = None
                 if isinstance(outcome, Accepted | Refused):

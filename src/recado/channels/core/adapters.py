@@ -48,6 +48,13 @@ class MessageSender(Protocol):
         """Hand one message over. `attempt` counts from 1. Never raises, cancellation aside."""
 
 
+class AnswersAtOnce(Protocol):
+    """A `MessageSender` that may know an outcome without waiting for anybody: such a call needs no task."""
+
+    def outcome_of(self, message: OutboundMessage, account: Account, attempt: int) -> Outcome | None:
+        """As `send`, or None, with nothing done, where the outcome must be waited for."""
+
+
 class CallbackSource(Protocol):
     """Knows its provider's callbacks (C29.5)."""
 

@@ -87,6 +87,12 @@ class ChannelSandbox:
     async def send(self, message: OutboundMessage, account: Account, attempt: int) -> Outcome:
         if self._scale:
             await self._clock.sleep(ACCEPT * self._scale)
+        return self._told(message, account, attempt)
+
+    def outcome_of(self, message: OutboundMessage, account: Account, attempt: int) -> Outcome | None:
+        return None if self._scale else self._told(message, account, attempt)
+
+    def _told(self, message: OutboundMessage, account: Account, attempt: int) -> Outcome:
         story = self._stories.get(message.to[-4:], self._usual)
         if story.slow and attempt == 1 and self._first_try(message.id):
             return SlowDown(SLOW_DOWN * self._scale)

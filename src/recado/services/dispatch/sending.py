@@ -52,6 +52,9 @@ MOST_HELD = 20_000  # of what never left: the numbers stop reading on for a whil
 _A_SECOND, _A_MICROSECOND = timedelta(seconds=1), timedelta(microseconds=1)
 
 
+Settled = Departed | Failed | Returned | Uncertain
+"""What became of a call."""
+
 Tell = Callable[[SenderKey, object], None]
 """A hint to the lane of a sender, which is started when need be."""
 
@@ -225,19 +228,23 @@ class Sending:
 
     # Step 4 is the provider's call (`calls.py`). Step 5: settle -----------------------------------------------------
 
-    async def settle(self, settled: Departed | Failed | Returned | Uncertain) -> None:
-        """Record what became of a call. While the database is away this waits: an outcome is not lost for a restart."""
+    def put(self, settled: Settled) -> "asyncio.Future[None]":
+        """Record what became of a call; done when it is committed. Raises `Unavailable`, also through the future."""
+        match settled:
+            case Departed():
+                return self._departed.put(settled)
+            case Failed():
+                return self._failed.put(settled)
+            case Returned():
+                return self._returned.put(settled)
+            case Uncertain():
+                return self._uncertain.put(settled)
+
+    async def settle(self, settled: Settled) -> None:
+        """As `put`. While the database is away this waits: an outcome is not lost for a restart."""
         while True:
             try:
-                match settled:
-                    case Departed():
-                        await self._departed.put(settled)
-                    case Failed():
-                        await self._failed.put(settled)
-                    case Returned():
-                        await self._returned.put(settled)
-                    case Uncertain():
-                        await self._uncertain.put(settled)
+                await self.put(settled)
                 return
             except Unavailable:
                 log.debug("settlement_waits", kind=type(settled).__name__)

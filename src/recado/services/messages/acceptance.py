@@ -144,7 +144,10 @@ class Acceptance:
         if draft.forced_by is not None:
             new.forced = self._force_of(draft.forced_by, new)
         try:
-            result, outcome = await self._store(new)
+            if POLICIES[new.channel].direct:
+                result, outcome = await self._direct.send(new)
+            else:
+                result, outcome = await self._sending.store(new), None
         except Problem:
             # Another was faster to replace the same message: perhaps the first request of this key.
             replayed = None if draft.again is None else await self._replay(draft)
@@ -154,11 +157,6 @@ class Acceptance:
         if type(result) is Stored:
             return AcceptedMessage(new, outcome)
         return await self._bound(new, result)
-
-    async def _store(self, new: NewMessage) -> tuple[AcceptResult, Outcome | None]:
-        if POLICIES[new.channel].direct:
-            return await self._direct.send(new)
-        return await self._sending.store(new), None
 
     async def _rebind(self, new: NewMessage, old_message_id: str) -> tuple[AcceptResult, Outcome | None]:
         if POLICIES[new.channel].direct:
