@@ -39,13 +39,13 @@ or (
             offset 0
         )
         or exists (
-            select from (
-                select opt_in_status from contacts
-                where organization_id = g.organization_id and env = g.env and email_key between g.email and g.email
-                order by email_key
-                offset 0
-            ) c
-            where c.opt_in_status = 'denied'
+            select from contacts
+            where
+                organization_id = g.organization_id and env = g.env
+                and email_key is not null and (email_key, opt_in_status) >= (g.email, 'denied')
+                and (email_key, opt_in_status) <= (g.email, 'denied')
+            order by email_key, opt_in_status
+            offset 0
         )
     )
 );
@@ -68,14 +68,25 @@ from (
     from given g
     cross join lateral (
         select
-            coalesce(bool_or(k.opt_in_status = 'denied'), false) as denied,
-            coalesce(bool_or(k.opt_in_status = 'granted'), false) as granted
-        from (
-            select opt_in_status from contacts
-            where organization_id = g.organization_id and env = g.env and email_key between g.email and g.email
-            order by email_key
-            offset 0
-        ) k
+            exists (
+                select from contacts
+                where
+                    organization_id = g.organization_id and env = g.env
+                    and email_key is not null and (email_key, opt_in_status) >= (g.email, 'denied')
+                    and (email_key, opt_in_status) <= (g.email, 'denied')
+                order by email_key, opt_in_status
+                offset 0
+            ) as denied,
+            exists (
+                select from contacts
+                where
+                    organization_id = g.organization_id and env = g.env
+                    and email_key is not null and (email_key, opt_in_status) >= (g.email, 'granted')
+                    and (email_key, opt_in_status) <= (g.email, 'granted')
+                order by email_key, opt_in_status
+                offset 0
+            ) as granted
+        offset 0
     ) c
     where g.asks_consent and g.email is not null
     offset 0
