@@ -91,8 +91,11 @@ def encoded(text: str) -> bytes | None:
 
     The bytes are not those of the standard. `ESCAPE` is the first one of each pair, and stands nowhere else.
     """
-    found: bytes = codecs.charmap_encode(text, "ignore", _MAP)[0]
-    if len(found) != len(text) or 0 in found:
+    try:
+        found: bytes = codecs.charmap_encode(text, "strict", _MAP)[0]
+    except UnicodeEncodeError:
+        return None
+    if 0 in found:
         return None
     if not found.isascii():
         for each, pair in _PAIRS:
