@@ -30,6 +30,7 @@ ALL = (
     "imports",
     "storage",
     "actors",
+    "sms_text",
 )
 
 
