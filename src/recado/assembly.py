@@ -88,8 +88,20 @@ class Assembly:
             calls=descriptors.webhooks,
         )  # fmt: skip
         prices = directories.prices if settings.billing_enabled else None
+        windows = ChatWindows(db, clock=clock)
+        recipients = RecipientLookup(db, clock=clock)
+
+        def rule_parts(channel: str) -> RuleParts:
+            sends_in = adapters.sends_in(channel)
+            return RuleParts(
+                database=db, directories=directories, windows=windows, ids=ids, clock=clock, sends_in=sends_in,
+                prices=prices,
+            )  # fmt: skip
+
+        batch_rules = {each.channel: each.batches(rule_parts(each.channel)) for each in CHANNELS if each.batches}
         system = self.system = ActorSystem(
             records,
+            batch_rules=batch_rules,
             runtime=runtime,
             ids=ids,
             follow=Follow(self.refresh, review),
@@ -104,15 +116,6 @@ class Assembly:
             connections=adapters.connections(),
             gateways=[plan for each in CHANNELS for plan in each.gateways(settings, adapters)],
         )
-        windows = ChatWindows(db, clock=clock)
-        recipients = RecipientLookup(db, clock=clock)
-
-        def rule_parts(channel: str) -> RuleParts:
-            sends_in = adapters.sends_in(channel)
-            return RuleParts(
-                directories=directories, windows=windows, ids=ids, clock=clock, sends_in=sends_in, prices=prices
-            )
-
         self.acceptance = Acceptance(
             db,
             rules=[each.rules(rule_parts(each.channel)) for each in CHANNELS],
@@ -125,20 +128,12 @@ class Assembly:
         )
         replies = OptOutReplies(db, self.acceptance, organizations=directories.organizations, clock=clock)
         self.batch_acceptance = BatchAcceptance(
-            db,
-            numbers=directories.numbers,
-            organizations=directories.organizations,
-            templates=directories.templates,
-            maker=system.batch_maker,
-            audiences=system.audiences,
-            ids=ids,
-            clock=clock,
-            sends_in=adapters.sends_in(CHATAPP),
+            db, channels=batch_rules, maker=system.batch_maker, audiences=system.audiences, ids=ids, clock=clock,
             unfinished=system.batches.hint,
-        )
+        )  # fmt: skip
         self.resends = Resends(
-            db, numbers=directories.numbers, organizations=directories.organizations, templates=directories.templates,
-            acceptance=self.batch_acceptance, maker=system.batch_maker, ids=ids,
+            db, channels=batch_rules, organizations=directories.organizations, acceptance=self.batch_acceptance,
+            maker=system.batch_maker, ids=ids,
         )  # fmt: skip
         self.people = ContactSystem(
             db, ids=ids, documents=DocumentCipher(keys, installation.keys.index),

@@ -19,11 +19,15 @@ from recado.domain.core.clock import Clock
 from recado.domain.core.ids import IdSource
 from recado.http.api.route import Route
 from recado.http.routes.core.dependencies import Dependencies
+from recado.http.routes.messages.bulk_models import BatchBody
+from recado.services.batches.channel_batches import ChannelBatches
+from recado.services.batches.chatapp_batches import ChatAppBatches
 from recado.services.messages.acceptance import Acceptance, ChannelRules
 from recado.services.messages.chatapp_rules import ChatAppRules
 from recado.storage.access.directories import Directories
 from recado.storage.billing.prices import PriceDirectory
 from recado.storage.core.fair_places import FairPlaces
+from recado.storage.core.postgres import Database
 from recado.storage.messages.chat_windows import ChatWindows
 
 PART_OF_AN_ACCOUNT = 4  # a quarter of the connections for all but sends (C31)
@@ -37,6 +41,7 @@ AdapterKey = tuple[str, str | None]
 class RuleParts:
     """What the rules of a channel are made of. `sends_in`: the environments in which somebody sends for it."""
 
+    database: Database
     directories: Directories
     windows: ChatWindows
     ids: IdSource
@@ -59,7 +64,8 @@ class ChannelParts:
 
     `adapters`: those who send for it by the settings, of whom live may have none (C33), and how many calls an adapter
     bears that has connections. `rules`: what it asks of a draft. `gateways`: those that its senders share, in the order
-    in which they are preferred; none where each sender has its own. `routes`: what only it serves.
+    in which they are preferred; none where each sender has its own. `routes`: what only it serves. `batches`: what it
+    asks of batches, and `batch_body` what callers give for one, where that is not chat-app's; None: it has no batches.
     """
 
     channel: str
@@ -67,6 +73,8 @@ class ChannelParts:
     rules: Callable[[RuleParts], ChannelRules]
     gateways: Callable[[Settings, Adapters], Sequence[GatewayPlan]] = _no_gateways
     routes: Callable[[Dependencies, Acceptance], tuple[Route, ...]] = _no_routes
+    batches: Callable[[RuleParts], ChannelBatches] | None = None
+    batch_body: type[BatchBody] | None = None
 
 
 # Chat-app -------------------------------------------------------------------------------------------------------------
@@ -140,6 +148,10 @@ def chatapp_rules(parts: RuleParts) -> ChannelRules:
     )
 
 
+def chatapp_batches(parts: RuleParts) -> ChannelBatches:
+    return ChatAppBatches(parts.database, parts.directories, sends_in=parts.sends_in)
+
+
 CHANNELS: Final[list[ChannelParts]] = [
-    ChannelParts(channel=CHATAPP, adapters=chatapp_adapters, rules=chatapp_rules),
+    ChannelParts(channel=CHATAPP, adapters=chatapp_adapters, rules=chatapp_rules, batches=chatapp_batches),
 ]

@@ -66,7 +66,10 @@ def route_table(made: Assembly) -> tuple[Route, ...]:
             effects=system.consequences,
             cursors=cursors,
         ),
-        *bulk_routes(acceptance=made.batch_acceptance),
+        *bulk_routes(
+            acceptance=made.batch_acceptance,
+            bodies={each.channel: each.batch_body for each in CHANNELS if each.batch_body is not None},
+        ),
         *batch_routes(database=db, movers=system.batches),
         *resend_routes(resends=made.resends),
         *campaign_routes(database=db),

@@ -47,6 +47,7 @@ from recado.services.batches.batch_audience import Audiences
 from recado.services.batches.batch_maker import BatchMaker
 from recado.services.batches.batch_prices import WalletTariff
 from recado.services.batches.batches import Batches
+from recado.services.batches.channel_batches import ChannelBatches
 from recado.services.batches.tariff import FREE
 from recado.services.billing.payments import Payments
 from recado.services.contacts.reachability import Reachability
@@ -99,6 +100,7 @@ class ActorSystem:
         self,
         records: Records,
         *,
+        batch_rules: Mapping[str, ChannelBatches],
         runtime: Runtime,
         ids: IdSource,
         follow: Follow,
@@ -113,7 +115,7 @@ class ActorSystem:
         connections: Mapping[tuple[str, str], int] | None = None,
         gateways: Iterable[GatewayPlan] = (),
     ) -> None:
-        """`begun`: the calls of this process, and of the one before.
+        """`batch_rules`: of the channels that have batches. `begun`: the calls of this process, and of the one before.
 
         `changed` hears of changes made here; `owing`, that people who opted out are owed an answer (C28.3).
 
@@ -182,9 +184,9 @@ class ActorSystem:
             tell=self.tell,
             totals=totals,
             consequences=self.consequences,
-            tariff=FREE if prices is None else WalletTariff(records, prices=prices, ids=ids),
+            tariff=FREE if prices is None else WalletTariff(prices=prices, ids=ids, clock=clock),
             audiences=self.audiences,
-            templates=records.templates,
+            channels=batch_rules,
         )
         self.batches = Batches(
             db,

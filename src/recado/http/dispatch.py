@@ -18,7 +18,7 @@ from recado.domain.core.clock import Clock
 from recado.domain.core.errors import NO_SUCH_RESOURCE, Problem, Unavailable, not_found
 from recado.domain.core.ids import REQUEST, IdSource
 from recado.http.api.answers import Answers
-from recado.http.api.body_reading import NEVER_LARGE, LargeBody, is_large
+from recado.http.api.body_reading import NEVER_LARGE, LargeBody, is_large, model_of
 from recado.http.api.body_workers import BodyWorkers
 from recado.http.api.call import Call
 from recado.http.api.holders import hide_holder
@@ -257,8 +257,9 @@ class Dispatcher:
             )
         if operation.route.session_only and principal.actor_type != ACCOUNT:
             raise session_needed()
-        if operation.scope is not None and operation.scope not in principal.scopes:
-            raise missing_scope(operation.scope)
+        scope = operation.scope
+        if scope is not None and scope not in principal.scopes and principal.scopes.isdisjoint(operation.or_scopes):
+            raise missing_scope(scope)
         if principal.suspended and operation.writes and not operation.route.while_suspended:
             raise Problem(
                 "ORGANIZATION_SUSPENDED",
@@ -345,7 +346,8 @@ class Dispatcher:
                     call.unknown += body.unknown
                 else:
                     body = _parse(operation, call)
-                    if unknown := unknown_fields(operation.body, body.document):
+                    model = model_of(body.document, operation.body, operation.bodies)
+                    if unknown := unknown_fields(model, body.document):
                         call.unknown += unknown
         elif operation.spooled:
             media_type = media_type_of(call.headers.get("Content-Type"), operation.spooled)
@@ -379,7 +381,8 @@ class Dispatcher:
                 call.body = await body.value()
                 return await self._finish(operation, call, None)
         if operation.body is not None and body is not None:
-            call.body = validate_body(operation.body, body, operation.route.bad_body_status)
+            model = model_of(body.document, operation.body, operation.bodies)
+            call.body = validate_body(model, body, operation.route.bad_body_status)
         if operation.creates:
             preconditions.refuse_if_match(call)
         elif operation.versioned:
@@ -420,7 +423,7 @@ class Dispatcher:
         raw, call.raw_body = call.raw_body, b""
         return await self._workers.read(
             model, raw, bad_status=operation.route.bad_body_status, most_values=operation.most_values,
-            caller=_caller(call),
+            caller=_caller(call), by_channel=operation.bodies,
         )  # fmt: skip
 
     def _room(self, call: Call) -> Room:

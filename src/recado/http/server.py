@@ -94,7 +94,13 @@ class HttpServer:
         self.unread = ByteBudget(body_memory // 2, byte_budget.ANSWERS)
         self._answers = Answers(self._problems, clock, self.unread)
         routes = tuple(routes)
-        large = {route.body for route in routes if route.body is not None and route.body_limit > MIB}
+        large = {
+            model
+            for route in routes
+            if route.body_limit > MIB
+            for model in (route.body, *route.bodies.values())
+            if model is not None
+        }
         self._workers = BodyWorkers(clock, expected=large if expects_large_bodies else ())
         limiter = RateLimiter(limits, ceilings, share=gateways)
         self.bodies = ByteBudget(body_memory, byte_budget.BODIES)

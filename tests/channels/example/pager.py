@@ -1,9 +1,11 @@
 """The parts of an example channel: pages for the pagers of an imagined carrier. Its policy is in `policy.py`."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import datetime
 from functools import partial
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
+import orjson
 from pydantic import Field
 from tests.channels.example.policy import PAGE, PAGES, ROUTE, URGENT_PAGES
 
@@ -25,13 +27,19 @@ from recado.http.api.models import ApiModel
 from recado.http.api.route import Idempotency, Route
 from recado.http.routes.core.dependencies import Dependencies
 from recado.http.routes.core.groups import Group
+from recado.http.routes.messages.bulk_models import BatchContent, TextBatchBody
 from recado.http.routes.messages.message_view import created_view
 from recado.http.wire.reply import Reply
+from recado.services.batches.batch_draft import BatchDraft
+from recado.services.batches.channel_batches import BatchTerms, MessageCopy, Misfit, RenderedContent, Sort, Where
+from recado.services.batches.placeholder_text import text_terms
 from recado.services.messages.acceptance import Acceptance, AcceptedMessage
 from recado.services.messages.acceptance_rules import due_time, new_message
 from recado.services.messages.draft import MessageDraft
+from recado.storage.batches.batch_rows import MessageKind
 from recado.storage.messages import message_reads
 from recado.storage.messages.messages import NewMessage
+from recado.storage.messages.resends import Old
 
 # Its carrier ----------------------------------------------------------------------------------------------------------
 
@@ -119,6 +127,55 @@ class PageRules:
         """Pages need none."""
 
 
+class PageBatches:
+    """Their texts may have placeholders; each page of each recipient is paid for."""
+
+    no_such_message = "There is no such page."
+
+    def __init__(self, policy: Policy, parts: RuleParts) -> None:
+        self.channel = policy.channel
+        self.sends_in: Collection[str] = frozenset(parts.sends_in)
+        self._policy = policy
+        self._organizations = parts.directories.organizations
+
+    async def terms(self, draft: BatchDraft, now: datetime) -> BatchTerms:
+        organization = await self._organizations.get(draft.organization_id)
+        if organization is None:
+            raise Unavailable
+        details = orjson.dumps(draft.details).decode()
+
+        def render(text: str) -> RenderedContent | Misfit:
+            if len(text) > PAGE * 10:
+                return Misfit("TEXT_TOO_LONG", "A page has at most 800 characters.")
+            return RenderedContent(payload=orjson.dumps({"text": text}).decode(), units=pages_of(text), details=details)
+
+        return BatchTerms(
+            sender_id=route_sender(self.channel, draft.env, ROUTE),
+            due_at=due_time(draft.message(), now),
+            ttl=self._policy.ttl(None, draft.priority),
+            held_ms=organization.held_ms,
+            obeys=self._policy.obeys(draft.type, None, draft.priority),
+            granted_only=False,
+            **text_terms((draft.payload or {})["text"], render),
+        )
+
+    async def kind(self, where: Where, priority: Priority, sort: Sort) -> MessageKind:
+        return self._kind(sort.type, priority)
+
+    async def check_sender(self, where: Where, sender_id: str, *, field: str, sends: bool) -> None:
+        """Nobody names what pages leave from."""
+
+    async def copies(
+        self, where: Where, olds: Sequence[Old], sender_id: str | None, now: datetime
+    ) -> Mapping[str, MessageCopy | Misfit]:
+        sender, ttl = route_sender(self.channel, where[1], ROUTE), self._policy.ttl(None, Priority.BULK)
+        return {old.id: MessageCopy(sender, None, self._kind(old.type, Priority.BULK), ttl, 0) for old in olds}
+
+    def _kind(self, message_type: str, priority: Priority) -> MessageKind:
+        obeys = self._policy.obeys(message_type, None, priority)
+        return MessageKind(obeys, self._policy.price_kind(None, False), asks_grant=False)
+
+
 # Its routes -----------------------------------------------------------------------------------------------------------
 
 
@@ -129,6 +186,21 @@ class CreatePage(ApiModel):
     text: Annotated[str, Field(min_length=1, max_length=PAGE * 10)]
     patience: Annotated[int, Field(ge=0, le=86_400)] = 3_600
     priority: Priority = Priority.NORMAL
+
+
+class CreatePages(TextBatchBody):
+    """Pages to many."""
+
+    channel: Literal["pager"]
+    text: Annotated[str, Field(min_length=1, max_length=PAGE * 10)]
+    patience: Annotated[int, Field(ge=0, le=86_400)] = 3_600
+
+    def content(self) -> BatchContent:
+        return BatchContent(sender_id="", type="text", payload={"text": self.text}, details={"patience": self.patience})
+
+
+def pages_of(text: str) -> int:
+    return -(-len(text) // PAGE)
 
 
 def page_routes(channel: str, path: str) -> Callable[[Dependencies, Acceptance], tuple[Route, ...]]:
@@ -142,7 +214,7 @@ def page_routes(channel: str, path: str) -> Callable[[Dependencies, Acceptance],
                     to=body.to.lower(), type="text", priority=body.priority, payload={"text": body.text},
                     key_hash=None if key is None else key.key_hash,
                     fingerprint=None if key is None else key.fingerprint,
-                    units=-(-len(body.text) // PAGE), details={"patience": body.patience},
+                    units=pages_of(body.text), details={"patience": body.patience},
                 )
             )  # fmt: skip
             message_id = done.message.id
@@ -169,6 +241,8 @@ def parts(policy: Policy, path: str) -> ChannelParts:
         rules=partial(PageRules, policy),
         gateways=gateways(policy.channel, per_second=50.0),
         routes=page_routes(policy.channel, path),
+        batches=None if policy.direct else partial(PageBatches, policy),
+        batch_body=None if policy.direct else CreatePages,
     )
 
 

@@ -11,6 +11,7 @@ from tests.http.contract import Contract
 from recado.channels.chatapp.bridge import Bridge
 from recado.channels.chatapp.cloud import Cloud
 from recado.config.limits import DEFAULT_LIMITS
+from recado.domain.channels.chatapp import CHATAPP
 from recado.domain.core.ids import MESSAGE, TEMPLATE, lowest_id
 from recado.domain.core.page import CursorSigner
 from recado.domain.templates.template import Language, TemplateCategory, TemplateStatus
@@ -29,8 +30,8 @@ from recado.services.batches.batch_acceptance import BatchAcceptance
 from recado.services.batches.batch_audience import Audiences
 from recado.services.batches.batch_maker import BatchMaker
 from recado.services.batches.batch_prices import WalletTariff
+from recado.services.batches.chatapp_batches import ChatAppBatches
 from recado.services.batches.resend import Resends
-from recado.services.dispatch.records import Records
 from recado.services.dispatch.sending import Sending
 from recado.services.effects.campaigns import CampaignCompletion, Campaigns
 from recado.services.effects.consequences import Consequences
@@ -202,16 +203,8 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
                 reference=None,
                 now=clock.now(),
             )
-    records = Records(
-        database,
-        directories.numbers,
-        directories.organizations,
-        directories.templates,
-        api.key_ring,
-        lambda channel, env, route=None: api.providers.get(env),
-        clock,
-    )
     audiences = Audiences(database, Evaluation(database), clock=clock)
+    channels = {CHATAPP: ChatAppBatches(database, directories, sends_in={"test", "live"})}
     maker = BatchMaker(
         database,
         clock=clock,
@@ -219,20 +212,12 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
         tell=lambda number, message: None,
         totals=totals,
         consequences=consequences,
-        tariff=WalletTariff(records, prices=directories.prices, ids=ids),
+        tariff=WalletTariff(prices=directories.prices, ids=ids, clock=clock),
         audiences=audiences,
-        templates=directories.templates,
+        channels=channels,
     )
-    known: dict[str, Any] = {
-        "numbers": directories.numbers,
-        "organizations": directories.organizations,
-        "templates": directories.templates,
-        "maker": maker,
-        "ids": ids,
-    }
-    batch_acceptance = BatchAcceptance(
-        database, clock=clock, unfinished=lambda: None, audiences=audiences, sends_in={"test", "live"}, **known
-    )
+    known: dict[str, Any] = {"channels": channels, "maker": maker, "ids": ids}
+    batch_acceptance = BatchAcceptance(database, clock=clock, unfinished=lambda: None, audiences=audiences, **known)
     bridge = Bridge(
         url="http://127.0.0.1:1",
         token="token",
@@ -263,7 +248,9 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
         ),
         *campaign_routes(database=database),
         *bulk_routes(acceptance=batch_acceptance),
-        *resend_routes(resends=Resends(database, acceptance=batch_acceptance, **known)),
+        *resend_routes(
+            resends=Resends(database, acceptance=batch_acceptance, organizations=directories.organizations, **known)
+        ),
         *reprocess_routes(database=database, acceptance=acceptance),
         *sandbox_inbound_routes(
             database=database,

@@ -14,15 +14,17 @@ from tests.waiting import until
 
 from recado.channels.core.adapters import Adapters
 from recado.domain.batches.batch import BatchStatus
+from recado.domain.channels.chatapp import CHATAPP
 from recado.domain.core.ids import IdSource
 from recado.domain.messages.message import Priority
 from recado.engine.clock import SystemClock, VirtualClock
 from recado.services.batches.batch_acceptance import AcceptedBatch, BatchAcceptance
 from recado.services.batches.batch_audience import Audiences
+from recado.services.batches.batch_draft import BatchDraft
 from recado.services.batches.batch_maker import BatchMaker
 from recado.services.batches.batch_prices import WalletTariff
-from recado.services.batches.batch_rules import BatchDraft
 from recado.services.batches.batches import Batches
+from recado.services.batches.chatapp_batches import ChatAppBatches
 from recado.services.dispatch.records import Records
 from recado.services.dispatch.sending import Sending
 from recado.services.effects.campaigns import Campaigns
@@ -212,6 +214,7 @@ async def workshop(database: Database) -> AsyncIterator[Workshop]:
         recording=Recording(database, consequences=consequences, outbox=outbox, wallet=wallet, totals=totals),
     )
     audiences = Audiences(database, Evaluation(database), clock=clock)
+    channels = {CHATAPP: ChatAppBatches(database, directories, sends_in={"test"})}
     maker = BatchMaker(
         database,
         clock=clock,
@@ -219,9 +222,9 @@ async def workshop(database: Database) -> AsyncIterator[Workshop]:
         tell=tell,
         totals=totals,
         consequences=consequences,
-        tariff=WalletTariff(records, prices=directories.prices, ids=ids),
+        tariff=WalletTariff(prices=directories.prices, ids=ids, clock=clock),
         audiences=audiences,
-        templates=directories.templates,
+        channels=channels,
     )
     life = Batches(
         database,
@@ -239,14 +242,11 @@ async def workshop(database: Database) -> AsyncIterator[Workshop]:
 
     acceptance = BatchAcceptance(
         database,
-        numbers=directories.numbers,
-        organizations=directories.organizations,
-        templates=directories.templates,
+        channels=channels,
         maker=maker,
         audiences=audiences,
         ids=ids,
         clock=clock,
-        sends_in={"test"},
         unfinished=hint,
     )
     made = await acme(database, clock, ids)

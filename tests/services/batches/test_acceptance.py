@@ -15,14 +15,13 @@ from recado.domain.core.phones import recipient_hash
 from recado.domain.messages.message import NORMAL
 from recado.domain.templates.template import TemplateCategory
 from recado.services.batches.batch_acceptance import AcceptedBatch, ReplayedBatch
-from recado.services.batches.batch_prices import WalletTariff
-from recado.services.batches.batch_rules import BatchDraft
+from recado.services.batches.batch_draft import BatchDraft
 from recado.services.dispatch.row import WINDOW
+from recado.storage.batches.audiences import Audience
 from recado.storage.batches.batch_making import NewBatch
 from recado.storage.batches.batch_rows import Recipients
 from recado.storage.billing import price_overrides
 from recado.storage.billing.price_overrides import Override
-from recado.storage.billing.prices import PriceDirectory
 
 
 async def refusal(workshop: Workshop, draft: BatchDraft) -> Problem:
@@ -70,10 +69,9 @@ async def test_messages_of_several_units_hold_so_many_times_what_one_does(worksh
 
 async def test_a_batch_that_is_read_later_is_estimated_by_the_units_of_its_messages(workshop: Workshop) -> None:
     batch = await workshop.made(workshop.draft(1))
-    batch.units = 3
-    prices = PriceDirectory(workshop.db, clock=workshop.clock)
-    tariff = WalletTariff(workshop.records, prices=prices, ids=workshop.ids)
-    assert await tariff.estimate(batch, {"INTL": 5}, workshop.clock.now()) == 15 * PRICE
+    batch.audience, batch.regions = Audience(before_id="", units=3), {"INTL": 5}
+    await workshop.maker.prepare(batch)
+    assert batch.estimate == 15 * PRICE
 
 
 async def test_one_commit_holds_the_batch_its_messages_and_their_price(workshop: Workshop) -> None:
@@ -340,7 +338,7 @@ async def test_a_key_is_free_again_after_a_day(workshop: Workshop) -> None:
 
 
 async def test_what_is_not_covered_is_said_before_that_nothing_can_be_sent_here(workshop: Workshop) -> None:
-    workshop.acceptance._sends_in = frozenset()
+    workshop.acceptance._channels["chatapp"].sends_in = frozenset()  # type: ignore[index, misc]
     assert (await refusal(workshop, workshop.draft(3))).code == "DEPENDENCY_FAILED"
     await workshop.db.execute("update wallets set balance_coins = 0, held_coins = 0")
     assert (await refusal(workshop, workshop.draft(3))).code == "PAYMENT_REQUIRED"

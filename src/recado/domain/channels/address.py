@@ -56,10 +56,14 @@ def canonical(kind: AddressKind, recipient: str) -> str:
 
 
 class _Form(NamedTuple):
-    """`read`: the canonical form of what a provider tells; None when it is no address of the kind."""
+    """`read`: the canonical form of what a provider tells; None when it is no address of the kind.
+
+    `given`: what a caller gives, as it is stored; Problem 422 when it is no address of the kind.
+    """
 
     read: Callable[[str], str | None]
     mask: Callable[[str], str]
+    given: Callable[[str], str]
 
 
 def _phone(text: str) -> str | None:
@@ -78,13 +82,28 @@ def _id(text: str) -> str | None:
     return text.strip() or None
 
 
+def _given_email(text: str) -> str:
+    if _email(text) is None:
+        raise Problem("VALIDATION_ERROR", "The e-mail address must be such as ana@example.com.")
+    return text.strip()
+
+
+def _given_id(text: str) -> str:
+    found = _id(text)
+    if found is None:
+        raise Problem("VALIDATION_ERROR", "The id must not be empty.")
+    return found
+
+
 _FORMS: Final[Mapping[AddressKind, _Form]] = {
-    AddressKind.PHONE: _Form(_phone, mask_phone),
-    AddressKind.EMAIL: _Form(_email, mask_email),
-    AddressKind.SOCIAL: _Form(_id, mask_social_id),
-    AddressKind.SCOPED_USER: _Form(_id, mask_social_id),
-    AddressKind.DEVICE: _Form(_id, mask_social_id),
+    AddressKind.PHONE: _Form(_phone, mask_phone, canonical_phone),
+    AddressKind.EMAIL: _Form(_email, mask_email, _given_email),
+    AddressKind.SOCIAL: _Form(_id, mask_social_id, _given_id),
+    AddressKind.SCOPED_USER: _Form(_id, mask_social_id, _given_id),
+    AddressKind.DEVICE: _Form(_id, mask_social_id, _given_id),
 }
+READ_ADDRESS: Final[Mapping[AddressKind, Callable[[str], str]]] = {kind: form.given for kind, form in _FORMS.items()}
+"""What a caller gives, as it is stored; Problem 422 when it is no address of the kind."""
 MASK: Final[Mapping[AddressKind, Callable[[str], str]]] = {kind: form.mask for kind, form in _FORMS.items()}
 """What is seen of an address without `pii:full` (C2.5)."""
 

@@ -7,7 +7,7 @@ import importlib
 import pickle
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel
 
@@ -22,6 +22,8 @@ NEVER_LARGE: Final = 8 * 1024  # bytes: what is not larger is read in two millis
 # Signs of values that are read at once, in some three milliseconds whatever they are: no usual body has as many, but
 # those of operations on thousands of recipients.
 MOST_AT_ONCE: Final = 6_000
+M = TypeVar("M")
+
 MOST_IN_LISTS: Final = 12_000
 _MOST_ITEMS: Final = 256  # of a list in one piece
 _LARGEST_PIECE: Final = 512 * 1024  # bytes of a piece with several items
@@ -30,11 +32,15 @@ MOST_VALUES: Final = 30_000  # in a body of up to 1 MiB, and in anything that ca
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """How to read a body: `model` as `module:name`, the status of one that does not fit, and its most values."""
+    """How to read a body: `model` as `module:name`, the status of one that does not fit, and its most values.
+
+    `by_channel`: other models, see `model_of`.
+    """
 
     model: str
     bad_status: int
     most_values: int | None
+    by_channel: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +119,14 @@ def name_of(model: type[BaseModel]) -> str:
     return f"{model.__module__}:{model.__qualname__}"
 
 
+def model_of(document: Any, usual: M, by_channel: Mapping[str, M]) -> M:
+    """The model of a body: that of the channel which it names, where that has one of its own."""
+    if not by_channel or type(document) is not dict:
+        return usual
+    channel = document.get("channel")
+    return by_channel.get(channel, usual) if isinstance(channel, str) else usual
+
+
 def large_body(outcome: BodyOutcome, pieces: Sequence[bytes]) -> LargeBody:
     """What a worker answered; raises the `Problem` of a body that is no JSON."""
     if outcome.malformed is not None:
@@ -125,19 +139,26 @@ def large_body(outcome: BodyOutcome, pieces: Sequence[bytes]) -> LargeBody:
 
 def read(job: Job, raw: bytes) -> tuple[BodyOutcome, list[bytes]]:
     """What the body says, and the pieces of its long lists."""
-    module, _, name = job.model.partition(":")
-    model = getattr(importlib.import_module(module), name)
+    model = _found(job.model)
     try:
         body = parse_json(raw, job.most_values)
     except Problem as problem:
         return BodyOutcome(malformed=problem), []
     del raw
+    if job.by_channel:
+        model = _found(model_of(body.document, job.model, job.by_channel))
     unknown = unknown_fields(model, body.document)
     known = BodyOutcome(body.digest, _switches(model, body.document), unknown)
     try:
         return _divided(known, validate_body(model, body, job.bad_status))
     except Problem as problem:
         return replace(known, refusal=problem), []
+
+
+def _found(name: str) -> type[BaseModel]:
+    module, _, qualified = name.partition(":")
+    model: type[BaseModel] = getattr(importlib.import_module(module), qualified)
+    return model
 
 
 def _switches(model: type[BaseModel], document: Any) -> dict[str, bool]:

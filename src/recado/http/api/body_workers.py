@@ -9,7 +9,7 @@ import os
 import pickle
 import socket
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from subprocess import Popen
 from typing import Final
@@ -29,6 +29,7 @@ VALUES_OF_CALLER: Final = 4
 VALUES_WAITING: Final = 64  # of one caller
 LIMIT_SECONDS: Final = 20.0  # for one body, the start of the process included
 READY_AFTER: Final = 5.0  # seconds after the start, which has enough to do
+NO_OTHERS: Final[Mapping[str, type[BaseModel]]] = {}
 _PIECE: Final = 256 * 1024  # bytes given to a process at once
 _MOST_COMPLAINTS: Final = 64 * 1024  # bytes of which the last line is told
 _LONGEST_COMPLAINT: Final = 300  # characters
@@ -94,12 +95,22 @@ class BodyWorkers:
                     await self._read(Job(name_of(model), 422, None), b"{}")
 
     async def read(
-        self, model: type[BaseModel], raw: bytes, *, caller: str, bad_status: int, most_values: int | None
+        self,
+        model: type[BaseModel],
+        raw: bytes,
+        *,
+        caller: str,
+        bad_status: int,
+        most_values: int | None,
+        by_channel: Mapping[str, type[BaseModel]] = NO_OTHERS,
     ) -> LargeBody:
-        """Read a body for `caller`. Raises `Problem`: 400 when it is no JSON, 413 when it takes too much memory,
+        """Read a body for `caller`; `by_channel`: other models, see `model_of`.
+
+        Raises `Problem`: 400 when it is no JSON, 413 when it takes too much memory,
         `Unavailable` when too many of this caller wait, or the process failed.
         """
-        job = Job(name_of(model), bad_status, most_values)
+        others = {channel: name_of(each) for channel, each in by_channel.items()}
+        job = Job(name_of(model), bad_status, most_values, others)
         begun = asyncio.Event()
         task = asyncio.create_task(self._in_turn(job, raw, caller, begun))
         self._reading.add(task)

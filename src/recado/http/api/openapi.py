@@ -129,7 +129,7 @@ def _operation(route: Route, schemas: Schemas, problems: ProblemResponses) -> di
     if route.body is not None:
         found["requestBody"] = {
             "required": not route.body_optional,
-            "content": {_JSON: {"schema": schemas.ref(route.body, "validation")}},
+            "content": {_JSON: {"schema": _body_schema(route.body, route, schemas)}},
         }
     elif route.spooled:
         content = {
@@ -143,6 +143,11 @@ def _operation(route: Route, schemas: Schemas, problems: ProblemResponses) -> di
     return found
 
 
+def _body_schema(usual: type[BaseModel], route: Route, schemas: Schemas) -> dict[str, Any]:
+    found = [schemas.ref(model, "validation") for model in (usual, *route.bodies.values())]
+    return found[0] if len(found) == 1 else {"anyOf": found}
+
+
 def _exemplify(operation: dict[str, Any], example: Example) -> None:
     """Put the example into the JSON of an operation's body, and of its success."""
     if example.request is not None:
@@ -154,7 +159,8 @@ def _exemplify(operation: dict[str, Any], example: Example) -> None:
 def _description(route: Route) -> str:
     parts = [route.description] if route.description else []
     if route.scope is not None:
-        parts.append(f"Needs the scope `{route.scope}`.")
+        needed = " or ".join(f"`{scope}`" for scope in (route.scope, *route.or_scopes))
+        parts.append(f"Needs the scope {needed}{', as its body says' if route.or_scopes else ''}.")
     if route.session_only:
         parts.append("Needs a dashboard session.")
     return "\n\n".join(parts)

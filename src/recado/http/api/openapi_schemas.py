@@ -24,7 +24,7 @@ class Schemas:
         """`told`: what the service says of its own accord."""
         wanted: dict[Wanted, None] = {(model, "serialization"): None for model in told}
         for route in routes:
-            for model in (route.query, route.body, *route.spooled.values()):
+            for model in (route.query, route.body, *route.bodies.values(), *route.spooled.values()):
                 if model is not None:
                     wanted[model, "validation"] = None
             for answer in route.responses.values():

@@ -13,9 +13,9 @@ class Operation:
     """See `Route`; the names are its own."""
 
     __slots__ = (
-        "body", "by_key", "creates", "handler", "has_body", "idempotency", "keeps_answers", "lists", "load",
-        "most_at_once", "most_values", "path_ids", "query", "rate_class", "route", "scope", "spooled", "versioned",
-        "writes",
+        "bodies", "body", "by_key", "creates", "handler", "has_body", "idempotency", "keeps_answers", "lists", "load",
+        "most_at_once", "most_values", "or_scopes", "path_ids", "query", "rate_class", "route", "scope", "spooled",
+        "versioned", "writes",
     )  # fmt: skip
 
     def __init__(self, route: Route) -> None:
@@ -23,12 +23,14 @@ class Operation:
         self.route = route
         self.handler = route.handler
         self.scope = route.scope
+        self.or_scopes = route.or_scopes
         self.by_key = route.access is Access.KEY
         self.rate_class = route.rate_class
         self.writes = route.method not in {"GET", "HEAD"}
         self.lists = self.by_key and route.query is not None and issubclass(route.query, ListedQuery)
         self.query = QueryParser(route.query, route.bad_query_status) if route.query is not None else None
         self.body: type[BaseModel] | None = route.body
+        self.bodies = route.bodies
         self.most_at_once = MOST_AT_ONCE if route.body_limit <= MIB else MOST_IN_LISTS
         self.most_values = MOST_VALUES if route.body_limit <= MIB else None
         self.has_body = route.body is not None or route.raw_body

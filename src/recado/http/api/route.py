@@ -47,11 +47,14 @@ class Route:
     summary: str
     tag: str
     scope: str | None = None
+    or_scopes: tuple[str, ...] = ()  # each opens it as well: its handler asks for the one that the body needs
     access: Access = Access.KEY
     rate_class: str = ""  # of C6.1; empty only where no request is counted
     description: str = ""
     query: type[BaseModel] | None = None
     body: type[BaseModel] | None = None
+    # By the member `channel` of a body: the models of those whose bodies are not of the model `body`.
+    bodies: Mapping[str, type[BaseModel]] = field(default_factory=dict)
     # Raises what can be said before anything of the body is read: for callers without a credential.
     before_body: Callable[[Call], None] | None = None
     raw_body: bool = False  # the handler reads `call.raw_body` itself: any Content-Type

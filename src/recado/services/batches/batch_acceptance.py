@@ -4,38 +4,27 @@ A batch of up to a block is made whole in that commit; of a larger one its first
 Batches that come at the same time share a commit.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
 import orjson
 
-from recado.domain.channels.chatapp import CHATAPP
-from recado.domain.channels.policies import POLICIES
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem, Unavailable, no_provider
 from recado.domain.core.ids import BATCH, IdSource
 from recado.domain.messages.message import CLASS_OF
 from recado.engine.steps import in_steps
 from recado.services.batches.batch_audience import Audiences
+from recado.services.batches.batch_draft import BatchDraft
 from recado.services.batches.batch_maker import BatchMaker
-from recado.services.batches.batch_people import ask_for_consent, phones_by_contact
-from recado.services.batches.batch_rules import AcceptedRecipients, BatchDraft, accept_recipients, only_in_window
+from recado.services.batches.batch_people import addresses_by_contact, ask_for_consent
+from recado.services.batches.batch_rules import AcceptedRecipients, accept_recipients, only_in_window
+from recado.services.batches.channel_batches import BatchTerms, ChannelBatches
 from recado.services.batches.tariff import NotCovered
-from recado.services.messages.acceptance_rules import due_time, no_channel
-from recado.services.messages.chatapp_rules import (
-    TemplateShapes,
-    check_existing,
-    check_header,
-    check_priority,
-    check_references,
-    check_state,
-    held_ms,
-)
-from recado.services.messages.draft import MessageDraft
+from recado.services.messages.acceptance_rules import no_channel
 from recado.services.messages.request_keys import still_bound
-from recado.storage.access.organizations import Organization, OrganizationDirectory
 from recado.storage.batches import batches
 from recado.storage.batches.batch_making import NewBatch
 from recado.storage.batches.batches import Batch
@@ -46,8 +35,6 @@ from recado.storage.core.postgres import Database
 from recado.storage.messages import messages
 from recado.storage.messages.chat_windows import WINDOW
 from recado.storage.messages.messages import Bound
-from recado.storage.senders.numbers import Number, NumberDirectory
-from recado.storage.templates.templates import Template, TemplateDirectory
 
 IN_A_COMMIT = 8  # batches
 COMMITS_IN_FLIGHT = 3
@@ -89,33 +76,26 @@ class ReplayedBatch:
 
 
 class BatchAcceptance:
-    """`sends_in`: the environments that have a chat-app provider. `unfinished`: a batch has blocks left to make."""
+    """`channels`: those that have batches. `unfinished`: a batch has blocks left to make."""
 
     def __init__(
         self,
         db: Database,
         *,
-        numbers: NumberDirectory,
-        organizations: OrganizationDirectory,
-        templates: TemplateDirectory,
+        channels: Mapping[str, ChannelBatches],
         maker: BatchMaker,
         audiences: Audiences,
         ids: IdSource,
         clock: Clock,
-        sends_in: Collection[str],
         unfinished: Callable[[], None],
     ) -> None:
         self._db = db
-        self._numbers = numbers
-        self._organizations = organizations
-        self._templates = templates
+        self._channels = channels
         self._maker = maker
         self._audiences = audiences
         self._ids = ids
         self._clock = clock
-        self._sends_in = frozenset(sends_in)
         self._unfinished = unfinished
-        self._shapes = TemplateShapes()
 
         def storing(name: str, run: Store) -> Batcher[NewBatch, bool]:
             return Batcher(
@@ -154,8 +134,8 @@ class BatchAcceptance:
     async def store(self, new: NewBatch) -> AcceptedBatch | ReplayedBatch:
         """Commit a batch as it is, or find the one that its key made: also for batches that no body described."""
         await self._maker.prepare(new)
-        if new.env not in self._sends_in:
-            raise await self._maker.refusal(new) or no_provider(CHATAPP)
+        if new.env not in self._channels[new.channel].sends_in:
+            raise await self._maker.refusal(new) or no_provider(new.channel)
         batcher = self._plain if self._maker.is_plain(new) else self._others
         for _ in range(_REBINDS):
             if await batcher.put(new):
@@ -170,62 +150,32 @@ class BatchAcceptance:
     # The rules ------------------------------------------------------------------------------------------------------
 
     async def _checked(self, draft: BatchDraft) -> NewBatch:
-        key, message = (draft.organization_id, draft.env), draft.message()
-        if draft.channel != CHATAPP:
-            raise no_channel(draft.channel, [CHATAPP])
-        check_existing(message)
-        number_key = (*key, draft.sender_id)
-        number = self._numbers.peek(number_key) or await self._numbers.get(number_key)
-        organization_id, template = draft.organization_id, None
-        organization = self._organizations.peek(organization_id) or await self._organizations.get(organization_id)
-        if draft.template_id is not None:
-            template_key = (*key, draft.template_id)
-            template = self._templates.peek(template_key) or await self._templates.get(template_key)
-        if organization is None:
-            raise Unavailable  # its key was valid a moment ago
-        check_references(message, number, template)
-        assert number is not None  # noqa: S101 - what check_references has just made sure
-        return await self._new(draft, message, number, organization, template)
-
-    async def _new(
-        self,
-        draft: BatchDraft,
-        message: MessageDraft,
-        number: Number,
-        organization: Organization,
-        template: Template | None,
-    ) -> NewBatch:
-        policy = POLICIES[draft.channel]
-        variables, category = 0, None
-        if template is not None:
-            category = template.category
-            variables, header = self._shapes.of(template)
-            check_header(message, header)
-        check_priority(message, category)
+        rules = self._channels.get(draft.channel)
+        if rules is None:
+            raise no_channel(draft.channel, self._channels)
         batch_id = self._ids.new(BATCH)
         now = self._ids.moment_of(batch_id)
-        due_at = due_time(message, now)
-        check_state(number, template)
-        addressed = await self._audiences.of(draft, variables) if draft.has_audience else None
-        accepted = await self._accepted(draft, variables, number, now)
-        if policy.subject_to_consent(category):
-            await ask_for_consent(self._db.hot, draft, accepted, organization)
-        seconds = draft.ttl_seconds or int(policy.ttl(category, draft.priority).total_seconds())
+        terms = await rules.terms(draft, now)
+        addressed = await self._audiences.of(draft, terms) if draft.has_audience else None
+        accepted = await self._accepted(draft, terms, now)
+        if terms.obeys.consent:
+            await ask_for_consent(self._db.hot, draft, accepted, granted_only=terms.granted_only)
+        seconds = draft.ttl_seconds or int(terms.ttl.total_seconds())
         return NewBatch(
             organization_id=draft.organization_id,
             env=draft.env,
             id=batch_id,
             name=draft.name,
             channel=draft.channel,
-            sender_id=number.id,
+            sender_id=terms.sender_id,
             type=draft.type,
             template_id=draft.template_id,
             payload=None if draft.payload is None else orjson.dumps(draft.payload).decode(),
             klass=CLASS_OF[draft.priority],
             campaign_id=draft.campaign_id,
-            scheduled_at=due_at if draft.scheduled_at is not None else None,
+            scheduled_at=terms.due_at if draft.scheduled_at is not None else None,
             ttl_ms=seconds * 1000,
-            held_base_ms=held_ms(number, organization, now),
+            held_base_ms=terms.held_ms,
             accepted_at=now,
             requested=len(draft.recipients) if addressed is None else addressed.count,
             recipients=accepted.recipients,
@@ -237,16 +187,14 @@ class BatchAcceptance:
             regions={} if addressed is None else addressed.regions,
         )
 
-    async def _accepted(self, draft: BatchDraft, variables: int, number: Number, now: datetime) -> AcceptedRecipients:
-        contacts = await phones_by_contact(self._db.hot, draft)
-        accepted = await in_steps(accept_recipients(draft, variables, contacts))
-        if POLICIES[draft.channel].needs_window(draft.type) and accepted.places:
-            hashes = accepted.recipients.hashes
-            since = now - WINDOW
-            only_in_window(
-                accepted,
-                await batches.with_open_window(self._db.hot, draft.organization_id, number.id, hashes, since),
+    async def _accepted(self, draft: BatchDraft, terms: BatchTerms, now: datetime) -> AcceptedRecipients:
+        contacts = await addresses_by_contact(self._db.hot, draft)
+        accepted = await in_steps(accept_recipients(draft, terms, contacts))
+        if terms.obeys.window and accepted.places:
+            inside = await batches.with_open_window(
+                self._db.hot, draft.organization_id, terms.sender_id, accepted.recipients.hashes, now - WINDOW
             )
+            only_in_window(accepted, inside)
         return accepted
 
     # The commit -----------------------------------------------------------------------------------------------------

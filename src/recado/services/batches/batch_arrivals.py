@@ -2,6 +2,8 @@
 
 from datetime import datetime, timedelta
 
+import orjson
+
 from recado.domain.messages.message import NORMAL
 from recado.services.dispatch.row import WINDOW, Row
 from recado.storage.batches.batch_making import NewBatch, PendingBlock
@@ -24,14 +26,16 @@ def arrivals(batch: NewBatch | PendingBlock, block: Block, due_at: datetime) -> 
 
 
 def _rows(batch: NewBatch | PendingBlock, block: Block, due_at: datetime, limit: int) -> list[Row]:
-    recipients, obeys = block.recipients, block.obeys
+    recipients = block.recipients
     count = min(limit, len(block.ids))
+    obeys = [kind.obeys for kind in block.kinds[:count]]
     types = recipients.types or [batch.type] * count
     templates = recipients.template_ids or [None] * count
     payloads = recipients.payloads or [None] * count
     numbers = recipients.sender_ids or [batch.sender_id or ""] * count
     held_bases = recipients.held_bases or [batch.held_base_ms] * count
     contacts = recipients.contact_ids or [None] * count
+    details = recipients.details or [None] * count
     expires_at = due_at + batch.ttl_ms * MILLISECOND
     return [
         Row(
@@ -58,6 +62,7 @@ def _rows(batch: NewBatch | PendingBlock, block: Block, due_at: datetime, limit:
             needs_window=obeys[place].window,
             subject_to_consent=obeys[place].consent,
             obeys_quiet_hours=obeys[place].quiet_hours,
+            details=None if (text := details[place]) is None else orjson.loads(text),
         )
         for place in range(count)
     ]

@@ -4,23 +4,26 @@ Who may be sent to is asked when a block becomes messages, not when it is read: 
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import structlog
 
 from recado.domain.batches.batch import BLOCK
-from recado.domain.channels.policies import POLICIES
+from recado.domain.channels.address import AddressKind
+from recado.domain.channels.policies import address_kind
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Unavailable, field_refused
 from recado.domain.core.ids import CONTACT, LIST, SEGMENT, lowest_id
 from recado.domain.core.references import reference_not_found
-from recado.services.batches.batch_rules import BatchDraft, common_variables
+from recado.services.batches.batch_draft import BatchDraft
+from recado.services.batches.channel_batches import BatchTerms, Misfit, RenderedContent
 from recado.storage.audience import lists, segments
 from recado.storage.audience.segment_evaluation import Evaluation
 from recado.storage.batches import audiences, batches
 from recado.storage.batches.audiences import Audience
 from recado.storage.batches.batch_making import PendingBlock
+from recado.storage.batches.batch_rows import MessageKind
 from recado.storage.batches.batches import BatchKey
 from recado.storage.core.postgres import Database
 from recado.storage.messages.chat_windows import WINDOW
@@ -51,11 +54,15 @@ class Audiences:
         self._evaluation = evaluation
         self._clock = clock
 
-    async def of(self, draft: BatchDraft, variables: int) -> Addressed:
-        """Whom a draft names by list or segment; `variables`: how many the template declares.
+    async def of(self, draft: BatchDraft, terms: BatchTerms) -> Addressed:
+        """Whom a draft names by list or segment.
 
-        Raises `Problem` for one that does not exist, has nobody, or lacks what every message needs.
+        Raises `Problem` for one that does not exist, has nobody, or lacks what every message needs, and on a channel
+        that reaches nobody by phone: an audience is read by those.
         """
+        if address_kind(draft.channel) is not AddressKind.PHONE:
+            paths = [name for name, given in (("/listId", draft.list_id), ("/segmentId", draft.segment_id)) if given]
+            raise field_refused("AUDIENCE_INVALID", paths[0], f"Channel {draft.channel} takes `recipients` only.")
         now = self._clock.now()
         key = (draft.organization_id, draft.env)
         list_id, tree, members = draft.list_id, None, 0
@@ -69,12 +76,17 @@ class Audiences:
             if segment is None:
                 raise reference_not_found("segmentId", SEGMENT, draft.segment_id or "", draft.env)
             tree = segment.tree
+        usual = terms.usual
+        if isinstance(usual, Misfit):
+            raise field_refused(usual.code, f"/{terms.member}", usual.message)
         audience = Audience(
             before_id=lowest_id(CONTACT, now),
             list_id=list_id,
             tree=tree,
-            template_vars=common_variables(draft, variables),
+            template_vars=usual if isinstance(usual, str) else None,
             metadata=audiences.text(draft.metadata),
+            units=usual.units if isinstance(usual, RenderedContent) else 1,
+            details=usual.details if isinstance(usual, RenderedContent) else None,
         )
         addressed = Addressed(audience, await self._evaluation.regions(*key, audience, now, members=members))
         if not addressed.count:
@@ -105,33 +117,36 @@ class Audiences:
             return None
         return blocks_left
 
-    async def allowed(self, pending: PendingBlock) -> tuple[PendingBlock, dict[str, int]]:
-        """The block without contacts that must not be sent to now, and how many were left out for which reason."""
+    async def allowed(self, pending: PendingBlock, kinds: Sequence[MessageKind]) -> tuple[PendingBlock, dict[str, int]]:
+        """The block without contacts that must not be sent to now, and how many were left out for which reason.
+
+        `kinds`: as what the message of each recipient leaves.
+        """
         recipients = pending.recipients
         if recipients.contact_ids is None:
             return pending, {}
         named = {place: each for place, each in enumerate(recipients.contact_ids) if each is not None}
-        refused = await self._refused(pending, named)
+        refused = await self._refused(pending, named, kinds)
         if not refused:
             return pending, {}
         places = [place for place in range(len(recipients)) if place not in refused]
         return replace(pending, recipients=recipients.only(places)), dict(Counter(refused.values()))
 
-    async def _refused(self, pending: PendingBlock, named: Mapping[int, str]) -> dict[int, str]:
-        """Those of the contacts that must not be sent to, by place; in a resend each may have content of its own."""
+    async def _refused(
+        self, pending: PendingBlock, named: Mapping[int, str], kinds: Sequence[MessageKind]
+    ) -> dict[int, str]:
+        """Those of the contacts that must not be sent to, by place."""
         recipients, count = pending.recipients, len(pending.recipients)
-        templates = recipients.template_ids or [pending.template_id] * count
-        asked = [(contact_id, templates[place]) for place, contact_id in named.items()]
+        asked = [(contact_id, _consent_asked(kinds[place])) for place, contact_id in named.items()]
+        kind = address_kind(pending.channel)
         async with self._db.hot.transaction() as connection:
-            found = await audiences.refusals(connection, pending.organization_id, pending.env, asked)
+            found = await audiences.refusals(connection, pending.organization_id, pending.env, kind, asked)
         places = list(named)
         refused = {places[index]: reason for index, reason in found.items()}
-        types = recipients.types or [pending.type] * count
         numbers = recipients.sender_ids or [pending.sender_id or ""] * count
-        needs_window = POLICIES[pending.channel].needs_window
         free_form: dict[str, list[int]] = {}
         for place in named:
-            if needs_window(types[place]):
+            if kinds[place].obeys.window:
                 free_form.setdefault(numbers[place], []).append(place)
         since = self._clock.now() - WINDOW
         for sender_id, those in free_form.items():
@@ -141,6 +156,11 @@ class Audiences:
                 if recipients.hashes[place] not in inside:
                     refused.setdefault(place, _WINDOW_CLOSED)
         return refused
+
+
+def _consent_asked(kind: MessageKind) -> int:
+    """As the statement takes it: not for consent, whether one refused, or also for a grant where that is wanted."""
+    return 0 if not kind.obeys.consent else 1 + kind.asks_grant
 
 
 class BatchMoved(Exception):

@@ -3,12 +3,10 @@
 What a commit made is told to the number's lane at once, so that a batch starts to leave while it is being made.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from recado.domain.batches.batch import BLOCK
-from recado.domain.channels.policies import POLICIES
-from recado.domain.channels.policy import Obeys
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem
 from recado.domain.core.ids import MESSAGE, IdSource
@@ -16,6 +14,7 @@ from recado.domain.messages.message import CLASSES, MessageStatus
 from recado.domain.senders.sender import SenderKey
 from recado.services.batches.batch_arrivals import arrivals
 from recado.services.batches.batch_audience import Audiences, BatchMoved
+from recado.services.batches.channel_batches import ChannelBatches, Sort
 from recado.services.batches.tariff import NotCovered, Tariff
 from recado.services.dispatch.hints import Arrived
 from recado.services.dispatch.sending import Tell
@@ -23,7 +22,7 @@ from recado.services.effects.consequences import Consequences
 from recado.services.effects.totals import MessageTotals
 from recado.storage.batches import audiences, batch_making, totals
 from recado.storage.batches.batch_making import NewBatch, PendingBlock
-from recado.storage.batches.batch_rows import Block, Recipients
+from recado.storage.batches.batch_rows import Block, MessageKind, Recipients
 from recado.storage.batches.batches import BatchKey
 from recado.storage.core.audit import append
 from recado.storage.core.moves import AfterCommit, Moved
@@ -31,7 +30,6 @@ from recado.storage.core.postgres import Database
 from recado.storage.core.rows import Executor
 from recado.storage.messages import replacements
 from recado.storage.messages.replacements import Replacement
-from recado.storage.templates.templates import TemplateDirectory
 
 _FAILED = (MessageStatus.FAILED.value,)
 
@@ -50,8 +48,9 @@ class BatchMaker:
         consequences: Consequences,
         tariff: Tariff,
         audiences: Audiences,
-        templates: TemplateDirectory,
+        channels: Mapping[str, ChannelBatches],
     ) -> None:
+        """`channels`: the rules of those that have batches."""
         self._db = db
         self._clock = clock
         self._ids = ids
@@ -60,7 +59,7 @@ class BatchMaker:
         self._consequences = consequences
         self._tariff = tariff
         self._audiences = audiences
-        self._templates = templates
+        self._channels = channels
 
     @property
     def charges(self) -> bool:
@@ -81,11 +80,14 @@ class BatchMaker:
             batch.estimate = batch.first.held
             if batch.rest:
                 rest = recipients.part(BLOCK, len(recipients))
-                others = Block(rest, [], [], [None] * len(rest), [None] * len(rest))
+                others = Block(rest, [], await self._kinds(batch, rest), [None] * len(rest), [None] * len(rest))
                 await self._tariff.price(batch, others, batch.accepted_at)
                 batch.estimate += others.held
-            if batch.audience is not None:
-                batch.estimate = await self._tariff.estimate(batch, batch.regions, batch.accepted_at)
+            if (audience := batch.audience) is not None:
+                sort = Sort(batch.type, batch.template_id, batch.sender_id, audience.details)
+                price_kind = (await self._kind(batch, sort)).price_kind
+                each = await self._tariff.estimate(batch, price_kind, batch.regions, batch.accepted_at)
+                batch.estimate = audience.units * each
         self._totals.noted(batch.organization_id, batch.env)
 
     async def refusal(self, batch: NewBatch) -> Problem | None:
@@ -142,7 +144,8 @@ class BatchMaker:
         waiting = await batch_making.next_block(self._db.hot, key, now)
         if waiting is None:
             return None
-        pending, left_out = await self._audiences.allowed(waiting)
+        kinds = await self._kinds(waiting, waiting.recipients)
+        pending, left_out = await self._audiences.allowed(waiting, kinds)
         block = await self._block(pending, pending.recipients)
         if self._tariff.charges:
             await self._tariff.price(pending, block, now)
@@ -172,24 +175,28 @@ class BatchMaker:
 
     async def _block(self, batch: NewBatch | PendingBlock, recipients: Recipients) -> Block:
         new, count = self._ids.new, len(recipients)
-        ids, obeys = [new(MESSAGE) for _ in range(count)], await self._obeyed(batch, recipients)
-        return Block(recipients, ids, obeys, [None] * count, [None] * count)
+        ids, kinds = [new(MESSAGE) for _ in range(count)], await self._kinds(batch, recipients)
+        return Block(recipients, ids, kinds, [None] * count, [None] * count)
 
-    async def _obeyed(self, batch: NewBatch | PendingBlock, recipients: Recipients) -> list[Obeys]:
-        """What the message of each recipient obeys, by its type and what its template is now."""
-        types = recipients.types or [batch.type] * len(recipients)
-        template_ids = recipients.template_ids or [None] * len(recipients)
-        known: dict[tuple[str, str | None], Obeys] = {}
-        for kind in set(zip(types, template_ids, strict=True)):
-            known[kind] = await self._obeyed_by(batch, kind[0], kind[1] or batch.template_id)
-        return [known[kind] for kind in zip(types, template_ids, strict=True)]
+    async def _kinds(self, batch: NewBatch | PendingBlock, recipients: Recipients) -> list[MessageKind]:
+        """As what the message of each recipient leaves, by what it is now."""
+        count = len(recipients)
+        own = (recipients.types, recipients.template_ids, recipients.sender_ids, recipients.details)
+        if own == (None, None, None, None):
+            return [await self._kind(batch, Sort(batch.type, batch.template_id, batch.sender_id, None))] * count
+        usual = (batch.type, batch.template_id, batch.sender_id, None)
+        sorts = [
+            Sort(message_type, template_id or batch.template_id, sender_id, details)
+            for message_type, template_id, sender_id, details in zip(
+                *(column or [value] * count for column, value in zip(own, usual, strict=True)), strict=True
+            )
+        ]
+        known = {sort: await self._kind(batch, sort) for sort in set(sorts)}
+        return [known[sort] for sort in sorts]
 
-    async def _obeyed_by(self, batch: NewBatch | PendingBlock, kind: str, template_id: str | None) -> Obeys:
-        template = None
-        if template_id is not None:
-            template = await self._templates.get((batch.organization_id, batch.env, template_id))
-        category = None if template is None else template.category
-        return POLICIES[batch.channel].obeys(kind, category, CLASSES[batch.klass])
+    async def _kind(self, batch: NewBatch | PendingBlock, sort: Sort) -> MessageKind:
+        where = (batch.organization_id, batch.env)
+        return await self._channels[batch.channel].kind(where, CLASSES[batch.klass], sort)
 
     async def _lock(self, connection: Executor, batch: NewBatch | PendingBlock, block: Block) -> Block:
         """Without the recipients whose old message has a replacement already; the others are locked."""
@@ -203,7 +210,7 @@ class BatchMaker:
         return Block(
             block.recipients.only(places),
             [block.ids[place] for place in places],
-            [block.obeys[place] for place in places],
+            [block.kinds[place] for place in places],
             [block.coins[place] for place in places],
             [block.price_kinds[place] for place in places],
         )

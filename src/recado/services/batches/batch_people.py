@@ -4,34 +4,39 @@ Asked for in blocks: ten thousand at once would keep a connection, and every oth
 """
 
 from recado.domain.batches.batch import BLOCK
-from recado.services.batches.batch_rules import AcceptedRecipients, BatchDraft, only_with_consent
-from recado.storage.access.organizations import Organization
+from recado.domain.channels.address import AddressKind
+from recado.domain.channels.policies import address_kind
+from recado.services.batches.batch_draft import BatchDraft
+from recado.services.batches.batch_rules import AcceptedRecipients, only_with_consent
 from recado.storage.core.rows import Executor
 from recado.storage.messages import recipients
-from recado.storage.messages.recipients import Recipient, RecipientKey
+from recado.storage.messages.recipients import Recipient, RecipientKey, of_address
 
 
-async def phones_by_contact(executor: Executor, draft: BatchDraft) -> dict[str, str]:
-    """The phones of the contacts that recipients name, by their ids; without those that do not exist here."""
-    where = (draft.organization_id, draft.env)
-    phones: dict[str, str] = {}
+async def addresses_by_contact(executor: Executor, draft: BatchDraft) -> dict[str, str]:
+    """The addresses of the contacts that recipients name, by their ids; without those that do not exist here."""
+    where, by_email = (draft.organization_id, draft.env), address_kind(draft.channel) is AddressKind.EMAIL
+    found: dict[str, str] = {}
     for start in range(0, len(draft.recipients), BLOCK):
         given = [each.get("contactId") for each in draft.recipients[start : start + BLOCK]]
-        named = dict.fromkeys(each for each in given if each is not None and each not in phones)
+        named = dict.fromkeys(each for each in given if each is not None and each not in found)
         if named:
             asked = [RecipientKey(*where, contact_id=contact_id) for contact_id in named]
             known = await recipients.find(executor, asked)
-            phones |= {each.contact_id: each.phone for each in known if each.contact_id and each.phone is not None}
-    return phones
+            for each in known:
+                address = each.email if by_email else each.phone
+                if each.contact_id and address is not None:
+                    found[each.contact_id] = address
+    return found
 
 
 async def ask_for_consent(
-    executor: Executor, draft: BatchDraft, accepted: AcceptedRecipients, organization: Organization
+    executor: Executor, draft: BatchDraft, accepted: AcceptedRecipients, *, granted_only: bool
 ) -> None:
-    """Leave out anyone who refused, or never agreed where the organization asks for that (C12.5.5)."""
+    """Leave out anyone who refused, or with `granted_only` never agreed (C12.5.5)."""
     known: list[Recipient] = []
-    phones = accepted.recipients.phones
-    for start in range(0, len(phones), BLOCK):
-        asked = [RecipientKey(draft.organization_id, draft.env, phone=phone) for phone in phones[start : start + BLOCK]]
+    where, kind, addresses = (draft.organization_id, draft.env), address_kind(draft.channel), accepted.recipients.phones
+    for start in range(0, len(addresses), BLOCK):
+        asked = [of_address(*where, kind, address) for address in addresses[start : start + BLOCK]]
         known += await recipients.find(executor, asked)
-    only_with_consent(accepted, known, granted_only=organization.require_granted_for_marketing)
+    only_with_consent(accepted, known, granted_only=granted_only)

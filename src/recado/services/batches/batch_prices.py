@@ -5,10 +5,9 @@ from datetime import datetime
 from typing import Final
 
 from recado.domain.billing.prices import Price, region_of
-from recado.domain.channels.policies import POLICIES
+from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem
 from recado.domain.core.ids import IdSource
-from recado.services.dispatch.records import Records
 from recado.services.messages.admission import not_covered
 from recado.storage.batches.batch_making import NewBatch, PendingBlock
 from recado.storage.batches.batch_rows import Block
@@ -22,42 +21,33 @@ class WalletTariff:
 
     charges: Final = True
 
-    def __init__(self, records: Records, *, prices: PriceDirectory, ids: IdSource) -> None:
+    def __init__(self, *, prices: PriceDirectory, ids: IdSource, clock: Clock) -> None:
         self._prices = prices
-        self._numbers = records.numbers
-        self._templates = records.templates
         self._ids = ids
-        self._clock = records.clock
+        self._clock = clock
 
     async def price(self, batch: NewBatch | PendingBlock, block: Block, at: datetime) -> None:
         """Give each message of the block its price. Raises `Problem` when such a message has none."""
         organization_id, env, _ = batch.key
-        own, numbers, units = block.recipients.template_ids, block.recipients.sender_ids, block.recipients.units
-        kinds: dict[tuple[str | None, str | None], str] = {}
+        units = block.recipients.units
         found: dict[tuple[str, str], Price] = {}
-        for place, phone in enumerate(block.recipients.phones):
-            template_id = batch.template_id if own is None else own[place] or batch.template_id
-            sender_id = batch.sender_id if numbers is None else numbers[place]
-            kind = kinds.get((template_id, sender_id))
-            if kind is None:
-                kind = kinds[template_id, sender_id] = await self._kind(batch, template_id, sender_id)
-            unit = (kind, region_of(phone))
+        for place, (address, kind) in enumerate(zip(block.recipients.phones, block.kinds, strict=True)):
+            unit = (kind.price_kind, region_of(address))
             price = found.get(unit)
             if price is None:
                 price = found[unit] = await self._prices.price_of(organization_id, env, *unit, at)
             block.coins[place] = price.coins if units is None else price.coins * units[place]
             block.price_kinds[place] = price.kind
 
-    async def estimate(self, batch: NewBatch, regions: Mapping[str, int], at: datetime) -> int:
-        """What so many messages of a batch to each region would cost. Raises `Problem` where there is no price."""
+    async def estimate(self, batch: NewBatch, price_kind: str, regions: Mapping[str, int], at: datetime) -> int:
+        """What so many messages of one unit to each region would cost. Raises `Problem` where there is no price."""
         organization_id, env, _ = batch.key
-        kind = await self._kind(batch, batch.template_id, batch.sender_id)
         prices = [
-            (count, await self._prices.price_of(organization_id, env, kind, region, at))
+            (count, await self._prices.price_of(organization_id, env, price_kind, region, at))
             for region, count in regions.items()
             if count
         ]
-        return batch.units * sum(count * price.coins for count, price in prices)
+        return sum(count * price.coins for count, price in prices)
 
     async def covers(self, connection: Executor, organization_id: str, env: str, coins: int) -> Problem | None:
         """The refusal when so many coins are not there; nothing is held."""
@@ -79,10 +69,3 @@ class WalletTariff:
                 return None
             available = (await wallet.available(connection, [key])).get(key, 0)
         return not_covered(estimate, available)
-
-    async def _kind(self, batch: NewBatch | PendingBlock, template_id: str | None, sender_id: str | None) -> str:
-        organization_id, env, _ = batch.key
-        number = None if sender_id is None else await self._numbers.get((organization_id, env, sender_id))
-        byo = number is not None and number.byo
-        template = None if template_id is None else await self._templates.get((organization_id, env, template_id))
-        return POLICIES[batch.channel].price_kind(None if template is None else template.category, byo)

@@ -4,78 +4,29 @@ What concerns the whole batch is refused as for a single message (`acceptance_ru
 leaves that one out, with its reason.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 import orjson
 
 from recado.domain.batches.batch import DUPLICATE, MAX_ERRORS
+from recado.domain.channels.address import READ_ADDRESS, AddressKind, canonical
+from recado.domain.channels.policies import address_kind
 from recado.domain.contacts.consent import refusal_to_send
-from recado.domain.core.counting import counted
 from recado.domain.core.errors import Problem, field_refused
 from recado.domain.core.ids import CONTACT
 from recado.domain.core.metadata import metadata_errors
-from recado.domain.core.phones import canonical_phone, recipient_hash
+from recado.domain.core.phones import recipient_hash
 from recado.domain.core.references import no_such
 from recado.domain.core.steps import Steps
-from recado.domain.messages.message import Priority
+from recado.services.batches.batch_draft import BatchDraft
+from recado.services.batches.channel_batches import BatchTerms, Misfit, RenderedContent
 from recado.services.messages.acceptance_rules import REFUSED
-from recado.services.messages.draft import MessageDraft
 from recado.storage.batches.batch_rows import Recipients
 from recado.storage.messages.recipients import Recipient
 
 _STEP = 250  # recipients: some milliseconds when each has sixty variables
-
-
-@dataclass(slots=True, kw_only=True)
-class BatchDraft:
-    """A well-formed batch as a caller gave it, to recipients, a list or a segment.
-
-    `template_vars`, `metadata`: of recipients without any of their own.
-    """
-
-    organization_id: str
-    env: str
-    channel: str
-    sender_id: str
-    type: str
-    priority: Priority
-    recipients: Sequence[Mapping[str, Any]] = ()
-    list_id: str | None = None
-    segment_id: str | None = None
-    name: str | None = None
-    template_id: str | None = None
-    template_vars: Sequence[str] | None = None
-    payload: Mapping[str, Any] | None = None
-    campaign_id: str | None = None
-    metadata: Mapping[str, Any] | None = None
-    scheduled_at: datetime | None = None
-    ttl_seconds: int | None = None
-    created_by_id: str | None = None
-    key_hash: bytes | None = None
-    fingerprint: bytes | None = None
-
-    @property
-    def has_audience(self) -> bool:
-        """Whether its recipients are a list's or a segment's."""
-        return self.list_id is not None or self.segment_id is not None
-
-    def message(self) -> MessageDraft:
-        """What its messages share, as the rules of one message take it."""
-        return MessageDraft(
-            organization_id=self.organization_id,
-            env=self.env,
-            channel=self.channel,
-            sender_id=self.sender_id,
-            to="",
-            type=self.type,
-            priority=self.priority,
-            template_id=self.template_id,
-            payload=self.payload,
-            scheduled_at=self.scheduled_at,
-        )
 
 
 @dataclass(slots=True)
@@ -110,15 +61,16 @@ class AcceptedRecipients:
     left_out: LeftOut
 
 
-def accept_recipients(draft: BatchDraft, variables: int, contacts: Mapping[str, str]) -> Steps[AcceptedRecipients]:
-    """Take the recipients, each phone once. `variables`: how many the template declares; `contacts`: phones by id."""
-    organization_id, common = draft.organization_id, draft.template_vars
-    with_template = draft.template_id is not None
-    common_text, common_error = _variables(common, variables) if with_template else (None, None)
+def accept_recipients(draft: BatchDraft, terms: BatchTerms, contacts: Mapping[str, str]) -> Steps[AcceptedRecipients]:
+    """Take the recipients, each address once. `contacts`: addresses by id."""
+    organization_id, kind = draft.organization_id, address_kind(draft.channel)
+    read, usual, member, content_of = READ_ADDRESS[kind], terms.usual, terms.member, terms.content
+    folds = kind is AddressKind.EMAIL
     common_metadata = _text(draft.metadata)
-    phones: dict[str, None] = {}
+    addresses: dict[str, str] = {}
     hashes: list[int] = []
     texts: list[str | None] = []
+    rendered: list[RenderedContent] = []
     metadata: list[str | None] = []
     places: list[int] = []
     contact_ids: list[str | None] = []
@@ -127,43 +79,44 @@ def accept_recipients(draft: BatchDraft, variables: int, contacts: Mapping[str, 
         if place and not place % _STEP:
             yield
         try:
-            phone, contact_id = _phone_of(given, contacts)
+            address, contact_id = _address_of(given, contacts, kind, read)
         except Problem as problem:
             left_out.add(_path(place, problem.errors[0].path), problem.code, problem.detail)
             continue
-        if phone in phones:
+        key = canonical(kind, address) if folds else address
+        if key in addresses:
             left_out.add(_path(place), DUPLICATE, "The recipient is in the list before.")
             continue
-        own = given.get("templateVars")
-        if not with_template or own is None:
-            text, error = common_text, common_error
-        else:
-            text, error = _variables(own, variables)
-        if error is not None:
-            left_out.add(_path(place, "/templateVars"), "TEMPLATE_VARS_MISMATCH", error)
+        own = None if member is None else given.get(member)
+        content = usual if own is None else content_of(own)
+        if isinstance(content, Misfit):
+            left_out.add(_path(place, f"/{member}"), content.code, content.message)
             continue
         attached = given.get("metadata")
         if attached is not None and (wrong := metadata_errors(attached, "")):
             left_out.add(_path(place, f"/metadata{wrong[0].path}"), "METADATA_INVALID", wrong[0].message)
             continue
-        phones[phone] = None
-        hashes.append(recipient_hash(organization_id, phone))
-        texts.append(text)
+        addresses[key] = address
+        hashes.append(recipient_hash(organization_id, key))
+        if isinstance(content, RenderedContent):
+            rendered.append(content)
+            content = None
+        texts.append(content)
         metadata.append(common_metadata if attached is None else _text(attached))
         places.append(place)
         contact_ids.append(contact_id)
-    named = contact_ids if contacts else None
-    return AcceptedRecipients(Recipients(list(phones), hashes, texts, metadata, contact_ids=named), places, left_out)
-
-
-def common_variables(draft: BatchDraft, variables: int) -> str | None:
-    """What every message of an audience says, as JSON; Problem 422 `TEMPLATE_VARS_MISMATCH` (C15.2.1)."""
-    if draft.template_id is None:
-        return None
-    text, error = _variables(draft.template_vars, variables)
-    if error is not None:
-        raise field_refused("TEMPLATE_VARS_MISMATCH", "/templateVars", error)
-    return text
+    recipients = Recipients(
+        list(addresses.values()),
+        hashes,
+        texts,
+        metadata,
+        contact_ids=contact_ids if contacts else None,
+    )
+    if rendered:
+        recipients.payloads = [content.payload for content in rendered]
+        recipients.units = [content.units for content in rendered]
+        recipients.details = [content.details for content in rendered]
+    return AcceptedRecipients(recipients, places, left_out)
 
 
 def only_in_window(accepted: AcceptedRecipients, hashes: set[int]) -> None:
@@ -200,36 +153,27 @@ def _path(place: int, member: str = "") -> str:
     return f"/recipients/{place}{member}"
 
 
-def _phone_of(given: Mapping[str, Any], contacts: Mapping[str, str]) -> tuple[str, str | None]:
-    """Phone and contact of a recipient; Problem, with its place in the recipient, when it has none (C15.2)."""
+def _address_of(
+    given: Mapping[str, Any], contacts: Mapping[str, str], kind: AddressKind, read: Callable[[str], str]
+) -> tuple[str, str | None]:
+    """Address and contact of a recipient; Problem, with its place in the recipient, when it has none (C15.2)."""
     to, contact_id = given.get("to"), given.get("contactId")
     if to is None and contact_id is None:
         raise field_refused("RECIPIENT_MISSING", "", "The recipient is empty: give `to` or `contactId`.")
-    phone = None if contact_id is None else contacts.get(contact_id)
-    if contact_id is not None and phone is None:
+    address = None if contact_id is None else contacts.get(contact_id)
+    if contact_id is not None and address is None:
         raise field_refused("REFERENCE_NOT_FOUND", "/contactId", no_such(CONTACT, contact_id, ""))
     if to is None:
-        assert phone is not None  # noqa: S101 - one of the two is there
-        return phone, contact_id
+        assert address is not None  # noqa: S101 - one of the two is there
+        return address, contact_id
     try:
-        canonical = canonical_phone(to)
+        stored = read(to)
     except Problem as problem:
         raise field_refused(problem.code, "/to", problem.detail) from None
-    if phone is not None and canonical != phone:
-        raise field_refused(
-            "RECIPIENT_MISMATCH", "/to", "`to` is not the phone of the contact `contactId`: leave one of them out."
-        )
-    return canonical, contact_id
-
-
-def _variables(given: Sequence[str] | None, count: int) -> tuple[str | None, str | None]:
-    """The variables as JSON, and what is wrong with them (C15.2.1)."""
-    given = given or ()
-    if len(given) != count:
-        return None, f"The template takes {counted(count, 'variable')}; `templateVars` has {len(given)}."
-    if not all(given):
-        return None, "`templateVars` must not hold an empty text."
-    return (orjson.dumps(given).decode() if given else None), None
+    if address is not None and stored != address:
+        message = f"`to` is not the {kind} of the contact `contactId`: leave one of them out."
+        raise field_refused("RECIPIENT_MISMATCH", "/to", message)
+    return stored, contact_id
 
 
 def _text(value: object) -> str | None:

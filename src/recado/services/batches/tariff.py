@@ -22,8 +22,8 @@ class Tariff(Protocol):
         """Give each message of the block its price."""
         ...
 
-    async def estimate(self, batch: NewBatch, regions: Mapping[str, int], at: datetime) -> int:
-        """What so many messages of a batch to each region would cost."""
+    async def estimate(self, batch: NewBatch, price_kind: str, regions: Mapping[str, int], at: datetime) -> int:
+        """What so many messages of one unit to each region would cost."""
         ...
 
     async def covers(self, connection: Executor, organization_id: str, env: str, coins: int) -> Problem | None:
@@ -45,7 +45,7 @@ class Free:
     async def price(self, batch: NewBatch | PendingBlock, block: Block, at: datetime) -> None:
         """Everything is free."""
 
-    async def estimate(self, batch: NewBatch, regions: Mapping[str, int], at: datetime) -> int:
+    async def estimate(self, batch: NewBatch, price_kind: str, regions: Mapping[str, int], at: datetime) -> int:
         """Nothing, however many there are."""
         return 0
 

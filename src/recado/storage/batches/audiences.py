@@ -13,6 +13,7 @@ import orjson
 from recado.domain.audience.segment import Node, document
 from recado.domain.audience.segment_reading import read_tree
 from recado.domain.batches.batch import BATCH_MACHINE, BLOCK, BatchEvent, BatchStatus
+from recado.domain.channels.address import AddressKind
 from recado.domain.core.phones import other_spellings, recipient_hash
 from recado.storage.batches.batch_rows import Recipients
 from recado.storage.contacts import opt_outs
@@ -30,7 +31,7 @@ BatchKey = tuple[str, str, str]
 class Audience:
     """Who gets a batch: the members of a list, or whom a tree matches, of the contacts with ids below `before_id`.
 
-    `template_vars`, `metadata`: of every message, as JSON texts.
+    `template_vars`, `metadata`, `details`: of every message, as JSON texts.
     """
 
     before_id: str
@@ -38,6 +39,8 @@ class Audience:
     tree: Node | None = None
     template_vars: str | None = None
     metadata: str | None = None
+    units: int = 1
+    details: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,8 @@ class Unread:
     filter_tree: Mapping[str, Any] | None
     template_vars: str | None
     metadata: str | None
+    units: int
+    details: str | None
     after_id: str
     before_id: str
     blocks: int
@@ -87,6 +92,8 @@ async def begin(connection: Executor, organization_id: str, batch_id: str, audie
         audience.template_vars,
         audience.metadata,
         audience.before_id,
+        audience.units,
+        audience.details,
     )
 
 
@@ -125,11 +132,13 @@ async def keep(connection: Executor, key: BatchKey, unread: Unread, reached: Rea
 
 
 async def refusals(
-    connection: Executor, organization_id: str, env: str, asked: Sequence[tuple[str, str | None]]
+    connection: Executor, organization_id: str, env: str, kind: AddressKind, asked: Sequence[tuple[str, int]]
 ) -> dict[int, str]:
-    """Whom of (contact, template) must not be sent to by now: by place, the code that says why; in a transaction."""
+    """Whom of (contact, consent that is asked for) must not be sent to by now, at addresses of a kind: by place, the
+    code that says why; in a transaction. Asked for are 0 nothing, 1 no refusal, 2 a grant where that is wanted.
+    """
     await connection.execute(SQL.along_the_key)
-    rows = await connection.fetch(SQL.refusals, organization_id, env, *columns(list(asked), 2))
+    rows = await connection.fetch(SQL.refusals, organization_id, env, *columns(list(asked), 2), kind)
     addresses = {
         row["place"] - 1: Registrant(organization_id, env, phone)
         for row in rows
@@ -149,6 +158,8 @@ def _block(organization_id: str, people: Sequence[tuple[str, str]], unread: Unre
         [unread.template_vars] * count,
         [unread.metadata] * count,
         contact_ids=[contact_id for contact_id, _ in people],
+        units=None if unread.units == 1 else [unread.units] * count,
+        details=None if unread.details is None else [unread.details] * count,
     )
 
 

@@ -53,8 +53,10 @@ set local enable_sort = off;
 set local enable_nestloop = off;
 
 -- name: begin
-insert into batch_audiences (organization_id, batch_id, list_id, filter_tree, template_vars, metadata, after_id, before_id)
-values ($1, $2, $3, $4, $5::text::json, $6::text::json, '', $7);
+insert into batch_audiences (
+    organization_id, batch_id, list_id, filter_tree, template_vars, metadata, after_id, before_id, units, details
+)
+values ($1, $2, $3, $4, $5::text::json, $6::text::json, '', $7, $8, $9);
 
 -- name: of_batch
 select a.*
@@ -97,29 +99,30 @@ select $1, $2, g.number, g.recipients::json
 from unnest($3::integer[], $4::text[]) as g (number, recipients);
 
 -- name: refusals
--- Which of these contacts must not be sent to, each by a message of its template, and why (C12.5.4 to C12.5.6). `place`: from 1.
--- To be run `along_the_key`.
-with marketing as materialized (
-    select id from templates where organization_id = $1 and env = $2 and id = any($4::text[]) and category = 'marketing'
-)
+-- Which of these contacts must not be sent to at their addresses of the kind $5, and why (C12.5.4 to C12.5.6). `asks`: for nothing
+-- (0), that nobody refused (1), or also for a grant where the organization wants it (2). `place`: from 1. To be run `along_the_key`.
 select
     g.place,
     case
         when c.id is null then 'REFERENCE_NOT_FOUND'
-        when (g.template_id in (select id from marketing)) is not true then null
+        when g.asks = 0 then null
         when
             c.opt_in_status = 'denied'
             or exists (
                 select from opt_outs o
-                where o.organization_id = $1 and o.env = $2 and o.kind = 'phone' and o.hash = c.phone_hash
+                where
+                    o.organization_id = $1 and o.env = $2 and o.kind = $5
+                    and o.hash = case
+                        when $5 = 'phone' then c.phone_hash else sha256(convert_to($1 || ':' || c.email_key, 'UTF8'))
+                    end
             )
             then 'CONTACT_OPTED_OUT'
-        when o.require_granted_for_marketing and c.opt_in_status <> 'granted' then 'CONSENT_REQUIRED'
+        when g.asks = 2 and o.require_granted_for_marketing and c.opt_in_status <> 'granted' then 'CONSENT_REQUIRED'
     end as reason,
-    case when (g.template_id in (select id from marketing)) is true then c.phone end as asked -- for its other spellings
-from unnest($3::text[], $4::text[]) with ordinality as g (id, template_id, place)
+    case when g.asks > 0 and $5 = 'phone' then c.phone end as asked -- for its other spellings
+from unnest($3::text[], $4::smallint[]) with ordinality as g (id, asks, place)
 left join lateral ( -- as `member`
-    select id, phone, phone_hash, opt_in_status from contacts
+    select id, phone, phone_hash, email_key, opt_in_status from contacts
     where organization_id = $1 and env = $2 and id between g.id and g.id
     order by id limit 1
 ) c on true

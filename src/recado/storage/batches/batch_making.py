@@ -35,8 +35,7 @@ class NewBatch:
     """A batch to be made. `payload`, `errors`, `skipped_reasons`: JSON texts; `recipients`: all that were accepted.
 
     `first` and `rest` are its blocks: the one made with it, and those kept for later. `estimate`: coins of all of them.
-    `audience`: who is read into blocks later, in place of recipients; `regions`: how many of them live where, to each
-    of whom a message of `units` is sent, as far as can be told before.
+    `audience`: who is read into blocks later, in place of recipients; `regions`: how many of them live where.
     """
 
     organization_id: str
@@ -68,7 +67,6 @@ class NewBatch:
     rest: list[str] = field(default_factory=list)
     audience: Audience | None = None
     regions: Mapping[str, int] = field(default_factory=dict)
-    units: int = 1
 
     @property
     def key(self) -> BatchKey:
@@ -273,7 +271,7 @@ def _contacts(blocks: Sequence[Block | None]) -> str:
 
 def _flags(blocks: Sequence[Block | None]) -> str:
     """What the messages obey: for each row of the blocks."""
-    obeys = [each for block in blocks if block is not None for each in block.obeys]
+    obeys = [kind.obeys for block in blocks if block is not None for kind in block.kinds]
     return pack_numbers([each.window + 2 * each.consent + 4 * each.quiet_hours for each in obeys])
 
 

@@ -2,11 +2,22 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import orjson
 
 from recado.domain.channels.policy import Obeys
+
+
+class MessageKind(NamedTuple):
+    """What a message obeys until it leaves, and what it costs.
+
+    `asks_grant`: where it is subject to consent, a grant is asked for if its organization wants that (C12.5.5).
+    """
+
+    obeys: Obeys
+    price_kind: str
+    asks_grant: bool = True
 
 
 @dataclass(slots=True)
@@ -61,13 +72,13 @@ class Recipients:
 
 @dataclass(slots=True, eq=False)
 class Block:
-    """Recipients that become messages in one commit: `ids`, what each of them obeys until it leaves, and what each
-    holds of the wallet (None: not billed).
+    """Recipients that become messages in one commit: `ids`, as what each of them leaves, and what each holds of the
+    wallet (None: not billed).
     """
 
     recipients: Recipients
     ids: list[str]
-    obeys: list[Obeys]
+    kinds: list[MessageKind]
     coins: list[int | None]
     price_kinds: list[str | None]
 

@@ -21,7 +21,7 @@ from recado.storage.core.months import ALL_MONTHS, Months
 from recado.storage.core.postgres import Database
 from recado.storage.core.rows import Executor, array, columns, pack, pack_moments, pack_numbers, pack_some
 from recado.storage.core.sql import load
-from recado.storage.messages.recipients import RecipientKey, find
+from recado.storage.messages.recipients import RecipientKey, find, of_address
 from recado.storage.messages.replacements import Replacement
 
 SQL = load("messages")
@@ -208,9 +208,7 @@ async def decided(executor: Executor, batch: Sequence[NewMessage]) -> dict[str, 
 
 def asked_of(new: NewMessage) -> RecipientKey:
     """Whose consent a message needs, by the address that it goes to."""
-    by_email = address_kind(new.channel) is AddressKind.EMAIL
-    where = (new.organization_id, new.env)
-    return RecipientKey(*where, email=new.recipient) if by_email else RecipientKey(*where, phone=new.recipient)
+    return of_address(new.organization_id, new.env, address_kind(new.channel), new.recipient)
 
 
 async def _earlier(executor: Executor, batch: Sequence[NewMessage]) -> dict[str, AcceptResult]:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from recado.domain.channels.address import AddressKind
 from recado.domain.contacts.consent import ConsentStatus
 from recado.domain.contacts.contact import email_key
 from recado.domain.core.clock import Clock
@@ -27,6 +28,13 @@ class RecipientKey(NamedTuple):
     contact_id: str | None = None
     phone: str | None = None
     email: str | None = None
+
+
+def of_address(organization_id: str, env: str, kind: AddressKind, address: str) -> RecipientKey:
+    """A recipient by its address."""
+    if kind is AddressKind.EMAIL:
+        return RecipientKey(organization_id, env, email=address)
+    return RecipientKey(organization_id, env, phone=address)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +89,7 @@ async def _find(executor: Executor, asked: Mapping[int, RecipientKey]) -> dict[i
             row["phone"],
             None if row["opt_in_status"] is None else ConsentStatus(row["opt_in_status"]),
             row["registered"] or row["n"] in respelled,
+            row["email"],
         )
         for row in rows
     }

@@ -19,7 +19,7 @@ SQL = fragments("resends")
 
 @dataclass(frozen=True, slots=True)
 class Old:
-    """A message that somebody wants sent again. `payload`, `template_vars` and `metadata` are JSON texts."""
+    """A message that somebody wants sent again. `payload`, `template_vars`, `metadata` and `details` are JSON texts."""
 
     id: str
     direction: str
@@ -36,6 +36,8 @@ class Old:
     contact_id: str | None
     outcome_certain: bool | None
     replaced_by: str | None
+    units: int
+    details: str | None
 
     @property
     def uncertain(self) -> bool:
@@ -57,35 +59,38 @@ class FailedFilter:
 read = reader(Old)
 
 
-async def by_ids(executor: Executor, organization_id: str, env: str, ids: Sequence[str]) -> list[Old]:
-    """Those of the messages that exist here."""
-    return [read(row) for row in await executor.fetch(SQL.by_ids, organization_id, env, list(ids))]
+async def by_ids(executor: Executor, organization_id: str, env: str, channel: str, ids: Sequence[str]) -> list[Old]:
+    """Those of a channel's messages that exist here."""
+    return [read(row) for row in await executor.fetch(SQL.by_ids, organization_id, env, list(ids), channel)]
 
 
-async def failed(executor: Executor, organization_id: str, env: str, wanted: FailedFilter, limit: int) -> list[Old]:
+async def failed(
+    executor: Executor, organization_id: str, env: str, channel: str, wanted: FailedFilter, limit: int
+) -> list[Old]:
     """What the filter finds that nothing replaced yet, up to `limit`.
 
     Raises `Unavailable` when the database does not find it in five seconds.
     """
-    statement, arguments = _query(SQL.failed, organization_id, env, wanted, limit)
+    statement, arguments = _query(SQL.failed, organization_id, env, channel, wanted, limit)
     async with _in_time():
         return [read(row) for row in await executor.fetch(statement, *arguments)]
 
 
-async def replaced(executor: Executor, organization_id: str, env: str, wanted: FailedFilter) -> int:
+async def replaced(executor: Executor, organization_id: str, env: str, channel: str, wanted: FailedFilter) -> int:
     """How many of what the filter finds were replaced already; raises as `failed`."""
-    statement, arguments = _query(SQL.replaced, organization_id, env, wanted)
+    statement, arguments = _query(SQL.replaced, organization_id, env, channel, wanted)
     async with _in_time():
         count: int = await executor.fetchval(statement, *arguments)
     return count
 
 
 def _query(
-    text: str, organization_id: str, env: str, wanted: FailedFilter, limit: int | None = None
+    text: str, organization_id: str, env: str, channel: str, wanted: FailedFilter, limit: int | None = None
 ) -> tuple[str, list[Any]]:
     values = {
         "organization_id": organization_id,
         "env": env,
+        "channel": channel,
         "first_id": MESSAGE if wanted.start is None else lowest_id(MESSAGE, wanted.start),
         "before_id": AFTER_ALL_IDS if wanted.end is None else lowest_id(MESSAGE, wanted.end),
         "batch_id": wanted.batch_id,

@@ -2,11 +2,11 @@
 -- The messages with these ids, in the order in which they were asked for.
 select
     m.id, m.direction, m.status, m.type, m.sender_id, m.recipient, m.recipient_hash, m.template_id, m.payload, m.template_vars,
-    m.metadata, m.campaign_id, m.contact_id, m.outcome_certain, m.replaced_by
+    m.metadata, m.campaign_id, m.contact_id, m.outcome_certain, m.replaced_by, m.units, m.details::text
 from unnest($3::text[]) with ordinality as g (id, place)
 cross join lateral (
     select * from messages k
-    where k.organization_id = $1 and k.env = $2 and k.channel = 'chatapp' and k.id = g.id
+    where k.organization_id = $1 and k.env = $2 and k.channel = $4 and k.id = g.id
     limit 1
 ) m
 order by g.place;
@@ -15,7 +15,7 @@ order by g.place;
 -- Failed messages of a batch or a campaign that nothing replaced yet, the oldest first.
 select
     m.id, m.direction, m.status, m.type, m.sender_id, m.recipient, m.recipient_hash, m.template_id, m.payload, m.template_vars,
-    m.metadata, m.campaign_id, m.contact_id, m.outcome_certain, m.replaced_by
+    m.metadata, m.campaign_id, m.contact_id, m.outcome_certain, m.replaced_by, m.units, m.details::text
 from messages m
 where
     {which} and m.replaced_by is null
@@ -29,7 +29,7 @@ select count(*) from messages m where {which} and m.replaced_by is not null;
 -- name: which
 -- The channel is compared so that the key cannot serve: see message_reads.sql.
 m.organization_id = :organization_id and m.env = :env and m.id >= :first_id and m.id < :before_id
-and m.channel || '' = 'chatapp' and m.direction = 'outbound' and m.status = 'failed' and m.failed_at is not null
+and m.channel || '' = :channel and m.direction = 'outbound' and m.status = 'failed' and m.failed_at is not null
 {conditions}
 
 -- name: if_batch

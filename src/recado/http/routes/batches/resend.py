@@ -5,13 +5,16 @@ from typing import Annotated, Any, Final
 import orjson
 from pydantic import Field
 
+from recado.domain.channels.chatapp import CHATAPP
 from recado.domain.core.errors import FieldError, validation_error
 from recado.http.api.audit import actor_of
 from recado.http.api.call import Call
 from recado.http.api.models import ApiModel, Timestamp
+from recado.http.api.operation import missing_scope
 from recado.http.api.route import Idempotency, Route
 from recado.http.routes.messages.batch_view import batch_view, new_batch_view
-from recado.http.routes.messages.bulk_models import BatchOut
+from recado.http.routes.messages.bulk import OTHER_SCOPES, SCOPES
+from recado.http.routes.messages.bulk_models import BatchOut, Channel
 from recado.http.routes.messages.message_models import Id
 from recado.http.wire.reply import REPLAYED, Reply
 from recado.services.batches.batch_acceptance import AcceptedBatch
@@ -34,6 +37,7 @@ class ResendFilter(ApiModel):
 class ResendMessages(ApiModel):
     """Either `messageIds` or `filter`. `numberId`: the number that sends them now, in place of their own."""
 
+    channel: Channel = CHATAPP
     message_ids: Annotated[list[Id], Field(min_length=1, max_length=MOST_IDS, fail_fast=True)] | None = None
     filter: ResendFilter | None = None
     number_id: Id | None = None
@@ -84,6 +88,9 @@ class ResendOperation:
 def resend_of(call: Call) -> Resend:
     """What the body asks for; raises `Problem` 422."""
     body: ResendMessages = call.body
+    scope = SCOPES[body.channel]
+    if not call.can(scope):
+        raise missing_scope(scope)
     if (body.message_ids is None) == (body.filter is None):
         raise validation_error([FieldError("", "REQUIRED", "Give either `messageIds` or `filter`.")])
     wanted = None if body.filter is None else _filter(body.filter)
@@ -91,6 +98,7 @@ def resend_of(call: Call) -> Resend:
     return Resend(
         organization_id=principal.organization_id,
         env=principal.env,
+        channel=body.channel,
         by=actor_of(call),
         message_ids=body.message_ids,
         wanted=wanted,
@@ -143,6 +151,7 @@ def resend_routes(*, resends: Resends) -> tuple[Route, ...]:
             ),
             tag="Batches",
             scope="messages:send",
+            or_scopes=OTHER_SCOPES,
             rate_class="bulk",
             body=ResendMessages,
             responses={200: ResendEstimate, 202: Resent},

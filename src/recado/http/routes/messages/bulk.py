@@ -1,5 +1,6 @@
 """POST /messages/bulk: one content to many recipients by one request (C15.5)."""
 
+from collections.abc import Mapping
 from typing import Final
 
 from pydantic.alias_generators import to_camel
@@ -10,16 +11,20 @@ from recado.http.api.call import Call
 from recado.http.api.operation import missing_scope
 from recado.http.api.route import MIB, Idempotency, Route
 from recado.http.routes.messages.batch_view import batch_view, new_batch_view
-from recado.http.routes.messages.bulk_models import BatchOut, CreateBatch
-from recado.http.routes.messages.message_draft import SENDING_CODES, refuse_misfits
+from recado.http.routes.messages.bulk_models import BatchBody, BatchOut, CreateBatch
+from recado.http.routes.messages.message_draft import SENDING_CODES
+from recado.http.routes.messages.message_models import refuse_metadata
 from recado.http.wire.reply import REPLAYED, Reply
 from recado.services.batches.batch_acceptance import AcceptedBatch, BatchAcceptance
-from recado.services.batches.batch_rules import BatchDraft
+from recado.services.batches.batch_draft import BatchDraft
 
 BODY_LIMIT: Final = 16 * MIB
 
-_SCOPES: Final = {"sms": "sms:send", "rcs": "rcs:send", **{each.channel: each.scope for each in POLICIES.values()}}
+SCOPES: Final = {"sms": "sms:send", "rcs": "rcs:send", **{each.channel: each.scope for each in POLICIES.values()}}
 """What a batch of a channel needs; of one that is not sent on yet, too: it is asked for first."""
+OTHER_SCOPES: Final = tuple(sorted(set(SCOPES.values()) - {"messages:send"}))
+"""They open the operation as well: the body decides which one is needed."""
+NO_BODIES: Final[Mapping[str, type[BatchBody]]] = {}
 
 
 class BulkOperation:
@@ -37,11 +42,12 @@ class BulkOperation:
 
 def draft_of(call: Call) -> BatchDraft:
     """The draft in the body of `call`; raises `Problem` 403 or 422."""
-    body: CreateBatch = call.body
-    scope = _SCOPES[body.channel]
+    body: BatchBody = call.body
+    scope = SCOPES[body.channel]
     if not call.can(scope):
         raise missing_scope(scope)
-    refuse_misfits(body)
+    content = body.content()
+    refuse_metadata(body.metadata)
     audiences = [name for name in ("recipients", "list_id", "segment_id") if getattr(body, name) is not None]
     if len(audiences) != 1:
         sentence = "Give exactly one audience: recipients, listId or segmentId."
@@ -52,16 +58,12 @@ def draft_of(call: Call) -> BatchDraft:
         organization_id=principal.organization_id,
         env=principal.env,
         channel=body.channel,
-        sender_id=body.number_id or "",
-        type=body.type,
+        **content,
         priority=body.priority,
         recipients=body.recipients or (),
         list_id=body.list_id,
         segment_id=body.segment_id,
         name=body.name,
-        template_id=body.template_id,
-        template_vars=body.template_vars,
-        payload=body.payload,
         campaign_id=body.campaign_id,
         metadata=body.metadata,
         scheduled_at=body.scheduled_at,
@@ -72,8 +74,8 @@ def draft_of(call: Call) -> BatchDraft:
     )
 
 
-def bulk_routes(*, acceptance: BatchAcceptance) -> tuple[Route, ...]:
-    """The one operation."""
+def bulk_routes(*, acceptance: BatchAcceptance, bodies: Mapping[str, type[BatchBody]] = NO_BODIES) -> tuple[Route, ...]:
+    """The one operation. `bodies`: by channel, of those whose body is not chat-app's."""
     operation = BulkOperation(acceptance)
     return (
         Route(
@@ -89,8 +91,10 @@ def bulk_routes(*, acceptance: BatchAcceptance) -> tuple[Route, ...]:
             ),
             tag="Batches",
             scope="messages:send",
+            or_scopes=OTHER_SCOPES,
             rate_class="bulk",
             body=CreateBatch,
+            bodies=bodies,
             body_limit=BODY_LIMIT,
             responses={202: BatchOut},
             errors=(

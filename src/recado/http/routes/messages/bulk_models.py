@@ -1,13 +1,14 @@
 """What callers send to POST /messages/bulk, and a batch as they see it (C15.5)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Any, Literal, NotRequired
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NotRequired, Required
 
 from pydantic import ConfigDict, Field
 from typing_extensions import TypedDict
 
 from recado.domain.batches.batch import MAX_RECIPIENTS, BatchStatus
+from recado.domain.channels.policies import POLICIES
 from recado.domain.core.errors import FieldError
 from recado.domain.messages.message import Priority
 from recado.http.api.models import ApiModel, Timestamp
@@ -20,13 +21,36 @@ from recado.http.routes.messages.message_models import (
     Ttl,
     Variables,
     missing_to_send,
+    refuse_misfits,
 )
+
+if TYPE_CHECKING:
+    Channel = str
+else:
+    Channel = Literal[tuple(dict.fromkeys(("chatapp", "sms", "rcs", *POLICIES)))]
+"""Those of the interface, with or without a policy as yet, and all others that have one."""
+
+Placeholders = Annotated[
+    dict[Annotated[str, Field(max_length=64)], Annotated[str, Field(max_length=1024)]], Field(max_length=60)
+]
+_STRICT: Final = ConfigDict(strict=True, str_strip_whitespace=True, extra="ignore", hide_input_in_errors=True)
+
+
+class TextRecipient(TypedDict):
+    """One recipient of a text with placeholders. `variables`: what stands in their place, by their names."""
+
+    __pydantic_config__ = _STRICT  # type: ignore[misc]
+
+    to: NotRequired[Annotated[str | None, Field(max_length=254, examples=["+5511987654321"])]]
+    contactId: NotRequired[Id | None]
+    variables: NotRequired[Placeholders | None]
+    metadata: NotRequired[Metadata]
 
 
 class _Recipient(TypedDict):
     """One recipient; a dict and no model, because there may be ten thousand."""
 
-    __pydantic_config__ = ConfigDict(strict=True, str_strip_whitespace=True, extra="ignore", hide_input_in_errors=True)  # type: ignore[misc]
+    __pydantic_config__ = _STRICT  # type: ignore[misc]
 
     to: NotRequired[Annotated[str | None, Field(max_length=64, examples=["+5511987654321"])]]
     contactId: NotRequired[Id | None]
@@ -34,24 +58,32 @@ class _Recipient(TypedDict):
     metadata: NotRequired[Metadata]
 
 
-_RecipientList = Annotated[list[_Recipient], Field(min_length=1, max_length=MAX_RECIPIENTS, fail_fast=True)]
+_LENGTHS = Field(min_length=1, max_length=MAX_RECIPIENTS, fail_fast=True)
 
 
-class CreateBatch(ApiModel):
-    """The body of POST /messages/bulk: what the messages share, and one audience.
+class BatchContent(TypedDict, total=False):
+    """The fields of a draft that hold what messages say, and whom they are from."""
 
-    `templateVars` and `metadata` are those of recipients who have none of their own.
-    """
+    sender_id: Required[str]
+    type: Required[str]
+    template_id: str | None
+    template_vars: Sequence[str] | None
+    payload: Mapping[str, Any] | None
+    details: Mapping[str, Any] | None
 
-    channel: Literal["chatapp", "sms", "rcs"] = "chatapp"
+
+class BatchHead(ApiModel):
+    """What the body of every channel begins with."""
+
+    channel: str
     name: Annotated[str, Field(min_length=1, max_length=120)] | None = None
-    number_id: Id | None = None
-    type: MessageType
-    template_id: Id | None = None
-    template_vars: Variables | None = None
-    payload: Payload = None
+
+
+class BatchBody(BatchHead):
+    """The body of POST /messages/bulk for one channel: what the messages share, and one audience."""
+
     priority: Priority = Priority.BULK
-    recipients: _RecipientList | None = None
+    recipients: Annotated[list[Any], _LENGTHS] | None = None
     list_id: Id | None = None
     segment_id: Id | None = None
     campaign_id: Annotated[str, Field(min_length=1, max_length=64)] | None = None
@@ -59,9 +91,47 @@ class CreateBatch(ApiModel):
     scheduled_at: Timestamp | None = None
     ttl_seconds: Ttl | None = None
 
+    def content(self) -> BatchContent:
+        """What the messages share, as a draft has it. Raises `Problem` 422 for fields that do not go together."""
+        raise NotImplementedError
+
+
+class TextBatchBody(BatchBody):
+    """The same for a channel whose text has placeholders."""
+
+    recipients: Annotated[list[TextRecipient], _LENGTHS] | None = None
+
+
+class _ChatAppContent(ApiModel):
+    number_id: Id | None = None
+    type: MessageType
+    template_id: Id | None = None
+    template_vars: Variables | None = None
+    payload: Payload = None
+
+
+class CreateBatch(BatchBody, _ChatAppContent, BatchHead):
+    """The body of POST /messages/bulk: what the messages share, and one audience.
+
+    `templateVars` and `metadata` are those of recipients who have none of their own.
+    """
+
+    channel: Literal["chatapp", "sms", "rcs"] = "chatapp"
+    recipients: Annotated[list[_Recipient], _LENGTHS] | None = None
+
     @classmethod
     def missing_beside(cls, document: Mapping[str, Any]) -> list[FieldError]:
         return missing_to_send(document)
+
+    def content(self) -> BatchContent:
+        refuse_misfits(self)
+        return BatchContent(
+            sender_id=self.number_id or "",
+            type=self.type,
+            template_id=self.template_id,
+            template_vars=self.template_vars,
+            payload=self.payload,
+        )
 
 
 class Totals(ApiModel):
@@ -93,7 +163,7 @@ class BatchOut(ApiModel):
     organization_id: str
     env: Literal["live", "test"]
     name: str | None = None
-    channel: Literal["chatapp", "sms", "rcs"]
+    channel: Channel
     number_id: str | None = None
     template_id: str | None = None
     campaign_id: str | None = None

@@ -3,21 +3,18 @@
 from typing import Final
 
 from recado.domain.channels.address import AddressKind
-from recado.domain.channels.chatapp import TEMPLATE
 from recado.domain.channels.policies import POLICIES
-from recado.domain.core.errors import FieldError, Problem, validation_error
-from recado.domain.core.metadata import metadata_errors
+from recado.domain.core.errors import FieldError, Problem
 from recado.http.api.audit import actor_of
 from recado.http.api.call import Call
 from recado.http.api.operation import missing_scope
 from recado.http.routes.core.phones import phone_at
-from recado.http.routes.messages.bulk_models import CreateBatch
 from recado.http.routes.messages.message_models import (
     NO_RECIPIENT,
-    NUMBER_REQUIRED,
-    TEMPLATE_REQUIRED,
     CreateMessage,
-    leaves_from_a_number,
+    misfits,
+    refuse_metadata,
+    refuse_misfits,
 )
 from recado.services.messages.draft import MessageDraft
 
@@ -44,8 +41,9 @@ def draft_of(call: Call) -> MessageDraft:
         raise missing_scope(FORCE)
     if body.to is None and body.contact_id is None:
         nobody = FieldError("/to", "RECIPIENT_MISSING", NO_RECIPIENT)
-        raise Problem("RECIPIENT_MISSING", NO_RECIPIENT, errors=[nobody, *_misfits(body)])
+        raise Problem("RECIPIENT_MISSING", NO_RECIPIENT, errors=[nobody, *misfits(body)])
     refuse_misfits(body)
+    refuse_metadata(body.metadata)
     principal, key = call.principal, call.idempotency
     return MessageDraft(
         organization_id=principal.organization_id,
@@ -68,28 +66,6 @@ def draft_of(call: Call) -> MessageDraft:
         fingerprint=None if key is None else key.fingerprint,
         sent_by=principal.person,
     )
-
-
-def refuse_misfits(body: CreateMessage | CreateBatch) -> None:
-    """Raise `Problem` 422 for fields that the channel or the type requires, or does not take, and for odd metadata."""
-    if wrong := _misfits(body):
-        raise validation_error(wrong)
-    if body.metadata is not None and (wrong := metadata_errors(body.metadata)):
-        raise validation_error(wrong, code="METADATA_INVALID")
-
-
-def _misfits(body: CreateMessage | CreateBatch) -> list[FieldError]:
-    wrong: list[FieldError] = []
-    if body.number_id is None and leaves_from_a_number(body.channel):
-        wrong.append(NUMBER_REQUIRED)
-    if body.type == TEMPLATE:
-        if body.template_id is None:
-            wrong.append(TEMPLATE_REQUIRED)
-        return wrong
-    for path, value in (("/templateId", body.template_id), ("/templateVars", body.template_vars)):
-        if value:
-            wrong.append(FieldError(path, "NOT_ALLOWED", f"`{path[1:]}` is only for type template."))
-    return wrong
 
 
 def _recipient(channel: str, to: str) -> str:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Protocol
 
 from pydantic import Field, PlainValidator, StringConstraints, ValidationError, ValidationInfo
 from pydantic_core import InitErrorDetails, PydanticCustomError
@@ -11,7 +11,8 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from recado.domain.channels.chatapp import CHATAPP, TEMPLATE
 from recado.domain.channels.policies import GENERIC_CHANNELS, POLICIES
 from recado.domain.channels.policy import SenderKind
-from recado.domain.core.errors import FieldError
+from recado.domain.core.errors import FieldError, validation_error
+from recado.domain.core.metadata import metadata_errors
 from recado.domain.messages.message import MAX_TTL, MIN_TTL, GenericStatus, Priority, WaitReason
 from recado.http.api.models import ApiModel, Timestamp
 from recado.http.api.paging import CountedPage, MessagePageQuery, PeriodQuery
@@ -111,6 +112,47 @@ def missing_to_send(document: Mapping[str, Any]) -> list[FieldError]:
     if document.get("type") == TEMPLATE and document.get("templateId") is None:
         missing.append(TEMPLATE_REQUIRED)
     return missing
+
+
+class _Content(Protocol):
+    """What messages and batches say."""
+
+    number_id: str | None
+    template_id: str | None
+    template_vars: list[str] | None
+
+    @property
+    def channel(self) -> str: ...
+
+    @property
+    def type(self) -> str: ...
+
+
+def refuse_misfits(body: _Content) -> None:
+    """Raise `Problem` 422 for fields that the channel or the type requires, or does not take."""
+    if wrong := misfits(body):
+        raise validation_error(wrong)
+
+
+def refuse_metadata(metadata: object) -> None:
+    """Raise `Problem` 422 for odd metadata."""
+    if metadata is not None and (wrong := metadata_errors(metadata)):
+        raise validation_error(wrong, code="METADATA_INVALID")
+
+
+def misfits(body: _Content) -> list[FieldError]:
+    """The fields that the channel or the type requires, or does not take."""
+    wrong: list[FieldError] = []
+    if body.number_id is None and leaves_from_a_number(body.channel):
+        wrong.append(NUMBER_REQUIRED)
+    if body.type == TEMPLATE:
+        if body.template_id is None:
+            wrong.append(TEMPLATE_REQUIRED)
+        return wrong
+    for path, value in (("/templateId", body.template_id), ("/templateVars", body.template_vars)):
+        if value:
+            wrong.append(FieldError(path, "NOT_ALLOWED", f"`{path[1:]}` is only for type template."))
+    return wrong
 
 
 class CreateMessage(ApiModel):

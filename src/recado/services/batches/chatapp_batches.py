@@ -1,0 +1,179 @@
+"""What makes batches of chat-app acceptable: their number and template, and the variables of each recipient (C15.5)."""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any, Final
+
+import orjson
+
+from recado.domain.channels.chatapp import CHATAPP, POLICY
+from recado.domain.core.counting import counted
+from recado.domain.core.errors import Problem, Unavailable
+from recado.domain.core.ids import NUMBER
+from recado.domain.core.references import reference_not_found
+from recado.domain.messages.message import Priority
+from recado.services.batches.batch_draft import BatchDraft
+from recado.services.batches.channel_batches import (
+    BatchTerms,
+    MessageCopy,
+    Misfit,
+    RecipientContent,
+    Sort,
+    Where,
+)
+from recado.services.messages.acceptance_rules import due_time
+from recado.services.messages.chatapp_rules import (
+    TemplateShapes,
+    check_existing,
+    check_header,
+    check_priority,
+    check_references,
+    check_state,
+    held_ms,
+    unavailable,
+)
+from recado.storage.access.directories import Directories
+from recado.storage.access.organizations import Organization
+from recado.storage.batches.batch_rows import MessageKind
+from recado.storage.core.postgres import Database
+from recado.storage.messages import resends
+from recado.storage.messages.resends import Old
+from recado.storage.senders.numbers import Number
+from recado.storage.templates.templates import Template
+
+MISMATCH: Final = "TEMPLATE_VARS_MISMATCH"
+NUMBER_UNAVAILABLE: Final = "NUMBER_UNAVAILABLE"
+_NOT_AGAIN: Final = {
+    "REFERENCE_NOT_FOUND": "Its number or template does not exist (any more), or the template is of another number.",
+    "TEMPLATE_NOT_APPROVED": "Its template is not approved.",
+    MISMATCH: "Its template takes other variables now.",
+}
+
+
+class ChatAppBatches:
+    """`sends_in`: the environments that have a provider."""
+
+    channel = CHATAPP
+    no_such_message = "There is no such chat-app message."
+
+    def __init__(self, db: Database, directories: Directories, *, sends_in: Collection[str]) -> None:
+        self._db = db
+        self._numbers = directories.numbers
+        self._organizations = directories.organizations
+        self._templates = directories.templates
+        self.sends_in = frozenset(sends_in)
+        self._shapes = TemplateShapes()
+
+    async def terms(self, draft: BatchDraft, now: datetime) -> BatchTerms:
+        where, message = (draft.organization_id, draft.env), draft.message()
+        check_existing(message)
+        number = await self._numbers.get((*where, draft.sender_id))
+        organization = await self._organization(draft.organization_id)
+        template = None if draft.template_id is None else await self._templates.get((*where, draft.template_id))
+        check_references(message, number, template)
+        assert number is not None  # noqa: S101 - what check_references has just made sure
+        variables, category, member = 0, None, None
+        if template is not None:
+            category, member = template.category, "templateVars"
+            variables, header = self._shapes.of(template)
+            check_header(message, header)
+        check_priority(message, category)
+        due_at = due_time(message, now)
+        check_state(number, template)
+        return BatchTerms(
+            sender_id=number.id,
+            due_at=due_at,
+            ttl=POLICY.ttl(category, draft.priority),
+            held_ms=held_ms(number, organization, now),
+            obeys=POLICY.obeys(draft.type, category, draft.priority),
+            granted_only=organization.require_granted_for_marketing,
+            usual=None if template is None else _variables(draft.template_vars, variables),
+            member=member,
+            content=partial(_variables, count=variables),
+        )
+
+    async def kind(self, where: Where, priority: Priority, sort: Sort) -> MessageKind:
+        template = None if sort.template_id is None else await self._templates.get((*where, sort.template_id))
+        number = None if sort.sender_id is None else await self._numbers.get((*where, sort.sender_id))
+        return _kind(sort.type, template, number, priority)
+
+    async def check_sender(self, where: Where, sender_id: str, *, field: str, sends: bool) -> None:
+        number = await self._numbers.get((*where, sender_id))
+        if number is None:
+            raise reference_not_found(field, NUMBER, sender_id, where[1])
+        if sends:
+            check_state(number, None)
+
+    async def copies(
+        self, where: Where, olds: Sequence[Old], sender_id: str | None, now: datetime
+    ) -> Mapping[str, MessageCopy | Misfit]:
+        organization = await self._organization(where[0])
+        named = {old.template_id for old in olds if old.template_id is not None}
+        by: Mapping[str, str] = {template_id: template_id for template_id in named}
+        if sender_id is not None and named:
+            by = await resends.counterparts(self._db, *where, named, sender_id)
+        templates = {old: await self._templates.get((*where, sent_as)) for old, sent_as in by.items()}
+        senders = {sender_id or old.sender_id for old in olds} - {None}
+        numbers = {each: await self._numbers.get((*where, each)) for each in senders if each is not None}
+        held = {each: held_ms(number, organization, now) for each, number in numbers.items() if number is not None}
+        found: dict[str, MessageCopy | Misfit] = {}
+        for old in olds:
+            number = numbers.get(sender_id or old.sender_id or "")
+            template = templates.get(old.template_id or "")
+            if number is None or (template is None and old.template_id is not None):
+                found[old.id] = _not_again("REFERENCE_NOT_FOUND")
+                continue
+            found[old.id] = self._misfit(old, number, template) or MessageCopy(
+                number.id,
+                None if template is None else template.id,
+                _kind(old.type, template, number, Priority.BULK),
+                POLICY.ttl(None if template is None else template.category, Priority.BULK),
+                held[number.id],
+            )
+        return found
+
+    def _misfit(self, old: Old, number: Number, template: Template | None) -> Misfit | None:
+        """Why a message is not sent again by this number with this template."""
+        try:
+            check_state(number, template)
+        except Problem as problem:
+            if problem.code == NUMBER_UNAVAILABLE:
+                return Misfit(problem.code, unavailable(number))
+            return _not_again(problem.code)
+        if template is not None and not _fits(old, template, self._shapes):
+            return _not_again(MISMATCH)
+        return None
+
+    async def _organization(self, organization_id: str) -> Organization:
+        organization = await self._organizations.get(organization_id)
+        if organization is None:
+            raise Unavailable  # its key was valid a moment ago
+        return organization
+
+
+def _kind(message_type: str, template: Template | None, number: Number | None, priority: Priority) -> MessageKind:
+    category = None if template is None else template.category
+    byo = number is not None and number.byo
+    return MessageKind(POLICY.obeys(message_type, category, priority), POLICY.price_kind(category, byo))
+
+
+def _not_again(code: str) -> Misfit:
+    return Misfit(code, _NOT_AGAIN[code])
+
+
+def _variables(given: Any, count: int) -> RecipientContent | Misfit:
+    """The variables of a template that takes so many (C15.2.1)."""
+    given = given or ()
+    if len(given) != count:
+        return Misfit(MISMATCH, f"The template takes {counted(count, 'variable')}; `templateVars` has {len(given)}.")
+    if not all(given):
+        return Misfit(MISMATCH, "`templateVars` must not hold an empty text.")
+    return orjson.dumps(given).decode() if given else None
+
+
+def _fits(old: Old, template: Template, shapes: TemplateShapes) -> bool:
+    count, header = shapes.of(template)
+    given = 0 if old.template_vars is None else len(orjson.loads(old.template_vars))
+    payload = {} if old.payload is None else orjson.loads(old.payload)
+    return given == count and header == ("text" in (payload.get("header") or ()))
