@@ -22,6 +22,7 @@ from recado.storage.dispatch.settlements import Failed, Uncertain
 from recado.storage.messages.messages import AcceptResult, ConsentCheck, NewMessage, Stored
 
 ANSWER_WITHIN = 15.0  # seconds
+CALL_NEEDS = 5.0  # seconds of them: whoever has no permit before waits for none, for its call would end unheard
 FIRST_PAUSE = 1.0  # seconds before what was refused for now is called for again; each next one is twice as long
 PROBE_AGAIN_AFTER = 0.1  # seconds: while the probe of an open circuit is under way
 NOT_TAKEN = Cause(FailureCode.PROVIDER_ERROR.value, "the provider did not take it in time")
@@ -126,10 +127,11 @@ class DirectSends:
         """Store the message and give it to the provider; with its answer, None where none came within 15 seconds.
 
         Where the message was not stored, the result says why. Raises `Unavailable` when its gateway has no turn for it
-        in that time: nothing is stored then.
+        while `CALL_NEEDS` seconds of that time are left: nothing is stored then. With less, a message would be stored
+        whose call ends behind its caller's back, or does not begin and fails at once.
         """
         give_up_at = self._clock.monotonic() + ANSWER_WITHIN
-        gateway = await self._permitted(new, give_up_at)
+        gateway = await self._permitted(new, give_up_at - CALL_NEEDS)
         stored: asyncio.Future[AcceptResult] = asyncio.get_running_loop().create_future()
         sending = asyncio.get_running_loop().create_task(self._store_and_send(new, gateway, give_up_at, stored))
         self._under_way.add(sending)

@@ -10,7 +10,7 @@ import orjson
 import pytest
 from tests.acme import acme
 
-from recado.actors.dispatch.direct_sends import ANSWER_WITHIN, DirectSends
+from recado.actors.dispatch.direct_sends import ANSWER_WITHIN, CALL_NEEDS, DirectSends
 from recado.actors.dispatch.gateway import GatewayPlan, GatewayShare
 from recado.channels.core.provider import (
     Accepted,
@@ -211,6 +211,36 @@ async def test_whoever_gets_no_turn_in_time_has_stored_nothing(direct: Direct) -
     with pytest.raises(Unavailable):
         await sending
     assert await direct.row(new.id) is None
+
+
+@pytest.mark.parametrize("opens_in", [ANSWER_WITHIN - CALL_NEEDS + 0.2, ANSWER_WITHIN - 0.05])
+async def test_whoever_gets_a_turn_too_late_for_a_call_has_stored_nothing(direct: Direct, opens_in: float) -> None:
+    gateway = of_another(direct.line)
+    gateway.take(direct.line.clock.monotonic(), forced=True)
+    gateway.ended(SlowDown(opens_in), gateway.breaker.pauses)
+    new = direct.new()
+    sending = direct.send(new)
+    await direct.line.goes_on(ANSWER_WITHIN + 1.0, step=0.1)
+    with pytest.raises(Unavailable):
+        await sending
+    assert await direct.row(new.id) is None
+    assert (direct.line.provider.calls, gateway.gateway.permits) == ([], 0)
+
+
+async def test_whoever_gets_a_turn_just_in_time_hears_the_answer_of_a_slow_provider(direct: Direct) -> None:
+    clock, gateway = direct.line.clock, of_another(direct.line)
+    gateway.take(clock.monotonic(), forced=True)
+    gateway.ended(SlowDown(ANSWER_WITHIN - CALL_NEEDS - 0.2), gateway.breaker.pauses)
+
+    async def slow(*_: Any) -> Outcome:
+        await clock.sleep(CALL_NEEDS - 0.5)
+        return Accepted("p-1")
+
+    direct.line.provider.send = slow  # type: ignore[method-assign]
+    sending = direct.send(direct.new())
+    await direct.line.goes_on(ANSWER_WITHIN, step=0.1)
+    assert sending.done()
+    assert await sending == (STORED, Accepted("p-1"))
 
 
 async def test_whoever_came_during_a_pause_of_the_provider_is_sent_after_it(direct: Direct) -> None:
