@@ -2,11 +2,16 @@
 
 from collections import Counter
 from datetime import UTC, datetime, timedelta
+from itertools import cycle
 from typing import Any
 
-from recado.actors.dispatch.gateway import FAIL_OVER_FOR, Borrower, Failover, GatewayPlan, SharedGateway
+import pytest
+
+from recado.actors.dispatch import gateway as gateway_module
+from recado.actors.dispatch.gateway import Borrower, Failover, GatewayPlan, SharedGateway
 from recado.channels.core.provider import Accepted, Down, Outcome, Refused, Retry, SlowDown, Unknown
 from recado.domain.dispatch.gates import Hold
+from recado.domain.dispatch.shared_breaker import FAIL_OVER_FOR
 from recado.domain.messages.message import BULK, CRITICAL, NORMAL, WaitReason
 from recado.engine.clock import VirtualClock
 
@@ -27,8 +32,8 @@ class LaneOfAnOrganization:
     """Sends whatever it has a permit for, when its token is there. `left`: what left of each class."""
 
     def __init__(self, clock: VirtualClock, at: SharedGateway, organization_id: str, **waiting: int) -> None:
-        self.clock, self.gateway = clock, at
-        self.borrower = Borrower(at, organization_id, self.woken)
+        self.clock, self.gateway = clock, at.share_of(organization_id)
+        self.borrower = Borrower(self.gateway, self.woken)
         self.waiting = {{"critical": CRITICAL, "normal": NORMAL, "bulk": BULK}[name]: n for name, n in waiting.items()}
         self.left: Counter[int] = Counter()
         self.claimed: list[int] = []
@@ -104,14 +109,14 @@ async def test_an_organization_of_many_lanes_gets_no_more_than_one_of_one() -> N
 async def test_a_permit_that_is_not_used_goes_to_whoever_waits() -> None:
     clock = VirtualClock(START)
     at = gateway(clock, per_second=20)  # one permit at a time
-    first = Borrower(at, "org_1", lambda: None)
+    first = Borrower(at.share_of("org_1"), lambda: None)
     woken: list[str] = []
-    second = Borrower(at, "org_2", lambda: woken.append("second"))
+    second = Borrower(at.share_of("org_2"), lambda: woken.append("second"))
     at.want(first, {BULK: 1})
     at.want(second, {BULK: 1})
     assert (list(first.permits), list(second.permits)) == ([BULK], [])
     first.permits.clear()
-    at.hand_back()
+    first.gateway.hand_back()
     assert list(second.permits) == [BULK]
     assert woken == ["second"]
 
@@ -119,68 +124,70 @@ async def test_a_permit_that_is_not_used_goes_to_whoever_waits() -> None:
 async def test_a_lane_that_ends_leaves_its_permits_and_its_place_to_others() -> None:
     clock = VirtualClock(START)
     at = gateway(clock, per_second=20)
-    ends, stays = Borrower(at, "org_1", lambda: None), Borrower(at, "org_1", lambda: None)
+    ends, stays = Borrower(at.share_of("org_1"), lambda: None), Borrower(at.share_of("org_1"), lambda: None)
     at.want(ends, {BULK: 5, NORMAL: 5})
     at.want(stays, {BULK: 1})
     assert len(ends.permits) == 1
     at.forget(ends)
     assert (list(ends.permits), list(stays.permits)) == ([], [BULK])
     stays.permits.clear()
-    at.hand_back()
+    stays.gateway.hand_back()
     assert not ends.permits  # nothing is given to who is gone
 
 
 async def test_what_a_lane_no_longer_wants_is_given_to_nobody_in_its_name() -> None:
     clock = VirtualClock(START)
     at = gateway(clock, per_second=20)
-    first, second = Borrower(at, "org_1", lambda: None), Borrower(at, "org_2", lambda: None)
+    first, second = Borrower(at.share_of("org_1"), lambda: None), Borrower(at.share_of("org_2"), lambda: None)
     at.want(first, {BULK: 1})
     at.want(second, {BULK: 3, NORMAL: 2})
     at.want(second, {BULK: 1})
     first.permits.clear()
-    at.hand_back()
+    first.gateway.hand_back()
     assert list(second.permits) == [BULK]
     assert second.wanted == {}
 
 
-async def outcomes(clock: VirtualClock, at: SharedGateway, *those: Outcome) -> None:
+async def outcomes(clock: VirtualClock, at: SharedGateway, *those: Outcome, of: str = "org_1 org_2") -> None:
+    """Calls of these organizations in turns, one after the other."""
     at.pacer.ready_at(clock.monotonic())  # its bucket fills from the first time that it is asked
-    for each in those:
+    shares = cycle([at.share_of(each) for each in of.split()])
+    for each, share in zip(those, shares, strict=False):
         await clock.advance(0.5)
-        at.take(clock.monotonic(), forced=False)
-        at.ended(each, at.breaker.pauses)
+        share.take(clock.monotonic(), forced=False)
+        share.ended(each, share.breaker.pauses)
 
 
 async def test_five_calls_that_do_not_get_through_stop_all_lanes_and_one_probe_goes_first() -> None:
     clock = VirtualClock(START)
     at = gateway(clock)
     woken: list[str] = []
-    one = Borrower(at, "org_1", lambda: woken.append("one"))
-    other = Borrower(at, "org_2", lambda: woken.append("other"))
+    one = Borrower(at.share_of("org_1"), lambda: woken.append("one"))
+    other = Borrower(at.share_of("org_2"), lambda: woken.append("other"))
     await clock.advance(1.0)
     at.want(one, {BULK: 1})
     at.want(other, {BULK: 1})
     for each in (one, other):
         each.permits.clear()
-        at.used()
+        each.gateway.used()
     woken.clear()
     await outcomes(clock, at, *[Down("connect_failed")] * 5)
-    assert at.holding() == Hold(WaitReason.NO_CONNECTION, clock.now() + timedelta(seconds=5))
+    assert at.share_of("org_3").holding() == Hold(WaitReason.NO_CONNECTION, clock.now() + timedelta(seconds=5))
     assert sorted(woken) == ["one", "other"]
     at.want(one, {BULK: 3})
     assert not one.permits
     await clock.advance(5.0)
-    assert at.holding() is None
+    assert at.share_of("org_3").holding() is None
     at.want(one, {BULK: 3})
     assert len(one.permits) == 1  # the probe
     at.want(other, {BULK: 3})
     assert not other.permits
-    at.take(clock.monotonic(), forced=False)
+    one.gateway.take(clock.monotonic(), forced=False)
     one.permits.clear()
-    at.used()
-    assert at.probing() == Hold(WaitReason.NO_CONNECTION)
-    at.ended(SENT, at.breaker.pauses)
-    assert at.probing() is None
+    one.gateway.used()
+    assert at.share_of("org_3").probing() == Hold(WaitReason.NO_CONNECTION)
+    one.gateway.ended(SENT, at.breaker.pauses)
+    assert at.share_of("org_3").probing() is None
     assert other.permits
 
 
@@ -188,8 +195,8 @@ async def test_a_provider_that_asks_to_slow_down_holds_everybody_s_messages() ->
     clock = VirtualClock(START)
     at = gateway(clock)
     await outcomes(clock, at, SlowDown(2.0))
-    assert at.holding() == Hold(WaitReason.NUMBER_PAUSED, clock.now() + timedelta(seconds=2))
-    lane = Borrower(at, "org_1", lambda: None)
+    assert at.share_of("org_3").holding() == Hold(WaitReason.NUMBER_PAUSED, clock.now() + timedelta(seconds=2))
+    lane = Borrower(at.share_of("org_1"), lambda: None)
     at.want(lane, {CRITICAL: 1})
     assert not lane.permits
 
@@ -197,38 +204,38 @@ async def test_a_provider_that_asks_to_slow_down_holds_everybody_s_messages() ->
 async def test_after_three_failures_in_a_row_the_other_gateway_takes_over_for_five_minutes() -> None:
     clock = VirtualClock(START)
     first, second = gateway(clock), gateway(clock, name="gateway_b")
-    both = Failover(clock, (first, second))
+    both = Failover(clock, (first, second)).of("org_3")
     woken: list[str] = []
-    lane = Borrower(first, "org_1", lambda: woken.append("lane"))
+    lane = Borrower(first.share_of("org_1"), lambda: woken.append("lane"))
     first.want(lane, {BULK: 100})
     await outcomes(clock, first, Retry(), Unknown(), SENT, Retry(), REFUSED, Down("connect_failed"), Retry())
-    assert both.current is first  # what is refused for good, or taken, is no failure of the gateway
+    assert both.current.gateway is first  # what is refused for good, or taken, is no failure of the gateway
     await outcomes(clock, first, Retry())
     woken.clear()
-    assert both.current is second
+    assert both.current.gateway is second
     assert woken == ["lane"]  # it borrows from the other one now
     await clock.advance(FAIL_OVER_FOR - 1)
-    assert both.current is second
+    assert both.current.gateway is second
     await clock.advance(2.0)
-    assert both.current is first
+    assert both.current.gateway is first
 
 
 async def test_what_was_under_way_when_the_other_took_over_does_not_keep_it_longer() -> None:
     clock = VirtualClock(START)
     first, second = gateway(clock), gateway(clock, name="gateway_b")
-    both = Failover(clock, (first, second))
-    at_once = 10
+    both = Failover(clock, (first, second)).of("org_3")
+    shares = [first.share_of("org_1"), first.share_of("org_2")] * 5
     first.pacer.ready_at(clock.monotonic())
     await clock.advance(1.0)
-    for _ in range(at_once):
-        first.take(clock.monotonic(), forced=True)
-    for _ in range(3):
-        first.ended(Retry(), first.breaker.pauses)
-    assert both.current is second
-    for _ in range(at_once - 3):  # these calls had begun before
-        first.ended(Retry(), first.breaker.pauses)
+    for share in shares:
+        share.take(clock.monotonic(), forced=True)
+    for share in shares[:3]:
+        share.ended(Retry(), first.breaker.pauses)
+    assert both.current.gateway is second
+    for share in shares[3:]:  # these calls had begun before
+        share.ended(Retry(), first.breaker.pauses)
     await clock.advance(FAIL_OVER_FOR + 1)
-    assert both.current is first
+    assert both.current.gateway is first
 
 
 async def test_whoever_waits_has_a_permit_when_the_pause_is_over() -> None:
@@ -236,7 +243,7 @@ async def test_whoever_waits_has_a_permit_when_the_pause_is_over() -> None:
     at = gateway(clock)
     await outcomes(clock, at, SlowDown(2.0))
     woken: list[str] = []
-    waits = Borrower(at, "org_1", lambda: woken.append("waits"))
+    waits = Borrower(at.share_of("org_1"), lambda: woken.append("waits"))
     at.want(waits, {CRITICAL: 1})
     await clock.advance(1.9)
     assert not waits.permits
@@ -249,20 +256,110 @@ async def test_a_gateway_alone_stays_whatever_it_answers() -> None:
     clock = VirtualClock(START)
     only = gateway(clock)
     await outcomes(clock, only, *[Retry()] * 9)
-    assert Failover(clock, (only,)).current is only
+    assert Failover(clock, (only,)).of("org_1").current.gateway is only
 
 
 async def test_whoever_waited_when_the_provider_asked_for_a_pause_has_a_permit_after_it() -> None:
     clock = VirtualClock(START)
     at = gateway(clock, per_second=10)
-    first, second = Borrower(at, "org_1", lambda: None), Borrower(at, "org_2", lambda: None)
+    first, second = Borrower(at.share_of("org_1"), lambda: None), Borrower(at.share_of("org_2"), lambda: None)
     at.want(first, {CRITICAL: 1})
     at.want(second, {CRITICAL: 1})
     await clock.advance(0.1)
     first.permits.clear()
-    at.take(clock.monotonic(), forced=False)
-    at.used()
+    first.gateway.take(clock.monotonic(), forced=False)
+    first.gateway.used()
     assert not second.permits
-    at.ended(SlowDown(2.0), at.breaker.pauses)
+    first.gateway.ended(SlowDown(2.0), at.breaker.pauses)
     await clock.advance(2.1)
     assert list(second.permits) == [CRITICAL]
+
+
+async def test_what_one_organization_alone_sends_without_an_answer_holds_only_its_own() -> None:
+    clock = VirtualClock(START)
+    at = gateway(clock)
+    woken: list[str] = []
+    theirs = Borrower(at.share_of("org_1"), lambda: woken.append("theirs"))
+    other = Borrower(at.share_of("org_2"), lambda: woken.append("other"))
+    await clock.advance(1.0)
+    at.want(theirs, {})
+    at.want(other, {})
+    await outcomes(clock, at, *[Unknown()] * 5, of="org_1")
+    assert theirs.gateway.holding() == Hold(WaitReason.NO_CONNECTION, clock.now() + timedelta(seconds=5))
+    assert other.gateway.holding() is None
+    assert woken == ["theirs"]  # it gives back what is claimed
+    at.want(theirs, {CRITICAL: 9})  # as requests do that wait for a permit
+    at.want(other, {BULK: 2})
+    assert (len(theirs.permits), len(other.permits)) == (0, 2)
+    assert (theirs.gateway.lets_ahead(0), other.gateway.lets_ahead(0)) == (False, True)
+
+
+async def test_its_probe_goes_by_itself_and_lets_its_messages_leave_again() -> None:
+    clock = VirtualClock(START)
+    at = gateway(clock)
+    await outcomes(clock, at, *[Unknown()] * 5, of="org_1")
+    woken: list[str] = []
+    waits = Borrower(at.share_of("org_1"), lambda: woken.append("waits"))
+    at.want(waits, {CRITICAL: 9})
+    await clock.advance(4.9)
+    assert not waits.permits
+    await clock.advance(0.2)
+    assert (list(waits.permits), woken) == ([CRITICAL], ["waits"])  # nobody else has anything to send
+    share = waits.gateway
+    share.take(clock.monotonic(), forced=False)
+    waits.permits.clear()
+    share.used()
+    assert (share.probing(), at.share_of("org_2").probing()) == (Hold(WaitReason.NO_CONNECTION), None)
+    assert not waits.permits
+    share.ended(SENT, share.breaker.pauses)
+    assert share.probing() is None
+    assert waits.permits
+
+
+async def test_the_probe_of_a_gateway_goes_to_another_when_that_of_the_first_has_no_answer() -> None:
+    clock = VirtualClock(START)
+    at = gateway(clock)
+    await outcomes(clock, at, *[Down("connect_failed")] * 5)
+    poison, other = (Borrower(at.share_of(each), lambda: None) for each in ("org_1", "org_2"))
+    at.want(poison, {CRITICAL: 9})
+    at.want(other, {BULK: 1})
+    await clock.advance(5.0)
+    assert (len(poison.permits), len(other.permits)) == (1, 0)
+    poison.gateway.take(clock.monotonic(), forced=False)
+    poison.permits.clear()
+    poison.gateway.used()
+    poison.gateway.ended(Unknown(), 0)
+    assert (len(poison.permits), len(other.permits)) == (0, 1)
+    other.gateway.take(clock.monotonic(), forced=False)
+    other.gateway.used()
+    other.gateway.ended(SENT, 0)
+    assert (other.gateway.holding(), poison.gateway.holding() is not None) == (None, True)
+
+
+async def test_the_second_gateway_takes_over_for_an_organization_that_alone_fails_and_for_no_other() -> None:
+    clock = VirtualClock(START)
+    first, second = gateway(clock), gateway(clock, name="gateway_b")
+    both = Failover(clock, (first, second))
+    theirs, other = both.of("org_1"), both.of("org_2")
+    await outcomes(clock, first, *[Retry(), Unknown()] * 2, of="org_1")
+    assert (theirs.current.gateway, other.current.gateway) == (second, first)
+    await clock.advance(FAIL_OVER_FOR)
+    assert theirs.current.gateway is first
+    await outcomes(clock, first, Retry(), SlowDown(0.1), SlowDown(0.1), of="org_1")  # those are of the gateway
+    assert (theirs.current.gateway, other.current.gateway) == (second, second)
+
+
+async def test_an_organization_is_forgotten_unless_its_last_calls_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gateway_module, "REMEMBERED", 3)
+    clock = VirtualClock(START)
+    at = gateway(clock)
+    await outcomes(clock, at, SENT, of="org_fine")
+    await outcomes(clock, at, *[Unknown()] * 2, of="org_1")
+    await outcomes(clock, at, *[Retry()] * 2, of="org_2")
+    assert list(at._shares) == ["org_1", "org_2"]
+    await outcomes(clock, at, SENT, of="org_2")
+    assert list(at._shares) == ["org_1"]
+    await outcomes(clock, at, *[SENT] * 20, of="org_1")  # among the last 20 none has failed
+    assert list(at._shares) == []
+    await outcomes(clock, at, *[Retry()] * 9, of="org_1 org_2 org_3 org_4 org_5")
+    assert len(at._shares) == 3

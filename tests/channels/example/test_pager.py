@@ -48,14 +48,19 @@ class Pages:
 
 
 @pytest.fixture(scope="module")
-def caller(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
-    """The address of the program, and the key of an organization."""
+def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WithPager]:
     running = WithPager(tmp_path_factory.mktemp("pager"), SANDBOX_TIME_SCALE="0.01")
     try:
         asyncio.run(running.start())
-        yield running.url, running.key("test", org=None)
+        yield running
     finally:
         asyncio.run(running.wipe())
+
+
+@pytest.fixture(scope="module")
+def caller(program: WithPager) -> tuple[str, str]:
+    """The address of the program, and the key of an organization."""
+    return program.url, program.key("test", org=None)
 
 
 @pytest.fixture
@@ -114,6 +119,22 @@ async def test_an_answer_that_is_lost_leaves_it_queued_and_uncertain(pages: Page
 async def test_the_second_gateway_takes_over_from_the_first(pages: Pages) -> None:
     sent = await pages.send("avoids.it@pagers.example")
     await pages.comes_to(sent["id"], "delivered")
+
+
+async def test_whose_pages_never_get_an_answer_holds_up_only_its_own(program: WithPager, pages: Pages) -> None:
+    """Its circuit opens at both gateways, and no other's; a page that waits says for what (C16.3, C14.6)."""
+    program.command("org", "create", "--name", "Unheard", "--json")
+    async with Api(program.url, program.key("test", org="Unheard")) as api:
+        theirs = Pages(api)
+        last = [(await theirs.send("the.mute"))["id"] for _ in range(40)][-1]
+
+        async def others_leave_meanwhile() -> bool:
+            waiting = (await theirs.read(last)).get("waiting", {})
+            sent = await pages.comes_to((await pages.send(SOMEBODY))["id"], "delivered")
+            held = waiting.get("reason") == "no_connection" and "until" in waiting
+            return held and bool(sent["sentAt"] < waiting["until"])
+
+        await until(others_leave_meanwhile, 30, "the pages of one wait, and those of another leave meanwhile")
 
 
 @pytest.mark.parametrize("at", ["/v2/pages", "/v2/urgent-pages"])

@@ -14,7 +14,7 @@ from functools import partial
 from recado.actors.dispatch.actor_tasks import ActorTasks
 from recado.actors.dispatch.calls import Departure
 from recado.actors.dispatch.gate_check import may_still_leave
-from recado.actors.dispatch.gateway import Borrower, Gateway, SharedGateway
+from recado.actors.dispatch.gateway import Borrower, Gateway, GatewayShare
 from recado.actors.dispatch.lane_context import LaneContext
 from recado.actors.dispatch.lane_messages import CameBack, NotClaimed
 from recado.actors.dispatch.ready_rows import ReadyRows
@@ -66,7 +66,6 @@ class Departures:
         "_context",
         "_day",
         "_doubted",
-        "_organization_id",
         "_rows",
         "_tasks",
         "in_flight",
@@ -74,9 +73,7 @@ class Departures:
         "wanted",
     )
 
-    def __init__(
-        self, context: LaneContext, *, organization_id: str, day: DayUsage, tasks: ActorTasks, rows: ReadyRows
-    ) -> None:
+    def __init__(self, context: LaneContext, *, day: DayUsage, tasks: ActorTasks, rows: ReadyRows) -> None:
         self._context = context
         self._clock = context.records.clock
         self._day = day
@@ -89,7 +86,6 @@ class Departures:
         self._alarm: TimerHandle | None = None
         self._alarm_at = 0.0
         self._closed = False
-        self._organization_id = organization_id
         self._borrower: Borrower | None = None  # at the shared gateway in force, if there is one
         self.view: SenderView | None = None
         self.wanted = False  # the actor has rows that it could not claim: it is woken when there is room
@@ -128,13 +124,12 @@ class Departures:
         if not self.has_room(view, today):
             return False
         now = self._clock.monotonic()
-        if isinstance(gateway, SharedGateway):
+        if isinstance(gateway, GatewayShare):
             if forced:
                 return gateway.lets_ahead(len(self._claiming) + len(self._claimed))
             return bool(self._borrower_at(gateway).permits)
         waiting = len(self._claiming) + len(self._claimed)
-        allowed = gateway.breaker.calls_allowed(now, waiting + gateway.in_flight)
-        if allowed is not None and allowed == 0:
+        if not gateway.may_call(now, waiting):
             return False
         if forced:
             return True
@@ -152,7 +147,7 @@ class Departures:
             return False
         return view.per_day is None or self._day.used(today) + waiting < view.per_day
 
-    def borrow(self, gateway: SharedGateway, rows: Mapping[int, int]) -> None:
+    def borrow(self, gateway: GatewayShare, rows: Mapping[int, int]) -> None:
         """Ask for permits for as many rows of each class as are ready; what is beyond them goes back."""
         borrower = self._borrower_at(gateway)
         permits = borrower.permits
@@ -173,17 +168,17 @@ class Departures:
         if self._borrower is not None:
             self.borrow(self._borrower.gateway, {})
 
-    def next_permit(self, gateway: SharedGateway) -> int:
+    def next_permit(self, gateway: GatewayShare) -> int:
         """The class of the next permit, which is used now. Without one there is an IndexError."""
         return self._borrower_at(gateway).permits.popleft()
 
-    def _borrower_at(self, gateway: SharedGateway) -> Borrower:
+    def _borrower_at(self, gateway: GatewayShare) -> Borrower:
         """The lane at this gateway: what it had at another, which this one took over from, goes back there."""
         borrower = self._borrower
         if borrower is None or borrower.gateway is not gateway:
             if borrower is not None:
                 borrower.gateway.forget(borrower)
-            borrower = self._borrower = Borrower(gateway, self._organization_id, self._tasks.wake)
+            borrower = self._borrower = Borrower(gateway, self._tasks.wake)
         return borrower
 
     def claim(
@@ -272,7 +267,7 @@ class Departures:
             if provider is None or account is None:
                 break
             now = self._clock.monotonic()
-            if gateway.breaker.calls_allowed(now, gateway.in_flight) == 0:
+            if not gateway.may_call(now):
                 if gateway is view.gateway.current:
                     break  # the lane was told, and gives back what is claimed; or a probe's outcome comes first
                 del self._claimed[0]  # it goes through the one that took over
@@ -325,7 +320,7 @@ class Departures:
         return may_still_leave(row, template, view, records, self._clock.now())
 
     def _come_back(self, gateway: Gateway, at: float) -> None:
-        if isinstance(gateway, SharedGateway):
+        if isinstance(gateway, GatewayShare):
             gateway.come_back(self.depart, at)
             return
         if self._alarm is not None:

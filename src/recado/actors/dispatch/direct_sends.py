@@ -7,11 +7,10 @@ settlements are those of all messages; only the waiting is the request's.
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from recado.actors.dispatch.calls import Departure, planned
-from recado.actors.dispatch.gateway import Borrower, SharedGateway
+from recado.actors.dispatch.gateway import Borrower, GatewayShare, OrganizationGateways
 from recado.actors.dispatch.lane_context import LaneContext
 from recado.channels.core.provider import Accepted, Outcome, Refused, Retry, SlowDown, Unknown
 from recado.domain.core.clock import Clock
@@ -24,6 +23,7 @@ from recado.storage.dispatch.settlements import Failed, Uncertain
 from recado.storage.messages.messages import AcceptResult, ConsentCheck, NewMessage, Stored
 
 ANSWER_WITHIN = 15.0  # seconds
+CALL_NEEDS = 5.0  # seconds of them: whoever has no permit before waits for none, for its call would end unheard
 FIRST_PAUSE = 1.0  # seconds before what was refused for now is called for again; each next one is twice as long
 PROBE_AGAIN_AFTER = 0.1  # seconds: while the probe of an open circuit is under way
 NOT_TAKEN = Cause(FailureCode.PROVIDER_ERROR.value, "the provider did not take it in time")
@@ -32,14 +32,12 @@ NOT_TAKEN = Cause(FailureCode.PROVIDER_ERROR.value, "the provider did not take i
 class _Line:
     """The requests of an organization that wait for permits of a gateway, by class in the order of their coming."""
 
-    def __init__(
-        self, gateway: SharedGateway, organization_id: str, clock: Clock, current: Callable[[], SharedGateway]
-    ) -> None:
-        """`current`: the gateway that is in force."""
+    def __init__(self, gateway: GatewayShare, clock: Clock, among: OrganizationGateways) -> None:
+        """`among`: it and the one that may take over."""
         self._gateway = gateway
         self._clock = clock
-        self._current = current
-        self._borrower = Borrower(gateway, organization_id, self._give)
+        self._among = among
+        self._borrower = Borrower(gateway, self._give)
         self._waiting: dict[int, deque[asyncio.Future[bool]]] = {}
 
     async def permit(self, klass: int, give_up_at: float, *, again: bool) -> bool:
@@ -86,7 +84,7 @@ class _Line:
         self._give()
 
     def _give(self) -> None:
-        if self._current() is not self._gateway:
+        if self._among.current is not self._gateway:
             self._move_on()
             return
         permits = self._borrower.permits
@@ -115,7 +113,7 @@ class DirectSends:
     def __init__(self, context: LaneContext) -> None:
         self._context = context
         self._clock = context.records.clock
-        self._lines: dict[tuple[str, SharedGateway], _Line] = {}
+        self._lines: dict[GatewayShare, _Line] = {}
         self._under_way: set[asyncio.Task[tuple[AcceptResult, Outcome | None]]] = set()
 
     async def start(self) -> None:
@@ -130,10 +128,11 @@ class DirectSends:
         """Store the message and give it to the provider; with its answer, None where none came within 15 seconds.
 
         Where the message was not stored, the result says why. Raises `Unavailable` when its gateway has no turn for it
-        in that time: nothing is stored then.
+        while `CALL_NEEDS` seconds of that time are left: nothing is stored then. With less, a message would be stored
+        whose call ends behind its caller's back, or does not begin and fails at once.
         """
         give_up_at = self._clock.monotonic() + ANSWER_WITHIN
-        gateway = await self._permitted(new, give_up_at)
+        gateway = await self._permitted(new, give_up_at - CALL_NEEDS)
         stored: asyncio.Future[AcceptResult] = asyncio.get_running_loop().create_future()
         sending = asyncio.get_running_loop().create_task(self._store_and_send(new, gateway, give_up_at, stored))
         self._under_way.add(sending)
@@ -144,32 +143,31 @@ class DirectSends:
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         return sending.result() if sending.done() else (stored.result(), None)
 
-    def _gateway_of(self, message: NewMessage | Row) -> SharedGateway:
-        return self._context.shared_gateway(message.channel, message.env)
+    def _gateways_of(self, message: NewMessage | Row) -> OrganizationGateways:
+        return self._context.shared_gateways(message.channel, message.env, message.organization_id)
 
-    async def _permitted(self, message: NewMessage | Row, give_up_at: float, *, again: bool = False) -> SharedGateway:
+    async def _permitted(self, message: NewMessage | Row, give_up_at: float, *, again: bool = False) -> GatewayShare:
         """The gateway that is in force, once it gives a permit; `Unavailable` when none comes by then."""
-        while not await self._permit(gateway := self._gateway_of(message), message, give_up_at, again=again):
+        among = self._gateways_of(message)
+        while not await self._permit(gateway := among.current, among, message.klass, give_up_at, again=again):
             pass
         return gateway
 
     async def _permit(
-        self, gateway: SharedGateway, message: NewMessage | Row, give_up_at: float, *, again: bool
+        self, gateway: GatewayShare, among: OrganizationGateways, klass: int, give_up_at: float, *, again: bool
     ) -> bool:
-        key = (message.organization_id, gateway)
-        line = self._lines.get(key)
+        line = self._lines.get(gateway)
         if line is None:
-            current = partial(self._context.shared_gateway, message.channel, message.env)
-            line = self._lines[key] = _Line(gateway, message.organization_id, self._clock, current)
+            line = self._lines[gateway] = _Line(gateway, self._clock, among)
         try:
-            return await line.permit(message.klass, give_up_at, again=again)
+            return await line.permit(klass, give_up_at, again=again)
         finally:
-            if line.idle and self._lines.get(key) is line:
+            if line.idle and self._lines.get(gateway) is line:
                 line.leave()
-                del self._lines[key]
+                del self._lines[gateway]
 
     async def _store_and_send(
-        self, new: NewMessage, gateway: SharedGateway, give_up_at: float, stored: "asyncio.Future[AcceptResult]"
+        self, new: NewMessage, gateway: GatewayShare, give_up_at: float, stored: "asyncio.Future[AcceptResult]"
     ) -> tuple[AcceptResult, Outcome | None]:
         result: AcceptResult | None = None
         if new.consent is ConsentCheck.DONE:
@@ -208,7 +206,7 @@ class DirectSends:
         finally:
             timer.cancel()
 
-    async def _send(self, row: Row, permitted: SharedGateway, give_up_at: float) -> Outcome | None:
+    async def _send(self, row: Row, permitted: GatewayShare, give_up_at: float) -> Outcome | None:
         """Call for the message until the provider has said what becomes of it; None: another process decides that.
 
         Each call goes through the gateway that is in force, with a permit of its own: what an organization sends again
@@ -276,13 +274,13 @@ class DirectSends:
     def _failed(self, row: Row, cause: Cause) -> Failed:
         return Failed(row.organization_id, row.env, row.channel, row.id, cause, self._clock.now(), False)
 
-    async def _may_call(self, row: Row, give_up_at: float) -> SharedGateway | None:
+    async def _may_call(self, row: Row, give_up_at: float) -> GatewayShare | None:
         """Wait until circuit, pace and calls at once leave room for a call; through which gateway, None: too late."""
         while (now := self._clock.monotonic()) < give_up_at:
-            gateway = self._gateway_of(row)
+            gateway = self._gateways_of(row).current
             account = gateway.account
             assert account is not None  # noqa: S101 - a shared gateway has one
-            if gateway.breaker.calls_allowed(now, gateway.in_flight) == 0:
+            if not gateway.may_call(now):
                 opens_at = max(gateway.breaker.ready_at(), now + PROBE_AGAIN_AFTER)
                 await self._clock.sleep(min(opens_at, give_up_at) - now)
                 continue

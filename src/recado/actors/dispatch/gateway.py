@@ -2,14 +2,15 @@
 
 The account of a number is a gateway of its own, and only the number's lane sends through it. Other gateways are shared
 by many lanes, which borrow permits: a provider's trouble is found out once, and no lane sends at another's cost
-(C16.3).
+(C16.3). Each organization has its share of such a gateway, which knows what is under way of it and what it alone fails.
 """
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
+from weakref import WeakValueDictionary
 
 from recado.actors.dispatch.call_room import CallRoom
 from recado.channels.core.adapters import MessageSender
@@ -20,14 +21,20 @@ from recado.domain.core.fairness import SmoothRoundRobin
 from recado.domain.dispatch.breaker import Breaker, BreakerState
 from recado.domain.dispatch.gates import Hold
 from recado.domain.dispatch.pacing import Pacer
+from recado.domain.dispatch.shared_breaker import (
+    FAIL_OVER_FOR,
+    FAILURES_TO_FAIL_OVER,
+    OF_ONE_TO_FAIL_OVER,
+    FailuresInARow,
+    OrganizationBreaker,
+    SharedBreaker,
+)
 from recado.domain.messages.message import WaitReason
 
 WEIGHTS: Final = (16, 4, 1)
 """Of the classes (C14.5.1)."""
-FAILURES_TO_FAIL_OVER: Final = 3
-"""In a row: then the other gateway takes over (C16.3)."""
-FAIL_OVER_FOR: Final = 300.0
-"""Seconds."""
+REMEMBERED: Final = 1_000
+"""Organizations whose failures a gateway remembers while they have nothing under way; beyond, the oldest go."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +59,7 @@ class Gateway:
     __slots__ = ("_clock", "account", "breaker", "in_flight", "pacer", "provider", "room")
 
     shared = False
+    breaker: Breaker | OrganizationBreaker
 
     def __init__(self, clock: Clock, room: CallRoom, *, per_second: float = 1.0) -> None:
         """`room`: the calls that its adapter bears at once."""
@@ -81,6 +89,11 @@ class Gateway:
     def untroubled(self) -> bool:
         """No call is under way, and no trouble with the provider is remembered."""
         return not self.in_flight and self.breaker.untroubled
+
+    def may_call(self, now: float, waiting: int = 0) -> bool:
+        """Whether a call may begin now, beside those under way and so many that are claimed."""
+        assert isinstance(self.breaker, Breaker)  # noqa: S101 - of a share it is another one
+        return self.breaker.calls_allowed(now, self.in_flight + waiting) != 0
 
     def holding(self) -> Hold | None:
         """What holds everything here: the provider asked for a pause, or there is no connection."""
@@ -123,9 +136,8 @@ class Gateway:
                 breaker.down(now)
             case Unknown():
                 breaker.unknown(now)
-            case None:  # says nothing of the provider; but a probe has to end
-                if before is BreakerState.HALF_OPEN:
-                    breaker.unknown(now)
+            case None:
+                breaker.unrecorded(now)
             case _:
                 breaker.answered(pauses)
         return breaker.state is BreakerState.OPEN and before is not BreakerState.OPEN
@@ -137,21 +149,22 @@ class Borrower:
     A permit is for one message of a class: it ends when that message departs, or is handed back.
     """
 
-    __slots__ = ("gateway", "organization_id", "permits", "wake", "wanted")
+    __slots__ = ("gateway", "permits", "wake", "wanted")
 
-    def __init__(self, gateway: "SharedGateway", organization_id: str, wake: Callable[[], None]) -> None:
+    def __init__(self, gateway: "GatewayShare", wake: Callable[[], None]) -> None:
         self.gateway = gateway
-        self.organization_id = organization_id
         self.wake = wake
         self.permits: deque[int] = deque()  # classes, in the order of their turns
         self.wanted: dict[int, int] = {}  # class → messages for which it has no permit yet
 
 
-class SharedGateway(Gateway):
+class SharedGateway:
     """A gateway of many lanes: its permits go by class (16:4:1), in a class by organization, in that by lane.
 
     There are never more of them than it lets depart within the time that a claim is made ahead. `failures`: calls in a
     row that the provider did not take on their merits.
+
+    An organization is forgotten when it has nothing under way here, unless its last calls failed.
     """
 
     __slots__ = (
@@ -159,35 +172,82 @@ class SharedGateway(Gateway):
         "_alarm",
         "_alarm_at",
         "_borrowers",
+        "_clock",
         "_departing",
+        "_failed_until",
+        "_failing",
         "_opens_at",
-        "_permits",
         "_queues",
+        "_shares",
         "_turns",
+        "account",
+        "breaker",
         "failures",
+        "in_flight",
         "name",
+        "pacer",
+        "permits",
+        "provider",
+        "room",
     )
-
-    shared = True
 
     def __init__(
         self, plan: GatewayPlan, clock: Clock, *, ahead: Callable[[], float], opens_at: Callable[[], float]
     ) -> None:
         """`ahead`: how many seconds before its departure a message is claimed. `opens_at`: nothing departs before."""
-        super().__init__(clock, CallRoom(plan.connections), per_second=plan.per_second)
+        self._clock = clock
         self.name = plan.name
         self.provider, self.account = plan.provider, plan.account
-        self.failures = 0
+        self.room = CallRoom(plan.connections)
+        self.pacer = Pacer(plan.per_second)
+        self.breaker = SharedBreaker()
+        self.in_flight = 0  # calls whose outcome is not committed yet
+        self.permits = 0  # given, and neither used nor handed back
+        self.failures = FailuresInARow(OF_ONE_TO_FAIL_OVER)
+        self._failed_until: float | None = None
+        self._shares: WeakValueDictionary[str, GatewayShare] = WeakValueDictionary()
+        self._failing: dict[str, GatewayShare] = {}  # those whose last calls failed, in the order of that
         self._ahead = ahead
         self._opens_at = opens_at
         self._turns = SmoothRoundRobin(WEIGHTS)
         # By class, the organizations in the order of their turns, and in each its lanes in that of theirs.
-        self._queues: tuple[dict[str, dict[Borrower, None]], ...] = tuple({} for _ in WEIGHTS)
+        self._queues: tuple[dict[GatewayShare, dict[Borrower, None]], ...] = tuple({} for _ in WEIGHTS)
         self._borrowers: dict[Borrower, None] = {}
-        self._permits = 0  # given, and neither used nor handed back
         self._departing: dict[Callable[[], None], None] = {}  # what is called when the next token is there
         self._alarm: TimerHandle | None = None
         self._alarm_at = 0.0
+
+    # Organizations ----------------------------------------------------------------------------------------------------
+
+    def share_of(self, organization_id: str) -> "GatewayShare":
+        """What the organization has of the gateway: one and the same while anybody holds it, or its calls fail."""
+        share = self._shares.get(organization_id)
+        if share is None:
+            share = self._shares[organization_id] = GatewayShare(self, organization_id, self._clock)
+        return share
+
+    def learned(self, share: "GatewayShare", *, failed: bool) -> None:
+        """A call of the organization failed, or was answered."""
+        if failed:
+            self._failing.pop(share.organization_id, None)
+            self._failing[share.organization_id] = share
+            if len(self._failing) > REMEMBERED:
+                del self._failing[next(iter(self._failing))]
+        elif self._failing and not share.troubled:
+            self._failing.pop(share.organization_id, None)
+
+    def has_failed(self, now: float) -> bool:
+        """Whether another gateway goes in its place, for all."""
+        if self._failed_until is not None:
+            if now < self._failed_until:
+                return True
+            self._failed_until = None
+            self.failures.reset()  # those of calls that were under way when it failed say nothing of it now
+        if self.failures.total < FAILURES_TO_FAIL_OVER:
+            return False
+        self._failed_until = now + FAIL_OVER_FOR
+        self.wake_all()
+        return True
 
     # Permits ----------------------------------------------------------------------------------------------------------
 
@@ -198,17 +258,12 @@ class SharedGateway(Gateway):
         """
         for klass, queue in enumerate(self._queues):
             if messages.get(klass, 0) > 0:
-                queue.setdefault(borrower.organization_id, {}).setdefault(borrower)
+                queue.setdefault(borrower.gateway, {}).setdefault(borrower)
             elif borrower.wanted.get(klass):
                 self._leave(borrower, klass)
         borrower.wanted = {klass: count for klass, count in messages.items() if count > 0}
         self._borrowers.setdefault(borrower)
-        self._give(but=borrower)
-
-    def hand_back(self, permits: int = 1) -> None:
-        """So many permits were not used: others have them now."""
-        self._permits -= permits
-        self._give()
+        self.give(but=borrower)
 
     def forget(self, borrower: Borrower) -> None:
         """The lane ends: nothing is given to it any more, and what it has not used goes to others."""
@@ -218,49 +273,63 @@ class SharedGateway(Gateway):
         self._borrowers.pop(borrower, None)
         unused = len(borrower.permits)
         borrower.permits.clear()
-        self.hand_back(unused)
+        borrower.gateway.hand_back(unused)
 
     def _leave(self, borrower: Borrower, klass: int) -> None:
         queue = self._queues[klass]
-        lanes = queue.get(borrower.organization_id)
+        lanes = queue.get(borrower.gateway)
         if lanes is not None:
             lanes.pop(borrower, None)
             if not lanes:
-                del queue[borrower.organization_id]
+                del queue[borrower.gateway]
 
-    def _give(self, but: Borrower | None = None) -> None:
+    def give(self, but: Borrower | None = None) -> None:
         """Give permits while the pace, the circuit and the claims that are made ahead leave room for more.
 
         Whoever got some is woken, `but` one.
         """
         woken: dict[Borrower, None] = {}
-        while waiting := [klass for klass, queue in enumerate(self._queues) if queue]:
+        while any(self._queues):
             now = self._clock.monotonic()
-            if self.breaker.calls_allowed(now, self.in_flight + self._permits) == 0:
+            if not self.may_call(now, self.permits):
                 if (ready_at := self.breaker.ready_at()) > now:
                     self._wake_at(ready_at)
                 break  # else the outcome of a call makes room, as that of the probe does
             ahead = self._ahead()
-            if self._permits >= max(1, int(self.per_second * ahead)):
+            if self.permits >= max(1, int(self.pacer.per_second * ahead)):
                 break  # a departure makes room
             claims_at = max(self.pacer.ready_at(now), self._opens_at()) - ahead
             if claims_at > now:
                 self._wake_at(claims_at)
                 break
+            waiting = [klass for klass, queue in enumerate(self._queues) if queue and self._first(queue, now)]
+            if not waiting:
+                break  # each of them waits for its own probe, or for the moment of that
             klass = self._turns.pick(waiting)
-            borrower = self._next(klass)
+            borrower = self._next(klass, now)
             borrower.permits.append(klass)
-            self._permits += 1
+            self.permits += 1
+            borrower.gateway.permits += 1
             woken[borrower] = None
         for borrower in woken:
             if borrower is not but:
                 borrower.wake()
 
-    def _next(self, klass: int) -> Borrower:
+    def _first(self, queue: "Iterable[GatewayShare]", now: float) -> "GatewayShare | None":
+        """The first organization in the line that its own circuit does not hold."""
+        for share in queue:
+            if share.breaker.own.state is BreakerState.CLOSED or share.may_probe(now):
+                return share
+            if (ready_at := share.breaker.own.ready_at()) > now:
+                self._wake_at(ready_at)
+        return None
+
+    def _next(self, klass: int, now: float) -> Borrower:
         """The lane whose turn it is in the class; it and its organization go to the end of the line."""
         queue = self._queues[klass]
-        organization_id = next(iter(queue))
-        lanes = queue.pop(organization_id)
+        share = self._first(queue, now)
+        assert share is not None  # noqa: S101 - the class was asked
+        lanes = queue.pop(share)
         borrower = next(iter(lanes))
         del lanes[borrower]
         borrower.wanted[klass] -= 1
@@ -269,44 +338,25 @@ class SharedGateway(Gateway):
         else:
             del borrower.wanted[klass]
         if lanes:
-            queue[organization_id] = lanes
+            queue[share] = lanes
         return borrower
 
     # Departures -------------------------------------------------------------------------------------------------------
 
-    def lets_ahead(self, waiting: int) -> bool:
-        """Whether a forced message, which needs no permit, may go: in an open circuit as its probe.
-
-        `waiting`: what its lane has claimed, or is claiming.
-        """
-        return self.breaker.calls_allowed(self._clock.monotonic(), self.in_flight + self._permits + waiting) != 0
+    def may_call(self, now: float, waiting: int = 0) -> bool:
+        """Whether a call may begin now, beside those under way and so many that are claimed, or have a permit."""
+        return self.breaker.calls_allowed(now, self.in_flight + waiting) != 0
 
     def come_back(self, depart: Callable[[], None], at: float) -> None:
         """Have a lane's claimed messages depart when the next token is there."""
         self._departing.setdefault(depart)
         self._wake_at(at)
 
-    def used(self) -> None:
-        """A permit ended with the departure of its message."""
-        self._permits -= 1
-        self._give()
-
-    def ended(self, outcome: Outcome | None, pauses: int) -> bool:
-        if isinstance(outcome, Accepted | Refused):
-            self.failures = 0
-        elif outcome is not None:
-            self.failures += 1
-        probed = self.breaker.state is BreakerState.HALF_OPEN
-        opened = super().ended(outcome, pauses)
-        if opened or probed or isinstance(outcome, SlowDown):
-            self.wake_all()  # what is claimed goes back, or waited for the probe
-        self._give()
-        return opened
-
-    def wake_all(self) -> None:
-        """All lanes look again: the gateway stopped, or another one takes over."""
+    def wake_all(self, of: "GatewayShare | None" = None) -> None:
+        """All lanes look again, or those of an organization: the gateway stopped, or another one takes over."""
         for borrower in list(self._borrowers):
-            borrower.wake()
+            if of is None or borrower.gateway is of:
+                borrower.wake()
 
     def _wake_at(self, at: float) -> None:
         if self._alarm is not None:
@@ -320,7 +370,116 @@ class SharedGateway(Gateway):
         departing, self._departing = self._departing, {}
         for depart in departing:
             depart()  # comes back when its token is not there yet
-        self._give()
+        self.give()
+
+
+class GatewayShare(Gateway):
+    """A shared gateway as one organization has it: what it alone fails to send holds only its own messages.
+
+    `failures`: its calls in a row that the provider did not take on their merits.
+    """
+
+    __slots__ = ("__weakref__", "_failed_until", "failures", "gateway", "organization_id", "permits")
+
+    shared = True
+    breaker: OrganizationBreaker
+
+    def __init__(self, gateway: SharedGateway, organization_id: str, clock: Clock) -> None:
+        self._clock = clock
+        self.gateway = gateway
+        self.organization_id = organization_id
+        self.provider, self.account = gateway.provider, gateway.account
+        self.room, self.pacer = gateway.room, gateway.pacer
+        self.breaker = OrganizationBreaker(gateway.breaker, organization_id)
+        self.in_flight = 0  # its calls whose outcome is not committed yet
+        self.permits = 0  # of those that the gateway gave
+        self.failures = 0
+        self._failed_until: float | None = None
+
+    @property
+    def troubled(self) -> bool:
+        """Its calls failed lately: that is remembered when nothing is under way."""
+        return bool(self.failures) or self._failed_until is not None or not self.breaker.own.clean
+
+    def has_failed(self, now: float) -> bool:
+        """Whether another gateway goes in its place, for this organization."""
+        if self._failed_until is not None:
+            if now < self._failed_until:
+                return True
+            self._failed_until, self.failures = None, 0
+        if self.failures < FAILURES_TO_FAIL_OVER:
+            return False
+        self._failed_until = now + FAIL_OVER_FOR
+        self.gateway.wake_all(self)
+        return True
+
+    def may_call(self, now: float, waiting: int = 0) -> bool:
+        own = self.breaker.own.calls_allowed(now, self.in_flight + waiting)
+        return own != 0 and self.gateway.may_call(now, waiting)
+
+    def want(self, borrower: Borrower, messages: Mapping[int, int]) -> None:
+        """See the gateway."""
+        self.gateway.want(borrower, messages)
+
+    def forget(self, borrower: Borrower) -> None:
+        """See the gateway."""
+        self.gateway.forget(borrower)
+
+    def may_probe(self, now: float) -> bool:
+        """Whether its own circuit, which is open, leaves room for one more permit."""
+        return self.breaker.own.calls_allowed(now, self.in_flight + self.permits) != 0
+
+    def lets_ahead(self, waiting: int) -> bool:
+        """Whether a forced message, which needs no permit, may go: in an open circuit as its probe.
+
+        `waiting`: what its lane has claimed, or is claiming.
+        """
+        now = self._clock.monotonic()
+        own = self.breaker.own.calls_allowed(now, self.in_flight + self.permits + waiting)
+        return own != 0 and self.gateway.may_call(now, self.gateway.permits + waiting)
+
+    def come_back(self, depart: Callable[[], None], at: float) -> None:
+        """Have a lane's claimed messages depart when the next token is there."""
+        self.gateway.come_back(depart, at)
+
+    def take(self, now: float, *, forced: bool) -> None:
+        self.gateway.in_flight += 1
+        super().take(now, forced=forced)
+
+    def used(self) -> None:
+        """A permit ended with the departure of its message."""
+        self.hand_back()
+
+    def hand_back(self, permits: int = 1) -> None:
+        """So many permits were not used: others have them now."""
+        self.permits -= permits
+        self.gateway.permits -= permits
+        self.gateway.give()
+
+    def ended(self, outcome: Outcome | None, pauses: int) -> bool:
+        gateway, breaker = self.gateway, self.breaker
+        gateway.in_flight -= 1
+        shared, own = breaker.shared.state, breaker.own.state
+        opened = super().ended(outcome, pauses)
+        self._count(outcome)
+        stops = breaker.shared.state is BreakerState.OPEN and shared is not BreakerState.OPEN
+        if stops or shared is BreakerState.HALF_OPEN or isinstance(outcome, SlowDown):
+            gateway.wake_all()  # what is claimed goes back, or waited for the probe
+        elif breaker.own.state is not own:
+            gateway.wake_all(self)
+        gateway.give()
+        return opened
+
+    def _count(self, outcome: Outcome | None) -> None:
+        """What it says of who goes in the gateway's place, and whether the organization is to be remembered."""
+        if isinstance(outcome, Accepted | Refused):
+            self.failures = 0
+            self.gateway.failures.reset()
+        elif outcome is not None:
+            self.failures += 1
+            nobodys = isinstance(outcome, Down | SlowDown)
+            self.gateway.failures.add(None if nobodys else self.organization_id)
+        self.gateway.learned(self, failed=self.failures > 0)
 
 
 class Failover:
@@ -330,21 +489,27 @@ class Failover:
         """In the order in which they are preferred."""
         self._clock = clock
         self.gateways = gateways
-        self._failed_until: dict[str, float] = {}
+
+    def of(self, organization_id: str) -> "OrganizationGateways":
+        """The gateways as an organization has them."""
+        return OrganizationGateways(self._clock, [gateway.share_of(organization_id) for gateway in self.gateways])
+
+
+class OrganizationGateways:
+    """An organization's shares of the gateways of a channel."""
+
+    __slots__ = ("_clock", "_shares")
+
+    def __init__(self, clock: Clock, shares: Sequence[GatewayShare]) -> None:
+        """In the order in which they are preferred."""
+        self._clock = clock
+        self._shares = shares
 
     @property
-    def current(self) -> SharedGateway:
-        """The first that has not failed lately; when all before it have, the last."""
+    def current(self) -> GatewayShare:
+        """The first that has failed lately neither for all nor for the organization; when all have, the last."""
         now = self._clock.monotonic()
-        for gateway in self.gateways[:-1]:
-            failed_until = self._failed_until.get(gateway.name)
-            if failed_until is not None:
-                if now < failed_until:
-                    continue
-                del self._failed_until[gateway.name]
-                gateway.failures = 0  # those of calls that were under way when it failed say nothing of it now
-            if gateway.failures < FAILURES_TO_FAIL_OVER:
-                return gateway
-            self._failed_until[gateway.name] = now + FAIL_OVER_FOR
-            gateway.wake_all()
-        return self.gateways[-1]
+        for share in self._shares[:-1]:
+            if not share.gateway.has_failed(now) and not share.has_failed(now):
+                return share
+        return self._shares[-1]

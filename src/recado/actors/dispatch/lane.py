@@ -12,7 +12,7 @@ import structlog
 from recado.actors.dispatch.actor_tasks import ActorTasks
 from recado.actors.dispatch.departures import Departures
 from recado.actors.dispatch.gate_check import FAILED_BY_THE_CLAIM, check_gates
-from recado.actors.dispatch.gateway import Gateway, SharedGateway
+from recado.actors.dispatch.gateway import Gateway, GatewayShare
 from recado.actors.dispatch.holding import Holding
 from recado.actors.dispatch.lane_context import LaneContext
 from recado.actors.dispatch.lane_messages import (
@@ -76,7 +76,6 @@ class Lane(Actor):
             self._context.starting -= 1
         self._departures = Departures(
             self._context,
-            organization_id=self._key.organization_id,
             day=day,
             tasks=self._tasks,
             rows=self._rows,
@@ -176,7 +175,7 @@ class Lane(Actor):
         departures.depart()
         if self._rows.wants_forced:
             await self._read_forced()
-        if isinstance(gateway, SharedGateway):
+        if isinstance(gateway, GatewayShare):
             left = await self._claim_by_permits(view, gateway)
         else:
             left = await self._claim_in_turns(view, gateway)
@@ -204,7 +203,7 @@ class Lane(Actor):
             self._in_hand = None
         return left
 
-    async def _claim_by_permits(self, view: SenderView, gateway: SharedGateway) -> bool:
+    async def _claim_by_permits(self, view: SenderView, gateway: GatewayShare) -> bool:
         """Claim a row for each permit of the gateway, and forced ones without; True when some left memory.
 
         What is claimed leaves room for more, so permits are asked for until there are none.

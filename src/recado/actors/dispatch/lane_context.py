@@ -7,7 +7,13 @@ from datetime import datetime, timedelta
 
 from recado.actors.dispatch.call_room import CallRoom
 from recado.actors.dispatch.calls import Calls
-from recado.actors.dispatch.gateway import Failover, Gateway, GatewayPlan, SharedGateway
+from recado.actors.dispatch.gateway import (
+    Failover,
+    Gateway,
+    GatewayPlan,
+    OrganizationGateways,
+    SharedGateway,
+)
 from recado.actors.dispatch.ready_rows import Wanted
 from recado.actors.dispatch.sender_view import SenderRecords, SenderView, connect, limit_comes, read_sender, view_of
 from recado.channels.http.outbound_http import CONNECTIONS
@@ -76,9 +82,9 @@ class LaneContext:
             made.setdefault((plan.channel, plan.env), []).append(gateway)
         self._shared = {key: Failover(self.records.clock, tuple(gateways)) for key, gateways in made.items()}
 
-    def shared_gateway(self, channel: str, env: str) -> SharedGateway:
-        """The gateway in force of a channel whose senders share some."""
-        return self._shared[channel, env].current
+    def shared_gateways(self, channel: str, env: str, organization_id: str) -> OrganizationGateways:
+        """The gateways of a channel whose senders share some, as an organization has them."""
+        return self._shared[channel, env].of(organization_id)
 
     def room(self, channel: str, env: str) -> CallRoom:
         """The calls at once of the adapter of those senders of a channel that have a gateway of their own."""
@@ -152,11 +158,11 @@ class LaneContext:
 
     # What outlives an actor: one that was restarted remembers what has left -------------------------------------------
 
-    def _gateway(self, key: SenderKey, found: SenderRecords) -> Gateway | Failover:
+    def _gateway(self, key: SenderKey, found: SenderRecords) -> Gateway | OrganizationGateways:
         """The gateway through which the sender's messages go: its own, as it is connected now, or its channel's."""
         shared = self._shared.get((key.channel, key.env))
         if shared is not None:
-            return shared
+            return shared.of(key.organization_id)
         own = self._own.get(key.sender_id)
         if own is None:
             own = self._own[key.sender_id] = Gateway(self.records.clock, self.room(key.channel, key.env))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
-from recado.actors.dispatch.gateway import Failover, Gateway
+from recado.actors.dispatch.gateway import Gateway, OrganizationGateways
 from recado.domain.channels.policies import POLICIES
 from recado.domain.channels.policy import SenderKind
 from recado.domain.dispatch.gates import GateTable, Hold, SenderState
@@ -30,7 +30,7 @@ class SenderView:
 
     gates: GateTable
     state: SenderState
-    gateway: Gateway | Failover
+    gateway: Gateway | OrganizationGateways
     per_day: int | None
     tier: TierUsage | None
     pairs: PairPacing | None
@@ -82,7 +82,7 @@ async def view_of(
     found: SenderRecords,
     before: SenderView | None,
     *,
-    gateway: Gateway | Failover,
+    gateway: Gateway | OrganizationGateways,
     pairs_of: Callable[[str], PairPacing],
 ) -> SenderView:
     """The sender ready to send. `before` keeps what was counted so far; for a limit that comes the table is read, once

@@ -50,6 +50,11 @@ class Breaker:
         """No call may begin before this moment."""
         return max(self.paused_until, self.open_until if self.state is BreakerState.OPEN else 0.0)
 
+    @property
+    def clean(self) -> bool:
+        """Closed, and none of the last calls failed."""
+        return self.state is BreakerState.CLOSED and not self._failed and not self._unknown
+
     def calls_allowed(self, now: float, in_flight: int) -> int | None:
         """How many calls may begin now; None: as many as one likes."""
         if now < self.paused_until:
@@ -93,6 +98,17 @@ class Breaker:
         """The provider may have processed the message: its answer says nothing, or never came."""
         self._fails(now, (self._unknown << 1 | 1) & _LAST)
 
+    def unrecorded(self, now: float) -> None:
+        """What a call ended with could not be written: it says nothing of the provider; but a probe has to end."""
+        if self.state is BreakerState.HALF_OPEN:
+            self.unknown(now)
+
+    def open(self, now: float) -> None:
+        """Nothing leaves until a probe gets through: the first one goes in 5 s, each next one twice as late."""
+        self.state = BreakerState.OPEN
+        self.open_until = now + self._next_open
+        self._next_open = min(self._next_open * 2, LONGEST_PAUSE)
+
     def _fails(self, now: float, unknown: int) -> None:
         if self.state is BreakerState.OPEN:
             return  # a call that began before the circuit opened
@@ -103,9 +119,7 @@ class Breaker:
             or self._failed >= IN_A_ROW
             or self._unknown.bit_count() >= UNKNOWN_OF_THEM
         ):
-            self.state = BreakerState.OPEN
-            self.open_until = now + self._next_open
-            self._next_open = min(self._next_open * 2, LONGEST_PAUSE)
+            self.open(now)
 
     def _gets_through(self) -> None:
         if self.state is BreakerState.OPEN:

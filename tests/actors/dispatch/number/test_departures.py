@@ -28,7 +28,7 @@ async def test_a_row_that_is_read_again_while_it_is_being_claimed_is_claimed_onc
         records=SimpleNamespace(clock=VirtualClock(START)), sending=SimpleNamespace(claim=claim)
     )
     tasks: Any = None
-    departures = Departures(context, organization_id="org_1", day=DayUsage(START), tasks=tasks, rows=ReadyRows())
+    departures = Departures(context, day=DayUsage(START), tasks=tasks, rows=ReadyRows())
     gateway = Gateway(context.records.clock, CallRoom())
     row: Any = SimpleNamespace(id="msg_1", force=False, needs_window=True, subject_to_consent=False, recipient_hash=7)
     taken_back: list[int] = []

@@ -10,8 +10,8 @@ import orjson
 import pytest
 from tests.acme import acme
 
-from recado.actors.dispatch.direct_sends import ANSWER_WITHIN, DirectSends
-from recado.actors.dispatch.gateway import GatewayPlan
+from recado.actors.dispatch.direct_sends import ANSWER_WITHIN, CALL_NEEDS, DirectSends
+from recado.actors.dispatch.gateway import GatewayPlan, GatewayShare
 from recado.channels.core.provider import (
     Accepted,
     Account,
@@ -37,6 +37,11 @@ if TYPE_CHECKING:
     from tests.actors.dispatch.number.conftest import Line
 
 CONTENT = {"text": "for their eyes only"}
+
+
+def of_another(line: "Line") -> GatewayShare:
+    """The gateway in force, as another organization has it."""
+    return line.context.shared_gateways("chatapp", "test", "org_another").current
 
 
 @dataclass
@@ -187,12 +192,12 @@ async def test_a_caller_who_goes_away_breaks_nothing_off(direct: Direct) -> None
     await direct.line.goes_on(1.0, step=0.1)
     row = await direct.row(new.id)
     assert row is None or row["status"] == "sent"
-    gateway = direct.line.context.shared_gateway("chatapp", "test")
-    assert gateway._permits == 0  # whatever came first, its permit is others' again
+    gateway = of_another(direct.line)
+    assert gateway.gateway.permits == 0  # whatever came first, its permit is others' again
 
 
 async def test_whoever_gets_no_turn_in_time_has_stored_nothing(direct: Direct) -> None:
-    gateway = direct.line.context.shared_gateway("chatapp", "test")
+    gateway = of_another(direct.line)
     for _ in range(5):
         gateway.take(direct.line.clock.monotonic(), forced=True)
         gateway.ended(Down("connect_failed"), 0)
@@ -208,8 +213,38 @@ async def test_whoever_gets_no_turn_in_time_has_stored_nothing(direct: Direct) -
     assert await direct.row(new.id) is None
 
 
+@pytest.mark.parametrize("opens_in", [ANSWER_WITHIN - CALL_NEEDS + 0.2, ANSWER_WITHIN - 0.05])
+async def test_whoever_gets_a_turn_too_late_for_a_call_has_stored_nothing(direct: Direct, opens_in: float) -> None:
+    gateway = of_another(direct.line)
+    gateway.take(direct.line.clock.monotonic(), forced=True)
+    gateway.ended(SlowDown(opens_in), gateway.breaker.pauses)
+    new = direct.new()
+    sending = direct.send(new)
+    await direct.line.goes_on(ANSWER_WITHIN + 1.0, step=0.1)
+    with pytest.raises(Unavailable):
+        await sending
+    assert await direct.row(new.id) is None
+    assert (direct.line.provider.calls, gateway.gateway.permits) == ([], 0)
+
+
+async def test_whoever_gets_a_turn_just_in_time_hears_the_answer_of_a_slow_provider(direct: Direct) -> None:
+    clock, gateway = direct.line.clock, of_another(direct.line)
+    gateway.take(clock.monotonic(), forced=True)
+    gateway.ended(SlowDown(ANSWER_WITHIN - CALL_NEEDS - 0.2), gateway.breaker.pauses)
+
+    async def slow(*_: Any) -> Outcome:
+        await clock.sleep(CALL_NEEDS - 0.5)
+        return Accepted("p-1")
+
+    direct.line.provider.send = slow  # type: ignore[method-assign]
+    sending = direct.send(direct.new())
+    await direct.line.goes_on(ANSWER_WITHIN, step=0.1)
+    assert sending.done()
+    assert await sending == (STORED, Accepted("p-1"))
+
+
 async def test_whoever_came_during_a_pause_of_the_provider_is_sent_after_it(direct: Direct) -> None:
-    gateway = direct.line.context.shared_gateway("chatapp", "test")
+    gateway = of_another(direct.line)
     gateway.take(direct.line.clock.monotonic(), forced=True)
     gateway.ended(SlowDown(3.0), gateway.breaker.pauses)
     new = direct.new()
@@ -220,7 +255,7 @@ async def test_whoever_came_during_a_pause_of_the_provider_is_sent_after_it(dire
 
 
 async def test_whoever_waits_alone_is_called_for_when_the_pause_of_the_gateway_ends(direct: Direct) -> None:
-    gateway = direct.line.context.shared_gateway("chatapp", "test")
+    gateway = of_another(direct.line)
     gateway.take(direct.line.clock.monotonic(), forced=True)
     gateway.ended(SlowDown(3.0), 0)
     sending = direct.send(direct.new())
@@ -230,7 +265,7 @@ async def test_whoever_waits_alone_is_called_for_when_the_pause_of_the_gateway_e
 
 
 async def test_whoever_waits_alone_is_the_probe_of_an_open_circuit(direct: Direct) -> None:
-    gateway = direct.line.context.shared_gateway("chatapp", "test")
+    gateway = of_another(direct.line)
     for _ in range(5):
         gateway.take(direct.line.clock.monotonic(), forced=True)
         gateway.ended(Down("connect_failed"), 0)
@@ -273,7 +308,7 @@ async def test_a_message_that_the_first_gateway_does_not_take_goes_through_the_s
 async def test_whoever_waits_at_a_gateway_that_fails_moves_on_to_the_other_one(
     direct: Direct, first_is_away: list[str]
 ) -> None:
-    first = direct.line.context.shared_gateway("chatapp", "test")
+    first = of_another(direct.line)
     first.take(direct.line.clock.monotonic(), forced=True)
     first.ended(SlowDown(60.0), 0)
     sending = [direct.send(direct.new()) for _ in range(3)]
@@ -285,7 +320,7 @@ async def test_whoever_waits_at_a_gateway_that_fails_moves_on_to_the_other_one(
     await direct.line.goes_on(1.0, step=0.1)
     assert [outcome for _, outcome in await asyncio.gather(*sending)] == [Accepted("p-1")] * 3
     assert first_is_away == ["second"] * 3
-    assert (first._permits, direct.line.context.shared_gateway("chatapp", "test")._permits) == (0, 0)
+    assert (first.gateway.permits, of_another(direct.line).gateway.permits) == (0, 0)
 
 
 async def test_they_leave_at_the_pace_of_their_gateway(direct: Direct) -> None:
@@ -312,7 +347,7 @@ async def test_what_one_sends_again_and_again_keeps_nobody_else_waiting(direct: 
     assert type(sending.result()[1]) is Accepted
     await line.goes_on(ANSWER_WITHIN, step=0.1)
     await asyncio.gather(*theirs, return_exceptions=True)
-    assert line.context.shared_gateway("chatapp", "test")._permits == 0
+    assert of_another(line).gateway.permits == 0
 
 
 async def test_nobody_else_is_given_what_is_sent_directly(direct: Direct) -> None:
@@ -335,7 +370,7 @@ async def test_nobody_else_is_given_what_is_sent_directly(direct: Direct) -> Non
 
 async def test_a_refusal_stops_what_waits_to_be_called_for_again(direct: Direct) -> None:
     line = direct.line
-    gateway = line.context.shared_gateway("chatapp", "test")
+    gateway = of_another(line)
     direct.line.provider.answer = lambda message: SlowDown(4.0)
     new = direct.new(consent=ConsentCheck.DONE)
     sending = direct.send(new)
@@ -348,13 +383,13 @@ async def test_a_refusal_stops_what_waits_to_be_called_for_again(direct: Direct)
     assert isinstance(sending.result()[1], Refused)
     row = await direct.row(new.id)
     assert (row["status"], row["last_error"].partition(":")[0], row["direct"]) == ("failed", "opted_out", None)
-    assert gateway._permits == 0
+    assert gateway.gateway.permits == 0
     assert not line.context.consents._going
 
 
 async def test_who_refused_while_a_message_waited_for_its_turn_is_not_written_to(direct: Direct) -> None:
     line = direct.line
-    gateway = line.context.shared_gateway("chatapp", "test")
+    gateway = of_another(line)
     gateway.take(line.clock.monotonic(), forced=True)
     gateway.ended(SlowDown(3.0), gateway.breaker.pauses)
     new = direct.new(consent=ConsentCheck.DONE)  # asked, before it came here
@@ -367,4 +402,4 @@ async def test_who_refused_while_a_message_waited_for_its_turn_is_not_written_to
     assert isinstance(sending.result()[0], NoConsent)
     assert not line.provider.calls
     assert await direct.row(new.id) is None
-    assert gateway._permits == 0
+    assert gateway.gateway.permits == 0

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from recado.actors.dispatch.gateway import Borrower, GatewayPlan, SharedGateway
+from recado.actors.dispatch.gateway import Borrower, GatewayPlan, GatewayShare
 from recado.actors.dispatch.lane_messages import Look
 from recado.channels.core.provider import Accepted, Account, Down
 from recado.domain.core.errors import Unavailable
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def shared(line: "Line") -> SharedGateway:
-    """A gateway of ten a second: there is one permit at a time."""
+def shared(line: "Line") -> GatewayShare:
+    """A gateway of ten a second, as another organization has it: there is one permit at a time."""
     account = Account(sender_id="gateway", organization_id="", env="test", provider_id="gateway", owner="gateway")
     provider: Any = line.provider
     plan = GatewayPlan(channel="chatapp", env="test", name="a", per_second=10, provider=provider, account=account)
     line.context.share([plan])
-    return line.context.shared_gateway("chatapp", "test")
+    return line.context.shared_gateways("chatapp", "test", "org_other").current
 
 
-async def test_a_lane_that_is_held_keeps_no_permits_from_others(line: "Line", shared: SharedGateway) -> None:
+async def test_a_lane_that_is_held_keeps_no_permits_from_others(line: "Line", shared: GatewayShare) -> None:
     await line.queue(40)
     await line.goes_on(2.0)
     assert 0 < len(line.provider.calls) < 40
     await line.set_number(status=NumberStatus.DISCONNECTED)
     await line.goes_on(1.0)
     stopped_at = len(line.provider.calls)
-    other = Borrower(shared, "org_other", lambda: None)
+    other = Borrower(shared, lambda: None)
     shared.want(other, {NORMAL: 1})
     await line.goes_on(1.0)
     assert list(other.permits) == [NORMAL]
@@ -43,7 +43,7 @@ async def test_a_lane_that_is_held_keeps_no_permits_from_others(line: "Line", sh
 
 
 async def test_a_message_whose_template_cannot_be_read_keeps_no_permit_from_others(
-    line: "Line", shared: SharedGateway, monkeypatch: pytest.MonkeyPatch
+    line: "Line", shared: GatewayShare, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def away(*_: Any) -> None:
         raise Unavailable("The database is away.")
@@ -59,7 +59,7 @@ async def test_a_message_whose_template_cannot_be_read_keeps_no_permit_from_othe
     assert len(line.provider.calls) == 3
 
 
-async def test_a_forced_message_alone_is_the_probe_of_an_open_circuit(line: "Line", shared: SharedGateway) -> None:
+async def test_a_forced_message_alone_is_the_probe_of_an_open_circuit(line: "Line", shared: GatewayShare) -> None:
     first, second = await line.queue(2, tell=False)
     await line.goes_on(1.1)
     for _ in range(5):
@@ -73,7 +73,7 @@ async def test_a_forced_message_alone_is_the_probe_of_an_open_circuit(line: "Lin
     assert line.provider.sent == [first, second]
 
 
-async def test_what_waits_for_the_probe_of_another_lane_leaves_after_it(line: "Line", shared: SharedGateway) -> None:
+async def test_what_waits_for_the_probe_of_another_lane_leaves_after_it(line: "Line", shared: GatewayShare) -> None:
     await line.goes_on(1.1)
     for _ in range(5):
         shared.take(line.clock.monotonic(), forced=True)
