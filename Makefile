@@ -85,7 +85,8 @@ $(DEV_STAMP): $(RUN_STAMP)
 # What tests and benches need beside Python: installed when root, named when not.
 .PHONY: test-tools bench-tools
 test-tools:
-	@tools/system-packages chromium:chromium node:nodejs npm:npm pg_lsclusters:postgresql cc:gcc
+	@tools/system-packages chromium:chromium node:nodejs npm:npm pg_lsclusters:postgresql cc:gcc \
+		/usr/share/perl5/Net/SMPP.pm:libnet-smpp-perl
 	@if command -v npm > /dev/null; then $(MAKE) --no-print-directory $(NODE_STAMP); fi
 
 bench-tools:

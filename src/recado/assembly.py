@@ -106,6 +106,7 @@ class Assembly:
             ids=ids,
             follow=Follow(self.refresh, review),
             callback_providers=self.callback_providers,
+            session_providers=adapters.session_sources(),
             webhooks=self.webhooks,
             subscriptions=directories.subscriptions,
             changed=self.changed,

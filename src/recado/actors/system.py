@@ -1,7 +1,7 @@
 """The actor system: everything that sends and tracks, under one supervisor tree, started and stopped in order."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -21,7 +21,7 @@ from recado.actors.jobs.ledger_check import LedgerCheck
 from recado.actors.jobs.retention import Retention
 from recado.actors.jobs.upkeep import Upkeep
 from recado.actors.webhooks.webhooks import Webhooks
-from recado.channels.core.adapters import CallbackSource
+from recado.channels.core.adapters import CallbackSource, EventReader, SessionSource
 from recado.domain.channels.chatapp import CHATAPP
 from recado.domain.core.ids import IdSource
 from recado.domain.core.moments import Moments
@@ -64,6 +64,7 @@ from recado.services.effects.totals import MessageTotals
 from recado.services.effects.wallet import Wallet
 from recado.services.inbound.callbacks import Callbacks
 from recado.services.inbound.inbound import InboundMessages
+from recado.services.inbound.provider_sessions import ProviderSessions
 from recado.services.inbound.receipts import Receipts
 from recado.services.inbound.sandbox_reports import SandboxReports
 from recado.services.messages.admission import Admission
@@ -105,6 +106,7 @@ class ActorSystem:
         ids: IdSource,
         follow: Follow,
         callback_providers: Mapping[tuple[str, str], CallbackSource],
+        session_providers: Sequence[tuple[str, SessionSource]] = (),
         webhooks: Webhooks,
         subscriptions: SubscriptionDirectory,
         changed: OnChange,
@@ -118,6 +120,8 @@ class ActorSystem:
         """`batch_rules`: of the channels that have batches. `begun`: the calls of this process, and of the one before.
 
         `changed` hears of changes made here; `owing`, that people who opted out are owed an answer (C28.3).
+
+        `session_providers`: those who tell on connections of their own, each with its channel.
 
         `prices` None: nothing is billed (C25.2.4). `connections`: by channel and environment, how many calls its
         adapter bears at once, where those are fewer than usual (C31). `gateways`: those that lanes share.
@@ -165,10 +169,13 @@ class ActorSystem:
         self._lane_context.share(gateways)
         self.direct = DirectSends(self._lane_context)
         self._new_lane = partial(Lane, context=self._lane_context)
+        readers: dict[tuple[str, str], EventReader] = {
+            (channel, source.name): source for channel, source in session_providers
+        }
         self.callbacks = Callbacks(
             db,
             clock=clock,
-            providers=callback_providers,
+            providers={**readers, **callback_providers},
             receipts_of=self.receipts,
             numbers=follow.numbers,
             templates=follow.templates,
@@ -214,6 +221,8 @@ class ActorSystem:
         self.root.add_service("passivation", self._registry)
         self.root.add_service("sandbox reports", self.sandbox_reports)
         self.root.add_service("callbacks", self.callbacks)
+        sessions = ProviderSessions(session_providers, take=self.callbacks.take, clock=clock)
+        self.root.add_service("provider sessions", sessions)
         self.root.add_service(
             "due",
             DuePoller(

@@ -14,6 +14,7 @@ from recado.cli.errors import CommandError
 from recado.simulator.behaviour import Shares
 from recado.simulator.options import SimulatorOptions
 from recado.simulator.server import Simulator
+from recado.simulator.smpp_centre import OddReceipts
 
 _Share = float
 
@@ -65,6 +66,10 @@ def simulator(
             help="Signs the hosted API's webhooks: the service's cloud app secret. Default: --secret.",
         ),
     ] = None,
+    smpp: Annotated[
+        str | None,
+        typer.Option("--smpp", metavar="HOST:PORT", help="Listen as an SMS centre too, over SMPP; port 0: any free."),
+    ] = None,
     seed: Annotated[int, typer.Option("--seed", help="The same seed draws the same behaviour.")] = 1,
     latency_ms: Annotated[float, typer.Option("--latency-ms", min=0.0, help="Median time to answer a send.")] = 0.0,
     receipt_ms: Annotated[float, typer.Option("--receipt-ms", min=0.0, help="Median time to each receipt.")] = 200.0,
@@ -95,14 +100,21 @@ def simulator(
             help="Sends over the hosted API answered with that error code, such as 131056=0.01; may be repeated.",
         ),
     ] = None,
+    unknown_share: Annotated[
+        _Share, _share("Receipts over SMPP beside which one of an unknown id comes.", "--unknown-share")
+    ] = 0.0,
+    malformed_share: Annotated[
+        _Share, _share("Receipts over SMPP beside which a malformed one comes.", "--malformed-share")
+    ] = 0.0,
     silent_share: Annotated[_Share, _share("Processed sends without receipts.", "--silent-share")] = 0.0,
 ) -> None:
-    """Play a chat-app provider, behind the bridge protocol and as the hosted API, with as much trouble as you ask for.
+    """Play a chat-app provider, behind the bridge protocol and as the hosted API, with as much trouble as you ask for;
+    with --smpp an SMS centre too.
 
     On the record of an earlier run it goes on where that one ended, and sends the receipts that were left.
     `POST /control/…` makes it do things: see docs/simulator.md.
     """
-    host, port = _address(listen)
+    host, port = _address(listen, "--listen")
     if record.is_dir():
         raise CommandError(f"--record {record} is a folder: name a file")
     try:
@@ -135,6 +147,8 @@ def simulator(
             receipt_delay=receipt_ms / 1_000,
             retry_after=retry_after,
             idempotent=idempotent,
+            smpp=None if smpp is None else _address(smpp, "--smpp"),
+            odd_receipts=OddReceipts(unknown=unknown_share, malformed=malformed_share),
         )
         run_simulator(options)
     except ValueError as error:
@@ -155,7 +169,8 @@ async def _until_told(options: SimulatorOptions) -> None:
     simulator = Simulator(options, tell=lambda line: print(line, file=sys.stderr, flush=True))
     await simulator.start()
     try:
-        print(f"simulator listens on {simulator.url}, record {options.record}", flush=True)
+        smpp = f", SMPP on port {simulator.smpp_port}" if options.smpp is not None else ""
+        print(f"simulator listens on {simulator.url}{smpp}, record {options.record}", flush=True)
         await told.wait()
     finally:
         await simulator.stop()
@@ -175,8 +190,8 @@ def _codes(given: Iterable[str]) -> dict[int, float]:
     return codes
 
 
-def _address(listen: str) -> tuple[str, int]:
+def _address(listen: str, option: str) -> tuple[str, int]:
     host, _, port = listen.rpartition(":")
     if not host or not port.isascii() or not port.isdigit() or int(port) > 65_535:
-        raise CommandError(f"--listen {listen} is not HOST:PORT, for example 127.0.0.1:8090")
+        raise CommandError(f"{option} {listen} is not HOST:PORT, for example 127.0.0.1:8090")
     return host.strip("[]"), int(port)

@@ -7,6 +7,7 @@ from typing import Literal
 
 from recado.simulator.behaviour import Shares
 from recado.simulator.outbox import GATHER_SECONDS
+from recado.simulator.smpp_centre import OddReceipts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,7 +15,8 @@ class SimulatorOptions:
     """`latency`, `receipt_delay`: medians in seconds; `retry_after`: seconds; `port` 0 = any free one.
 
     `codes`: shares of the hosted API's error codes. `token`: the only bearer of the bridge and of the control; the
-    hosted API lets every token in. `idempotent`: the bridge sends each `Idempotency-Key` once.
+    hosted API lets every token in. `idempotent`: the bridge sends each `Idempotency-Key` once. `smpp`: where it listens
+    as an SMS centre, whose password is `token`.
     """
 
     record: Path
@@ -33,4 +35,6 @@ class SimulatorOptions:
     receipt_delay: float = 0.2
     retry_after: int = 1
     idempotent: bool = False
+    smpp: tuple[str, int] | None = None
+    odd_receipts: OddReceipts = field(default_factory=OddReceipts)
     gather_seconds: float = GATHER_SECONDS

@@ -16,7 +16,7 @@ import orjson
 
 from recado.simulator.behaviour import Given
 
-Protocol = Literal["bridge", "cloud"]
+Protocol = Literal["bridge", "cloud", "smpp"]
 Mark = tuple[str, int]
 """One receipt: the provider's message id, and its place among the message's receipts."""
 

@@ -23,6 +23,7 @@ from recado.simulator.options import SimulatorOptions
 from recado.simulator.outbox import CallbackOutbox
 from recado.simulator.record import Protocol, Record, Request, notes, read_record, recipient_hash, unsent
 from recado.simulator.reports import Reports
+from recado.simulator.smpp_centre import SmppCentre
 
 HANG_SECONDS = 60.0  # longer than any sender waits
 
@@ -71,6 +72,7 @@ class Simulator:
             new_id=self._new_id,
         )
         self._behaviour = self._behaviour_after(0)
+        self._smpp: SmppCentre | None = None
         self._runner: web.ServerRunner | None = None
         self._life = f"{time.time_ns():x}"  # provider ids are unique over restarts
         self._count = 0
@@ -80,7 +82,12 @@ class Simulator:
     @property
     def pending(self) -> int:
         """Receipts that are due and that nobody has taken yet."""
-        return self._outbox.pending
+        return self._outbox.pending + (self._smpp.pending if self._smpp is not None else 0)
+
+    @property
+    def smpp_port(self) -> int:
+        """Where it listens as an SMS centre; 0: nowhere."""
+        return self._smpp.port if self._smpp is not None else 0
 
     async def start(self) -> None:
         if self._runner is not None:
@@ -94,6 +101,9 @@ class Simulator:
         )
         try:
             await self._runner.setup()
+            if self._options.smpp is not None:
+                self._smpp = self._smpp_centre()
+                await self._smpp.start(*self._options.smpp)
             if earlier:
                 self._resume(path)
             await web.TCPSite(self._runner, self._options.host, self._options.port, backlog=4096).start()
@@ -107,6 +117,9 @@ class Simulator:
         runner, self._runner = self._runner, None
         if runner is not None:
             await runner.cleanup()
+        smpp, self._smpp = self._smpp, None
+        if smpp is not None:
+            await smpp.stop()
         await self._outbox.stop()
         if self._record is not None:
             self._record.close()
@@ -119,7 +132,21 @@ class Simulator:
             self._remember(request)
         self._state.restore(notes(path))
         self._cloud.resume()
-        self._reports.resume(unsent(path))
+        left = unsent(path)
+        self._reports.resume(left)
+        if self._smpp is not None:
+            self._smpp.resume((request, place) for request, place in left if request.protocol == "smpp")
+
+    def _smpp_centre(self) -> SmppCentre:
+        options = self._options
+        return SmppCentre(
+            password=options.token,
+            seed=options.seed,
+            odd=options.odd_receipts,
+            record=lambda: self._record,
+            plan=lambda: self._behaviour.plan(),
+            new_id=self._new_id,
+        )
 
     def _behaviour_after(self, begun: int) -> Behaviour:
         options = self._options

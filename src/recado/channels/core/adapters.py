@@ -3,7 +3,7 @@
 Whoever speaks to one asks for the protocol that it needs, and for no other.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -55,21 +55,25 @@ class AnswersAtOnce(Protocol):
         """As `send`, or None, with nothing done, where the outcome must be waited for."""
 
 
-class CallbackSource(Protocol):
-    """Knows its provider's callbacks (C29.5)."""
+class EventReader(Protocol):
+    """Reads what was stored as it came from its provider."""
 
     @property
     def name(self) -> str:
         """As in the callback's path."""
-
-    def verify_callback(self, headers: Mapping[str, str], body: bytes, now: datetime) -> bool:
-        """Whether this provider sent the callback. Header names in any case."""
 
     def parse_callback(self, headers: Mapping[str, str], body: bytes) -> Sequence[CallbackEvent]:
         """The events of a verified callback, in their order; raises `MalformedCallback`.
 
         `headers`: its content type, and those named by `read_with`; neither for one that an older version stored.
         """
+
+
+class CallbackSource(EventReader, Protocol):
+    """Knows its provider's callbacks (C29.5)."""
+
+    def verify_callback(self, headers: Mapping[str, str], body: bytes, now: datetime) -> bool:
+        """Whether this provider sent the callback. Header names in any case."""
 
     @property
     def read_with(self) -> Collection[str]:
@@ -81,6 +85,21 @@ class CallbackSource(Protocol):
 
     def answer_challenge(self, query: Mapping[str, str]) -> str | None:
         """The text that it waits for; None for whoever does not know what it knows. `query`: of the address asked."""
+
+
+Sink = Callable[[bytes], Awaitable[None]]
+"""Stores what a provider said, as `parse_callback` reads it; raises when it is not stored."""
+
+
+class SessionSource(EventReader, Protocol):
+    """Hears of reports and messages on connections that it holds, and not by callbacks (C29.1)."""
+
+    async def run(self, sink: Sink) -> None:
+        """Give what comes to `sink`, until it is cancelled.
+
+        The provider is told that we have something only when `sink` has returned for it. What that raises for, or what
+        a crash cut short, the provider brings again: nothing is lost, and some things come twice.
+        """
 
 
 class SenderAdmin(Protocol):
@@ -129,6 +148,7 @@ class Adapter:
 
     sender: MessageSender | None = None
     callbacks: CallbackSource | None = None
+    sessions: SessionSource | None = None
     admin: SenderAdmin | None = None
     templates: TemplateReviewer | None = None
     connections: int | None = None
@@ -173,6 +193,14 @@ class Adapters:
             for (channel, _, _), adapter in self._adapters.items()
             if adapter.callbacks is not None
         }
+
+    def session_sources(self) -> list[tuple[str, SessionSource]]:
+        """Who hears on connections of its own, each with its channel."""
+        return [
+            (channel, adapter.sessions)
+            for (channel, _, _), adapter in self._adapters.items()
+            if adapter.sessions is not None
+        ]
 
     def connections(self) -> dict[tuple[str, str], int]:
         """By channel and environment, where the adapter of a channel without routes bears fewer calls than usual."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import structlog
 
-from recado.channels.core.adapters import CallbackSource
+from recado.channels.core.adapters import EventReader
 from recado.channels.core.errors import MalformedCallback
 from recado.channels.core.events import CallbackEvent, NumberNews, Payment, TemplateVerdict
 from recado.domain.channels.source import Source
@@ -42,7 +42,7 @@ class Callbacks:
         db: Database,
         *,
         clock: Clock,
-        providers: Mapping[tuple[str, str], CallbackSource],
+        providers: Mapping[tuple[str, str], EventReader],
         receipts_of: Receipts,
         numbers: NumberRefresh,
         templates: TemplateReview,

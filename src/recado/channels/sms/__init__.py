@@ -1,0 +1,1 @@
+"""SMS: the adapters of its gateways."""

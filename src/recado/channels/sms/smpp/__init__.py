@@ -1,0 +1,1 @@
+"""SMPP 3.4: the protocol of SMS centres (C29.1)."""

@@ -1,0 +1,325 @@
+"""The SMPP adapter: messages out in the windows of its binds, and what the SMS centre brings on them (C29.1, C29.2).
+
+A receipt, or a message of a person, is answered only when it is stored: until then the SMS centre keeps it, and brings
+it again after a crash of ours. So nothing is lost, and what comes twice is a normal thing. An answer that comes too
+late for its send is told as a report of that message, which then waits no longer in uncertainty.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Final
+
+import orjson
+import structlog
+
+from recado.channels.core.adapters import Sink
+from recado.channels.core.bridge.bridge_callbacks import EVENTS, channel_events
+from recado.channels.core.event_json import event_to_json
+from recado.channels.core.events import CallbackEvent, Event, Inbound
+from recado.channels.core.events import Status as Report
+from recado.channels.core.provider import (
+    Accepted,
+    Account,
+    Down,
+    OutboundMessage,
+    Outcome,
+    Refused,
+    Retry,
+    SlowDown,
+    Unknown,
+)
+from recado.channels.core.references import NamedBy
+from recado.channels.http.answer import Lost, NotSent
+from recado.channels.sms.smpp.connection import Answer, Answered, Retired, SmppConnection
+from recado.channels.sms.smpp.delivery_receipts import MessageIds, canonical_id, is_receipt, read_receipt
+from recado.channels.sms.smpp.pdu import Command, DataMessage, Pdu, ShortMessage
+from recado.channels.sms.smpp.session import SmppLogin, SmppSession, SmppTimes
+from recado.channels.sms.smpp.statuses import CODES, Status, outcome_of
+from recado.channels.sms.smpp.submits import Segments, Submits, source_address
+from recado.channels.sms.smpp.texts import Alphabet, text_of
+from recado.domain.core.clock import Clock
+
+log = structlog.get_logger()
+
+AT_ONCE: Final = 500  # deliveries that are stored together
+PAUSE: Final = 1.0  # seconds until parts that were refused for now are tried again, and after a failure to store
+MOST_REPORTS: Final = 10_000  # late answers that are not stored yet
+_LONGEST_ID: Final = 255  # characters
+
+_FOR_NOW: Final = (SlowDown, Retry, Down)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmppOptions:
+    """How one SMS centre wants it. `source`: whom messages come from; empty: it knows.
+
+    `binds`: connections; `window`: submits without answer on each.
+    """
+
+    binds: int = 1
+    window: int = 50
+    source: str = ""
+    alphabet: Alphabet = "gsm7"
+    message_ids: MessageIds = "text"
+    wide_reference: bool = False
+    times: SmppTimes = field(default_factory=SmppTimes)
+
+
+class Smpp:
+    """One gateway. `account`: what it is called where messages and their reports are told together."""
+
+    name = "smpp"
+    idempotent = False
+    looked_up_by = frozenset({NamedBy.THEIR_ID})
+    paces_pairs = False
+
+    def __init__(
+        self,
+        login: SmppLogin,
+        options: SmppOptions,
+        *,
+        account: str,
+        segments: Segments,
+        clock: Clock,
+        chance: Random,
+    ) -> None:
+        self._account = account
+        self._clock = clock
+        self._ids: MessageIds = options.message_ids
+        self._alphabet: Alphabet = options.alphabet
+        self._source = source_address(options.source)
+        self._patience = options.times.answer
+        self._submits = Submits(segments, alphabet=options.alphabet, wide_reference=options.wide_reference)
+        self._sessions = [
+            SmppSession(
+                login,
+                clock=clock,
+                chance=chance,
+                window=options.window,
+                times=options.times,
+                changed=self._changed,
+                delivered=self._delivered,
+                late=self._answered_late,
+            )
+            for _ in range(options.binds)
+        ]
+        self._waiting: asyncio.Future[None] | None = None  # for the first bind, or its failure
+        self._life = f"{chance.getrandbits(64):016x}"  # ids of messages from people are unique over restarts
+        self._received = 0
+        self._arrived: list[tuple[SmppConnection, Pdu]] = []
+        self._late: list[Report] = []
+        self._filled = asyncio.Event()
+
+    @property
+    def binds(self) -> int:
+        """How many there are now."""
+        return sum(session.bound is not None for session in self._sessions)
+
+    async def start(self) -> None:
+        for session in self._sessions:
+            await session.start()
+
+    async def stop(self) -> None:
+        await asyncio.gather(*(session.stop() for session in self._sessions))
+
+    # Out --------------------------------------------------------------------------------------------------------------
+
+    async def send(self, message: OutboundMessage, account: Account, attempt: int) -> Outcome:
+        try:
+            text = ((message.payload or {}).get("text") or {}).get("body") or ""
+            bodies = self._submits.bodies(message.id, self._source, message.to, text)
+        except ValueError as error:
+            return Refused("provider_error", str(error))
+        outcomes = await self._submit(bodies, message.id)
+        if len(bodies) == 1:
+            return outcomes[0]
+        until = self._clock.monotonic() + self._patience
+        while (left := _worth_another_try(outcomes)) and self._clock.monotonic() + PAUSE <= until:
+            await self._clock.sleep(PAUSE)
+            again = await self._submit([bodies[place] for place in left], message.id, ends=left[-1] == len(bodies) - 1)
+            for place, outcome in zip(left, again, strict=True):
+                outcomes[place] = outcome
+        return _of_all(outcomes)
+
+    async def _submit(self, bodies: Sequence[bytes], message_id: str, *, ends: bool = True) -> list[Outcome]:
+        """Submit parts on one connection, in their order. `ends`: the last of them is the message's last.
+
+        Where the window has no place for a part, those before it are under way already, and those after it stay behind.
+        """
+        asked: list[asyncio.Future[Answered]] = []
+        behind: Outcome | None = None
+        try:
+            connection = await self._first_place()
+            for place, body in enumerate(bodies):
+                if place:
+                    await connection.place()
+                last = ends and place == len(bodies) - 1
+                asked.append(connection.request(Command.SUBMIT_SM, body, message_id if last else ""))
+        except _NoConnection as error:
+            behind = Down(error.code)
+        except Retired:
+            behind = Down("connect_failed")
+        except TimeoutError:  # the SMS centre answers more slowly than we send
+            behind = SlowDown()
+        outcomes = [self._outcome(await answer) for answer in asked]
+        if behind is not None:
+            outcomes += [behind] * (len(bodies) - len(outcomes))
+        return outcomes
+
+    async def _first_place(self) -> SmppConnection:
+        """The connection with most room, and a place there; raises `_NoConnection`, or TimeoutError.
+
+        While nobody knows whether there is a connection, it waits for that.
+        """
+        while True:
+            found: SmppConnection | None = None
+            for session in self._sessions:
+                bound = session.bound
+                if bound is not None and bound.usable and (found is None or bound.room > found.room):
+                    found = bound
+            if found is not None:
+                try:
+                    await found.place()
+                except Retired:
+                    continue
+                return found
+            failures = [session.failure for session in self._sessions if session.failure is not None]
+            if len(failures) == len(self._sessions):
+                raise _NoConnection(failures[0])
+            if self._waiting is None:
+                self._waiting = asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._waiting)
+
+    def _changed(self) -> None:
+        """A bind was made, or failed."""
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            waiting.set_result(None)
+
+    def _outcome(self, answered: Answered) -> Outcome:
+        if isinstance(answered, NotSent):
+            return Down("connect_failed")
+        if isinstance(answered, Lost):
+            return Unknown()
+        status, body = answered
+        if status != Status.OK:
+            return outcome_of(status)
+        message_id = self._taken_id(body)
+        # Taken without a readable id: saying "failed" could make somebody send it again.
+        return Unknown() if message_id is None else Accepted(message_id)
+
+    def _taken_id(self, body: bytes) -> str | None:
+        """The id in the answer to a submit, also where its NUL is missing; None where there is none."""
+        message_id = canonical_id(body.partition(b"\0")[0].decode("latin-1"), self._ids, receipt=False)
+        return message_id if 0 < len(message_id) <= _LONGEST_ID else None
+
+    # In ---------------------------------------------------------------------------------------------------------------
+
+    async def run(self, sink: Sink) -> None:
+        """Give what comes to `sink`, many at a time, as `parse_callback` reads it; never returns.
+
+        What `sink` returns for is stored, and answered; what it raises for the SMS centre brings again.
+        """
+        while True:
+            await self._filled.wait()
+            arrived, self._arrived = self._arrived[:AT_ONCE], self._arrived[AT_ONCE:]
+            late, self._late = self._late, []
+            if not self._arrived:
+                self._filled.clear()
+            events: list[Event] = [*late]
+            for _, pdu in arrived:
+                event = self._event(pdu)
+                if event is not None:
+                    events.append(event)
+            status = Status.OK
+            try:
+                if events:
+                    await sink(orjson.dumps({EVENTS: [event_to_json(event) for event in events]}))
+            except Exception as error:  # noqa: BLE001 - whatever kept it from being stored: it is brought again
+                log.warning("smpp_not_stored", count=len(arrived), error=type(error).__name__)
+                status = Status.TEMPORARY_ERROR
+            for connection, pdu in arrived:
+                connection.answer(pdu, status)
+            if status != Status.OK:
+                self._late = [*late, *self._late][:MOST_REPORTS]
+                if self._late:
+                    self._filled.set()
+                await self._clock.sleep(PAUSE)
+
+    def parse_callback(self, headers: Mapping[str, str], body: bytes) -> Sequence[CallbackEvent]:
+        """The events of what `run` gave; raises `MalformedCallback`."""
+        return channel_events(body, CODES)
+
+    def _delivered(self, connection: SmppConnection, pdu: Pdu) -> None:
+        self._arrived.append((connection, pdu))
+        self._filled.set()
+
+    def _answered_late(self, message_id: str, answer: Answer) -> None:
+        """The answer to the last part of a message whose outcome is unknown by now."""
+        outcome = self._outcome(answer)
+        report: Report | None = None
+        if isinstance(outcome, Accepted):
+            report = Report("sent", self._clock.now(), outcome.provider_message_id, message_id, account=self._account)
+        elif isinstance(outcome, Refused):
+            report = Report("failed", self._clock.now(), None, message_id, outcome.code, self._account)
+        if report is not None and len(self._late) < MOST_REPORTS:
+            self._late.append(report)
+            self._filled.set()
+
+    def _event(self, pdu: Pdu) -> Event | None:
+        """What a delivery tells, at the moment of its arrival: the dates in receipts have no zone."""
+        body = pdu.body
+        assert isinstance(body, ShortMessage | DataMessage)  # noqa: S101 - the connection passes on no other
+        if is_receipt(pdu):
+            receipt = read_receipt(pdu, self._ids)
+            if receipt is None or receipt.status is None:
+                log.info("smpp_receipt_of_no_use", named=receipt is not None)
+                return None
+            return Report(receipt.status, self._clock.now(), receipt.message_id, None, receipt.code, self._account)
+        text = text_of(pdu, self._alphabet)
+        if text is None or not body.source_addr:
+            log.info("smpp_message_dropped", readable=text is not None)
+            return None
+        self._received += 1
+        return Inbound(
+            self._account,
+            body.source_addr,
+            self._clock.now(),
+            "text",
+            {"text": {"body": text}},
+            f"smpp_{self._life}_{self._received}",
+        )
+
+
+class _NoConnection(Exception):
+    """`code`: of a `Down`."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+def _worth_another_try(outcomes: Sequence[Outcome]) -> list[int]:
+    """The parts that were refused for now, where others may have left and none was refused for good.
+
+    The message cannot go back to the queue then: what has left would leave again.
+    """
+    if not any(isinstance(each, Accepted | Unknown) for each in outcomes):
+        return []
+    if any(isinstance(each, Refused) for each in outcomes):
+        return []
+    return [place for place, each in enumerate(outcomes) if isinstance(each, _FOR_NOW)]
+
+
+def _of_all(outcomes: Sequence[Outcome]) -> Outcome:
+    """What a message comes to by its parts: the id of the last one is its own."""
+    refused = next((each for each in outcomes if isinstance(each, Refused)), None)
+    if refused is not None:
+        return refused
+    if not any(isinstance(each, Accepted | Unknown) for each in outcomes):
+        return outcomes[0]
+    if all(isinstance(each, Accepted) for each in outcomes):
+        return outcomes[-1]
+    return Unknown()

@@ -1,0 +1,84 @@
+"""What the status of a PDU means: to outcomes of sends and of binds (C29.2). Pure."""
+
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import Final
+
+from recado.channels.core.provider import Down, Outcome, Refused, Retry, SlowDown, Unknown
+
+
+class Status(IntEnum):
+    """Those that mean something here, of `command_status`."""
+
+    OK = 0x00
+    INVALID_MESSAGE_LENGTH = 0x01
+    INVALID_COMMAND_LENGTH = 0x02
+    INVALID_COMMAND = 0x03
+    WRONG_BIND_STATE = 0x04
+    ALREADY_BOUND = 0x05
+    SYSTEM_ERROR = 0x08
+    INVALID_SOURCE = 0x0A
+    INVALID_DESTINATION = 0x0B
+    INVALID_MESSAGE_ID = 0x0C
+    BIND_FAILED = 0x0D
+    INVALID_PASSWORD = 0x0E
+    INVALID_SYSTEM_ID = 0x0F
+    QUEUE_FULL = 0x14
+    SUBMIT_FAILED = 0x45
+    INVALID_DESTINATION_TON = 0x50
+    INVALID_DESTINATION_NPI = 0x51
+    THROTTLED = 0x58
+    TEMPORARY_ERROR = 0x64
+    PERMANENT_ERROR = 0x65
+    REJECTED = 0x66
+    INVALID_OPTIONAL_PART = 0xC0
+    DELIVERY_FAILURE = 0xFE
+    UNKNOWN_ERROR = 0xFF
+
+
+INVALID_NUMBER: Final = "invalid_number"
+CARRIER_REJECTED: Final = "carrier_rejected"
+BLACKLISTED: Final = "blacklisted"
+EXPIRED: Final = "expired"
+PROVIDER_ERROR: Final = "provider_error"
+CODES: Final = frozenset({INVALID_NUMBER, CARRIER_REJECTED, BLACKLISTED, EXPIRED, PROVIDER_ERROR})
+"""Of failures on this channel (C16.3)."""
+
+_TOO_FAST: Final = frozenset({Status.THROTTLED, Status.QUEUE_FULL})
+_FOR_NOW: Final = frozenset({Status.SYSTEM_ERROR, Status.SUBMIT_FAILED, Status.TEMPORARY_ERROR})
+_NOT_BOUND: Final = frozenset({Status.WRONG_BIND_STATE, Status.INVALID_SYSTEM_ID, Status.INVALID_PASSWORD})
+_IN_DOUBT: Final = frozenset({Status.UNKNOWN_ERROR})
+_REFUSALS: Final[Mapping[int, str]] = {
+    Status.INVALID_DESTINATION: INVALID_NUMBER,
+    Status.INVALID_DESTINATION_TON: INVALID_NUMBER,
+    Status.INVALID_DESTINATION_NPI: INVALID_NUMBER,
+    Status.PERMANENT_ERROR: CARRIER_REJECTED,
+    Status.REJECTED: CARRIER_REJECTED,
+    Status.DELIVERY_FAILURE: CARRIER_REJECTED,
+}
+"""Whatever is in none of these tables is `provider_error`: mostly a field that this SMS centre wants otherwise."""
+
+_BINDS: Final[Mapping[int, str]] = {
+    Status.BIND_FAILED: "unauthorized",
+    Status.INVALID_PASSWORD: "unauthorized",
+    Status.INVALID_SYSTEM_ID: "unauthorized",
+    Status.ALREADY_BOUND: "already_bound",
+}
+
+
+def outcome_of(status: int) -> Outcome:
+    """The outcome of a submit that was answered with this status, which is not OK."""
+    if status in _TOO_FAST:
+        return SlowDown()
+    if status in _FOR_NOW:
+        return Retry()
+    if status in _NOT_BOUND:
+        return Down("not_bound")
+    if status in _IN_DOUBT:
+        return Unknown()
+    return Refused(_REFUSALS.get(status, PROVIDER_ERROR), f"the SMS centre answered with status 0x{status:08X}")
+
+
+def bind_failure(status: int) -> str:
+    """The code of a `Down` for a bind that was refused with this status."""
+    return _BINDS.get(status, "bind_refused")

@@ -1,0 +1,178 @@
+"""What an SMS centre brings: stored, then answered, whatever happens in between."""
+
+import asyncio
+import logging
+import struct
+from typing import Any
+
+import pytest
+from tests.channels.conftest import NOW
+from tests.channels.sms.centre import Centre
+from tests.channels.sms.conftest import Made, Stored
+
+from recado.channels.core.events import Inbound, Status
+from recado.channels.sms.smpp.connection import MOST_UNANSWERED
+from recado.channels.sms.smpp.pdu import Command, DataMessage, Pdu, ShortMessage, Tag, encode
+from recado.engine.clock import VirtualClock
+
+AT = "2026-11-20T12:00:00.000Z"
+RECEIPT = ShortMessage(esm_class=4, short_message=b"id:77 sub:001 dlvrd:001 stat:DELIVRD err:000 text:Ola")
+
+
+async def bound(centre: Centre, made: Made, **options: Any) -> Any:
+    adapter = await made(**options)
+    await centre.until(lambda: bool(centre.links) and centre.link.bound)
+    return adapter
+
+
+async def answered(centre: Centre, sequence: int) -> int:
+    link = centre.link
+    await centre.until(lambda: sequence in [number for number, _ in link.answers(Command.DELIVER_SM_RESP)])
+    return dict(link.answers(Command.DELIVER_SM_RESP))[sequence]
+
+
+async def test_a_receipt_is_stored_and_answered(centre: Centre, made: Made, stored: Stored) -> None:
+    await bound(centre, made)
+    assert await answered(centre, centre.link.bring(RECEIPT)) == 0
+    assert stored.events == [
+        {"kind": "status", "status": "delivered", "at": AT, "providerMessageId": "77", "account": "gateway_a"}
+    ]
+
+
+async def test_what_is_stored_is_read_again_as_events(centre: Centre, made: Made, stored: Stored) -> None:
+    adapter = await bound(centre, made)
+    refused = ShortMessage(esm_class=4, short_message=b"id:78 stat:UNDELIV")
+    written = ShortMessage(source_addr="5511987654321", data_coding=8, short_message="Olá".encode("utf-16-be"))
+    for body in (refused, written):
+        assert await answered(centre, centre.link.bring(body)) == 0
+    failed, came = [event for body in stored.bodies for event in adapter.parse_callback({}, body)]
+    assert failed == Status("failed", NOW, "78", None, "carrier_rejected", "gateway_a")
+    assert came == Inbound(
+        "gateway_a", "5511987654321", NOW, "text", {"text": {"body": "Olá"}}, came.provider_message_id
+    )
+
+
+async def test_a_message_of_a_person_is_told_with_its_text(centre: Centre, made: Made, stored: Stored) -> None:
+    await bound(centre, made)
+    written = ShortMessage(source_addr="5511987654321", destination_addr="28282", short_message=b"Ol\x05")
+    for _ in range(2):  # two that are the same are two
+        assert await answered(centre, centre.link.bring(written)) == 0
+    events = stored.events
+    assert len({event.pop("providerMessageId") for event in events}) == 2
+    expected = {
+        "kind": "inbound",
+        "account": "gateway_a",
+        "from": "5511987654321",
+        "at": AT,
+        "type": "text",
+        "payload": {"text": {"body": "Olé"}},
+    }
+    assert events == [expected, expected]
+
+
+async def test_what_came_by_data_sm_is_answered_in_kind(centre: Centre, made: Made, stored: Stored) -> None:
+    await bound(centre, made)
+    tlvs = ((Tag.RECEIPTED_MESSAGE_ID, b"77\0"), (Tag.MESSAGE_STATE, b"\x03"))
+    link = centre.link
+    link.write(encode(Pdu(command=Command.DATA_SM, sequence=9, body=DataMessage(esm_class=4), tlvs=tlvs)))
+    await centre.until(lambda: link.answers(Command.DATA_SM_RESP) == [(9, 0)])
+    assert [(event["status"], event["code"]) for event in stored.events] == [("failed", "expired")]
+
+
+async def test_nothing_is_answered_before_it_is_stored(centre: Centre, made: Made, stored: Stored) -> None:
+    stored.held = asyncio.Event()
+    await bound(centre, made)
+    first = centre.link.bring(RECEIPT)
+    await centre.settled()
+    later = [centre.link.bring(RECEIPT) for _ in range(20)]
+    await centre.settled()
+    assert centre.link.answers(Command.DELIVER_SM_RESP) == []
+    stored.held.set()
+    assert {await answered(centre, each) for each in (first, *later)} == {0}
+    assert len(stored.bodies) == 2, "what comes meanwhile is stored together"
+    assert len(stored.events) == 21
+
+
+async def test_what_cannot_be_stored_is_asked_for_again(
+    centre: Centre, made: Made, stored: Stored, clock: VirtualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    stored.fails = 1
+    await bound(centre, made)
+    assert await answered(centre, centre.link.bring(RECEIPT)) == 0x64
+    again = centre.link.bring(RECEIPT)
+    await centre.settled()
+    await clock.advance(1)
+    assert await answered(centre, again) == 0
+    assert len(stored.events) == 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        ShortMessage(esm_class=4, short_message=b"thanks"),
+        ShortMessage(esm_class=4, short_message=b"id:7 stat:UNKNOWN"),
+        ShortMessage(source_addr="5511987654321", data_coding=4, short_message=b"\x01\x02"),
+        ShortMessage(source_addr="", short_message=b"who?"),
+    ],
+)
+async def test_what_means_nothing_is_answered_and_dropped(
+    centre: Centre, made: Made, stored: Stored, body: ShortMessage
+) -> None:
+    await bound(centre, made)
+    assert await answered(centre, centre.link.bring(body)) == 0
+    assert stored.bodies == []
+
+
+async def test_more_than_can_be_held_is_sent_back(centre: Centre, made: Made, stored: Stored) -> None:
+    stored.held = asyncio.Event()
+    await bound(centre, made)
+    sequences = [centre.link.bring(RECEIPT) for _ in range(MOST_UNANSWERED + 5)]
+    link = centre.link
+    await centre.until(lambda: len(link.answers(Command.DELIVER_SM_RESP)) == 5)
+    assert link.answers(Command.DELIVER_SM_RESP) == [(each, 0x14) for each in sequences[-5:]]
+    stored.held.set()
+    await centre.until(lambda: len(link.answers(Command.DELIVER_SM_RESP)) == len(sequences))
+    assert {status for _, status in link.answers(Command.DELIVER_SM_RESP)[5:]} == {0}
+    assert len(stored.events) == MOST_UNANSWERED
+
+
+@pytest.mark.parametrize(
+    ("octets", "status"),
+    [
+        (struct.pack(">IIII", 20, 0x0000_0099, 0, 5) + b"abcd", 0x03),
+        (struct.pack(">IIII", 20, Command.DELIVER_SM, 0, 5) + b"abcd", 0x02),
+        (encode(Pdu(command=Command.SUBMIT_SM, sequence=5, body=ShortMessage())), 0x03),
+        (
+            encode(Pdu(command=Command.ENQUIRE_LINK, sequence=5))[:3]
+            + b"\x13"
+            + struct.pack(">III", 0x15, 0, 5)
+            + b"abc",
+            0xC0,
+        ),
+    ],
+)
+async def test_what_is_not_understood_is_said_so_and_nothing_else_happens(
+    centre: Centre, made: Made, stored: Stored, octets: bytes, status: int
+) -> None:
+    await bound(centre, made)
+    link = centre.link
+    link.write(octets)
+    await centre.until(lambda: link.answers(Command.GENERIC_NACK) == [(5, status)])
+    assert await answered(centre, link.bring(RECEIPT)) == 0
+
+
+async def test_a_length_that_no_pdu_has_ends_the_connection(centre: Centre, made: Made, clock: VirtualClock) -> None:
+    await bound(centre, made)
+    link = centre.link
+    link.write(struct.pack(">IIII", 70_000, Command.DELIVER_SM, 0, 1) + b"\0" * 70_000)
+    await centre.until(link.lost.done)
+    await clock.advance(1)
+    await centre.until(lambda: len(centre.links) == 2 and centre.link.bound)
+
+
+async def test_answers_that_nobody_asked_for_do_nothing(centre: Centre, made: Made, stored: Stored) -> None:
+    await bound(centre, made)
+    for command in (Command.SUBMIT_SM_RESP, Command.GENERIC_NACK, Command.BIND_TRANSCEIVER_RESP):
+        centre.link.write(struct.pack(">IIII", 16, command, 0, 999))
+    assert await answered(centre, centre.link.bring(RECEIPT)) == 0
