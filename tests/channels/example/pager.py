@@ -117,7 +117,7 @@ class PageRules:
             draft, organization, route_sender(self.channel, draft.env, ROUTE),
             policy.obeys(draft.type, None, draft.priority),
             message_id=message_id, due_at=due_time(draft, now), now=now, ttl=policy.ttl(None, draft.priority),
-            held_ms=organization.held_ms, price=price,
+            held_ms=organization.held_ms, price=price, asks_grant=False,
         )  # fmt: skip
         if policy.direct:
             new.content, new.payload = new.payload, None

@@ -149,6 +149,13 @@ async def test_whoever_opted_out_is_not_paged(pages: Pages, at: str) -> None:
     assert await pages.balance() == before
 
 
+async def test_whoever_never_consented_is_paged_though_the_organization_asks_for_a_grant(pages: Pages) -> None:
+    await pages.api.call("PATCH", "/v2/organization", {"requireGrantedForMarketing": True})
+    sent = await pages.send("stranger@pagers.example")
+    await pages.api.call("PATCH", "/v2/organization", {"requireGrantedForMarketing": False})
+    assert sent["status"] == "queued"
+
+
 async def test_an_urgent_page_is_answered_with_what_became_of_it(pages: Pages) -> None:
     at = "/v2/urgent-pages"
     taken = await pages.send(SOMEBODY, at=at)

@@ -179,7 +179,8 @@ class Acceptance:
         organization = await self._organizations.get(new.organization_id)
         if organization is None:
             raise Unavailable  # its key was valid a moment ago
-        check_consent(known, granted_only=organization.require_granted_for_marketing, field=field)
+        granted_only = new.asks_grant and organization.require_granted_for_marketing
+        check_consent(known, granted_only=granted_only, field=field)
 
     async def _without_provider(self, new: NewMessage) -> Problem:
         """502, or the 402 that comes before it (C2.6): the wallet is asked by the commit, which never comes here."""

@@ -60,7 +60,7 @@ def no_consent(code: str, field: str = "to") -> Problem:
     return field_refused(code, f"/{field}", REFUSED[code], motivo=_REASONS[code])
 
 
-def _consent_check(draft: MessageDraft, organization: Organization) -> ConsentCheck:
+def _consent_check(draft: MessageDraft, organization: Organization, asks_grant: bool) -> ConsentCheck:
     """What is asked in the commit that stores a message which is subject to consent (C12.5.5).
 
     It was asked before for a contact that is looked up anyway, for what the audit tells of before the commit, and for
@@ -68,7 +68,8 @@ def _consent_check(draft: MessageDraft, organization: Organization) -> ConsentCh
     """
     if draft.contact_id is not None or draft.forced_by is not None or draft.again is not None:
         return ConsentCheck.DONE
-    return ConsentCheck.GRANTED if organization.require_granted_for_marketing else ConsentCheck.NOT_REFUSED
+    wanted = asks_grant and organization.require_granted_for_marketing
+    return ConsentCheck.GRANTED if wanted else ConsentCheck.NOT_REFUSED
 
 
 def due_time(draft: MessageDraft, now: datetime) -> datetime:
@@ -94,11 +95,13 @@ def new_message(
     ttl: timedelta,
     held_ms: int,
     price: Price | None = None,
+    asks_grant: bool = True,
 ) -> NewMessage:
     """The row of an acceptable draft.
 
     `ttl`: how long it may wait when the draft names no time itself. `held_ms`: time that its sender's queue stood still
     until now: what comes on top later does not count towards it. `price`: of a unit; None: nothing is billed.
+    `asks_grant`: where it is subject to consent, a grant is asked for if the organization wants that (C12.5.5).
     """
     seconds = draft.ttl_seconds
     return NewMessage(
@@ -129,7 +132,8 @@ def new_message(
         None if price is None else price.kind,
         draft.sent_by,
         draft.contact_id,
-        _consent_check(draft, organization) if obeys.consent else ConsentCheck.EXEMPT,
+        _consent_check(draft, organization, asks_grant) if obeys.consent else ConsentCheck.EXEMPT,
+        asks_grant=asks_grant,
         needs_window=obeys.window,
         obeys_quiet_hours=obeys.quiet_hours,
         units=draft.units,

@@ -90,6 +90,7 @@ class NewMessage:
     sent_by: tuple[str, str] | None = None  # the person who sends it: account and name (C15.2.5)
     contact_id: str | None = None  # as the caller named it, or the message that it replaces (C12.5.6)
     consent: ConsentCheck = ConsentCheck.EXEMPT
+    asks_grant: bool = True  # subject to consent, it needs one that was granted, where its organization wants that
     forced: AuditEntry | None = None  # written with it: nothing jumps the queue unrecorded (C24.5)
     needs_window: bool = False  # these two as the channel's policy said: nothing decides them again
     obeys_quiet_hours: bool = False

@@ -1,6 +1,7 @@
 """Consent to marketing, asked for in the commit that accepts it (C12.5.6), after repeats and before prices (C2.6)."""
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,7 +11,9 @@ from recado.domain.core.errors import Problem
 from recado.domain.core.ids import CONTACT
 from recado.domain.core.phones import phone_hash
 from recado.domain.templates.template import TemplateCategory
+from recado.services.messages import chatapp_rules
 from recado.services.messages.acceptance import AcceptedMessage, Replayed
+from recado.services.messages.acceptance_rules import new_message
 from recado.services.messages.draft import Again, MessageDraft
 from recado.services.messages.replacing import draft_again
 from recado.storage.core.audit import AuditPrincipal
@@ -98,6 +101,21 @@ async def test_whoever_did_not_consent_gets_none_where_the_organization_asks_for
     assert await refused(marketing, marketing.draft(to=OTHER)) == UNGRANTED
     await marketing.db.execute("update contacts set opt_in_status = 'granted'")
     await marketing.accepted(marketing.draft())
+
+
+async def test_what_asks_for_no_grant_goes_to_anyone_who_did_not_refuse(
+    marketing: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chatapp_rules, "new_message", partial(new_message, asks_grant=False))
+    contact_id = await contact(marketing, PHONE, "unknown")
+    await granted_only(marketing)
+    drafts = [marketing.draft(), marketing.draft(contact_id=contact_id), marketing.draft(to=OTHER)]
+    for draft in drafts:
+        await marketing.accepted(draft)
+    await register(marketing, OTHER)
+    await marketing.db.execute("update contacts set opt_in_status = 'denied'")
+    await marketing.db.execute("delete from dispatch")
+    assert [await refused(marketing, draft) for draft in drafts] == [OPTED_OUT] * 3
 
 
 async def test_the_commit_alone_is_waited_for(marketing: Any) -> None:
