@@ -2,12 +2,16 @@
 
 import random
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from tests.people import insert_people, phone
+from tests.post import LETTERS, POST
 
+from recado.domain.channels.address import AddressKind
+from recado.domain.channels.policies import POLICIES
 from recado.domain.core.ids import MESSAGE, IdSource
 from recado.engine.clock import SystemClock
 from recado.services.contacts.reachability import Reachability
@@ -36,7 +40,8 @@ class Told:
 
     async def message(self, to_status: str, number: int = 1, *, error: str | None = None, **fields: Any) -> Moved:
         """A message to the contact of that number, stored as it is after its move."""
-        move = Moved(ORGANIZATION, ENV, "chatapp", self._ids.new(MESSAGE), "sending", to_status, **fields)
+        where = {"channel": "chatapp", "from_status": "sending", **fields}
+        move = Moved(ORGANIZATION, ENV, id=self._ids.new(MESSAGE), to_status=to_status, **where)
         row = (ORGANIZATION, ENV, move.channel, move.id, to_status, phone(number), error, datetime.now(UTC))
         await self.db.execute(_INSERT, *row)
         return move
@@ -102,6 +107,48 @@ async def test_a_contact_that_is_being_changed_holds_no_move_up_and_is_marked_af
 @pytest.mark.parametrize("error", ["policy_blocked", "outcome_unknown", "expired", None])
 async def test_other_failures_say_nothing_of_the_recipient(told: Told, error: str | None) -> None:
     assert await told.moves(await told.message("failed", error=error)) == {1: [], 2: []}
+
+
+NO_SUCH_NUMBER = "invalid_number"
+CODES = frozenset({GONE, NO_SUCH_NUMBER})
+
+
+@pytest.mark.parametrize(
+    ("from_status", "to_status", "error", "before", "after"),
+    [
+        ("sending", "failed", NO_SUCH_NUMBER, [], [POST]),  # the provider refused it
+        ("sending", "failed", GONE, [], [POST]),
+        ("sent", "undelivered", NO_SUCH_NUMBER, [], [POST]),  # it took it, and reported so
+        ("sent", "undelivered", NO_SUCH_NUMBER, ["chatapp"], ["chatapp", POST]),  # each channel has its mark
+        ("sent", "undelivered", "carrier_rejected", [], []),
+        ("sent", "undelivered", "indeterminate", [], []),
+        ("queued", "failed", "expired", [POST], [POST]),
+        ("sent", "delivered", None, [POST, "chatapp"], ["chatapp"]),
+        ("undelivered", "delivered", None, [POST], []),  # a late report
+        ("delivered", "complained", None, [POST], [POST]),  # it had arrived before, and told so
+    ],
+)
+async def test_a_channel_marks_by_its_own_codes_and_clears_its_own_mark(
+    told: Told,
+    monkeypatch: pytest.MonkeyPatch,
+    from_status: str,
+    to_status: str,
+    error: str | None,
+    before: list[str],
+    after: list[str],
+) -> None:
+    monkeypatch.setitem(POLICIES, POST, replace(LETTERS, nobody_there=CODES))
+    await told.db.execute("update contacts set unreachable = $2 where phone = $1", phone(1), before)
+    move = await told.message(to_status, error=error, channel=POST, from_status=from_status)
+    assert await told.moves(move) == {1: after, 2: []}
+
+
+async def test_what_goes_to_e_mail_addresses_says_nothing_of_a_phone(
+    told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    to_addresses = replace(LETTERS, nobody_there=CODES, addresses=(AddressKind.EMAIL,))
+    monkeypatch.setitem(POLICIES, POST, to_addresses)
+    assert await told.moves(await told.message("failed", error=GONE, channel=POST)) == {1: [], 2: []}
 
 
 async def test_a_mark_of_another_process_is_cleared_too(told: Told) -> None:
