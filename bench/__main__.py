@@ -19,6 +19,7 @@ from bench.report import machine, page_lines, write_page
 ALL = (
     "accept",
     "end_to_end",
+    "sms",
     "consent",
     "webhooks",
     "callbacks",

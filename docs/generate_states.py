@@ -10,6 +10,7 @@ from recado.domain.batches.campaign import CAMPAIGN_MACHINE
 from recado.domain.billing.top_up import TOP_UP_MACHINE
 from recado.domain.billing.wallet import WALLET_MACHINE
 from recado.domain.channels.chatapp import MACHINE as MESSAGE_MACHINE
+from recado.domain.channels.sms import MACHINE as SMS_MACHINE
 from recado.domain.contacts.consent import CONSENT_MACHINE
 from recado.domain.core.machine import Machine, mermaid
 from recado.domain.senders.number import NUMBER_MACHINE
@@ -21,7 +22,7 @@ PAGE = Path(__file__).with_name("states.md")
 HEAD = """\
 # States
 
-What a message, a batch, a number, a template, a webhook subscription, a campaign, a wallet, a top-up, \
+What a message, an SMS, a batch, a number, a template, a webhook subscription, a campaign, a wallet, a top-up, \
 an account and a consent can be, and what moves them. The diagrams and tables are written by `make docs`
 from the literal tables in `src/recado/domain/`; the comments there say who causes each event. A pair of state and event
 that is not listed cannot happen: through the API it answers 409 `INVALID_STATE`, and SQL updates have the same guard.
@@ -33,6 +34,11 @@ failure by `outcome_unknown`: a report that comes after the day of waiting is be
 
 SECTIONS: tuple[tuple[str, str, Machine[Any, Any]], ...] = (
     ("Message", MESSAGE, MESSAGE_MACHINE),
+    (
+        "SMS message",
+        "In the generic view an `undelivered` one is `failed`. `late_…` revive only what nothing was heard of.",
+        SMS_MACHINE,
+    ),
     (
         "Batch",
         "Messages of a `paused` one wait; the last one that leaves or ends completes it.",

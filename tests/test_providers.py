@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
+from recado.channel_table import sms_gateways
 from recado.config.settings import Settings
 from recado.domain.channels.chatapp import CHATAPP
+from recado.domain.channels.sms import GATEWAYS, SMS
 from recado.engine.clock import SystemClock
 from recado.providers import adapters_of
 
@@ -42,7 +44,35 @@ def test_an_adapter_is_found_by_channel_environment_and_route() -> None:
     assert live.sender is live.callbacks is live.admin is live.templates
     assert adapters.callback_sources() == {(CHATAPP, "bridge"): live.callbacks}
     assert adapters.connections() == {(CHATAPP, "live"): 7}
-    for missing in (("sms", "live"), (CHATAPP, "other"), (CHATAPP, "live", "gateway_a")):
+    for missing in (("rcs", "live"), (CHATAPP, "other"), (CHATAPP, "live", "gateway_a")):
         assert adapters.sender(*missing) is adapters.admin(*missing) is adapters.reviewer(*missing) is None
-    assert adapters.sends_in("sms") == frozenset()
-    assert [sender.name for sender in adapters.senders()] == ["sandbox", "bridge"]
+    assert adapters.sends_in("rcs") == frozenset()
+    assert [sender.name for sender in adapters.senders()] == ["sandbox", "bridge", "sandbox"]
+
+
+def test_each_gateway_of_sms_has_its_adapter_and_its_address_for_callbacks() -> None:
+    def bridge(name: str) -> dict[str, Any]:
+        return {f"bridge_{name}_{what}": f"http://127.0.0.1:1/{name}" for what in ("url", "token", "secret")}
+
+    given: dict[str, Any] = {"adapter_sms": "bridge", "adapter_sms_b": "bridge", "sms_gateway_b_per_second": 20}
+    settings = Settings(_env_file=None, **given, **bridge("sms"), **bridge("sms_b"))
+    adapters = adapters_of(settings, SystemClock(), connections=8_000)
+
+    first, second = (adapters.find(SMS, "live", route) for route in GATEWAYS)
+    assert adapters.callback_sources() == {(SMS, "bridge"): first.callbacks, (SMS, "bridge_b"): second.callbacks}
+    plans = sms_gateways(settings, adapters)
+    assert [(each.env, each.name, each.provider, each.per_second) for each in plans] == [
+        ("test", "sandbox", adapters.sender(SMS, "test"), 100),
+        ("live", "gateway_a", first.sender, 100),
+        ("live", "gateway_b", second.sender, 20),
+    ]
+    assert [each.connections for each in plans[1:]] == [1_500, 300]
+
+
+@pytest.mark.parametrize(("given", "names"), [({}, []), ({"adapter_sms_b": "sandbox"}, ["gateway_b"])])
+def test_a_gateway_without_an_adapter_is_none(given: Any, names: list[str]) -> None:
+    settings = Settings(_env_file=None, **given)
+    adapters = adapters_of(settings, SystemClock(), connections=1)
+
+    assert [each.name for each in sms_gateways(settings, adapters)] == ["sandbox", *names]
+    assert adapters.sends_in(SMS) == {"test", *(["live"] if names else [])}

@@ -7,23 +7,34 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from pydantic import SecretStr
+
 from recado.actors.dispatch.gateway import GatewayPlan
 from recado.channels.chatapp.bridge import Bridge
 from recado.channels.chatapp.cloud import Cloud
 from recado.channels.chatapp.sandbox import Sandbox
 from recado.channels.core.adapters import Adapter, Adapters
+from recado.channels.core.provider import Account
 from recado.channels.http.outbound_guard import Turn
+from recado.channels.http.outbound_http import CONNECTIONS
+from recado.channels.sms.bridge import SmsBridge
+from recado.channels.sms.sandbox import SmsSandbox
 from recado.config.settings import Settings
 from recado.domain.channels.chatapp import CHATAPP
+from recado.domain.channels.sms import GATEWAYS as SMS_GATEWAYS
+from recado.domain.channels.sms import SMS
+from recado.domain.channels.source import SANDBOX
 from recado.domain.core.clock import Clock
 from recado.domain.core.ids import IdSource
 from recado.http.api.route import Route
 from recado.http.routes.core.dependencies import Dependencies
 from recado.http.routes.messages.bulk_models import BatchBody
+from recado.http.routes.sms.sms import sms_routes
 from recado.services.batches.channel_batches import ChannelBatches
 from recado.services.batches.chatapp_batches import ChatAppBatches
 from recado.services.messages.acceptance import Acceptance, ChannelRules
 from recado.services.messages.chatapp_rules import ChatAppRules
+from recado.services.messages.sms_rules import SmsRules
 from recado.storage.access.directories import Directories
 from recado.storage.billing.prices import PriceDirectory
 from recado.storage.core.fair_places import FairPlaces
@@ -152,6 +163,106 @@ def chatapp_batches(parts: RuleParts) -> ChannelBatches:
     return ChatAppBatches(parts.database, parts.directories, sends_in=parts.sends_in)
 
 
+# SMS ------------------------------------------------------------------------------------------------------------------
+
+LONGEST_CALL = 15  # seconds (C29.2): so many seconds of a gateway's pace are in flight at most
+
+
+@dataclass(frozen=True, slots=True)
+class SmsGateway:
+    """What the settings say of a gateway of live. `bridge`: the name of its bridge in callbacks."""
+
+    name: str
+    adapter: str
+    per_second: int
+    bridge: str
+    url: str | None
+    token: SecretStr | None
+    secret: SecretStr | None
+    idempotent: bool
+
+
+def sms_gateways_of(settings: Settings) -> Sequence[SmsGateway]:
+    """Those that have an adapter, in the order in which they are preferred."""
+    first, second = SMS_GATEWAYS
+    found = (
+        SmsGateway(
+            first, settings.adapter_sms, settings.sms_gateway_a_per_second, "bridge", settings.bridge_sms_url,
+            settings.bridge_sms_token, settings.bridge_sms_secret, settings.bridge_sms_idempotent,
+        ),
+        SmsGateway(
+            second, settings.adapter_sms_b, settings.sms_gateway_b_per_second, "bridge_b", settings.bridge_sms_b_url,
+            settings.bridge_sms_b_token, settings.bridge_sms_b_secret, settings.bridge_sms_b_idempotent,
+        ),
+    )  # fmt: skip
+    return [each for each in found if each.adapter in LIVE_SMS]
+
+
+def sms_adapters(settings: Settings, clock: Clock, connections: int) -> Mapping[AdapterKey, Adapter]:
+    """The sandbox in test; in live one for each gateway, whose name is its route."""
+    found: dict[AdapterKey, Adapter] = {("test", None): Adapter(sender=SmsSandbox(clock, settings.sandbox_time_scale))}
+    for gateway in sms_gateways_of(settings):
+        found["live", gateway.name] = LIVE_SMS[gateway.adapter](gateway, settings, clock, connections)
+    return found
+
+
+def sms_sandbox(gateway: SmsGateway, settings: Settings, clock: Clock, connections: int) -> Adapter:
+    return Adapter(sender=SmsSandbox(clock, settings.sandbox_time_scale))
+
+
+def sms_bridge(gateway: SmsGateway, settings: Settings, clock: Clock, connections: int) -> Adapter:
+    made = SmsBridge(
+        url=gateway.url or "",
+        token=gateway.token.get_secret_value() if gateway.token else "",
+        secret=gateway.secret.get_secret_value() if gateway.secret else "",
+        callback_url=f"{settings.address()}/v2/callbacks/{SMS}/{gateway.bridge}",
+        clock=clock,
+        idempotent=gateway.idempotent,
+        name=gateway.bridge,
+    )
+    at_once = min(connections, LONGEST_CALL * gateway.per_second)
+    return Adapter(sender=made, callbacks=made, connections=at_once)
+
+
+LIVE_SMS: Mapping[str, Callable[[SmsGateway, Settings, Clock, int], Adapter]] = {
+    "sandbox": sms_sandbox,
+    "bridge": sms_bridge,
+}
+"""By the setting; another value is none."""
+
+
+def sms_gateways(settings: Settings, adapters: Adapters) -> Sequence[GatewayPlan]:
+    """What all routes share: the sandbox in test; in live those of the settings (C16.3)."""
+    test = _sms_plan("test", SANDBOX, None, settings.sms_gateway_a_per_second, adapters)
+    live = [_sms_plan("live", each.name, each.name, each.per_second, adapters) for each in sms_gateways_of(settings)]
+    return [test, *live]
+
+
+def _sms_plan(env: str, name: str, route: str | None, per_second: float, adapters: Adapters) -> GatewayPlan:
+    adapter = adapters.find(SMS, env, route)
+    assert adapter.sender is not None  # noqa: S101 - made by `sms_adapters` from the same settings
+    return GatewayPlan(
+        channel=SMS,
+        env=env,
+        name=name,
+        per_second=per_second,
+        provider=adapter.sender,
+        account=Account(sender_id=name, organization_id="", env=env, provider_id=name, owner=name),
+        connections=adapter.connections or CONNECTIONS,
+    )
+
+
+def sms_rules(parts: RuleParts) -> ChannelRules:
+    return SmsRules(
+        organizations=parts.directories.organizations,
+        ids=parts.ids,
+        clock=parts.clock,
+        sends_in=parts.sends_in,
+        prices=parts.prices,
+    )
+
+
 CHANNELS: Final[list[ChannelParts]] = [
     ChannelParts(channel=CHATAPP, adapters=chatapp_adapters, rules=chatapp_rules, batches=chatapp_batches),
+    ChannelParts(channel=SMS, adapters=sms_adapters, rules=sms_rules, gateways=sms_gateways, routes=sms_routes),
 ]

@@ -55,6 +55,8 @@ def route_table(made: Assembly) -> tuple[Route, ...]:
         random_bytes=installation.random_bytes,
         directories=made.directories,
         changed=made.changed,
+        prices=made.directories.prices if made.settings.billing_enabled else None,
+        link_base=made.settings.address(),
     )
     routes = (
         *message_routes(

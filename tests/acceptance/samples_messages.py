@@ -48,6 +48,30 @@ async def archived_message(api: Api, tenant: Tenant) -> Request:
     return Request({"id": sent["id"]}, body={"includeUncertain": True})
 
 
+# SMS ----------------------------------------------------------------------------------------------------------------
+
+
+@sample("createSms")
+async def sms(api: Api, tenant: Tenant) -> Request:
+    return Request(body={"to": CUSTOMER, "text": "hello", "scheduledAt": later(tenant.ids[NUMBER])["scheduledAt"]})
+
+
+@sample("previewSms")
+async def sms_preview(api: Api, tenant: Tenant) -> Request:
+    return Request(body={"text": "hello"})
+
+
+@sample("listSms")
+async def sms_list(api: Api, tenant: Tenant) -> Request:
+    return Request()
+
+
+@sample("getSms")
+async def one_sms(api: Api, tenant: Tenant) -> Request:
+    made = await sms(api, tenant)
+    return Request({"id": (await api.call("POST", "/v2/sms/messages", made.body))["id"]})
+
+
 # Batches ------------------------------------------------------------------------------------------------------------
 
 

@@ -37,6 +37,8 @@ SCOPES = {
     "contacts:write": "createContact updateContact deleteContact optOutContact importContacts "
     "createList updateList deleteList addListMembers replaceListMembers removeListMembers "
     "createSegment updateSegment deleteSegment",
+    "sms:read": "listSms getSms",
+    "sms:send": "createSms previewSms",
     "crm:read": "listCompanies getCompany listCompanyContacts",
     "crm:write": "createCompany updateCompany deleteCompany",
     "": "endSession",
@@ -51,6 +53,8 @@ CLASSES = {
     "addListMembers": "bulk",
     "createBatch": "bulk",
     "createMessage": "send",
+    "createSms": "send",
+    "previewSms": "bulk",
     "importContacts": "bulk",
     "previewSegment": "bulk",
     "removeListMembers": "bulk",

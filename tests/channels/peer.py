@@ -67,8 +67,8 @@ class FakeBridge:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}/base"
 
-    async def start(self) -> None:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, limit=2**20)
+    async def start(self, port: int = 0) -> None:
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", port, limit=2**20)
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:

@@ -65,6 +65,7 @@ from recado.http.routes.senders.number_models import NumberOut
 from recado.http.routes.senders.number_usage import number_usage_routes
 from recado.http.routes.senders.numbers import number_routes
 from recado.http.routes.service.service import service_routes
+from recado.http.routes.sms.sms import sms_routes
 from recado.http.routes.templates.template_models import TemplateOut
 from recado.http.routes.templates.templates import template_routes
 from recado.http.routes.webhooks.webhook_deliveries import webhook_delivery_routes
@@ -155,6 +156,7 @@ def routes() -> tuple[Route, ...]:
             effects=nothing,
             cursors=nothing,
         ),
+        *sms_routes(dependencies, nothing),
         *bulk_routes(acceptance=nothing),
         *batch_routes(database=nothing, movers=nothing),
         *resend_routes(resends=nothing),

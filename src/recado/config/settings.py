@@ -136,6 +136,68 @@ class Settings(BaseSettings):
         "a text",
         "none",
     )
+    adapter_sms: Literal["", "sandbox", "bridge"] = _setting(
+        "",
+        "The adapter of `gateway_a`, through which SMS leave in live. Test always uses the sandbox.",
+        "sandbox, bridge or empty",
+        "none: live sends answer 502",
+    )
+    adapter_sms_b: Literal["", "sandbox", "bridge"] = _setting(
+        "",
+        "The adapter of `gateway_b`, which takes over for five minutes when `gateway_a` fails three times in a row.",
+        "sandbox, bridge or empty",
+        "none: nothing takes over",
+    )
+    bridge_sms_url: Annotated[str | None, BeforeValidator(parse_http_url)] = _setting(
+        None,
+        "The address of the bridge of `gateway_a`.",
+        "an http(s) address without query, such as https://bridge.example.com/sms",
+        "none",
+    )
+    bridge_sms_token: SecretStr | None = _setting(
+        None, "The bearer token that Recado presents to that bridge.", "a text", "none"
+    )
+    bridge_sms_secret: SecretStr | None = _setting(
+        None, "The secret with which that bridge signs its callbacks.", "a text", "none"
+    )
+    bridge_sms_idempotent: bool = _setting(
+        False,
+        "Whether that bridge sends a message once, however often it is given it under one `Idempotency-Key`.",
+        "true or false",
+        "`false`",
+    )
+    bridge_sms_b_url: Annotated[str | None, BeforeValidator(parse_http_url)] = _setting(
+        None,
+        "The address of the bridge of `gateway_b`.",
+        "an http(s) address without query, such as https://bridge.example.com/sms",
+        "none",
+    )
+    bridge_sms_b_token: SecretStr | None = _setting(
+        None, "The bearer token that Recado presents to that bridge.", "a text", "none"
+    )
+    bridge_sms_b_secret: SecretStr | None = _setting(
+        None, "The secret with which that bridge signs its callbacks.", "a text", "none"
+    )
+    bridge_sms_b_idempotent: bool = _setting(
+        False,
+        "Whether that bridge sends a message once, however often it is given it under one `Idempotency-Key`.",
+        "true or false",
+        "`false`",
+    )
+    sms_gateway_a_per_second: int = Field(
+        100,
+        ge=1,
+        le=10_000,
+        description="SMS that leave through `gateway_a` within a second at most; in test through the sandbox.",
+        json_schema_extra={"form": "a whole number of 1 or more", "default": "`100`"},
+    )
+    sms_gateway_b_per_second: int = Field(
+        100,
+        ge=1,
+        le=10_000,
+        description="SMS that leave through `gateway_b` within a second at most.",
+        json_schema_extra={"form": "a whole number of 1 or more", "default": "`100`"},
+    )
     billing_enabled: bool = _setting(
         True, "Whether sends are paid from a wallet. Without, no wallet exists.", "true or false", "`true`"
     )
@@ -266,21 +328,28 @@ def _line(entry: Any, given: Collection[str]) -> str:
     return f"{name} must be {extra['form']}{reason}"
 
 
-_NEEDED = {
-    "bridge": ("bridge_chatapp_url", "bridge_chatapp_token", "bridge_chatapp_secret"),
-    "cloud": ("cloud_url", "cloud_app_secret", "cloud_verify_token"),
+def _bridge_of(name: str) -> tuple[str, ...]:
+    return tuple(f"bridge_{name}_{what}" for what in ("url", "token", "secret"))
+
+
+_NEEDED: Mapping[tuple[str, str], tuple[str, ...]] = {
+    ("adapter_chatapp", "bridge"): _bridge_of("chatapp"),
+    ("adapter_chatapp", "cloud"): ("cloud_url", "cloud_app_secret", "cloud_verify_token"),
+    ("adapter_sms", "bridge"): _bridge_of("sms"),
+    ("adapter_sms_b", "bridge"): _bridge_of("sms_b"),
+    ("adapter_payments", "bridge"): ("bridge_payments_secret",),
 }
+"""What an adapter needs besides its own setting, by that setting and its value."""
 
 
 def _missing_together(settings: Settings) -> list[str]:
-    missing = [
-        f"{PREFIX}{name.upper()} is missing: {PREFIX}ADAPTER_CHATAPP={settings.adapter_chatapp} needs it"
-        for name in _NEEDED.get(settings.adapter_chatapp, ())
+    return [
+        f"{PREFIX}{name.upper()} is missing: {PREFIX}{adapter.upper()}={value} needs it"
+        for (adapter, value), names in _NEEDED.items()
+        if getattr(settings, adapter) == value
+        for name in names
         if getattr(settings, name) is None
     ]
-    if settings.adapter_payments and settings.bridge_payments_secret is None:
-        missing.append(f"{PREFIX}BRIDGE_PAYMENTS_SECRET is missing: {PREFIX}ADAPTER_PAYMENTS=bridge needs it")
-    return missing
 
 
 def misspelled(environment: Mapping[str, str]) -> list[tuple[str, str | None]]:

@@ -123,3 +123,32 @@ def test_every_event_has_an_example(event: str) -> None:
     example = sample_of(event)
     assert example
     assert "status" not in example or not event.endswith("failed") or example["status"] == "failed"
+
+
+@pytest.mark.parametrize(
+    ("event", "more", "told"),
+    [
+        ("sms.delivered", {}, {"deliveredAt": "2026-11-20T12:00:02.000Z"}),
+        ("sms.undelivered", {"failed_at": AT, "failure_code": "blacklisted"}, {"reason": "blacklisted"}),
+        ("sms.undelivered", {}, {"reason": "indeterminate", "failedAt": "2026-11-20T12:00:09.000Z"}),
+        ("sms.failed", {"failed_at": AT, "failure_code": "opted_out"}, {"reason": "abandoned"}),
+    ],
+)
+def test_an_sms_tells_its_route_and_size_and_in_place_of_an_error_its_reason(
+    event: str, more: dict[str, Any], told: dict[str, str]
+) -> None:
+    sms = replace(READ, type=event, channel="sms", sender_id="sms:live:otp", details={"route": "otp"}, units=2, **more)
+    data = said(sms)["data"]
+    assert (data["route"], data["segments"], data["region"]) == ("otp", 2, "BR")
+    assert data.items() >= told.items()
+    assert not {"numberId", "lastError", "attempts", "readAt"} & set(data)
+
+
+def test_an_sms_that_came_in_tells_its_text_alone() -> None:
+    received = replace(
+        READ, type="sms.received", channel="sms", direction="inbound", payload='{"text": {"body": "Olá"}}',
+        data='{"contact": null}',
+    )  # fmt: skip
+    data = said(received)["data"]
+    assert (data["status"], data["text"]) == ("delivered", "Olá")
+    assert not {"payload", "contact", "route"} & set(data)

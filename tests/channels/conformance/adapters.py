@@ -11,11 +11,13 @@ from tests.channels.chatapp import bridge_events, bridge_sends, cloud_answers, c
 from tests.channels.conformance.tried import Callbacks, Operations, Sends, Tried
 from tests.channels.payment_events import MALFORMED as ODD_PAYMENTS
 from tests.channels.payment_events import PAYMENTS
+from tests.channels.sms import bridge_cases
 
 from recado.channels.chatapp.bridge import Bridge
 from recado.channels.chatapp.cloud import Cloud
 from recado.channels.core.signing import PROVIDER_SIGNATURE, signature, signing_key
 from recado.channels.payments.payments import PaymentsBridge
+from recado.channels.sms.bridge import SmsBridge
 
 SECRET = "whsec_c2VjcmV0IG9mIHRoZSBicmlkZ2U="
 TOKEN = "bridge-token-9f2c"
@@ -169,4 +171,26 @@ PAYMENTS_BRIDGE = Tried(
     ),
 )
 
-ALL = (BRIDGE, CLOUD, PAYMENTS_BRIDGE)
+SMS_BRIDGE = Tried(
+    name="sms bridge",
+    make=lambda url, clock, timeout: SmsBridge(
+        url=url,
+        token=TOKEN,
+        secret=SECRET,
+        callback_url="https://recado.test/v2/callbacks/sms/bridge",
+        clock=clock,
+        timeout=timeout,
+    ),
+    secrets=(TOKEN, SECRET, "number-token"),
+    sends=Sends(taken=bridge_sends.TAKEN, cases=bridge_cases.SENDS),
+    callbacks=Callbacks(
+        body_of=events_body,
+        items=[(item, [event]) for item, event in bridge_cases.INCOMING],
+        odd=bridge_events.MALFORMED,
+        unread=[*NO_JSON, b'{"events": {}}', b'{"events": null}'],
+        signed=bridge_signed,
+        forged=bridge_forged,
+    ),
+)
+
+ALL = (BRIDGE, CLOUD, PAYMENTS_BRIDGE, SMS_BRIDGE)

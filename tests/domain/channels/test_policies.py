@@ -6,7 +6,7 @@ import pytest
 from tests.post import LETTERS, POST, RECEIPT, REPORT
 
 from recado.domain.access.scopes import ALL_SCOPES
-from recado.domain.channels import chatapp
+from recado.domain.channels import chatapp, sms
 from recado.domain.channels.address import MASK
 from recado.domain.channels.policies import POLICIES, shown, states_after, states_before, states_shown_as, withdrawn_as
 from recado.domain.channels.policy import Deadline, Policy
@@ -24,6 +24,10 @@ from recado.domain.templates.template import TemplateCategory
 
 each_policy = pytest.mark.parametrize("policy", [*POLICIES.values(), LETTERS], ids=[*POLICIES, POST])
 CATEGORIES = (None, *TemplateCategory)
+CATEGORIES_OF = {
+    sms.SMS: [sms.category_of(route, transactional=said) for route in sms.SmsRoute for said in (False, True)],
+}
+"""Of channels that tell their messages apart by other words."""
 E = MessageEvent
 
 
@@ -70,7 +74,7 @@ def test_what_is_due_follows_from_the_departure_and_from_what_the_channel_knows_
 
 @each_policy
 def test_it_answers_for_every_message(policy: Policy) -> None:
-    for category in CATEGORIES:
+    for category in CATEGORIES_OF.get(policy.channel, CATEGORIES):
         assert policy.price_kind(category, False)
         assert all(policy.ttl(category, priority) for priority in Priority)
 
@@ -103,11 +107,11 @@ def test_a_chat_app_message_shows_as_it_is_and_a_state_of_another_channel_as_its
 
 
 def test_what_becomes_of_messages_is_read_from_the_machines(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert states_after(MessageStatus.SENT) == ["archived", "delivered", "failed", "read", "sent"]
-    assert withdrawn_as() == {"chatapp": "archived"}
+    assert states_after(MessageStatus.SENT) == ["archived", "delivered", "failed", "read", "sent", "undelivered"]
+    assert withdrawn_as() == {"chatapp": "archived", "sms": "failed"}
     monkeypatch.setitem(POLICIES, POST, LETTERS)
     assert states_after(MessageStatus.UNDELIVERED) == ["complained", "delivered", "undelivered"]
-    assert withdrawn_as() == {"chatapp": "archived", POST: "failed"}
+    assert withdrawn_as() == {"chatapp": "archived", "sms": "failed", POST: "failed"}
 
 
 @each_policy

@@ -29,7 +29,8 @@ async def test_an_inbound_message_opens_the_window(mail: Any) -> None:
         ({"numberId": "num_1"}, "REFERENCE_NOT_FOUND"),
         ({"media": {"mimeType": "image/png", "dataBase64": ""}}, "MEDIA_NOT_FOUND"),
         ({"quoted": "msg_000000000000000000000"}, "REFERENCE_NOT_FOUND"),
-        ({"channel": "sms"}, "VALIDATION_ERROR"),
+        ({"channel": "rcs"}, "VALIDATION_ERROR"),
+        ({"numberId": ...}, "VALIDATION_ERROR"),
     ],
 )
 async def test_a_bad_simulation_is_refused(mail: Any, changes: dict[str, Any], code: str) -> None:

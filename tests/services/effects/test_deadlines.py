@@ -347,7 +347,7 @@ async def test_chat_app_has_nothing_due(purse: Purse) -> None:
     await purse.depart(message)
     await purse.report(message, "delivered")
     assert await deadlines(purse) == []
-    assert {channel for channel, _ in overdue.handlers_of_policies()} == {POST}
+    assert {channel for channel, _ in overdue.handlers_of_policies()} == {POST, "sms"}
 
 
 async def test_what_never_left_has_nothing_due_either(purse: Purse) -> None:

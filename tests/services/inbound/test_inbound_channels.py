@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -34,7 +35,7 @@ class Shared:
         self.asked: list[tuple[str, Address | None]] = []
 
     async def __call__(
-        self, executor: Any, source: Source, asked: Sequence[tuple[str, Address | None]]
+        self, executor: Any, source: Source, asked: Sequence[tuple[str, Address | None]], now: datetime
     ) -> list[Sequence[AccountOwner]]:
         self.asked += asked
         return [self.owners if address is not None else [] for _, address in asked]
@@ -74,13 +75,34 @@ async def test_a_message_is_one_of_its_channel_and_opens_no_window_where_there_i
     assert shared.asked == [("a gateway", Address(AddressKind.PHONE, PHONE))]
 
 
-async def test_what_comes_to_a_route_that_nobody_registered_is_nobodys(
-    phone: Phone, monkeypatch: pytest.MonkeyPatch
+async def test_what_comes_to_a_route_from_someone_to_whom_nobody_sent_is_nobodys(phone: Phone) -> None:
+    source = Source("sms", "bridge", "live")
+    asked: list[tuple[str, Address | None]] = [("a gateway", Address(AddressKind.PHONE, PHONE)), ("a gateway", None)]
+    found = await account_owners.owners_in("sms")(phone.db, source, asked, phone.event().at)
+    assert found == [[], []]
+
+
+async def test_what_comes_to_a_shared_sender_is_for_whoever_sent_there_last_and_to_a_dedicated_one_for_its_owner(
+    phone: Phone,
 ) -> None:
-    monkeypatch.setitem(POLICIES, "sms", LETTERS)  # type: ignore[arg-type]
-    owners_in = account_owners.owners_in("sms")
-    found = await owners_in(phone.db, Source("sms", "sandbox", ENV), [("a gateway", Address(AddressKind.PHONE, PHONE))])
-    assert found == [[]]
+    first, source, now = phone.number.organization_id, Source("sms", "bridge", "live"), phone.event().at
+    written = [(first, "sms:live:otp", 2), (SECOND, "sms:live:premium", 1), ("org_" + "8" * 21, "sms:live:premium", 31)]
+    for organization_id, sender_id, days in written:
+        await phone.db.execute(
+            "insert into reached_recipients values ('live', 'sms', $1, $2, $3, $4)",
+            Address(AddressKind.PHONE, PHONE).hash("sms"), organization_id, sender_id, now - timedelta(days=days),
+        )  # fmt: skip
+    await phone.db.execute("update organizations set dedicated_sender = '28282' where id = $1", first)
+    asked: list[tuple[str, Address | None]] = [
+        ("a gateway", Address(AddressKind.PHONE, PHONE)),
+        ("a gateway", Address(AddressKind.PHONE, OTHER)),
+        ("28282", Address(AddressKind.PHONE, PHONE)),
+    ]
+    assert await account_owners.owners_in("sms")(phone.db, source, asked, now) == [
+        [AccountOwner(SECOND, "sms:live:premium"), AccountOwner(first, "sms:live:otp")],
+        [],
+        [AccountOwner(first, "sms:live:premium")],
+    ]
 
 
 async def test_an_opt_out_there_is_not_answered_and_is_one_at_each_that_shares_the_sender(

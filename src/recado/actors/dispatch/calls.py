@@ -237,6 +237,7 @@ class Calls:
                     now,
                     planned(outcome.followups, now),
                     POLICIES[row.channel].deadlines(row.details, departure.sent_at),
+                    gateway=departure.gateway.name,
                 )
             case Refused():
                 return _failed(row, POLICIES[row.channel].failure_code(outcome.code), outcome.text, now)
@@ -323,6 +324,7 @@ def _message(row: Row, template: Template | None) -> OutboundMessage:
         type=row.type,
         payload=payload,
         template=content,
+        details=row.details,
     )
 
 

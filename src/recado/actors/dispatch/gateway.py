@@ -56,7 +56,7 @@ class Gateway:
     All times are monotonic seconds.
     """
 
-    __slots__ = ("_clock", "account", "breaker", "in_flight", "pacer", "provider", "room")
+    __slots__ = ("_clock", "account", "breaker", "in_flight", "name", "pacer", "provider", "room")
 
     shared = False
     breaker: Breaker | OrganizationBreaker
@@ -64,6 +64,7 @@ class Gateway:
     def __init__(self, clock: Clock, room: CallRoom, *, per_second: float = 1.0) -> None:
         """`room`: the calls that its adapter bears at once."""
         self._clock = clock
+        self.name: str | None = None  # of one that lanes share
         self.room = room
         self.pacer = Pacer(per_second)
         self.breaker = Breaker()
@@ -388,6 +389,7 @@ class GatewayShare(Gateway):
         self._clock = clock
         self.gateway = gateway
         self.organization_id = organization_id
+        self.name = gateway.name
         self.provider, self.account = gateway.provider, gateway.account
         self.room, self.pacer = gateway.room, gateway.pacer
         self.breaker = OrganizationBreaker(gateway.breaker, organization_id)

@@ -41,6 +41,7 @@ class Retention:
             log.error("retention_held_back", now=now.isoformat(), until=until.isoformat())
         await retention.purge_windows(self._db, until)
         await retention.purge_minutes(self._db, until)
+        await retention.purge_reached(self._db, until)
         for organization in await organizations.all_organizations(self._db):
             await retention.purge_audit(self._db, organization.id, until)
         await retention.clear_contents(self._db, until)

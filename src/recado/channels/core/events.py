@@ -6,7 +6,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import ConfigDict, Field, SkipValidation, StrictBool, StrictInt
 from pydantic.alias_generators import to_camel
 
-from recado.channels.core.fields import Text16, Text64, Text128, Text256, Text512, Text1024, Time, Tree
+from recado.channels.core.fields import Receipt, Text16, Text64, Text128, Text256, Text512, Text1024, Time, Tree
 
 ReportStatus = Literal["sent", "delivered", "read", "failed"]
 MessageType = Literal["text", "media", "interactive"]
@@ -40,6 +40,7 @@ class Status:
     reference: Text64 | None = None
     code: Annotated[str | None, SkipValidation] = None
     account: Text128 | None = None  # the provider's phone number id: finds the message of a report without reference
+    receipt: Receipt | None = field(default=None, repr=False)  # the report as its provider keeps it
     kind: Literal["status"] = field(default="status", repr=False)
 
 

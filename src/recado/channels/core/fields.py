@@ -12,6 +12,8 @@ from recado.domain.core.timestamps import parse_timestamp
 MAX_DEPTH = 32
 _LAST_SECOND = 253_402_300_799  # of the year 9999
 _LONGEST_MOMENT = 12  # digits
+_LONGEST_OF_RECEIPT = 2_048  # characters
+_LARGEST_OF_RECEIPT = 1e15
 
 T = TypeVar("T")
 
@@ -97,6 +99,30 @@ def _tree(value: object) -> Any:
     return clean(value)
 
 
+_RECEIPT: Mapping[str, Callable[[object], bool]] = {
+    **dict.fromkeys(
+        ("id", "to", "message", "reference", "status", "statusDescription", "received", "account_reference"),
+        lambda value: text_or_none(value, _LONGEST_OF_RECEIPT) is not None,
+    ),
+    **dict.fromkeys(
+        ("bill_factor", "account_id"),
+        lambda value: (
+            isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _LARGEST_OF_RECEIPT
+        ),
+    ),
+    "type": lambda value: value in ("api_message", "api_fast", "api_reply"),
+    "channel": lambda value: value in ("SMS", "RCS", "CHATAPP", None),
+}
+
+
+def _receipt(value: object) -> dict[str, Any]:
+    return (
+        {name: value[name] for name, fits in _RECEIPT.items() if name in value and fits(value[name])}
+        if isinstance(value, dict)
+        else {}
+    )
+
+
 def _id(value: object) -> object:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else value
 
@@ -123,6 +149,9 @@ Seconds = Annotated[datetime, PlainValidator(_seconds)]
 
 Tree = Annotated[Mapping[str, Any], PlainValidator(_tree)]
 """A JSON object of any content, at most `MAX_DEPTH` deep, with U+0000 replaced by U+FFFD."""
+
+Receipt = Annotated[Mapping[str, Any], PlainValidator(_receipt)]
+"""A report as its provider keeps it (C16.3): what has no known name, or is no value of its kind, is left out."""
 
 Items = Annotated[list[Any], Field(max_length=50_000)]
 """A list of anything; a body of 3 MiB (C29.5) holds fewer."""

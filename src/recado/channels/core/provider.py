@@ -40,6 +40,7 @@ class OutboundMessage:
     type: str  # as the channel has them
     payload: Mapping[str, Any] | None = field(default=None, repr=False)
     template: TemplateContent | None = None
+    details: Mapping[str, Any] | None = field(default=None, repr=False)  # what its channel alone knows of it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
+from recado.channel_table import sms_gateways_of
 from recado.cli.doctor.database import database
 from recado.cli.doctor.finding import Finding, failure, ok, warning
 from recado.cli.doctor.machine import address, machine
@@ -17,6 +18,8 @@ from recado.config.errors import SettingsError
 from recado.config.logging import configure_logging
 from recado.config.secrets import KEY_FILE, load_keys
 from recado.config.settings import Settings, load_settings, misspelled
+from recado.domain.channels.chatapp import CHATAPP
+from recado.domain.channels.sms import SMS
 from recado.storage.embedded.abandoned_clusters import abandoned_clusters
 from recado.storage.embedded.service_folder import USERS_LOCK
 
@@ -43,6 +46,7 @@ async def examine(data_dir: Path | None) -> list[Finding]:
     findings += looked.findings
     findings += _left_behind()
     findings += await _providers(settings)
+    findings += await _sms_gateways(settings)
     return findings
 
 
@@ -97,10 +101,10 @@ def _left_behind() -> Iterator[Finding]:
 async def _providers(settings: Settings) -> list[Finding]:
     match settings.adapter_chatapp:
         case "bridge":
-            return [await _answers("the bridge", str(settings.bridge_chatapp_url), "start it")]
+            return [await _answers(CHATAPP, "the bridge", str(settings.bridge_chatapp_url), "start it")]
         case "cloud":
             answers = await _answers(
-                "the hosted API", str(settings.cloud_url), "look at RECADO_CLOUD_URL and the network"
+                CHATAPP, "the hosted API", str(settings.cloud_url), "look at RECADO_CLOUD_URL and the network"
             )
             return [answers, *_cloud(settings)]
         case "sandbox":
@@ -123,12 +127,25 @@ def _cloud(settings: Settings) -> Iterator[Finding]:
         yield warning("settings", f"RECADO_CLOUD_VERIFY_TOKEN has less than {_SHORT_TOKEN} characters")
 
 
-async def _answers(what: str, url: str, fix: str) -> Finding:
+async def _sms_gateways(settings: Settings) -> list[Finding]:
+    """Nothing is said where SMS are not set up: most installations have none."""
+    found = []
+    for gateway in sms_gateways_of(settings):
+        if gateway.adapter == "sandbox":
+            found.append(
+                warning("providers", f"{SMS}: live messages through {gateway.name} go to the sandbox, to nobody")
+            )
+        else:
+            found.append(await _answers(SMS, f"the bridge of {gateway.name}", str(gateway.url), "start it"))
+    return found
+
+
+async def _answers(channel: str, what: str, url: str, fix: str) -> Finding:
     """Any answer will do: what the provider says to a request without a message is its own affair."""
     timeout = aiohttp.ClientTimeout(total=_TOOL_TIMEOUT)
     try:
         async with aiohttp.ClientSession(timeout=timeout) as session, session.get(url, allow_redirects=False):
-            return ok("providers", f"chatapp: {what} at {url} answers")
+            return ok("providers", f"{channel}: {what} at {url} answers")
     except (TimeoutError, aiohttp.ClientError, OSError) as error:
         reason = type(error).__name__
-        return failure("providers", f"chatapp: {what} at {url} does not answer ({reason}): {fix}")
+        return failure("providers", f"{channel}: {what} at {url} does not answer ({reason}): {fix}")

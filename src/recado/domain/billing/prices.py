@@ -13,11 +13,14 @@ CHATAPP_UTILITY: Final = "chatapp_utility"
 CHATAPP_AUTHENTICATION: Final = "chatapp_authentication"
 CHATAPP_FREE_FORM: Final = "chatapp_free_form"
 CHATAPP_PLATFORM: Final = "chatapp_platform"  # of numbers whose owner pays the provider directly (C25.2.6)
+SMS_PREMIUM: Final = "sms_premium"
+SMS_OTP: Final = "sms_otp"
+SMS_DEDICATED: Final = "sms_la_dedicada"
 
 FAMILY_OF: Final[Mapping[str, str]] = {
-    "sms_premium": "sms",
-    "sms_otp": "sms",
-    "sms_la_dedicada": "sms",
+    SMS_PREMIUM: "sms",
+    SMS_OTP: "sms",
+    SMS_DEDICATED: "sms",
     "rcs_text": "rcs",
     "rcs_other": "rcs",
     "rcs_otp": "rcs",

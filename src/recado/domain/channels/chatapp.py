@@ -102,7 +102,7 @@ _TTL: Final[dict[Priority, timedelta]] = {
     Priority.NORMAL: timedelta(hours=24),
     Priority.BULK: timedelta(hours=72),
 }
-_PRICE_KIND: Final = {
+_PRICE_KIND: Final[dict[str | None, str]] = {
     None: CHATAPP_FREE_FORM,
     TemplateCategory.MARKETING: CHATAPP_MARKETING,
     TemplateCategory.UTILITY: CHATAPP_UTILITY,
@@ -170,20 +170,20 @@ def _needs_window(kind: str) -> bool:
     return kind != TEMPLATE
 
 
-def _subject_to_consent(category: TemplateCategory | None) -> bool:
+def _subject_to_consent(category: str | None) -> bool:
     return category is TemplateCategory.MARKETING
 
 
-def _obeys_quiet_hours(kind: str, category: TemplateCategory | None, priority: Priority) -> bool:
+def _obeys_quiet_hours(kind: str, category: str | None, priority: Priority) -> bool:
     """Marketing does, and all that is sent in bulk; a reply in the window never does."""
     return kind == TEMPLATE and (category is TemplateCategory.MARKETING or priority is Priority.BULK)
 
 
-def _ttl(category: TemplateCategory | None, priority: Priority) -> timedelta:
+def _ttl(category: str | None, priority: Priority) -> timedelta:
     return AUTHENTICATION_TTL if category is TemplateCategory.AUTHENTICATION else _TTL[priority]
 
 
-def _price_kind(category: TemplateCategory | None, byo: bool) -> str:
+def _price_kind(category: str | None, byo: bool) -> str:
     return CHATAPP_PLATFORM if byo else _PRICE_KIND[category]
 
 

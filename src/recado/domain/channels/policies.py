@@ -53,6 +53,10 @@ GENERIC_CHANNELS: Final = tuple(each.channel for each in POLICIES.values() if ea
 """Whose messages are in the generic view; the others have a view of their own (C1.11)."""
 
 
+HEARD: Final = tuple(each.channel for each in POLICIES.values() if "inbound" in each.machine.initial)
+"""On which people write."""
+
+
 def shown(channel: str, status: str) -> str:
     """The status of a message that callers see in the generic view (C15.1)."""
     policy = POLICIES.get(channel)

@@ -19,7 +19,6 @@ from recado.domain.messages.message import (
     Priority,
     Report,
 )
-from recado.domain.templates.template import TemplateCategory
 
 
 class SenderKind(StrEnum):
@@ -58,6 +57,16 @@ class Obeys(NamedTuple):
     quiet_hours: bool
 
 
+class MessageFacts(NamedTuple):
+    """What an event says of its message by its channel. `content`: of one that came in; `details`: as in its row."""
+
+    recipient: str
+    details: Mapping[str, Any]
+    units: int
+    failure_code: str | None
+    content: Mapping[str, Any] | None
+
+
 class Deadline(NamedTuple):
     """What is due for one message that has left, and when. `holds_rest`: as `AfterSent` says."""
 
@@ -87,7 +96,8 @@ class Policy:
 
     `machine`: its states. `gates`: what holds its messages, in order.
 
-    What is asked of a draft gets its type, the category of its template (None: it has none) and its priority.
+    What is asked of a draft gets its type, its category and its priority. The category is that of its template, or what
+    a channel without templates tells its messages apart by, as a route; None: it has none.
 
     `needs_window`: it leaves only while the recipient's window is open (C15.2.2). `subject_to_consent`: a refusal keeps
     it from leaving (C12.5.4). `obeys_quiet_hours`: it waits for their end (C14.5). `ttl`: how long it may wait after it
@@ -99,6 +109,8 @@ class Policy:
     `refusals`: codes by which its providers refuse, or report a failure, besides those of every channel (C15.4).
     `unanswered`: what a message fails with whose call had no answer, and of which nothing was heard for a day.
     `events`: what a subscription is told when a message reaches a state; `received`: of what people send (C23.3).
+    `tells`: what its events say besides what those of any message do, by the status that their name ends with (C23.6);
+    None: the error of a failure, and the payload of what came in.
     `opens_window`: that opens a window of 24 hours (C28.2). `answers_opt_outs`: whoever opts out there by a keyword is
     answered, where the organization has words for that (C28.3). `nobody_there`: codes of failures by which a provider
     says for good that it cannot reach the recipient (C13.2).
@@ -106,6 +118,7 @@ class Policy:
     `after_sent`: what is due for a message that has left, by its kind.
     `direct`: its callers wait for the provider's answer, and the content of a message is not stored (C10.2).
     `generic`: its messages are in the generic view (C1.11).
+    `default_route`: of senders that are routes, the one that people write to.
     """
 
     channel: str
@@ -117,10 +130,10 @@ class Policy:
     late_reports: Reports
     gates: GateTable
     needs_window: Callable[[str], bool]
-    subject_to_consent: Callable[[TemplateCategory | None], bool]
-    obeys_quiet_hours: Callable[[str, TemplateCategory | None, Priority], bool]
-    ttl: Callable[[TemplateCategory | None, Priority], timedelta]
-    price_kind: Callable[[TemplateCategory | None, bool], str]
+    subject_to_consent: Callable[[str | None], bool]
+    obeys_quiet_hours: Callable[[str, str | None, Priority], bool]
+    ttl: Callable[[str | None, Priority], timedelta]
+    price_kind: Callable[[str | None, bool], str]
     unanswered: Cause
     events: Mapping[MessageStatus, str]
     received: str
@@ -132,9 +145,11 @@ class Policy:
     refusals: frozenset[str] = frozenset()
     direct: bool = False
     generic: bool = True
+    tells: Callable[[str, MessageFacts], Mapping[str, Any]] | None = None
+    default_route: str | None = None
 
-    def obeys(self, kind: str, category: TemplateCategory | None, priority: Priority) -> Obeys:
-        """What a message of this type obeys, with a template of this category."""
+    def obeys(self, kind: str, category: str | None, priority: Priority) -> Obeys:
+        """What a message of this type obeys, of this category."""
         return Obeys(
             self.needs_window(kind),
             self.subject_to_consent(category),

@@ -10,6 +10,8 @@ CONTENT_MONTHS: Final = 12
 AUDIT_MONTHS: Final = 60
 CONFIRMED_AFTER: Final = timedelta(days=1)
 """What was stored so long ago, or earlier, speaks for the clock: its own present does not."""
+REACHED: Final = timedelta(days=30)
+"""Whom a shared sender has sent to: so long an answer from there is the organization's that did (C28.1)."""
 WINDOWS: Final = timedelta(hours=25)
 """Rows of which only the last 24 hours count; an hour more, for clocks that differ."""
 

@@ -101,6 +101,7 @@ class RouteOptions(TypedDict, total=False):
     query: type[BaseModel]
     body: type[BaseModel]
     body_limit: int
+    bad_query_status: int
     responses: Mapping[int, type[BaseModel] | None]
     errors: tuple[str, ...]
     idempotency: Idempotency

@@ -1,14 +1,17 @@
 """Whose it is what people send, or tell a provider: found by the account at the provider that it came to (C28.1)."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Final, NamedTuple, Protocol
 
 from recado.domain.channels.address import Address
 from recado.domain.channels.policies import POLICIES
 from recado.domain.channels.policy import SenderKind
 from recado.domain.channels.source import Source
+from recado.domain.core.retention import REACHED
+from recado.domain.senders.sender import route_sender
 from recado.storage.core.rows import Executor
-from recado.storage.messages import receipts
+from recado.storage.messages import reached_recipients, receipts
 
 
 class AccountOwner(NamedTuple):
@@ -25,24 +28,52 @@ class AccountOwners(Protocol):
     """
 
     async def __call__(
-        self, executor: Executor, source: Source, asked: Sequence[tuple[str, Address | None]], /
+        self, executor: Executor, source: Source, asked: Sequence[tuple[str, Address | None]], now: datetime, /
     ) -> list[Sequence[AccountOwner]]: ...
 
 
 async def sole_owners(
-    executor: Executor, source: Source, asked: Sequence[tuple[str, Address | None]], /
+    executor: Executor, source: Source, asked: Sequence[tuple[str, Address | None]], now: datetime, /
 ) -> list[Sequence[AccountOwner]]:
     """Of accounts that are one organization's each, whoever writes to them."""
     found = await receipts.owners_of_accounts(executor, source, sorted({account for account, _ in asked}))
     return [[AccountOwner(*found[account])] if account in found else [] for account, _ in asked]
 
 
-_OWNERS: Final[Mapping[SenderKind, AccountOwners]] = dict.fromkeys(SenderKind, sole_owners)
+async def owners_of_routes(
+    executor: Executor, source: Source, asked: Sequence[tuple[str, Address | None]], now: datetime, /
+) -> list[Sequence[AccountOwner]]:
+    """Of senders that organizations share: that of a dedicated one, else those that lately sent to whoever wrote.
+
+    The first of these is the last that did (C28.1).
+    """
+    channel = source.channel
+    hashes = {address.hash(channel) for _, address in asked if address is not None}
+    dedicated = await reached_recipients.dedicated(executor, sorted({account for account, _ in asked}))
+    reached = await reached_recipients.senders_to(executor, source, sorted(hashes), now - REACHED)
+    sole = {account: AccountOwner(each, own_sender(source)) for account, each in dedicated.items()}
+    found: list[Sequence[AccountOwner]] = []
+    for account, address in asked:
+        if account in sole:
+            found.append([sole[account]])
+        elif address is None:
+            found.append([])
+        else:
+            found.append([AccountOwner(*each) for each in reached.get(address.hash(channel), ())])
+    return found
+
+
+def own_sender(source: Source) -> str:
+    """The sender of what comes to one organization alone, and is an answer to nothing that is known."""
+    return route_sender(source.channel, source.env, POLICIES[source.channel].default_route or "")
+
+
+_OWNERS: Final[Mapping[SenderKind, AccountOwners]] = {
+    SenderKind.NUMBER: sole_owners,
+    SenderKind.ROUTE: owners_of_routes,
+}
 
 
 def owners_in(channel: str) -> AccountOwners:
-    """How the owners of a channel's accounts are found, by what its messages leave from.
-
-    An account that no organization has registered, as a route of all of them, has no owner.
-    """
+    """How the owners of a channel's accounts are found, by what its messages leave from."""
     return _OWNERS[POLICIES[channel].sender]

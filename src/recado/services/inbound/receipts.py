@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final, get_args
+from typing import Final, NamedTuple, get_args
 
 import orjson
 import structlog
@@ -32,7 +32,6 @@ from recado.storage.core.postgres import Connection, Database
 from recado.storage.core.rows import Executor
 from recado.storage.messages import receipts
 from recado.storage.messages.receipts import ParkedRow, ReportRow
-from recado.storage.senders.numbers import Number
 
 log = structlog.get_logger()
 
@@ -56,6 +55,14 @@ class OwnedReport:
     give_up_at: datetime
 
 
+class OwnedReply(NamedTuple):
+    """What a person answers, and whose sender the person answers to."""
+
+    source: Source
+    owner: AccountOwner
+    event: Inbound
+
+
 class Receipts:
     """Applies what providers report, each time in a `transaction` of its own."""
 
@@ -76,14 +83,14 @@ class Receipts:
         self._uncommitted: dict[Executor, list[AfterCommit]] = {}
         self._clock = clock
 
-    async def inbound(self, source: Source, number: Number, event: Inbound) -> str:
+    async def inbound(self, source: Source, owner: AccountOwner, event: Inbound) -> str:
         """Store one inbound message; its id, also when the provider had sent it before."""
-        came = self._inbound.read(source, [AccountOwner(number.organization_id, number.id)], event)
+        came = self._inbound.read(source, [owner], event)
         if came is None:
             raise Problem("PHONE_INVALID", "The sender is not a phone number.")
         async with self.transaction() as connection:
             await self._follow(connection, await self._take_inbound(connection, [came]))
-        known = await receipts.inbound_of(self._db, number.organization_id, number.id, event.provider_message_id)
+        known = await receipts.inbound_of(self._db, *owner, event.provider_message_id)
         return known or came.row.id
 
     @asynccontextmanager
@@ -112,13 +119,17 @@ class Receipts:
         executor: Executor,
         arrived: Mapping[Source, Sequence[Arrival]],
         reports: Sequence[OwnedReport] = (),
+        replies: Sequence[OwnedReply] = (),
     ) -> None:
-        """As `take_in`, by where it came from. `reports`: besides, those whose owner is known."""
+        """As `take_in`, by where it came from. `reports`, `replies`: besides, those whose owner is known."""
         # Anyone who changes a contact locks it before messages, and messages before wallets and totals: so do we.
         came = [
             each
             for source, events in arrived.items()
             for each in await self._received(executor, source, [event for event in events if type(event) is Inbound])
+        ]
+        came += [
+            read for each in replies if (read := self._inbound.read(each.source, [each.owner], each.event)) is not None
         ]
         moved = await self._take_inbound(executor, came)
         for source, events in arrived.items():
@@ -259,7 +270,7 @@ class Receipts:
     async def _owners(
         self, executor: Executor, source: Source, asked: Sequence[tuple[str, Address | None]]
     ) -> list[Sequence[AccountOwner]]:
-        return await owners_in(source.channel)(executor, source, asked) if asked else []
+        return await owners_in(source.channel)(executor, source, asked, self._clock.now()) if asked else []
 
     async def _take_inbound(self, executor: Executor, came: Sequence[Came]) -> list[Moved]:
         taken = await self._inbound.take_in(executor, came)
@@ -338,6 +349,7 @@ def _row(report: OwnedReport, message_id: str, now: datetime, departed_at: datet
         departed_at,
         status.account,
         source.adapter,
+        None if status.receipt is None else orjson.dumps(status.receipt).decode(),
     )
 
 

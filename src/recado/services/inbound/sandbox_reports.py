@@ -7,7 +7,8 @@ from recado.channels.core.events import Inbound, Status
 from recado.domain.channels.source import SANDBOX, Source
 from recado.domain.core.clock import Clock, TimerHandle
 from recado.engine.periodic import Periodic
-from recado.services.inbound.receipts import PARKED_FOR, OwnedReport, Receipts
+from recado.services.inbound.account_owners import AccountOwner
+from recado.services.inbound.receipts import PARKED_FOR, OwnedReply, OwnedReport, Receipts
 from recado.storage.core.postgres import Database
 from recado.storage.messages import receipts
 
@@ -57,17 +58,18 @@ class SandboxReports:
                 rows = sorted(
                     await receipts.take_sandbox(connection, now, BLOCK), key=lambda row: (row["due_at"], row["step"])
                 )
-                replies: dict[Source, list[Inbound]] = {}
+                replies: list[OwnedReply] = []
                 reports: list[OwnedReport] = []
                 for row in rows:
                     source = Source(row["channel"], SANDBOX, ENV)
                     match event_from_json(row["event"]):
                         case Inbound() as reply:
-                            replies.setdefault(source, []).append(reply)
+                            owner = AccountOwner(row["organization_id"], row["sender_id"])
+                            replies.append(OwnedReply(source, owner, reply))
                         case Status() as status:
                             message = (row["organization_id"], row["sender_id"], row["message_id"])
                             reports.append(OwnedReport(source, *message, status, now + PARKED_FOR))
-                await self._receipts.take_in_of_each(connection, replies, reports)
+                await self._receipts.take_in_of_each(connection, {}, reports, replies)
             if len(rows) < BLOCK:
                 break
         due_at = await receipts.next_sandbox(self._db)

@@ -10,11 +10,13 @@ from typing import Any
 
 import orjson
 
-from recado.domain.channels.policies import masked_recipient, sender_field
+from recado.domain.channels.policies import POLICIES, masked_recipient, sender_field
+from recado.domain.channels.policy import MessageFacts
 from recado.domain.core.events import API_VERSION, MASKED_FIELDS
 from recado.domain.core.ids import created_at
 from recado.domain.core.masking import mask_phone
 from recado.domain.core.timestamps import format_timestamp
+from recado.domain.messages.message import FAILURES
 from recado.storage.webhooks.deliveries import Told
 
 # Columns in the order of the reference, and which moments an event of that status implies.
@@ -35,7 +37,9 @@ _MOMENTS: Mapping[str, tuple[tuple[str, str], ...]] = {
         ("read_at", "readAt"),
     ),
     "failed": (("scheduled_at", "scheduledAt"), ("sent_at", "sentAt")),
+    "undelivered": (("scheduled_at", "scheduledAt"), ("sent_at", "sentAt")),
 }
+_FAILURES = frozenset(state.value for state in FAILURES)
 _INBOUND = (("delivered_at", "deliveredAt"),)
 # A failure is taken back only where the outcome was unknown; then its text is gone from the row.
 _TAKEN_BACK = "outcome_unknown: no report came within 24 hours"
@@ -103,8 +107,12 @@ def _message(told: Told, at: str, unmasked: bool) -> dict[str, Any]:
         moment: datetime | None = getattr(told, column)
         if moment is not None:
             data[name] = format_timestamp(moment)
-    if status == "failed":
+    if status in _FAILURES:
         data["failedAt"] = at if told.failed_at is None else format_timestamp(told.failed_at)
+    policy = POLICIES.get(channel)
+    if policy is not None and policy.tells is not None:
+        data |= policy.tells(status, _facts(told, recipient))
+    elif status == "failed":
         data["lastError"] = told.message_error or _TAKEN_BACK
         data["attempts"] = told.message_attempts
     elif received:
@@ -112,3 +120,8 @@ def _message(told: Told, at: str, unmasked: bool) -> dict[str, Any]:
         if told.data is not None:  # the contact, and what is answered
             data |= orjson.loads(told.data)
     return data
+
+
+def _facts(told: Told, recipient: str) -> MessageFacts:
+    content = None if told.payload is None else orjson.loads(told.payload)
+    return MessageFacts(recipient, told.details or {}, told.units or 1, told.failure_code, content)

@@ -95,14 +95,22 @@ def sample_of(event: str) -> dict[str, Any]:
         "channel": _FAMILIES.get(family, "chatapp"),
         "status": status.rpartition(".")[2],
     }
+    if family == "sms":
+        del data["numberId"]
     if family == "email":
         data["to"] = "m***@example.com"
     elif family == "social":
         data["to"] = "****6789"
     if status.endswith("received"):
-        data |= {"direction": "inbound", "status": "delivered", "payload": {"text": {"body": "Example"}}}
-        if family != "sms":
-            data["contact"] = {"id": _CONTACT["id"], "created": False}
+        data |= {"direction": "inbound", "status": "delivered"}
+        if family == "sms":
+            data["text"] = "Example"
+        else:
+            data |= {"payload": {"text": {"body": "Example"}}, "contact": {"id": _CONTACT["id"], "created": False}}
+    elif family == "sms" and not status.endswith("clicked"):
+        data |= {"route": "premium", "segments": 1, "region": "BR"}
+        if status != "delivered":
+            data |= {"failedAt": _AT, "reason": "carrier_rejected"}
     elif status.endswith("failed"):
         data |= {"failedAt": _AT, "lastError": "provider_error: example", "attempts": 1}
     elif status.endswith("clicked"):

@@ -10,7 +10,7 @@ from datetime import datetime
 import asyncpg
 
 from recado.domain.core.ids import AUDIT, MESSAGE, created_at, lowest_id
-from recado.domain.core.retention import AUDIT_MONTHS, CONTENT_MONTHS, MESSAGES_MONTHS, WINDOWS, months_before
+from recado.domain.core.retention import AUDIT_MONTHS, CONTENT_MONTHS, MESSAGES_MONTHS, REACHED, WINDOWS, months_before
 from recado.storage.core.partitions import bounds_of
 from recado.storage.core.pool import Pool
 from recado.storage.core.rows import in_blocks
@@ -75,6 +75,14 @@ async def purge_windows(database: Pool, now: datetime, *, block: int = BLOCK) ->
         after = ("", "", 0)
         while last := await database.fetchrow(statement, *after, now - WINDOWS, block):
             after = tuple(last)
+
+
+async def purge_reached(database: Pool, now: datetime, *, block: int = BLOCK) -> None:
+    """Forget whom shared senders reached more than 30 days ago (C28.1)."""
+    after: tuple[str, str, bytes, str] = ("", "", b"", "")
+    while last := await database.fetchrow(SQL.reached_recipients, *after, now - REACHED, block):
+        env, channel, address_hash, organization_id = last
+        after = (env, channel, address_hash, organization_id)
 
 
 async def purge_minutes(database: Pool, now: datetime, *, block: int = BLOCK) -> int:

@@ -43,7 +43,7 @@ comment on table {month} is 'without content'
 with page as materialized (
     select
         ctid as place, organization_id, env, channel, id,
-        payload is not null or template_vars is not null as has_content
+        payload is not null or template_vars is not null or receipt is not null as has_content
     from {month}
     where (organization_id, env, channel, id) > ($1, $2, $3, $4)
     order by organization_id, env, channel, id
@@ -51,7 +51,7 @@ with page as materialized (
 ),
 cleared as (
     update {month} m
-    set payload = null, template_vars = null
+    set payload = null, template_vars = null, receipt = null
     from page p
     where
         m.ctid = p.place and p.has_content and p.id < $5
@@ -157,6 +157,34 @@ gone as (
 )
 select organization_id, sender_id, recipient_hash from page
 order by organization_id desc, sender_id desc, recipient_hash desc
+limit 1;
+
+-- name: reached_recipients
+-- As above, of four columns; those before $5 go.
+with page as materialized (
+    select env, channel, address_hash, organization_id, reached_at as at
+    from reached_recipients
+    where (env, channel, address_hash, organization_id) > ($1, $2, $3, $4)
+    order by env, channel, address_hash, organization_id
+    limit $6
+),
+old as materialized (
+    select r.ctid as place
+    from page p
+    join reached_recipients r
+        on
+            r.env = p.env and r.channel = p.channel and r.address_hash = p.address_hash
+            and r.organization_id = p.organization_id
+    where p.at < $5 and r.reached_at < $5
+    for update of r skip locked
+),
+gone as (
+    delete from reached_recipients r
+    using old o
+    where r.ctid = o.place
+)
+select env, channel, address_hash, organization_id from page
+order by env desc, channel desc, address_hash desc, organization_id desc
 limit 1;
 
 -- name: sender_minutes

@@ -10,7 +10,8 @@ from datetime import date
 from typing import Any
 
 from recado.domain.billing.prices import FAMILY_OF
-from recado.domain.channels.policy import Deadline
+from recado.domain.channels.policies import POLICIES
+from recado.domain.channels.policy import Deadline, SenderKind
 from recado.storage.batches.totals import TotalsKey
 from recado.storage.billing.holds import store
 from recado.storage.billing.prices import Captured
@@ -20,13 +21,16 @@ from recado.storage.dispatch.settlements import PARTS, Departed, captures_of, co
 from recado.storage.webhooks import events
 from recado.storage.webhooks.events import Emission
 
+_ON_ROUTES = ", ".join(f"'{each.channel}'" for each in POLICIES.values() if each.sender is SenderKind.ROUTE)
+_SHARED = f"array[{_ON_ROUTES}]::text[]"
+"""The channels whose senders organizations share, as text of a statement."""
 DEPART = sent(following=",\n" + PARTS.following, answer=PARTS.answer, accounts=40, due="", due_rows="")
 DEPART_WITH_DEADLINES = sent(
     following=",\n" + PARTS.following,
     answer=PARTS.answer,
     accounts=47,
-    due="\n" + PARTS.due,
-    due_rows=" + (select count(*) from due)",
+    due="\n" + PARTS.due.replace("{shared}", _SHARED),
+    due_rows=" + (select count(*) from due) + (select count(*) from reached)",
 )
 
 _KINDS, _FAMILIES = list(FAMILY_OF), list(FAMILY_OF.values())

@@ -266,15 +266,15 @@ select id, 'in_window' from in_window;
 with given as (
     select
         organization_id, env, channel, id, sender_id, provider_message_id, moment(sent_us) as sent_at, template_category,
-        look_ups, account, adapter, entry_id::id as entry_id, captured, captured_units, captured_kind,
+        look_ups, account, adapter, gateway, entry_id::id as entry_id, captured, captured_units, captured_kind,
         keeps_rest = 1 as keeps_rest
     from unnest(
         unpack($1), unpack($2), unpack($3), unpack($4), unpack($5), $6::text[], unpack($7)::bigint[], unpack($8),
-        unpack($9)::smallint[], unpack({accounts}), unpack({adapters}), unpack($18), unpack($19)::bigint[],
+        unpack($9)::smallint[], unpack({accounts}), unpack({adapters}), unpack({gateways}), unpack($18), unpack($19)::bigint[],
         unpack($20)::integer[], unpack($21), unpack($22)::smallint[]
     ) as g (
         organization_id, env, channel, id, sender_id, provider_message_id, sent_us, template_category, look_ups,
-        account, adapter, entry_id, captured, captured_units, captured_kind, keeps_rest
+        account, adapter, gateway, entry_id, captured, captured_units, captured_kind, keeps_rest
     )
 ),
 released as (
@@ -305,13 +305,14 @@ moved as (
         sent_at = g.sent_at,
         provider_message_id = g.provider_message_id,
         template_category = g.template_category,
+        gateway = g.gateway,
         updated_at = $10
     from given g
     where
         (select count(*) from released) is not null
         and m.organization_id = g.organization_id and m.env = g.env and m.channel = g.channel and m.id = g.id
         and m.status = any($11::text[])
-    returning m.id, m.status
+    returning m.id, m.status, m.recipient
 ),
 known as (
     insert into provider_messages (reference, account, adapter, organization_id, env, channel, message_id)

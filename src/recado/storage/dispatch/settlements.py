@@ -23,8 +23,10 @@ PARTS = load("departures")
 
 
 def sent(*, accounts: int, **parts: str) -> str:
-    """The statement that records departures, with these parts; `accounts`: the place of the last two parameters."""
-    statement = SQL.sent.replace("{accounts}", f"${accounts}").replace("{adapters}", f"${accounts + 1}")
+    """The statement that records departures, with these parts; `accounts`: the place of the last three parameters."""
+    statement = SQL.sent
+    for place, name in enumerate(("accounts", "adapters", "gateways"), accounts):
+        statement = statement.replace(f"{{{name}}}", f"${place}")
     for name, part in parts.items():
         statement = statement.replace(f"{{{name}}}", part)
     return statement
@@ -81,6 +83,7 @@ class Departed:
 
     `look_ups` None: whatever names it tells whose it is.
     `capture` None: all that it holds is captured. The rest is released, unless one of its `deadlines` holds it.
+    `gateway`: what it left through, where senders share it.
     """
 
     organization_id: str
@@ -96,6 +99,7 @@ class Departed:
     planned: tuple[PlannedReport, ...] = ()
     deadlines: Sequence[Deadline] = ()
     capture: Capture | None = None
+    gateway: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,10 +302,11 @@ def _departed(row: Departed, record: Mapping[str, Any]) -> Moved:
 
 
 def look_ups_of(rows: Sequence[Departed]) -> list[str | None]:
-    """The last two parameters of `sent`: accounts and adapters."""
+    """The last three parameters of `sent`: accounts, adapters and gateways."""
     return [
         pack_some([None if row.look_ups is None else row.look_ups.account for row in rows]),
         pack_some([None if row.look_ups is None else row.look_ups.adapter for row in rows]),
+        pack_some([row.gateway for row in rows]),
     ]
 
 

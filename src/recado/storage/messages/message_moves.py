@@ -8,6 +8,7 @@ from datetime import datetime
 from recado.domain.channels.policies import (
     GENERIC_CHANNELS,
     PASSED_BY_FORCE,
+    POLICIES,
     channels_that_know,
     states_before,
     withdrawn_as,
@@ -47,7 +48,7 @@ async def open_inbound(
     db: Database, organization_id: str, env: str, channel: str, message_id: str, now: datetime
 ) -> bool:
     """Record that a person reads a message that came in (C15.4); False when it was read before, or went out."""
-    sources = states_before(MessageEvent.OPENED)
+    sources = sorted(POLICIES[channel].machine.sources(MessageEvent.OPENED))
     opened = await db.fetchval(SQL.open_inbound, organization_id, env, channel, message_id, now, sources)
     return opened is not None
 

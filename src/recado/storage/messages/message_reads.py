@@ -11,11 +11,12 @@ from datetime import datetime
 from itertools import chain
 from typing import Any, Final
 
+from recado.domain.billing.prices import BR
 from recado.domain.channels.policies import GENERIC_CHANNELS, states_shown_as
 from recado.domain.core.errors import Unavailable
 from recado.domain.core.ids import MESSAGE, created_at, lowest_id
 from recado.domain.core.phones import recipient_hash
-from recado.domain.messages.message import GenericStatus, MessageStatus
+from recado.domain.messages.message import FAILURES, GenericStatus, MessageStatus
 from recado.storage.core.compose import compose
 from recado.storage.core.rows import Executor, Page, page, reader
 from recado.storage.core.sql import fragments
@@ -31,7 +32,8 @@ AFTER_ALL_IDS = MESSAGE + "~"  # greater than every id
 class Message:
     """One message. `payload`, `template_vars` and `metadata` are JSON texts; `klass` is the priority's class.
 
-    `details`: what its channel alone knows of it.
+    `details`: what its channel alone knows of it. `gateway`: what it left through, of those that senders share;
+    `receipt`: the last report as its provider gave it.
     """
 
     organization_id: str
@@ -71,6 +73,9 @@ class Message:
     outcome_certain: bool | None
     units: int
     details: Mapping[str, Any] | None
+    failure_code: str | None = None
+    gateway: str | None = None
+    receipt: Mapping[str, Any] | None = None
 
     @property
     def uncertain(self) -> bool:
@@ -84,13 +89,18 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageFilter:
-    """What a list shows. A period holds the messages created in [start, end). `status`: as it shows (C15.1)."""
+    """What a list shows. A period holds the messages created in [start, end).
+
+    `status`: as it shows (C15.1), or, not `as_shown`, as the channel has it.
+    """
 
     organization_id: str
     env: str
     channels: Sequence[str] = GENERIC_CHANNELS
     status: str | None = None
+    as_shown: bool = True
     direction: str | None = None
+    region: str | None = None  # of the phone; without an index as well
     recipient: str | None = None  # a canonical phone; without an index, so along the history
     sender_id: str | None = None
     contact_id: str | None = None
@@ -108,7 +118,10 @@ read = reader(Message)
 PAGE: Final = bounded(SQL.page, ("payload", "template_vars", "metadata"), "p.id desc")
 
 _WAITING = frozenset({MessageStatus.QUEUED.value, MessageStatus.SENDING.value})
-_ENDED = {GenericStatus.FAILED.value: SQL.if_failed, GenericStatus.ARCHIVED.value: SQL.if_archived}
+_ENDED = {
+    **{state.value: SQL.if_failed for state in FAILURES},
+    GenericStatus.ARCHIVED.value: SQL.if_archived,
+}
 
 
 async def get(
@@ -178,6 +191,7 @@ def _values(wanted: MessageFilter, before_id: str | None) -> dict[str, Any]:
         "recipient_hash": None
         if wanted.recipient is None
         else recipient_hash(wanted.organization_id, wanted.recipient),
+        "brazilian": wanted.region == BR,
         "sender_id": wanted.sender_id,
         "contact_id": wanted.contact_id,
         "campaign_id": wanted.campaign_id,
@@ -198,10 +212,11 @@ def _source(wanted: MessageFilter) -> str:
         (wanted.sent_by_account_id, SQL.if_account, SQL.if_waiting_account),
         (wanted.direction, SQL.if_direction, SQL.if_waiting_direction),
         (wanted.recipient, SQL.if_recipient, SQL.if_waiting_recipient),
+        (wanted.region, SQL.if_region, SQL.if_waiting_region),
     ]
     status = wanted.status
     tags = [condition for value, condition in tagged if value is not None]
-    of_channels = [] if status is None else [states_shown_as(channel, status) for channel in wanted.channels]
+    of_channels = [_states_of(wanted, channel) for channel in wanted.channels] if status is not None else []
     if of_channels and not tags and _WAITING.issuperset(chain(*of_channels)):
         given = [condition for value, _, condition in others if value is not None]
         return _with(SQL.waiting, [SQL.if_waiting, *given])
@@ -217,13 +232,19 @@ def _states(wanted: MessageFilter) -> dict[str, list[str]]:
     """The states that show as the wanted status, for the conditions that ask for them."""
     if wanted.status is None:
         return {}
-    of = {channel: states_shown_as(channel, wanted.status) for channel in wanted.channels}
+    of = {channel: _states_of(wanted, channel) for channel in wanted.channels}
     return {
         "states": sorted(set(chain(*of.values()))),
         "states_of_channels": [f"{channel} {state}" for channel, states in of.items() for state in states],
         "queued_of": [channel for channel, states in of.items() if MessageStatus.QUEUED in states],
         "sending_of": [channel for channel, states in of.items() if MessageStatus.SENDING in states],
     }
+
+
+def _states_of(wanted: MessageFilter, channel: str) -> list[str]:
+    """The states of a channel's messages that have the wanted status."""
+    status = wanted.status or ""
+    return states_shown_as(channel, status) if wanted.as_shown else [status]
 
 
 def _with(source: str, conditions: Sequence[str]) -> str:

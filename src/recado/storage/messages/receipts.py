@@ -29,7 +29,7 @@ _UNPAID = {*map(MessageStatus, _IN_HAND), MessageStatus.FAILED}
 class ReportRow:
     """A report on a message that it names. `cause`: of a failure; `departed_at`: of a call under way.
 
-    `account`, `adapter`: who told it, where that is known.
+    `account`, `adapter`: who told it, where that is known; `receipt`: what the provider gave with it, as JSON.
     """
 
     organization_id: str
@@ -43,6 +43,7 @@ class ReportRow:
     departed_at: datetime | None = None
     account: str | None = None
     adapter: str | None = None
+    receipt: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +131,7 @@ async def _apply(executor: Executor, reports: Sequence[ReportRow], now: datetime
         array([None if cause is None else cause.code for cause in causes]),
         pack([row.account for row in rows]),
         pack([row.adapter for row in rows]),
+        array([row.receipt for row in rows]),
     )
 
 

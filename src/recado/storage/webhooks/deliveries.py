@@ -24,7 +24,7 @@ BLOCK = 1_000
 
 @dataclass(slots=True)  # not frozen: thousands a second are made, and a frozen one takes three times as long
 class Told:
-    """An event and the message that it is about, as the rows have them now. JSON columns are texts."""
+    """An event and the message that it is about, as the rows have them now. JSON columns are texts, but `details`."""
 
     event_id: str
     env: str
@@ -52,6 +52,9 @@ class Told:
     message_attempts: int | None
     message_error: str | None
     payload: str | None
+    details: Mapping[str, Any] | None = None
+    units: int | None = None
+    failure_code: str | None = None
 
 
 @dataclass(slots=True, eq=False)

@@ -9,7 +9,7 @@ select
     m.direction, m.type as message_type, m.recipient, m.sender_id, m.contact_id, c.external_id as contact_external_id,
     m.campaign_id, m.template_id, m.batch_id, m.metadata, m.provider_message_id, m.scheduled_at, m.sent_at, m.delivered_at,
     m.read_at, m.failed_at, m.attempts as message_attempts, coalesce(m.original_error, m.last_error) as message_error,
-    case when e.type like '%.received' then m.payload end as payload
+    case when e.type like '%.received' then m.payload end as payload, m.details, m.units, m.failure_code
 from ({found}) d
 cross join lateral (
     select env, type, channel, message_id, data, test from events where organization_id = $1 and id = d.event_id offset 0

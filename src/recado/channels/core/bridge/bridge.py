@@ -13,7 +13,7 @@ from typing_extensions import Unpack
 
 from recado.channels.core.answers import arrived
 from recado.channels.core.bridge import bridge_answers
-from recado.channels.core.bridge.bridge_callbacks import SignedCallbacks, channel_events
+from recado.channels.core.bridge.bridge_callbacks import BRIDGE, SignedCallbacks, channel_events
 from recado.channels.core.events import CallbackEvent
 from recado.channels.core.http_provider import HttpOptions, HttpProvider, json_headers, texts_of
 from recado.channels.core.provider import Account, OutboundMessage, Outcome, Refused
@@ -33,10 +33,18 @@ class ChannelBridge(HttpProvider, SignedCallbacks, ABC):
     """Of refusals and failures; any other counts as `provider_error`."""
 
     def __init__(
-        self, *, token: str, secret: str, callback_url: str, idempotent: bool = False, **options: Unpack[HttpOptions]
+        self,
+        *,
+        token: str,
+        secret: str,
+        callback_url: str,
+        idempotent: bool = False,
+        name: str = BRIDGE,
+        **options: Unpack[HttpOptions],
     ) -> None:
+        """`name`: where a channel has several, each has its own."""
         HttpProvider.__init__(self, **options)
-        SignedCallbacks.__init__(self, secret)
+        SignedCallbacks.__init__(self, secret, name)
         self.idempotent = idempotent
         self._token = token
         self._callback_url = callback_url
@@ -54,7 +62,7 @@ class ChannelBridge(HttpProvider, SignedCallbacks, ABC):
                     "id": message.id,
                     "channel": message.channel,
                     "env": message.env,
-                    "organizationId": account.organization_id,
+                    "organizationId": message.organization_id,
                     "account": account.provider_id,
                     "to": message.to,
                     "content": self.content(message),

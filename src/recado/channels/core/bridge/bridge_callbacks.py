@@ -11,6 +11,7 @@ from recado.channels.core.refusals import PROVIDER_CODES
 from recado.channels.core.signing import PROVIDER_SIGNATURE, header, is_signed, signing_key
 
 EVENTS = "events"
+BRIDGE = "bridge"
 
 
 def channel_events(body: bytes, codes: Collection[str] = PROVIDER_CODES) -> list[Event]:
@@ -28,13 +29,13 @@ def channel_events(body: bytes, codes: Collection[str] = PROVIDER_CODES) -> list
 
 
 class SignedCallbacks:
-    """The callbacks of a bridge. `secret`: what it signs them with."""
+    """The callbacks of a bridge. `secret`: what it signs them with; `name`: as in their path."""
 
-    name = "bridge"
     challenged = False
     read_with: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, secret: str) -> None:
+    def __init__(self, secret: str, name: str = BRIDGE) -> None:
+        self.name = name
         self._keys = (signing_key(secret),)
 
     def verify_callback(self, headers: Mapping[str, str], body: bytes, now: datetime) -> bool:

@@ -8,13 +8,17 @@ from recado.domain.core.ids import IdSource
 from recado.domain.messages.changes import OnChange
 from recado.http.api.paging import Cursors
 from recado.storage.access.directories import Directories
+from recado.storage.billing.prices import PriceDirectory
 from recado.storage.core.crypto import KeyRing
 from recado.storage.core.postgres import Database
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dependencies:
-    """Made once. `random_bytes`: unpredictable ones; `changed`: told after the commit of what others hold a copy of."""
+    """Made once. `random_bytes`: unpredictable ones; `changed`: told after the commit of what others hold a copy of.
+
+    `prices` None: nothing is billed (C25.2.4). `link_base`: the address of short links, without a slash at its end.
+    """
 
     database: Database
     ids: IdSource
@@ -24,3 +28,5 @@ class Dependencies:
     random_bytes: Callable[[int], bytes]
     directories: Directories
     changed: OnChange
+    prices: PriceDirectory | None = None
+    link_base: str = ""

@@ -4,14 +4,18 @@ from recado.domain.core.errors import FieldError, Problem
 from recado.domain.core.phones import canonical_phone
 
 
-def searched_phone(text: str) -> str:
-    """Return `text` of the query parameter `phone` in canonical form; INVALID_PARAMETER (400)."""
+def searched_phone(text: str, *, bad_status: int = 400) -> str:
+    """Return `text` of the query parameter `phone` in canonical form; INVALID_PARAMETER, or VALIDATION_ERROR for 422.
+
+    `bad_status`: that of a bad parameter of the operation (C4.3.2).
+    """
     # A plus of a query string that was not escaped arrives as a blank.
     try:
         return canonical_phone("+" + text[1:] if text.startswith(" ") else text)
     except Problem as problem:
         error = FieldError("phone", problem.code, problem.detail)
-        raise Problem("INVALID_PARAMETER", problem.detail, errors=[error]) from None
+        code = "INVALID_PARAMETER" if bad_status == 400 else "VALIDATION_ERROR"
+        raise Problem(code, problem.detail, errors=[error]) from None
 
 
 def phone_at(path: str, text: str) -> str:

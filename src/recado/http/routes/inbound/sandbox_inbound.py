@@ -1,10 +1,11 @@
 """POST /v2/sandbox/inbound: a person writes to a sandbox number, so that windows and replies can be tried (C29.4)."""
 
-from typing import Annotated, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
 from pydantic import Field
 
 from recado.channels.core.events import Inbound
+from recado.domain.channels.policies import HEARD
 from recado.domain.channels.source import SANDBOX, Source
 from recado.domain.core.errors import FieldError, field_refused, test_only, validation_error
 from recado.domain.core.ids import MESSAGE, NUMBER, REQUEST
@@ -13,26 +14,32 @@ from recado.http.api.call import Call
 from recado.http.api.models import ApiModel
 from recado.http.api.route import Idempotency, Route
 from recado.http.routes.core.phones import phone_at
+from recado.http.routes.messages.message_models import NUMBER_REQUIRED, leaves_from_a_number
 from recado.http.wire.reply import Reply
+from recado.services.inbound.account_owners import AccountOwner, own_sender
 from recado.storage.core.postgres import Database
 from recado.storage.messages import message_reads
-from recado.storage.senders.numbers import Number, NumberDirectory
+from recado.storage.senders.numbers import NumberDirectory
 
 TEST = "test"
+if TYPE_CHECKING:
+    Channel = str
+else:
+    Channel = Literal[HEARD]
 
 
 class Receiver(Protocol):
     """Takes in what people write (`receipts.py`)."""
 
-    async def inbound(self, source: Source, number: Number, event: Inbound) -> str:
+    async def inbound(self, source: Source, owner: AccountOwner, event: Inbound) -> str:
         """Store the message; its id."""
 
 
 class SandboxInbound(ApiModel):
-    """What the imagined person writes, and to which number."""
+    """What the imagined person writes, and to which number, on a channel that has numbers."""
 
-    channel: Literal["chatapp"] = "chatapp"
-    number_id: Annotated[str, Field(min_length=1, max_length=64)]
+    channel: Channel = "chatapp"
+    number_id: Annotated[str | None, Field(min_length=1, max_length=64)] = None
     from_: Annotated[str, Field(alias="from", max_length=64, examples=["+5511987654321"])]
     text: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
     media: Annotated[Any, Field(description="Not available yet: this release stores no media.")] = None
@@ -66,12 +73,10 @@ class SandboxInboundOperations:
             raise field_refused("MEDIA_NOT_FOUND", "/media", "Inbound media is not available yet: send `text`.")
         if body.text is None:
             raise validation_error([FieldError("/text", "REQUIRED", "`text` is required.")])
-        principal = call.principal
-        number = await self._numbers.get((principal.organization_id, principal.env, body.number_id))
-        if number is None:
-            raise reference_not_found("numberId", NUMBER, body.number_id, principal.env)
+        source = Source(body.channel, SANDBOX, TEST)
+        account, owner = await self._account(call, source)
         event = Inbound(
-            account=number.phone_number_id,
+            account=account,
             sender=phone_at("/from", body.from_),
             at=call.now,
             type="text",
@@ -80,8 +85,19 @@ class SandboxInboundOperations:
             provider_message_id=f"sandbox-in-{call.request_id.removeprefix(REQUEST)}",
             quoted=await self._quoted(call, body.quoted),
         )
-        source = Source(body.channel, SANDBOX, TEST)
-        return Reply(202, {"messageId": await self._receiver.inbound(source, number, event)})
+        return Reply(202, {"messageId": await self._receiver.inbound(source, owner, event)})
+
+    async def _account(self, call: Call, source: Source) -> tuple[str, AccountOwner]:
+        """What the person writes to, as the sandbox calls it, and whose it is: the caller's."""
+        principal, number_id = call.principal, call.body.number_id
+        if not leaves_from_a_number(source.channel):
+            return SANDBOX, AccountOwner(principal.organization_id, own_sender(source))
+        if number_id is None:
+            raise validation_error([NUMBER_REQUIRED])
+        number = await self._numbers.get((principal.organization_id, principal.env, number_id))
+        if number is None:
+            raise reference_not_found("numberId", NUMBER, number_id, principal.env)
+        return number.phone_number_id, AccountOwner(number.organization_id, number.id)
 
     async def _quoted(self, call: Call, quoted: str | None) -> str | None:
         """The provider's id of the quoted message."""

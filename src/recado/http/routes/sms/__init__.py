@@ -1,0 +1,1 @@
+"""SMS messages: send, preview, list and read."""

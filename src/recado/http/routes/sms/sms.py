@@ -1,0 +1,211 @@
+"""SMS: send one, see what a text would take, list and read (C16.1)."""
+
+from collections.abc import Awaitable
+from functools import partial
+from typing import Any, Final
+
+from recado.domain.access.scopes import PII
+from recado.domain.billing.prices import BR, region_of
+from recado.domain.channels.sms import POLICY, SMS, TRANSACTIONAL, priority_of
+from recado.domain.core.errors import FieldError, Problem, Unavailable, validation_error
+from recado.domain.core.ids import MESSAGE
+from recado.domain.core.metadata import metadata_errors
+from recado.domain.core.retention import MESSAGES_MONTHS, months_before
+from recado.domain.messages.gsm_alphabet import outside
+from recado.domain.messages.links import short_link
+from recado.domain.messages.sms_text import SmsText, measure
+from recado.http.api.call import Call
+from recado.http.api.missing import found
+from recado.http.api.page_items import PageItems, each
+from recado.http.api.route import Idempotency, Route
+from recado.http.routes.core.dependencies import Dependencies
+from recado.http.routes.core.groups import Group
+from recado.http.routes.core.lists import shown
+from recado.http.routes.core.phones import phone_at, searched_phone
+from recado.http.routes.messages.message_models import NO_RECIPIENT
+from recado.http.routes.sms.sms_models import (
+    CreatedSms,
+    CreateSms,
+    PreviewSms,
+    SmsList,
+    SmsModel,
+    SmsPreview,
+    SmsQuery,
+)
+from recado.http.routes.sms.sms_view import accepted_sms_view, created_sms_view, sms_view
+from recado.http.wire.reply import REPLAYED, Reply
+from recado.services.messages.acceptance import Acceptance, AcceptedMessage
+from recado.services.messages.draft import MessageDraft
+from recado.services.messages.sms_rules import check_route
+from recado.storage.messages import message_reads
+from recado.storage.messages.message_reads import Message, MessageFilter, MessagePage
+
+LIST: Final = "listSms"
+OF_SMS: Final = (SMS,)
+OUTBOUND: Final = "outbound"
+
+
+class SmsOperations:
+    """The handlers."""
+
+    def __init__(self, dependencies: Dependencies, acceptance: Acceptance) -> None:
+        self._database = dependencies.database
+        self._organizations = dependencies.directories.organizations
+        self._cursors = dependencies.cursors
+        self._acceptance = acceptance
+        self._prices = dependencies.prices
+        self._short_link = short_link(dependencies.link_base)
+
+    async def create(self, call: Call) -> Reply:
+        draft = self._draft(call)
+        outcome = await self._acceptance.accept(draft)
+        unmasked = call.can(PII)
+        if isinstance(outcome, AcceptedMessage):
+            return Reply(201, accepted_sms_view(outcome.message, draft.details or {}, unmasked=unmasked))
+        return Reply(201, created_sms_view(outcome.message, replayed=True, unmasked=unmasked), headers=REPLAYED)
+
+    async def preview(self, call: Call) -> Reply:
+        body: PreviewSms = call.body
+        measured = self._measured(body)
+        organization = await self._organizations.get(call.principal.organization_id)
+        if organization is None:
+            raise Unavailable  # the key was valid a moment ago
+        region = BR if body.to is None else region_of(phone_at("/to", body.to))
+        check_route(body.route, region, organization.dedicated_sender)
+        view: dict[str, Any] = {
+            "encoding": measured.encoding,
+            "length": measured.length,
+            "segments": measured.segments,
+            "charactersLeft": measured.characters_left,
+            "nonGsm": list(outside(body.text)),
+            "region": region,
+            "route": body.route,
+        }
+        if body.transliterate:
+            view["transliterated"] = measured.text
+        if self._prices is not None:
+            kind = POLICY.price_kind(body.route, False)
+            principal = call.principal
+            price = await self._prices.price_of(principal.organization_id, principal.env, kind, region, call.now)
+            view |= {"unitCoins": price.coins, "totalCoins": price.coins * measured.segments}
+        return Reply(200, view)
+
+    async def list(self, call: Call) -> Reply:
+        query: SmsQuery = call.query
+        after = self._cursors.read(call, LIST)
+        skip = query.skip if after is None else 0
+        read = partial(message_reads.list_page, self._database.page(skip), _filter(call, query))
+
+        def rest(last: Message, left: int) -> Awaitable[MessagePage]:
+            return read(limit=left, before_id=last.id, counted=False)
+
+        first = await read(limit=query.limit, skip=skip, before_id=None if after is None else after[0])
+        return await shown(
+            PageItems(first, each(partial(sms_view, unmasked=call.can(PII))), rest, query.limit),
+            cursor=lambda last: self._cursors.write(call, LIST, [last.id]),
+            ends_early=after is not None,
+        )
+
+    async def read(self, call: Call) -> Reply:
+        return Reply(200, sms_view(call.resource, unmasked=call.can(PII)))
+
+    async def find(self, call: Call) -> Message:
+        """The message of the path; 404, as for one that came in, which has no such record."""
+        principal = call.principal
+        message = found(
+            await message_reads.get(self._database, principal.organization_id, principal.env, call.path["id"], OF_SMS)
+        )
+        return found(message if message.direction == OUTBOUND else None)
+
+    def _draft(self, call: Call) -> MessageDraft:
+        """The draft in the body of `call`, its recipient canonical and its text measured; raises `Problem` 422."""
+        return sms_draft(call, self._measured(call.body))
+
+    def _measured(self, body: CreateSms | PreviewSms) -> SmsText:
+        shorten = (lambda link: self._short_link) if body.shorten_links else None
+        return measure(body.text, transliterate=body.transliterate, shorten=shorten)
+
+
+def sms_draft(call: Call, measured: SmsText) -> MessageDraft:
+    """The draft in the body of `call`, whose text is measured; its recipient canonical. Raises `Problem` 422."""
+    body: CreateSms = call.body
+    if body.to is None and body.contact_id is None:
+        raise Problem("RECIPIENT_MISSING", NO_RECIPIENT, errors=[FieldError("/to", "RECIPIENT_MISSING", NO_RECIPIENT)])
+    if body.metadata is not None and (wrong := metadata_errors(body.metadata)):
+        raise validation_error(wrong, code="METADATA_INVALID")
+    details: dict[str, Any] = {"route": body.route, "encoding": measured.encoding, "length": measured.length}
+    if body.transactional:
+        details[TRANSACTIONAL] = True
+    principal, key = call.principal, call.idempotency
+    return MessageDraft(
+        organization_id=principal.organization_id,
+        env=principal.env,
+        channel=SMS,
+        sender_id="",
+        to="" if body.to is None else phone_at("/to", body.to),
+        type="text",
+        priority=priority_of(body.route),
+        payload={"text": {"body": body.text if measured.links else measured.text}},
+        contact_id=body.contact_id,
+        campaign_id=body.campaign_id,
+        metadata=body.metadata,
+        scheduled_at=body.scheduled_at,
+        key_hash=None if key is None else key.key_hash,
+        fingerprint=None if key is None else key.fingerprint,
+        sent_by=principal.person,
+        units=measured.segments,
+        details=details,
+    )
+
+
+def _filter(call: Call, query: SmsQuery) -> MessageFilter:
+    """What the query asks for of what is still kept (C32)."""
+    kept_from = months_before(call.now, MESSAGES_MONTHS)
+    return MessageFilter(
+        organization_id=call.principal.organization_id,
+        env=call.principal.env,
+        channels=OF_SMS,
+        status=query.status,
+        as_shown=False,
+        direction=OUTBOUND,
+        region=query.region,
+        recipient=None if query.phone is None else searched_phone(query.phone, bad_status=422),
+        contact_id=query.contact_id,
+        campaign_id=query.campaign_id,
+        start=max(query.from_ or kept_from, kept_from),
+        end=query.to,
+    )
+
+
+def sms_routes(dependencies: Dependencies, acceptance: Acceptance) -> tuple[Route, ...]:
+    """The operations on SMS messages."""
+    operations = SmsOperations(dependencies, acceptance)
+    group = Group("SMS", reads="sms:read", writes="sms:send")
+    return (
+        group.route(
+            "POST /v2/sms/messages", "createSms", "Send an SMS", operations.create,
+            description=(
+                "The message is stored before the answer: 201 means that it will leave. It costs by the segments of "
+                "its text; the price is held until it is sent."
+            ),
+            body=CreateSms, responses={201: CreatedSms}, rate_class="send", idempotency=Idempotency.BOUND, creates=True,
+            errors=(
+                "METADATA_INVALID", "PHONE_INVALID", "RECIPIENT_MISSING", "RECIPIENT_MISMATCH", "CONTACT_OPTED_OUT",
+                "CONSENT_REQUIRED", "SCHEDULE_TOO_FAR", "ROUTE_NOT_AVAILABLE", "REFERENCE_NOT_FOUND", "TEXT_TOO_LONG",
+                "PAYMENT_REQUIRED", "DEPENDENCY_FAILED",
+            ),
+        ),
+        group.route(
+            "POST /v2/sms/preview", "previewSms", "See what a text would take and cost", operations.preview,
+            description="Nothing is stored.", body=PreviewSms, responses={200: SmsPreview}, rate_class="bulk",
+            errors=("PHONE_INVALID", "ROUTE_NOT_AVAILABLE", "TEXT_TOO_LONG"),
+        ),
+        group.route(
+            "GET /v2/sms/messages", LIST, "List the SMS that went out, newest first", operations.list,
+            query=SmsQuery, bad_query_status=422, responses={200: SmsList},
+        ),
+        group.route(
+            "GET /v2/sms/messages/{id}", "getSms", "Read an SMS", operations.read,
+            responses={200: SmsModel}, path_ids={"id": MESSAGE}, load=operations.find,
+        ),
+    )  # fmt: skip

@@ -1,0 +1,113 @@
+"""What makes an SMS acceptable: its route, the sender that this may need, and its price by segments (C16.1)."""
+
+from collections.abc import Collection
+from typing import Final
+
+from recado.domain.billing.prices import INTL, Price, region_of
+from recado.domain.channels.sms import POLICY, SMS, TRANSACTIONAL, SmsRoute, category_of
+from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Problem, Unavailable, field_refused
+from recado.domain.core.ids import MESSAGE, IdSource
+from recado.domain.senders.sender import route_sender
+from recado.services.messages.acceptance_rules import due_time, new_message
+from recado.services.messages.draft import MessageDraft
+from recado.services.messages.replacing import replacement
+from recado.storage.access.organizations import Organization, OrganizationDirectory
+from recado.storage.billing.prices import PriceDirectory
+from recado.storage.messages.messages import NewMessage
+
+FROM: Final = "from"
+"""What a message leaves as, where that is one organization's."""
+
+
+class SmsRules:
+    """Makes the row of an SMS draft, whose text is measured, or refuses it. The draft's `details` name its route."""
+
+    channel = SMS
+
+    def __init__(
+        self,
+        *,
+        organizations: OrganizationDirectory,
+        ids: IdSource,
+        clock: Clock,
+        sends_in: Collection[str],
+        prices: PriceDirectory | None,
+    ) -> None:
+        """`prices` None: nothing is billed (C25.2.4)."""
+        self._organizations = organizations
+        self._ids = ids
+        self._clock = clock
+        self.sends_in = frozenset(sends_in)
+        self._prices = prices
+
+    def at_once(self, draft: MessageDraft) -> NewMessage | None:
+        organization = self._organizations.peek(draft.organization_id)
+        if organization is None:
+            return None
+        price = None
+        if self._prices is not None:
+            unit = POLICY.price_kind(_category(draft), False), region_of(draft.to)
+            price = self._prices.peek(draft.organization_id, draft.env, *unit, self._clock.now())
+            if price is None:
+                return None
+        return self._row(draft, organization, price)
+
+    async def read(self, draft: MessageDraft) -> NewMessage:
+        organization = await self._organizations.get(draft.organization_id)
+        if organization is None:
+            raise Unavailable  # its key was valid a moment ago
+        check_route(_route(draft), region_of(draft.to), organization.dedicated_sender)
+        price = None
+        if self._prices is not None:
+            unit = POLICY.price_kind(_category(draft), False), region_of(draft.to)
+            price = await self._prices.price_of(draft.organization_id, draft.env, *unit, self._clock.now())
+        return self._row(draft, organization, price)
+
+    async def check_window(self, new: NewMessage) -> None:
+        """No SMS needs one."""
+
+    def _row(self, draft: MessageDraft, organization: Organization, price: Price | None) -> NewMessage:
+        route, category = _route(draft), _category(draft)
+        check_route(route, region_of(draft.to), organization.dedicated_sender)
+        if route is SmsRoute.DEDICATED:
+            draft.details = {**(draft.details or {}), FROM: organization.dedicated_sender}
+        message_id = self._ids.new(MESSAGE)
+        now = self._ids.moment_of(message_id)
+        new = new_message(
+            draft,
+            organization,
+            route_sender(SMS, draft.env, route),
+            POLICY.obeys(draft.type, category, draft.priority),
+            message_id=message_id,
+            due_at=due_time(draft, now),
+            now=now,
+            ttl=POLICY.ttl(category, draft.priority),
+            held_ms=organization.held_ms,
+            price=price,
+        )
+        if draft.again is not None:
+            new.replaces = replacement(draft.again, new.id, self._ids)
+        return new
+
+
+def check_route(route: SmsRoute, region: str, dedicated_sender: str | None) -> None:
+    """The dedicated route is for organizations with a sender of their own, and for phones of Brazil; Problem 422."""
+    if route is not SmsRoute.DEDICATED:
+        return
+    if dedicated_sender is None:
+        raise no_route("The organization has no dedicated sender: use route premium, or ask the administrator for one.")
+    if region == INTL:
+        raise no_route("Route la_dedicada is for phones of Brazil: use route premium.")
+
+
+def no_route(detail: str) -> Problem:
+    return field_refused("ROUTE_NOT_AVAILABLE", "/route", detail)
+
+
+def _route(draft: MessageDraft) -> SmsRoute:
+    return SmsRoute((draft.details or {}).get("route", SmsRoute.PREMIUM))
+
+
+def _category(draft: MessageDraft) -> str:
+    return category_of(_route(draft), transactional=bool((draft.details or {}).get(TRANSACTIONAL)))

@@ -1,0 +1,26 @@
+"""Whom organizations have lately sent to from senders that they share: whose it is what comes back there (C28.1)."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from recado.domain.channels.source import Source
+from recado.storage.core.rows import Executor
+from recado.storage.core.sql import load
+
+SQL = load("reached_recipients")
+
+
+async def dedicated(executor: Executor, accounts: Sequence[str]) -> dict[str, str]:
+    """The organizations whose own sender these are."""
+    rows = await executor.fetch(SQL.dedicated, list(accounts))
+    return {row["dedicated_sender"]: row["id"] for row in rows}
+
+
+async def senders_to(
+    executor: Executor, source: Source, address_hashes: Sequence[bytes], since: datetime
+) -> dict[bytes, list[tuple[str, str]]]:
+    """(organization, sender) of each that has sent to these addresses since then, the last one first."""
+    found: dict[bytes, list[tuple[str, str]]] = {}
+    for row in await executor.fetch(SQL.senders_to, source.env, source.channel, list(address_hashes), since):
+        found.setdefault(row["address_hash"], []).append((row["organization_id"], row["sender_id"]))
+    return found
