@@ -11,7 +11,7 @@ from recado.actors.dispatch.gateway import GatewayPlan
 from recado.channels.chatapp.bridge import Bridge
 from recado.channels.chatapp.cloud import Cloud
 from recado.channels.chatapp.sandbox import Sandbox
-from recado.channels.core.adapters import Adapter, Adapters
+from recado.channels.core.adapters import Adapter, Adapters, ProviderPlace
 from recado.channels.http.outbound_guard import Turn
 from recado.config.settings import Settings
 from recado.domain.channels.chatapp import CHATAPP
@@ -106,7 +106,8 @@ def bridge(settings: Settings, clock: Clock, connections: int) -> Adapter:
         idempotent=settings.bridge_chatapp_idempotent,
         shares=by_account,
     )
-    return Adapter(sender=made, callbacks=made, admin=made, templates=made, connections=connections)
+    place = ProviderPlace("the bridge", str(settings.bridge_chatapp_url), "start it")
+    return Adapter(sender=made, callbacks=made, admin=made, templates=made, connections=connections, place=place)
 
 
 def cloud(settings: Settings, clock: Clock, connections: int) -> Adapter:
@@ -118,7 +119,8 @@ def cloud(settings: Settings, clock: Clock, connections: int) -> Adapter:
         clock=clock,
         shares=by_account,
     )
-    return Adapter(sender=made, callbacks=made, admin=made, templates=made, connections=connections)
+    place = ProviderPlace("the hosted API", str(settings.cloud_url), "look at RECADO_CLOUD_URL and the network")
+    return Adapter(sender=made, callbacks=made, admin=made, templates=made, connections=connections, place=place)
 
 
 LIVE_CHATAPP: Mapping[str, Callable[[Settings, Clock, int], Adapter]] = {
