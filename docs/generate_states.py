@@ -9,10 +9,11 @@ from recado.domain.batches.batch import BATCH_MACHINE
 from recado.domain.batches.campaign import CAMPAIGN_MACHINE
 from recado.domain.billing.top_up import TOP_UP_MACHINE
 from recado.domain.billing.wallet import WALLET_MACHINE
-from recado.domain.channels.chatapp import MACHINE as MESSAGE_MACHINE
-from recado.domain.channels.sms import MACHINE as SMS_MACHINE
+from recado.domain.channels.installed import INSTALLED
+from recado.domain.channels.policy import Policy
 from recado.domain.contacts.consent import CONSENT_MACHINE
 from recado.domain.core.machine import Machine, mermaid
+from recado.domain.messages.message import MessageEvent, MessageStatus
 from recado.domain.senders.number import NUMBER_MACHINE
 from recado.domain.templates.template import TEMPLATE_MACHINE
 from recado.domain.webhooks.webhook import SUBSCRIPTION_MACHINE
@@ -28,17 +29,28 @@ from the literal tables in `src/recado/domain/`; the comments there say who caus
 that is not listed cannot happen: through the API it answers 409 `INVALID_STATE`, and SQL updates have the same guard.
 """
 
-MESSAGE = """\
-`queued` and `sending` have a row in the dispatch table; every other state is settled. The events `late_…` revive only a
-failure by `outcome_unknown`: a report that comes after the day of waiting is believed."""
+
+def of_channel(policy: Policy) -> tuple[str, str, Machine[Any, Any]]:
+    """The section on the messages of a channel."""
+    waiting = {MessageStatus.QUEUED, policy.machine.move(MessageStatus.QUEUED, MessageEvent.CLAIM)}
+    known = [f"`{state}`" for state in MessageStatus if state in waiting]
+    has = "have" if len(known) > 1 else "has"
+    text = f"{' and '.join(known)} {has} a row in the dispatch table; every other state is settled."
+    if policy.late_reports:
+        causes = [policy.unanswered, *(due.cause for due in policy.after_sent.values() if due.cause is not None)]
+        codes = " or ".join(dict.fromkeys(f"`{cause.code}`" for cause in causes if not cause.certain))
+        text += (
+            f" The events `late_…` revive only a\nfailure by {codes}: a report that comes after the day of waiting is "
+            "believed."
+        )
+    for state, shown in policy.shown.items():
+        text += f" In the generic view `{state}` shows as `{shown}`."
+    name = policy.machine.name
+    return name[0].upper() + name[1:], text, policy.machine
+
 
 SECTIONS: tuple[tuple[str, str, Machine[Any, Any]], ...] = (
-    ("Message", MESSAGE, MESSAGE_MACHINE),
-    (
-        "SMS message",
-        "In the generic view an `undelivered` one is `failed`. `late_…` revive only what nothing was heard of.",
-        SMS_MACHINE,
-    ),
+    *map(of_channel, INSTALLED),
     (
         "Batch",
         "Messages of a `paused` one wait; the last one that leaves or ends completes it.",

@@ -15,7 +15,7 @@ from recado.channels.payments.payments import PAYMENTS
 from recado.config.limits import ceilings
 from recado.config.settings import Settings
 from recado.descriptors import Descriptors
-from recado.domain.channels.chatapp import CHATAPP
+from recado.domain.channels.policies import NUMBERS_CHANNEL
 from recado.domain.core.clock import Clock
 from recado.domain.messages.changes import Change
 from recado.engine.runtime import Runtime
@@ -57,8 +57,8 @@ class Assembly:
     ) -> None:
         self.settings = settings
         self.installation = installation
-        # Numbers and templates are chat-app's.
-        self.admin_for, self.reviewer_for = partial(adapters.admin, CHATAPP), partial(adapters.reviewer, CHATAPP)
+        self.admin_for = partial(adapters.admin, NUMBERS_CHANNEL)
+        self.reviewer_for = partial(adapters.reviewer, NUMBERS_CHANNEL)
         self.clock = clock
         self.ceilings = ceilings(settings.request_limits, settings.request_ceilings)
         db, ids, keys = installation.database, installation.ids, installation.key_ring

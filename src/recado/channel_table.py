@@ -13,7 +13,7 @@ from recado.actors.dispatch.gateway import GatewayPlan
 from recado.channels.chatapp.bridge import Bridge
 from recado.channels.chatapp.cloud import Cloud
 from recado.channels.chatapp.sandbox import Sandbox
-from recado.channels.core.adapters import Adapter, Adapters
+from recado.channels.core.adapters import Adapter, Adapters, ProviderPlace
 from recado.channels.core.provider import Account
 from recado.channels.http.outbound_guard import Turn
 from recado.channels.http.outbound_http import CONNECTIONS
@@ -117,7 +117,8 @@ def bridge(settings: Settings, clock: Clock, connections: int) -> Adapter:
         idempotent=settings.bridge_chatapp_idempotent,
         shares=by_account,
     )
-    return Adapter(sender=made, callbacks=made, admin=made, templates=made, connections=connections)
+    place = ProviderPlace("the bridge", str(settings.bridge_chatapp_url), "start it")
+    return Adapter(sender=made, callbacks=made, admin=made, templates=made, connections=connections, place=place)
 
 
 def cloud(settings: Settings, clock: Clock, connections: int) -> Adapter:
@@ -129,7 +130,8 @@ def cloud(settings: Settings, clock: Clock, connections: int) -> Adapter:
         clock=clock,
         shares=by_account,
     )
-    return Adapter(sender=made, callbacks=made, admin=made, templates=made, connections=connections)
+    place = ProviderPlace("the hosted API", str(settings.cloud_url), "look at RECADO_CLOUD_URL and the network")
+    return Adapter(sender=made, callbacks=made, admin=made, templates=made, connections=connections, place=place)
 
 
 LIVE_CHATAPP: Mapping[str, Callable[[Settings, Clock, int], Adapter]] = {
@@ -221,7 +223,8 @@ def sms_bridge(gateway: SmsGateway, settings: Settings, clock: Clock, connection
         name=gateway.bridge,
     )
     at_once = min(connections, LONGEST_CALL * gateway.per_second)
-    return Adapter(sender=made, callbacks=made, connections=at_once)
+    place = ProviderPlace("the bridge", gateway.url or "", "start it")
+    return Adapter(sender=made, callbacks=made, connections=at_once, place=place)
 
 
 LIVE_SMS: Mapping[str, Callable[[SmsGateway, Settings, Clock, int], Adapter]] = {

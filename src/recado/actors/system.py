@@ -22,7 +22,7 @@ from recado.actors.jobs.retention import Retention
 from recado.actors.jobs.upkeep import Upkeep
 from recado.actors.webhooks.webhooks import Webhooks
 from recado.channels.core.adapters import CallbackSource, EventReader, SessionSource
-from recado.domain.channels.chatapp import CHATAPP
+from recado.domain.channels.policies import NUMBERS_CHANNEL
 from recado.domain.core.ids import IdSource
 from recado.domain.core.moments import Moments
 from recado.domain.messages.changes import (
@@ -291,9 +291,9 @@ class ActorSystem:
         """A record was changed, and the caches have forgotten it: the actors that it concerns read it again."""
         match change:
             case NumberChanged(organization_id, env, number_id):
-                self.tell(SenderKey(organization_id, env, CHATAPP, number_id), Changed())
+                self.tell(SenderKey(organization_id, env, NUMBERS_CHANNEL, number_id), Changed())
             case TemplateChanged(organization_id, env, number_id, template_id):
-                self.tell(SenderKey(organization_id, env, CHATAPP, number_id), TemplateMoved(template_id))
+                self.tell(SenderKey(organization_id, env, NUMBERS_CHANNEL, number_id), TemplateMoved(template_id))
             case SubscriptionChanged(organization_id, _, subscription_id):
                 self._webhooks.changed((organization_id, subscription_id))
             case ConsentRefused(recipients):

@@ -60,20 +60,20 @@ def gate(
 
 
 def test_a_connected_number_holds_nothing() -> None:
-    assert GATES.sender_hold(standing()) is None
+    assert GATES.sender_hold(standing(), NOON) is None
     assert [GATES.class_hold(standing(), klass, NOON) for klass in (CRITICAL, NORMAL, BULK)] == [None, None, None]
     assert gate(standing()) is None
 
 
 @pytest.mark.parametrize("status", [NumberStatus.PENDING, NumberStatus.AVAILABLE, NumberStatus.DISCONNECTED])
 def test_a_number_out_of_service_holds_everything_until_it_changes(status: NumberStatus) -> None:
-    assert GATES.sender_hold(standing(status)) == Hold(WaitReason.NUMBER_STATE, FOREVER)
+    assert GATES.sender_hold(standing(status), NOON) == Hold(WaitReason.NUMBER_STATE, FOREVER)
 
 
 def test_the_operator_comes_before_the_suspension_and_both_before_the_state() -> None:
     out = NumberStatus.DISCONNECTED
-    both = GATES.sender_hold(standing(out, paused=NOON, suspended=NOON))
-    suspended = GATES.sender_hold(standing(out, suspended=NOON))
+    both = GATES.sender_hold(standing(out, paused=NOON, suspended=NOON), NOON)
+    suspended = GATES.sender_hold(standing(out, suspended=NOON), NOON)
     assert both is not None
     assert both.reason is WaitReason.OPERATOR_PAUSED
     assert suspended is not None

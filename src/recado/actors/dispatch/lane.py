@@ -108,7 +108,7 @@ class Lane(Actor):
     def may_passivate(self) -> bool:
         """Nothing under way, and nothing to send: no rows, or a sender out of service, which forgets nothing."""
         view = self._view
-        out_of_service = view is None or view.sender_hold() is not None
+        out_of_service = view is None or view.sender_hold(self._clock.now()) is not None
         untroubled = view is None or view.gateway.current.shared or view.gateway.current.untroubled
         return (self._rows.idle or out_of_service) and untroubled and self._departures.idle and self._tasks.idle
 
@@ -231,7 +231,7 @@ class Lane(Actor):
         view = self._view
         if view is None or (gateway := view.gateway.current).provider is None:
             return Hold(WaitReason.NUMBER_STATE)
-        return view.sender_hold() or gateway.holding() or self._departures.day_hold(view.per_day)
+        return view.sender_hold(self._clock.now()) or gateway.holding() or self._departures.day_hold(view.per_day)
 
     def _may_claim(self, view: SenderView, gateway: Gateway, now: datetime) -> bool:
         answer = self._departures.may_claim(view, gateway, now, forced=self._rows.has_forced)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
@@ -35,9 +36,9 @@ class SenderView:
     tier: TierUsage | None
     pairs: PairPacing | None
 
-    def sender_hold(self) -> Hold | None:
+    def sender_hold(self, now: datetime) -> Hold | None:
         """What holds all of its messages, as far as is known without counting."""
-        return self.gates.sender_hold(self.state)
+        return self.gates.sender_hold(self.state, now)
 
     def take_back(self, recipient: int) -> None:
         """A message that had passed the gates did not leave: its recipient has not been written to."""

@@ -6,7 +6,7 @@ Whoever speaks to one asks for the protocol that it needs, and for no other.
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from recado.channels.core.events import CallbackEvent
 from recado.channels.core.provider import (
@@ -139,11 +139,19 @@ class SenderFor(Protocol):
     def __call__(self, channel: str, env: str, route: str | None = None, /) -> MessageSender | None: ...
 
 
+class ProviderPlace(NamedTuple):
+    """Where an adapter reaches its provider: `what` is there, and what an operator does when it does not answer."""
+
+    what: str
+    url: str
+    fix: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adapter:
     """One adapter by what it does; None: that it does not do.
 
-    `connections`: its calls in flight; None: as many as usual (C31).
+    `connections`: its calls in flight; None: as many as usual (C31). `place`: None where its messages reach nobody.
     """
 
     sender: MessageSender | None = None
@@ -152,6 +160,7 @@ class Adapter:
     admin: SenderAdmin | None = None
     templates: TemplateReviewer | None = None
     connections: int | None = None
+    place: ProviderPlace | None = None
 
 
 _NOTHING = Adapter()
@@ -172,6 +181,12 @@ class Adapters:
     def find(self, channel: str, env: str, route: str | None = None, /) -> Adapter:
         """One that does nothing where there is none."""
         return self._adapters.get((channel, env, route), _NOTHING)
+
+    def of(self, channel: str, env: str) -> dict[str | None, Adapter]:
+        """Those of a channel in an environment, by route."""
+        return {
+            route: adapter for (at, of_env, route), adapter in self._adapters.items() if (at, of_env) == (channel, env)
+        }
 
     def sender(self, channel: str, env: str, route: str | None = None, /) -> MessageSender | None:
         return self.find(channel, env, route).sender

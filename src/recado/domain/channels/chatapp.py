@@ -126,7 +126,7 @@ def _template_state(state: SenderState, now: datetime, asked: Asked) -> Hold | F
     return Hold(WaitReason.TEMPLATE_STATE)
 
 
-def _out_of_service(state: SenderState) -> Hold | None:
+def _out_of_service(state: SenderState, now: datetime) -> Hold | None:
     return Hold(WaitReason.NUMBER_STATE) if state.status in _NOT_SENDING else None
 
 

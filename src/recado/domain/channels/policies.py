@@ -6,13 +6,14 @@ from typing import Final
 
 from recado.domain.channels.address import MASK, Address, AddressKind, canonical
 from recado.domain.channels.installed import INSTALLED
-from recado.domain.channels.policy import SENDER_FIELD, Policy, ReportGuard
+from recado.domain.channels.policy import SENDER_FIELD, Policy, ReportGuard, SenderKind
 from recado.domain.core.masking import mask_phone
 from recado.domain.dispatch.gates import GateTable
 from recado.domain.messages.message import MessageEvent, MessageStatus, Report, WaitReason
 
 POLICIES: Final[Mapping[str, Policy]] = {each.channel: each for each in INSTALLED}
-
+NUMBERS_CHANNEL: Final = next(each.channel for each in INSTALLED if each.sender is SenderKind.NUMBER)
+"""The channel whose messages leave from numbers: these, and templates, are its own."""
 
 _MASKS: Final = {
     "email": MASK[AddressKind.EMAIL],  # without a policy as yet

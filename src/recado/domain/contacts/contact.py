@@ -12,7 +12,7 @@ from hashlib import sha256
 from typing import Any, Final
 
 from recado.domain.contacts.consent import CONSENT_FIELDS, Consent, ConsentStatus
-from recado.domain.core.ids import created_at
+from recado.domain.core.ids import Identified
 from recado.domain.core.phones import recipient_hash
 
 MOST_ATTRIBUTES: Final = 100
@@ -60,7 +60,7 @@ class DebtStatus(StrEnum):
 
 
 @dataclass(slots=True, kw_only=True)
-class Contact:
+class Contact(Identified):
     """One contact. `phone` is canonical; `external_ids` by integration; `opt_in_*`: see `consent`.
 
     Each attribute is a column. Not frozen only because a frozen one takes 4 µs more to make; nothing changes one.
@@ -97,10 +97,6 @@ class Contact:
     last_interaction_at: datetime | None = None
     revision: int = 1
     updated_at: datetime
-
-    @property
-    def created_at(self) -> datetime:
-        return created_at(self.id)
 
     @property
     def consent(self) -> Consent:

@@ -160,6 +160,18 @@ def created_at(record_id: str) -> datetime:
     return _instant(time_in(record_id))
 
 
+class Identified:
+    """A record whose id tells when it was made."""
+
+    __slots__ = ()
+
+    id: str
+
+    @property
+    def created_at(self) -> datetime:
+        return created_at(self.id)
+
+
 def time_in(record_id: str) -> str:
     """The eight characters of the creation time in an id."""
     return record_id[-BODY_LENGTH : -BODY_LENGTH + _TIME_LENGTH]

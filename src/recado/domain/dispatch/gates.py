@@ -102,7 +102,7 @@ class SenderGate:
 
     reason: WaitReason
     release: Release
-    check: Callable[[SenderState], Hold | None] | None
+    check: Callable[[SenderState, datetime], Hold | None] | None
     force_passes: bool = False
 
 
@@ -134,11 +134,11 @@ class MessageGate:
 Gate = SenderGate | ClassGate | MessageGate
 
 
-def _operator_paused(state: SenderState) -> Hold | None:
+def _operator_paused(state: SenderState, now: datetime) -> Hold | None:
     return None if state.operator_paused_at is None else Hold(WaitReason.OPERATOR_PAUSED)
 
 
-def _suspended(state: SenderState) -> Hold | None:
+def _suspended(state: SenderState, now: datetime) -> Hold | None:
     return Hold(WaitReason.ORGANIZATION_SUSPENDED) if state.suspended else None
 
 
@@ -222,10 +222,10 @@ class GateTable:
         # Its moment is no gate: forcing makes a message due.
         self.passed_by_force = (WaitReason.SCHEDULED, *_reasons(gate for gate in gates if gate.force_passes))
 
-    def sender_hold(self, state: SenderState) -> Hold | None:
+    def sender_hold(self, state: SenderState, now: datetime) -> Hold | None:
         """What holds every message of the sender: the operator, a suspension, its state."""
         for check in self._of_sender:
-            hold = check(state)
+            hold = check(state, now)
             if hold is not None:
                 return hold
         return None
@@ -292,7 +292,7 @@ def _own_check(gate: Gate, klass: int, *, replies: bool, force: bool) -> OwnChec
 def _ask(gate: Gate, state: SenderState, now: datetime, asked: Asked) -> Hold | Fail | None:
     match gate:
         case SenderGate():
-            return None if gate.check is None else gate.check(state)
+            return None if gate.check is None else gate.check(state, now)
         case ClassGate():
             return gate.check(state, now) if gate.klass == asked.klass else None
         case MessageGate():

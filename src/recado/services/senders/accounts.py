@@ -4,7 +4,7 @@ from typing import TypeVar
 
 from recado.channels.chatapp.account import ChatappDetails
 from recado.channels.core.provider import Account
-from recado.domain.channels.chatapp import CHATAPP
+from recado.domain.channels.policies import NUMBERS_CHANNEL
 from recado.domain.core.errors import no_provider
 from recado.storage.core.crypto import KeyRing
 from recado.storage.senders.numbers import Number
@@ -37,5 +37,5 @@ def account_of(number: Number, keys: KeyRing) -> Account:
 def required(provider: Provider | None) -> Provider:
     """Raises `Problem` DEPENDENCY_FAILED (502) when the environment has no provider (C33)."""
     if provider is None:
-        raise no_provider(CHATAPP)
+        raise no_provider(NUMBERS_CHANNEL)
     return provider

@@ -7,7 +7,7 @@ from typing import Final
 
 from recado.domain.access.account import ACCOUNT_MACHINE, AccountEvent, AccountStatus, Role, scopes_of
 from recado.domain.core.errors import Problem
-from recado.domain.core.ids import ACCOUNT, IdSource, created_at
+from recado.domain.core.ids import ACCOUNT, Identified, IdSource, created_at
 from recado.domain.core.tokens import mint_token, token_hash
 from recado.storage.core.rows import Executor
 from recado.storage.core.sql import load
@@ -18,7 +18,7 @@ INVITE_LASTS = timedelta(hours=72)
 
 
 @dataclass(frozen=True, slots=True)
-class UserAccount:
+class UserAccount(Identified):
     """One person's account. An e-mail address has one account in the whole installation."""
 
     organization_id: str
@@ -31,10 +31,6 @@ class UserAccount:
     password_hash: str | None = field(repr=False)
     last_login_at: datetime | None
     updated_at: datetime
-
-    @property
-    def created_at(self) -> datetime:
-        return created_at(self.id)
 
     @property
     def scopes(self) -> frozenset[str]:

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from recado.domain.core.errors import conflict
-from recado.domain.core.ids import API_KEY, IdSource, created_at
+from recado.domain.core.ids import API_KEY, Identified, IdSource
 from recado.domain.core.tokens import mint_token, token_hash, token_prefix
 from recado.storage.core.rows import Executor, columns
 from recado.storage.core.sql import load
@@ -19,7 +19,7 @@ MAX_ACTIVE_KEYS = 50  # per environment (C31)
 
 
 @dataclass(frozen=True, slots=True)
-class ApiKey:
+class ApiKey(Identified):
     """One key. `unlimited`: no request limit (load tests). `rate_limits`: overrides by class (C6.1)."""
 
     organization_id: str
@@ -37,10 +37,6 @@ class ApiKey:
     rotated_at: datetime | None = None
     previous_valid_until: datetime | None = None
     revoked_at: datetime | None = None
-
-    @property
-    def created_at(self) -> datetime:
-        return created_at(self.id)
 
     def status(self, now: datetime) -> str:
         """`active`, `expired` or `revoked`."""

@@ -8,7 +8,7 @@ from typing import Final
 from recado.domain.access.account import Role
 from recado.domain.access.scopes import KEY_SCOPES
 from recado.domain.core.clock import Clock
-from recado.domain.core.ids import ORGANIZATION, IdSource, created_at
+from recado.domain.core.ids import ORGANIZATION, Identified, IdSource, created_at
 from recado.storage.access import accounts, api_keys
 from recado.storage.access.accounts import UserAccount
 from recado.storage.access.api_keys import ApiKey
@@ -31,7 +31,7 @@ SANDBOX_PHONE = "+15555550100"  # reserved for fiction: nobody can be called by 
 
 
 @dataclass(frozen=True, slots=True)
-class Organization:
+class Organization(Identified):
     """One customer. `held_ms`: time for which its queues stood still; `held_since`: since when they do now."""
 
     id: str
@@ -51,10 +51,6 @@ class Organization:
     revision: int
     updated_at: datetime
     hide_phone_hash: bool = False
-
-    @property
-    def created_at(self) -> datetime:
-        return created_at(self.id)
 
     @property
     def suspended(self) -> bool:

@@ -10,7 +10,7 @@ import orjson
 
 from recado.domain.audience.members import MAX_LISTS, SAMPLE, Identifiers, Named
 from recado.domain.core.errors import Problem
-from recado.domain.core.ids import created_at
+from recado.domain.core.ids import Identified
 from recado.domain.core.names import name_key
 from recado.storage.core.rows import Executor, pack
 from recado.storage.core.sql import load
@@ -18,7 +18,7 @@ from recado.storage.core.tables import Limit, Table, Unique
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StaticList:
+class StaticList(Identified):
     """One list. `size`: how many members it has now; their changes do not raise `revision` (C6.3.1)."""
 
     organization_id: str
@@ -29,10 +29,6 @@ class StaticList:
     size: int = 0
     revision: int = 1
     updated_at: datetime
-
-    @property
-    def created_at(self) -> datetime:
-        return created_at(self.id)
 
 
 class MemberChange(StrEnum):

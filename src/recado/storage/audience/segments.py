@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from recado.domain.audience.segment import MAX_SEGMENTS, Node
 from recado.domain.audience.segment_reading import tree_of
-from recado.domain.core.ids import created_at
+from recado.domain.core.ids import Identified
 from recado.domain.core.names import name_key
 from recado.storage.core.rows import Executor
 from recado.storage.core.sql import fragments
@@ -20,7 +20,7 @@ REFRESH_EVERY: Final = timedelta(hours=1)  # C32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Segment:
+class Segment(Identified):
     """One segment. `filter_tree`: when a tree was given; `size`: matches at `size_at`."""
 
     organization_id: str
@@ -36,10 +36,6 @@ class Segment:
     created_by_id: str | None = None
     revision: int = 1
     updated_at: datetime
-
-    @property
-    def created_at(self) -> datetime:
-        return created_at(self.id)
 
     @property
     def tree(self) -> Node:

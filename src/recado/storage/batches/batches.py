@@ -10,7 +10,7 @@ from typing import Any
 
 from recado.domain.batches.batch import BATCH_MACHINE, BatchEvent
 from recado.domain.channels.policies import states_before, withdrawn_as
-from recado.domain.core.ids import created_at
+from recado.domain.core.ids import Identified
 from recado.domain.messages.message import Cause, FailureCode, MessageEvent
 from recado.storage.core.moves import Moved, withdrawn
 from recado.storage.core.rows import COUNTED_TO, Executor, Page, page, reader
@@ -26,7 +26,7 @@ _WITHDRAWABLE = states_before(MessageEvent.WITHDRAWN)
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(Identified):
     """One batch with its totals."""
 
     organization_id: str
@@ -56,10 +56,6 @@ class Batch:
     archived: int
     held_coins: int
     charged_coins: int
-
-    @property
-    def created_at(self) -> datetime:
-        return created_at(self.id)
 
 
 @dataclass(frozen=True, slots=True)

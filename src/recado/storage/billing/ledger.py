@@ -20,7 +20,7 @@ from recado.domain.billing.wallet import (
 )
 from recado.domain.core.counting import counted
 from recado.domain.core.errors import Problem, conflict, not_found
-from recado.domain.core.ids import LEDGER_ENTRY, WALLET, IdSource, created_at
+from recado.domain.core.ids import LEDGER_ENTRY, WALLET, Identified, IdSource
 from recado.storage.core.rows import Executor, reader
 from recado.storage.core.sql import load
 from recado.storage.webhooks.events import emit
@@ -55,7 +55,7 @@ class WalletRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class LedgerEntry:
+class LedgerEntry(Identified):
     """One change of a balance; `coins` is signed.
 
     `position`: its place among those of the wallet, from 1. `reference`: of a credit.
@@ -73,10 +73,6 @@ class LedgerEntry:
     batch_id: str | None
     description: str | None
     reference: str | None
-
-    @property
-    def created_at(self) -> datetime:
-        return created_at(self.id)
 
 
 @dataclass(frozen=True, slots=True)

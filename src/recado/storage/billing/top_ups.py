@@ -6,7 +6,7 @@ from datetime import datetime
 from recado.domain.billing.top_up import COINS_PER_CENT, TOP_UP_MACHINE, WAITS, TopUpEvent, TopUpStatus
 from recado.domain.core.counting import counted
 from recado.domain.core.errors import conflict
-from recado.domain.core.ids import TOP_UP, IdSource, created_at
+from recado.domain.core.ids import TOP_UP, Identified, IdSource, created_at
 from recado.storage.billing import ledger
 from recado.storage.billing.ledger import Credited
 from recado.storage.core.rows import Executor, Page, affected, page, reader
@@ -19,7 +19,7 @@ REFERENCE_PREFIX = "recado"
 
 
 @dataclass(frozen=True, slots=True)
-class TopUp:
+class TopUp(Identified):
     """One top-up. `amount_cents`, `payment_reference` and `expires_at` in live only."""
 
     organization_id: str
@@ -33,10 +33,6 @@ class TopUp:
     expires_at: datetime | None
     settled_at: datetime | None
     updated_at: datetime
-
-    @property
-    def created_at(self) -> datetime:
-        return created_at(self.id)
 
     @property
     def paid_at(self) -> datetime | None:

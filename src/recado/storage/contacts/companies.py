@@ -11,7 +11,7 @@ from typing import Any, Final
 from recado.domain.contacts.contact_search import folded
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import conflict
-from recado.domain.core.ids import created_at
+from recado.domain.core.ids import Identified
 from recado.storage.core.postgres import Database
 from recado.storage.core.rows import Executor, Page, affected, page
 from recado.storage.core.sql import load
@@ -26,7 +26,7 @@ _LONGEST_KEY: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Company:
+class Company(Identified):
     """One company. `responsible_id`: an account. `attributes`: text, numbers, booleans, null and lists of texts."""
 
     organization_id: str
@@ -43,10 +43,6 @@ class Company:
     created_by_id: str | None = None
     revision: int = 1
     updated_at: datetime
-
-    @property
-    def created_at(self) -> datetime:
-        return created_at(self.id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from recado.domain.core.ids import CONTACT_IMPORT, created_at, lowest_id
+from recado.domain.core.ids import CONTACT_IMPORT, Identified, lowest_id
 from recado.storage.contacts.documents import DocumentCipher
 from recado.storage.core.crypto import KeyRing
 from recado.storage.core.rows import Executor, affected
@@ -27,7 +27,7 @@ ImportKey = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContactImport:
+class ContactImport(Identified):
     """One import. `options`: as given; `columns`: the header of a CSV file. `errors`: of the first bad rows."""
 
     organization_id: str
@@ -51,10 +51,6 @@ class ContactImport:
     actor_agent: str | None = field(default=None, repr=False)
     attempts: int = 0
     finished_at: datetime | None = None
-
-    @property
-    def created_at(self) -> datetime:
-        return created_at(self.id)
 
     @property
     def key(self) -> ImportKey:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from recado.domain.billing.prices import BR
 from recado.domain.channels.policies import GENERIC_CHANNELS, states_shown_as
 from recado.domain.core.errors import Unavailable
-from recado.domain.core.ids import MESSAGE, created_at, lowest_id
+from recado.domain.core.ids import MESSAGE, Identified, lowest_id
 from recado.domain.core.phones import recipient_hash
 from recado.domain.messages.message import FAILURES, GenericStatus, MessageStatus
 from recado.storage.core.compose import compose
@@ -29,7 +29,7 @@ AFTER_ALL_IDS = MESSAGE + "~"  # greater than every id
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class Message(Identified):
     """One message. `payload`, `template_vars` and `metadata` are JSON texts; `klass` is the priority's class.
 
     `details`: what its channel alone knows of it. `gateway`: what it left through, of those that senders share;
@@ -81,10 +81,6 @@ class Message:
     def uncertain(self) -> bool:
         """Whether it failed by unknown outcome: it may have left."""
         return self.outcome_certain is False
-
-    @property
-    def created_at(self) -> datetime:
-        return created_at(self.id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

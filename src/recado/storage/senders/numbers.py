@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
+from recado.domain.channels.policies import NUMBERS_CHANNEL
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem
-from recado.domain.core.ids import NUMBER, IdSource, created_at
+from recado.domain.core.ids import NUMBER, Identified, IdSource, created_at
 from recado.domain.senders.number import (
     DEFAULT_PER_DAY,
     DEFAULT_PER_SECOND,
@@ -28,7 +29,7 @@ REFRESH_EVERY = timedelta(minutes=15)  # C14.3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Number:
+class Number(Identified):
     """One sender. `held_ms`: past pauses by an operator. `verify_at`: when the provider is asked next (C14.3).
 
     `limited_at`: when a limit came to its tier, until whom it wrote to in the day before is counted (C14.5.5).
@@ -60,10 +61,6 @@ class Number:
     deleted_at: datetime | None = None
     revision: int = 1
     updated_at: datetime
-
-    @property
-    def created_at(self) -> datetime:
-        return created_at(self.id)
 
 
 NUMBERS: Final = Table(
@@ -105,11 +102,9 @@ async def insert(connection: Executor, number: Number) -> Number:
     Raises `Problem` NUMBER_TAKEN when an organization of the installation has that provider id in this environment, or
     another one the business account (C14.1).
     """
-    owned = await connection.fetchval(
-        SQL.take_ownership, number.env, number.phone_number_id, number.organization_id, number.id
-    )
-    if owned is None:
-        holder = await connection.fetchval(SQL.own_holder, number.env, number.phone_number_id, number.organization_id)
+    account = (number.env, NUMBERS_CHANNEL, number.phone_number_id, number.organization_id)
+    if await connection.fetchval(SQL.take_ownership, *account, number.id) is None:
+        holder = await connection.fetchval(SQL.own_holder, *account)
         meta = {"field": "phoneNumberId", "numberId": holder}
         raise Problem("NUMBER_TAKEN", "Another number has this phoneNumberId.", meta=meta)
     joined = await connection.fetchval(
@@ -129,7 +124,7 @@ async def of_organization(executor: Executor, organization_id: str, number_id: s
 
 async def by_provider_id(executor: Executor, env: str, phone_number_id: str) -> Number | None:
     """The number that a provider's report is about, whichever organization owns it."""
-    row = await executor.fetchrow(SQL.by_provider_id, env, phone_number_id)
+    row = await executor.fetchrow(SQL.by_provider_id, env, NUMBERS_CHANNEL, phone_number_id)
     return read(row) if row else None
 
 
@@ -165,7 +160,7 @@ async def delete(connection: Executor, number: Number, now: datetime) -> Number:
         )
     deleted = await save(connection, number, replace(number, deleted_at=now, verify_at=None), now)
     await connection.execute(
-        SQL.release_ownership, number.env, number.phone_number_id, number.organization_id, number.id
+        SQL.release_ownership, number.env, NUMBERS_CHANNEL, number.phone_number_id, number.organization_id, number.id
     )
     account = (number.env, number.business_account_id)
     if await connection.fetchval(SQL.leave_business_account, *account, number.organization_id) == 0:

@@ -1,15 +1,15 @@
 -- name: take_ownership
-insert into sender_owners (env, channel, account, organization_id, sender_id) values ($1, 'chatapp', $2, $3, $4)
+insert into sender_owners (env, channel, account, organization_id, sender_id) values ($1, $2, $3, $4, $5)
 on conflict (env, channel, account) do nothing
 returning sender_id
 
 -- name: own_holder
 -- What is another organization's is not named.
-select sender_id from sender_owners where env = $1 and channel = 'chatapp' and account = $2 and organization_id = $3
+select sender_id from sender_owners where env = $1 and channel = $2 and account = $3 and organization_id = $4
 
 -- name: release_ownership
 delete from sender_owners
-where env = $1 and channel = 'chatapp' and account = $2 and organization_id = $3 and sender_id = $4
+where env = $1 and channel = $2 and account = $3 and organization_id = $4 and sender_id = $5
 
 -- name: join_business_account
 -- The first number of an account takes it for its organization; the row is the lock of those that come at once.
@@ -29,7 +29,7 @@ delete from business_accounts where env = $1 and business_account_id = $2 and nu
 -- name: by_provider_id
 select n.* from sender_owners o
 join numbers n on n.organization_id = o.organization_id and n.id = o.sender_id
-where o.env = $1 and o.channel = 'chatapp' and o.account = $2 and n.deleted_at is null
+where o.env = $1 and o.channel = $2 and o.account = $3 and n.deleted_at is null
 
 -- name: of_business_account
 -- Of the organization that the account belongs to, and of no other that names it.

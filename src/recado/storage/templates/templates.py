@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import conflict
-from recado.domain.core.ids import created_at
+from recado.domain.core.ids import Identified
 from recado.domain.templates.template import Language, TemplateCategory, TemplateStatus
 from recado.storage.core.directory import Directory
 from recado.storage.core.rows import Executor
@@ -23,7 +23,7 @@ Components = tuple[Mapping[str, Any], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Template:
+class Template(Identified):
     """One template in one language. `next_step_at`: when its submission goes on, or the `verdict` is due.
 
     `reported_at`: of when the latest report of its status was, by the provider's clock.
@@ -50,10 +50,6 @@ class Template:
     deleted_at: datetime | None = None
     revision: int = 1
     updated_at: datetime
-
-    @property
-    def created_at(self) -> datetime:
-        return created_at(self.id)
 
 
 TEMPLATES: Final = Table(

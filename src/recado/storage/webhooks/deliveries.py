@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from recado.domain.core.ids import DELIVERY, EVENT, created_at, lowest_id
+from recado.domain.core.ids import DELIVERY, EVENT, Identified, created_at, lowest_id
 from recado.domain.webhooks.webhook import MAX_AGE
 from recado.storage.core.rows import Executor, array, in_blocks, pack, pack_moments, pack_numbers, reader
 from recado.storage.core.sql import load
@@ -82,7 +82,7 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
-class Delivery:
+class Delivery(Identified):
     """A delivery as lists show it. `history`: one object for each attempt."""
 
     id: str
@@ -95,10 +95,6 @@ class Delivery:
     next_attempt_at: datetime | None
     settled_at: datetime | None
     history: Sequence[Mapping[str, Any]]
-
-    @property
-    def created_at(self) -> datetime:
-        return created_at(self.id)
 
 
 DUE, DUE_OF, TOLD = (SQL.telling.replace("{found}", found) for found in (SQL.due, SQL.due_of, SQL.never_queued))

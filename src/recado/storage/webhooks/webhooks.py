@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from recado.domain.core.clock import Clock
 from recado.domain.core.events import EVENT_NAMES, EVERY
-from recado.domain.core.ids import created_at
+from recado.domain.core.ids import Identified
 from recado.domain.webhooks.webhook import MAX_AGE, MAX_SUBSCRIPTIONS, SubscriptionHealth, SubscriptionStatus
 from recado.storage.core.directory import Directory
 from recado.storage.core.rows import Executor, columns
@@ -26,7 +26,7 @@ QUEUES = frozenset({SubscriptionStatus.ACTIVE, SubscriptionStatus.FAILING})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subscription:
+class Subscription(Identified):
     """One subscription. `deleted_at`: revoked for good. Ciphers: `KeyRing` values, bound to the fields above."""
 
     organization_id: str
@@ -55,10 +55,6 @@ class Subscription:
     deleted_at: datetime | None = None
     revision: int = 1
     updated_at: datetime
-
-    @property
-    def created_at(self) -> datetime:
-        return created_at(self.id)
 
     @property
     def key(self) -> SubscriptionKey:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from recado.channels.core.provider import NumberHealth
-from recado.domain.channels.chatapp import CHATAPP
+from recado.domain.channels.policies import NUMBERS_CHANNEL
 from recado.domain.core.clock import Clock
 from recado.domain.senders.number import (
     TIER_LIMITS,
@@ -128,7 +128,7 @@ class HealthReader:
 
     async def _recipients(self, number: Number, since: datetime) -> int:
         if TIER_LIMITS[number.messaging_tier] is None or number.limited_at is not None:
-            sender = SenderKey(number.organization_id, number.env, CHATAPP, number.id)
+            sender = SenderKey(number.organization_id, number.env, NUMBERS_CHANNEL, number.id)
             return await usage.addressed(self._database.searches, sender, since)
         return await usage.unique_recipients(self._database, number.organization_id, number.id, since)
 
