@@ -80,7 +80,9 @@ def route_table(made: Assembly) -> tuple[Route, ...]:
         *company_routes(dependencies),
         *reprocess_routes(database=db, acceptance=made.acceptance),
         *number_routes(dependencies, provider_for=made.admin_for),
-        *number_health_routes(dependencies, health=HealthReader(db, clock=made.clock, refresh=made.refresh)),
+        *number_health_routes(
+            dependencies, health=HealthReader(db, clock=made.clock, refresh=made.refresh, trouble=system.trouble)
+        ),
         *number_usage_routes(dependencies),
         *template_routes(dependencies, provider_for=made.reviewer_for, sync=made.sync),
         *static_list_routes(dependencies),

@@ -23,6 +23,7 @@ from recado.channels.http.outbound_guard import OutboundGuard
 from recado.config.limits import CLASSES_OF_CREDENTIALS, DEFAULT_LIMITS
 from recado.domain.core.ids import IdSource
 from recado.domain.core.page import CursorSigner
+from recado.domain.dispatch.gates import Hold
 from recado.domain.messages.changes import Change
 from recado.engine.clock import SystemClock
 from recado.engine.runtime import Runtime
@@ -108,6 +109,7 @@ class Api:
     contract: Contract
     changes: list[Change]
     webhooks: Webhooks
+    troubles: dict[str, Hold]  # what keeps numbers from reaching their provider, by their ids
 
     def token(self, organization: int = 0, env: str = "test") -> str:
         return self.organizations[organization].keys[env][1]
@@ -232,6 +234,7 @@ async def api(database: Database) -> AsyncIterator[Api]:
     providers: dict[str, ScriptedProvider | None] = {"test": ScriptedProvider(clock), "live": ScriptedProvider(clock)}
     providers["test"].submit_template = Sandbox(clock).submit_template  # type: ignore[method-assign, union-attr]
     changes: list[Change] = []
+    troubles: dict[str, Hold] = {}
 
     def changed(change: Change) -> None:
         directories.forget(change)
@@ -268,7 +271,9 @@ async def api(database: Database) -> AsyncIterator[Api]:
         *contact_import_routes(database=database, ids=ids, imports=people.imports),
         *document_reveal_routes(database=database, ids=ids, documents=people.documents),
         *company_routes(dependencies),
-        *number_health_routes(dependencies, health=HealthReader(database, clock=clock, refresh=refresh)),
+        *number_health_routes(
+            dependencies, health=HealthReader(database, clock=clock, refresh=refresh, trouble=troubles.get)
+        ),
         *number_usage_routes(dependencies),
         *template_routes(dependencies, provider_for=lambda env: providers[env], sync=sync),
         *static_list_routes(dependencies),
@@ -303,7 +308,7 @@ async def api(database: Database) -> AsyncIterator[Api]:
         async with aiohttp.ClientSession() as session:
             yield Api(
                 f"http://127.0.0.1:{server.port}", session, database, clock, ids, organizations, directories,
-                providers, refresh, review, sync, key_ring, routes, Contract(routes), changes, webhooks,
+                providers, refresh, review, sync, key_ring, routes, Contract(routes), changes, webhooks, troubles,
             )  # fmt: skip
     finally:
         await server.stop()

@@ -8,7 +8,9 @@ import pytest
 
 from recado.channels.core.errors import ProviderError
 from recado.channels.core.provider import NumberHealth
+from recado.domain.dispatch.gates import FOREVER, Hold
 from recado.domain.messages.changes import NumberChanged
+from recado.domain.messages.message import WaitReason
 from recado.http.routes.senders import number_health
 
 
@@ -111,6 +113,33 @@ async def test_an_answer_holds_for_ten_seconds(api: Any) -> None:
     api.clock.shift(3)
     assert (await health(api))["checkedAt"] > answers[0]["checkedAt"]
     assert len(test_provider(api).asked_for("number_health")) == 2
+
+
+@pytest.mark.parametrize(
+    ("reason", "seconds", "can_send", "says"),
+    [
+        (WaitReason.NO_CONNECTION, 5.0, "blocked", "nothing leaves until 2"),
+        (WaitReason.NO_CONNECTION, None, "blocked", "one message is tried now"),
+        (WaitReason.NO_CONNECTION, 0.0, "limited", "the next message is tried"),  # else nobody would send it
+        (WaitReason.NUMBER_PAUSED, 5.0, "limited", "wait until 2"),
+    ],
+)
+async def test_a_number_that_does_not_reach_its_provider_cannot_send_and_says_why(
+    api: Any, reason: WaitReason, seconds: float | None, can_send: str, says: str
+) -> None:
+    assert (await health(api))["canSend"] == "available"
+    until = FOREVER if seconds is None else api.clock.now() + timedelta(seconds=seconds)
+    number_id = api.organizations[0].number.id
+    api.troubles[number_id] = Hold(reason, until)
+    seen = await health(api)  # at once, though the rest of the answer holds for ten seconds
+    [issue] = seen["issues"]
+    assert (seen["canSend"], issue["code"]) == (can_send, reason)
+    assert says in issue["message"]
+    await api.post(f"/v2/sandbox/numbers/{number_id}", {"status": "disconnected"})
+    seen = await health(api)
+    assert (seen["canSend"], [each["code"] for each in seen["issues"]]) == ("blocked", [reason, "number_state"])
+    del api.troubles[number_id]
+    assert (await health(api))["canSend"] == "blocked"
 
 
 async def test_a_change_of_the_number_shows_at_once(api: Any) -> None:

@@ -25,6 +25,7 @@ from recado.channels.core.adapters import CallbackSource, EventReader, SessionSo
 from recado.domain.channels.policies import NUMBERS_CHANNEL
 from recado.domain.core.ids import IdSource
 from recado.domain.core.moments import Moments
+from recado.domain.dispatch.gates import Hold
 from recado.domain.messages.changes import (
     Change,
     ConsentRefused,
@@ -276,6 +277,10 @@ class ActorSystem:
             self._registry.get_or_spawn(sender, self._new_lane).tell(message)
         except (MailboxFull, ActorDeadError):
             log.debug("hint_lost", sender_id=sender.sender_id, told=type(message).__name__)
+
+    def trouble(self, sender_id: str) -> Hold | None:
+        """What keeps a number from reaching its provider, as its last calls showed; nobody is asked for it."""
+        return self._lane_context.trouble(sender_id)
 
     async def ask_situation(self, sender: SenderKey) -> LaneSituation | None:
         """What holds the sender now; None when its lane does not answer in time."""

@@ -63,7 +63,7 @@ def departure(outcome: Outcome, room: CallRoom | None = None) -> Departure:
         attempts=0,
         claimed_at=NOW,
     )
-    gateway = Gateway(VirtualClock(NOW), room or CallRoom())
+    gateway = Gateway(VirtualClock(NOW), room or CallRoom(), channel="chatapp")
     return Departure(cast("Row", row), NOW, gateway, cast("Any", Provider(outcome)), ACCOUNT, None, 0)
 
 

@@ -6,10 +6,13 @@ from itertools import cycle
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from recado.actors.dispatch import gateway as gateway_module
-from recado.actors.dispatch.gateway import Borrower, Failover, GatewayPlan, SharedGateway
+from recado.actors.dispatch.call_room import CallRoom
+from recado.actors.dispatch.gateway import Borrower, Failover, Gateway, GatewayPlan, SharedGateway
 from recado.channels.core.provider import Accepted, Down, Outcome, Refused, Retry, SlowDown, Unknown
+from recado.domain.core.timestamps import format_timestamp
 from recado.domain.dispatch.gates import Hold
 from recado.domain.dispatch.shared_breaker import FAIL_OVER_FOR
 from recado.domain.messages.message import BULK, CRITICAL, NORMAL, WaitReason
@@ -363,3 +366,47 @@ async def test_an_organization_is_forgotten_unless_its_last_calls_failed(monkeyp
     assert list(at._shares) == []
     await outcomes(clock, at, *[Retry()] * 9, of="org_1 org_2 org_3 org_4 org_5")
     assert len(at._shares) == 3
+
+
+async def test_a_circuit_that_opens_and_closes_is_one_line_of_the_log_each() -> None:
+    clock = VirtualClock(START)
+    at = gateway(clock)
+    with capture_logs() as logs:
+        await outcomes(clock, at, *[Down("connect_failed")] * 5)
+        next_probe = format_timestamp(clock.now() + timedelta(seconds=5))
+        await clock.advance(5.0)
+        await outcomes(clock, at, Down("connect_failed"))  # the probe fails
+        await clock.advance(10.0)
+        await outcomes(clock, at, SENT)
+        await outcomes(clock, at, *[Unknown()] * 5, of="org_1")
+    whose = {"channel": "sms", "env": "live", "gateway": "gateway_a"}
+    opened = {"event": "circuit_opened", "log_level": "warning", **whose}
+    assert logs == [
+        {**opened, "reason": "connect_failed", "next_probe": next_probe},
+        {"event": "circuit_closed", "log_level": "info", **whose},
+        {
+            **opened,
+            "organization_id": "org_1",
+            "reason": "unknown_outcome",
+            "next_probe": format_timestamp(clock.now() + timedelta(seconds=5)),
+        },
+    ]
+
+
+async def test_a_gateway_without_a_connection_says_what_it_waits_for() -> None:
+    clock = VirtualClock(START)
+    own = Gateway(clock, CallRoom(), channel="chatapp")
+    own.pacer.ready_at(clock.monotonic())
+    await clock.advance(1.0)
+    assert own.trouble() is None
+    for _ in range(5):
+        own.take(clock.monotonic(), forced=True)
+        own.ended(Down("connect_failed"), 0)
+    until = clock.now() + timedelta(seconds=5)
+    assert own.trouble() == Hold(WaitReason.NO_CONNECTION, until)
+    await clock.advance(7.0)
+    assert own.trouble() == Hold(WaitReason.NO_CONNECTION, clock.now())  # the next message is the probe
+    own.take(clock.monotonic(), forced=True)
+    assert own.trouble() == Hold(WaitReason.NO_CONNECTION)
+    own.ended(SENT, 0)
+    assert own.trouble() is None

@@ -12,12 +12,15 @@ from datetime import timedelta
 from typing import Final
 from weakref import WeakValueDictionary
 
+import structlog
+
 from recado.actors.dispatch.call_room import CallRoom
 from recado.channels.core.adapters import MessageSender
 from recado.channels.core.provider import Accepted, Account, Down, Outcome, Refused, SlowDown, Unknown
 from recado.channels.http.outbound_http import CONNECTIONS
 from recado.domain.core.clock import Clock, TimerHandle
 from recado.domain.core.fairness import SmoothRoundRobin
+from recado.domain.core.timestamps import format_timestamp
 from recado.domain.dispatch.breaker import Breaker, BreakerState
 from recado.domain.dispatch.gates import Hold
 from recado.domain.dispatch.pacing import Pacer
@@ -30,6 +33,8 @@ from recado.domain.dispatch.shared_breaker import (
     SharedBreaker,
 )
 from recado.domain.messages.message import WaitReason
+
+log = structlog.get_logger()
 
 WEIGHTS: Final = (16, 4, 1)
 """Of the classes (C14.5.1)."""
@@ -56,15 +61,16 @@ class Gateway:
     All times are monotonic seconds.
     """
 
-    __slots__ = ("_clock", "account", "breaker", "in_flight", "name", "pacer", "provider", "room")
+    __slots__ = ("_clock", "account", "breaker", "channel", "in_flight", "name", "pacer", "provider", "room")
 
     shared = False
     breaker: Breaker | OrganizationBreaker
 
-    def __init__(self, clock: Clock, room: CallRoom, *, per_second: float = 1.0) -> None:
+    def __init__(self, clock: Clock, room: CallRoom, *, channel: str, per_second: float = 1.0) -> None:
         """`room`: the calls that its adapter bears at once."""
         self._clock = clock
         self.name: str | None = None  # of one that lanes share
+        self.channel = channel
         self.room = room
         self.pacer = Pacer(per_second)
         self.breaker = Breaker()
@@ -110,6 +116,14 @@ class Gateway:
         """While the circuit's probe is under way everything else waits for its outcome."""
         return Hold(WaitReason.NO_CONNECTION) if self.breaker.state is BreakerState.HALF_OPEN else None
 
+    def trouble(self) -> Hold | None:
+        """What holds everything here, or lets only a probe pass: when its moment has come, the next message is it."""
+        if (holding := self.holding() or self.probing()) is not None:
+            return holding
+        if self.breaker.state is BreakerState.CLOSED:
+            return None
+        return Hold(WaitReason.NO_CONNECTION, self._clock.now())
+
     def take(self, now: float, *, forced: bool) -> None:
         """A call begins: its token is taken, and in an open circuit it is the probe."""
         self.pacer.take(now, forced=forced)
@@ -127,9 +141,16 @@ class Gateway:
 
         None: it could not be recorded. `pauses`: how many the gateway had made when the call began.
         """
+        before = self.breaker.state
+        self._learn(outcome, pauses)
+        if self.breaker.state is not before and self.account is not None:
+            sender = {"env": self.account.env, "sender_id": self.account.sender_id}
+            self._tell(before, self.breaker, outcome, sender)
+        return self.breaker.state is BreakerState.OPEN and before is not BreakerState.OPEN
+
+    def _learn(self, outcome: Outcome | None, pauses: int) -> None:
         now, breaker = self._clock.monotonic(), self.breaker
         self.in_flight -= 1
-        before = breaker.state
         match outcome:
             case SlowDown():
                 breaker.slow_down(now, outcome.after, pauses)
@@ -141,7 +162,22 @@ class Gateway:
                 breaker.unrecorded(now)
             case _:
                 breaker.answered(pauses)
-        return breaker.state is BreakerState.OPEN and before is not BreakerState.OPEN
+
+    def _tell(
+        self,
+        before: BreakerState,
+        circuit: Breaker | OrganizationBreaker,
+        outcome: Outcome | None,
+        whose: Mapping[str, str],
+    ) -> None:
+        """One line of the log when the circuit opened, and one when it closed; none for a probe that fails."""
+        if before is BreakerState.CLOSED:
+            wait = timedelta(seconds=circuit.ready_at() - self._clock.monotonic())
+            reason = outcome.code if isinstance(outcome, Down) else "unknown_outcome"
+            probe_at = format_timestamp(self._clock.now() + wait)
+            log.warning("circuit_opened", channel=self.channel, **whose, reason=reason, next_probe=probe_at)
+        elif circuit.state is BreakerState.CLOSED:
+            log.info("circuit_closed", channel=self.channel, **whose)
 
 
 class Borrower:
@@ -183,6 +219,8 @@ class SharedGateway:
         "_turns",
         "account",
         "breaker",
+        "channel",
+        "env",
         "failures",
         "in_flight",
         "name",
@@ -197,7 +235,7 @@ class SharedGateway:
     ) -> None:
         """`ahead`: how many seconds before its departure a message is claimed. `opens_at`: nothing departs before."""
         self._clock = clock
-        self.name = plan.name
+        self.channel, self.env, self.name = plan.channel, plan.env, plan.name
         self.provider, self.account = plan.provider, plan.account
         self.room = CallRoom(plan.connections)
         self.pacer = Pacer(plan.per_second)
@@ -387,6 +425,7 @@ class GatewayShare(Gateway):
 
     def __init__(self, gateway: SharedGateway, organization_id: str, clock: Clock) -> None:
         self._clock = clock
+        self.channel = gateway.channel
         self.gateway = gateway
         self.organization_id = organization_id
         self.name = gateway.name
@@ -461,16 +500,21 @@ class GatewayShare(Gateway):
     def ended(self, outcome: Outcome | None, pauses: int) -> bool:
         gateway, breaker = self.gateway, self.breaker
         gateway.in_flight -= 1
-        shared, own = breaker.shared.state, breaker.own.state
-        opened = super().ended(outcome, pauses)
+        before, shared, own = breaker.state, breaker.shared.state, breaker.own.state
+        self._learn(outcome, pauses)
         self._count(outcome)
+        at = {"env": gateway.env, "gateway": gateway.name}
+        if breaker.shared.state is not shared:
+            self._tell(shared, breaker.shared, outcome, at)
+        if breaker.own.state is not own:
+            self._tell(own, breaker.own, outcome, {**at, "organization_id": self.organization_id})
         stops = breaker.shared.state is BreakerState.OPEN and shared is not BreakerState.OPEN
         if stops or shared is BreakerState.HALF_OPEN or isinstance(outcome, SlowDown):
             gateway.wake_all()  # what is claimed goes back, or waited for the probe
         elif breaker.own.state is not own:
             gateway.wake_all(self)
         gateway.give()
-        return opened
+        return breaker.state is BreakerState.OPEN and before is not BreakerState.OPEN
 
     def _count(self, outcome: Outcome | None) -> None:
         """What it says of who goes in the gateway's place, and whether the organization is to be remembered."""

@@ -20,6 +20,7 @@ from recado.channels.http.outbound_http import CONNECTIONS
 from recado.domain.core.errors import Unavailable
 from recado.domain.core.moments import Moments
 from recado.domain.dispatch.day_usage import DayUsage
+from recado.domain.dispatch.gates import Hold
 from recado.domain.dispatch.pair_pacing import PairPacing
 from recado.domain.senders.sender import SenderKey
 from recado.services.dispatch.consent_watch import ConsentWatch
@@ -85,6 +86,11 @@ class LaneContext:
     def shared_gateways(self, channel: str, env: str, organization_id: str) -> OrganizationGateways:
         """The gateways of a channel whose senders share some, as an organization has them."""
         return self._shared[channel, env].of(organization_id)
+
+    def trouble(self, sender_id: str) -> Hold | None:
+        """What holds everything of a sender with a gateway of its own there, or lets only a probe pass (C34.2)."""
+        own = self._own.get(sender_id)
+        return None if own is None else own.trouble()
 
     def room(self, channel: str, env: str) -> CallRoom:
         """The calls at once of the adapter of those senders of a channel that have a gateway of their own."""
@@ -165,7 +171,9 @@ class LaneContext:
             return shared.of(key.organization_id)
         own = self._own.get(key.sender_id)
         if own is None:
-            own = self._own[key.sender_id] = Gateway(self.records.clock, self.room(key.channel, key.env))
+            own = self._own[key.sender_id] = Gateway(
+                self.records.clock, self.room(key.channel, key.env), channel=key.channel
+            )
         if found.number is not None:
             connect(own, self.records, found.number, key.channel)
         return own

@@ -29,7 +29,7 @@ async def test_a_row_that_is_read_again_while_it_is_being_claimed_is_claimed_onc
     )
     tasks: Any = None
     departures = Departures(context, day=DayUsage(START), tasks=tasks, rows=ReadyRows())
-    gateway = Gateway(context.records.clock, CallRoom())
+    gateway = Gateway(context.records.clock, CallRoom(), channel="chatapp")
     row: Any = SimpleNamespace(id="msg_1", force=False, needs_window=True, subject_to_consent=False, recipient_hash=7)
     taken_back: list[int] = []
     view: Any = SimpleNamespace(take_back=taken_back.append)

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from recado.actors.dispatch import departures
 from recado.actors.dispatch.lane_context import LaneContext
@@ -14,6 +15,7 @@ from recado.actors.dispatch.lane_messages import AskSituation, Changed, Look
 from recado.actors.dispatch.ready_rows import Wanted
 from recado.channels.core.provider import Accepted, Account, Down, OutboundMessage, Outcome, SlowDown, Unknown
 from recado.domain.core.ids import MESSAGE
+from recado.domain.core.timestamps import format_timestamp
 from recado.domain.messages.message import BULK, CLASSES, CRITICAL, NORMAL, WaitReason
 from recado.domain.senders.number import NumberStatus
 from recado.services.dispatch.hints import Forced
@@ -165,6 +167,28 @@ async def test_five_failures_to_connect_open_the_circuit_and_single_probes_look_
     assert line.provider.moments[6] == pytest.approx(probes[0] + 10.0, abs=0.2)
     assert await line.counts() == {"sent": 8}
     assert await line.most_attempts() == 1
+
+
+async def test_a_number_without_a_connection_says_so_until_a_probe_gets_through(line: "Line") -> None:
+    line.provider.answer = lambda message: Down("connect_failed")
+    await line.set_number(per_second=10)
+    assert line.context.trouble(line.number.id) is None
+    with capture_logs() as logs:
+        await line.queue(8)
+        await line.goes_on(3.0)
+        holding = line.context.trouble(line.number.id)
+        await line.goes_on(4.0)  # the first probe fails
+        line.provider.answer = lambda message: Accepted(f"provider-{message.id}")
+        await line.goes_on(12.0)
+    assert holding is not None
+    assert line.context.trouble(line.number.id) is None
+    number = {"channel": "chatapp", "env": "test", "sender_id": line.number.id}
+    why = {"reason": "connect_failed", "next_probe": format_timestamp(holding.until)}
+    assert (holding.reason, await line.counts()) == (WaitReason.NO_CONNECTION, {"sent": 8})
+    assert [each for each in logs if each["event"].startswith("circuit")] == [
+        {"event": "circuit_opened", "log_level": "warning", **number, **why},
+        {"event": "circuit_closed", "log_level": "info", **number},
+    ]
 
 
 async def test_a_provider_whose_answers_say_nothing_is_left_alone_and_the_queue_stays(line: "Line") -> None:

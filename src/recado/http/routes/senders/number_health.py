@@ -1,5 +1,6 @@
 """The health of a number: what the provider says now, what waits, and what went out in a day (C14.3)."""
 
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
@@ -8,6 +9,9 @@ from pydantic import Field
 from recado.channels.core.provider import NumberHealth
 from recado.domain.channels.policies import NUMBERS_CHANNEL
 from recado.domain.core.clock import Clock
+from recado.domain.core.timestamps import format_timestamp
+from recado.domain.dispatch.gates import FOREVER, Hold
+from recado.domain.messages.message import WaitReason
 from recado.domain.senders.number import (
     TIER_LIMITS,
     MessagingTier,
@@ -94,8 +98,17 @@ class HealthReader:
     Anyone who asks while the provider is being asked waits for the same answer.
     """
 
-    def __init__(self, database: Database, *, clock: Clock, refresh: NumberRefresh) -> None:
+    def __init__(
+        self,
+        database: Database,
+        *,
+        clock: Clock,
+        refresh: NumberRefresh,
+        trouble: Callable[[str], Hold | None],
+    ) -> None:
+        """`trouble`: what keeps a number from reaching its provider now, by its id."""
         self._database = database
+        self._trouble = trouble
         self._clock = clock
         self._refresh = refresh
         self._answers: Directory[NumberKey, tuple[int, dict[str, Any]]] = Directory(self._read, clock=clock, ttl=CACHED)
@@ -106,7 +119,9 @@ class HealthReader:
         remembered = self._answers.peek(key)
         if remembered is not None and remembered[0] != number.revision:
             self._answers.forget(key)
-        return Reply(200, found(await self._answers.get(key))[1])
+        view = found(await self._answers.get(key))[1]
+        trouble = self._trouble(number.id)  # as it is now, not as it was when the provider was asked
+        return Reply(200, view if trouble is None else troubled_view(view, trouble, self._clock.now()))
 
     async def _read(self, key: NumberKey) -> tuple[int, dict[str, Any]] | None:
         stored = await numbers.get(self._database, *key)
@@ -158,6 +173,27 @@ def health_view(checked: Checked, now: datetime) -> dict[str, Any]:
     }
     view.update((name, value) for name, value in optional.items() if value is not None)
     return view
+
+
+def troubled_view(view: Mapping[str, Any], trouble: Hold, now: datetime) -> dict[str, Any]:
+    """The view of a number whose provider asked for a pause, or to which there is no connection (C29.2).
+
+    While the next message would be the probe it is `limited`: a caller that sends to no blocked number would else keep
+    it blocked.
+    """
+    until = "" if trouble.until == FOREVER else f" until {format_timestamp(trouble.until)}"
+    blocked = trouble.reason is WaitReason.NO_CONNECTION and trouble.until > now
+    if trouble.reason is WaitReason.NUMBER_PAUSED:
+        message = f"The provider asked the number to slow down: its messages wait{until}."
+    elif not blocked:
+        message = "The provider could not be reached: the next message is tried, and the others follow when it leaves."
+    elif until:
+        message = f"The provider could not be reached, or did not answer: nothing leaves{until}, then one is tried."
+    else:
+        message = "The provider could not be reached: one message is tried now, and all others wait for it."
+    shown = max(("limited", "blocked")[blocked], view["canSend"], key=("available", "limited", "blocked").index)
+    issue = {"code": trouble.reason.value, "message": message}
+    return {**view, "canSend": shown, "issues": [issue, *view["issues"]]}
 
 
 def can_send(number: Number) -> str:
