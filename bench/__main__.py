@@ -22,6 +22,7 @@ ALL = (
     "consent",
     "webhooks",
     "callbacks",
+    "smpp",
     "pacing",
     "due",
     "memory",
