@@ -23,6 +23,7 @@ ALL = (
     "consent",
     "webhooks",
     "callbacks",
+    "smpp",
     "pacing",
     "due",
     "memory",

@@ -67,6 +67,7 @@ class SmppConnection(asyncio.Protocol):
         self._delivered = delivered
         self._late = late
         self._enquire_every = enquire_every
+        self.usable = True  # for new requests
         self.retired: asyncio.Future[None] = self._loop.create_future()
         self.closed: asyncio.Future[None] = self._loop.create_future()
         self._free = window
@@ -90,9 +91,12 @@ class SmppConnection(asyncio.Protocol):
         """Places in the window; fewer than none where some wait for one."""
         return self._free - len(self._queue)
 
-    @property
-    def usable(self) -> bool:
-        return not self.retired.done()
+    def take_place(self) -> bool:
+        """Whether there was a free place in the window, which the next `request` takes."""
+        if self._free <= 0 or not self.usable:
+            return False
+        self._free -= 1
+        return True
 
     async def place(self) -> None:
         """Wait for a place in the window, which the next `request` takes.
@@ -101,8 +105,7 @@ class SmppConnection(asyncio.Protocol):
         """
         if not self.usable:
             raise Retired
-        if self._free > 0:
-            self._free -= 1
+        if self.take_place():
             return
         turn: asyncio.Future[None] = self._loop.create_future()
         self._queue.append((turn, self._clock.monotonic() + self._timeout))
@@ -117,7 +120,7 @@ class SmppConnection(asyncio.Protocol):
     def request(self, command: Command, body: bytes, label: str = "") -> "asyncio.Future[Answered]":
         """Write a request in a place of the window. `label`: what a late answer is told with; empty: it is no use."""
         answer: asyncio.Future[Answered] = self._loop.create_future()
-        if self._transport is None or self.closed.done() or (self.retired.done() and command != Command.UNBIND):
+        if not self.usable and (command != Command.UNBIND or self.closed.done()):
             answer.set_result(NotSent())
             self._freed()
             return answer
@@ -148,7 +151,8 @@ class SmppConnection(asyncio.Protocol):
 
     def retire(self) -> None:
         """Take no new requests; what is under way may still be answered."""
-        if not self.retired.done():
+        if self.usable:
+            self.usable = False
             self.retired.set_result(None)
         queue, self._queue = self._queue, deque()
         for turn, _ in queue:
@@ -259,7 +263,7 @@ class SmppConnection(asyncio.Protocol):
                 turn.set_result(None)
                 return
         self._free += 1
-        if self.retired.done():
+        if not self.usable:
             self._close_when_idle()
 
     def _close_when_idle(self) -> None:

@@ -2,15 +2,12 @@
 
 from typing import Final
 
-_BASIC: Final = (
-    "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞ\x1bÆæßÉ !\"#¤%&'()*+,-./0123456789:;<=>?"
-    "¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà"
-)
+from recado.domain.messages.gsm_alphabet import BASIC, EXTENSION
+
 _ESCAPE: Final = 0x1B
 _CARRIAGE_RETURN: Final = 0x0D
-_EXTENSION: Final = {
-    "\f": 0x0A, "^": 0x14, "{": 0x28, "}": 0x29, "\\": 0x2F, "[": 0x3C, "~": 0x3D, "]": 0x3E, "|": 0x40, "€": 0x65,
-}  # fmt: skip
+_BASIC: Final = f"{BASIC[:_ESCAPE]}\x1b{BASIC[_ESCAPE:]}"
+_EXTENSION: Final = dict(zip(EXTENSION, (0x0A, 0x14, 0x28, 0x29, 0x2F, 0x3C, 0x3D, 0x3E, 0x40, 0x65), strict=True))
 _OCTETS: Final = {character: bytes((septet,)) for septet, character in enumerate(_BASIC) if septet != _ESCAPE} | {
     character: bytes((_ESCAPE, septet)) for character, septet in _EXTENSION.items()
 }

@@ -132,6 +132,8 @@ class Smpp:
             bodies = self._submits.bodies(message.id, self._source, message.to, text)
         except ValueError as error:
             return Refused("provider_error", str(error))
+        if len(bodies) == 1 and (connection := self._roomiest()) is not None and connection.take_place():
+            return self._outcome(await connection.request(Command.SUBMIT_SM, bodies[0], message.id))
         outcomes = await self._submit(bodies, message.id)
         if len(bodies) == 1:
             return outcomes[0]
@@ -174,11 +176,7 @@ class Smpp:
         While nobody knows whether there is a connection, it waits for that.
         """
         while True:
-            found: SmppConnection | None = None
-            for session in self._sessions:
-                bound = session.bound
-                if bound is not None and bound.usable and (found is None or bound.room > found.room):
-                    found = bound
+            found = self._roomiest()
             if found is not None:
                 try:
                     await found.place()
@@ -191,6 +189,14 @@ class Smpp:
             if self._waiting is None:
                 self._waiting = asyncio.get_running_loop().create_future()
             await asyncio.shield(self._waiting)
+
+    def _roomiest(self) -> SmppConnection | None:
+        found: SmppConnection | None = None
+        for session in self._sessions:
+            bound = session.bound
+            if bound is not None and bound.usable and (found is None or bound.room > found.room):
+                found = bound
+        return found
 
     def _changed(self) -> None:
         """A bind was made, or failed."""

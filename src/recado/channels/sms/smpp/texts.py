@@ -16,6 +16,7 @@ GSM7: Final = 0
 LATIN1: Final = 3
 UCS2: Final = 8
 _ASCII: Final = 1
+_TOO_LONG: Final = f"a segment is longer than {LONGEST_TEXT} octets"
 _CONCATENATION: Final = struct.Struct(">BBBBBB")
 _WIDE_CONCATENATION: Final = struct.Struct(">BBBHBB")
 
@@ -34,6 +35,10 @@ def parts_of(segments: Sequence[str], alphabet: Alphabet, reference: int, *, wid
 
     `reference`: what parts of one message have in common, of which an octet is used, or two where it is `wide`.
     """
+    if len(segments) == 1 and alphabet == "gsm7" and (septets := gsm7.encode(segments[0])) is not None:
+        if len(septets) > LONGEST_TEXT:
+            raise ValueError(_TOO_LONG)
+        return [Part(GSM7, 0, septets)]  # what most messages are
     coding, bodies = _encoded(segments, alphabet)
     if len(bodies) == 1:
         headers = [b""]
@@ -50,7 +55,7 @@ def parts_of(segments: Sequence[str], alphabet: Alphabet, reference: int, *, wid
         bodies = [gsm7.pack(body, len(header)) for header, body in zip(headers, bodies, strict=True)]
     octets = [header + body for header, body in zip(headers, bodies, strict=True)]
     if any(len(each) > LONGEST_TEXT for each in octets):
-        raise ValueError(f"a segment is longer than {LONGEST_TEXT} octets")
+        raise ValueError(_TOO_LONG)
     esm_class = WITH_HEADER if len(bodies) > 1 else 0
     return [Part(coding, esm_class, each) for each in octets]
 
