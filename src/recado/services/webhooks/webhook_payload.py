@@ -35,6 +35,7 @@ _MOMENTS: Mapping[str, tuple[tuple[str, str], ...]] = {
         ("read_at", "readAt"),
     ),
     "failed": (("scheduled_at", "scheduledAt"), ("sent_at", "sentAt")),
+    "clicked": (("scheduled_at", "scheduledAt"), ("sent_at", "sentAt")),  # of which there are no others later
 }
 _INBOUND = (("delivered_at", "deliveredAt"),)
 # A failure is taken back only where the outcome was unknown; then its text is gone from the row.
@@ -111,4 +112,6 @@ def _message(told: Told, at: str, unmasked: bool) -> dict[str, Any]:
         data["payload"] = None if told.payload is None else orjson.Fragment(told.payload)
         if told.data is not None:  # the contact, and what is answered
             data |= orjson.loads(told.data)
+    elif status == "clicked" and told.data is not None:  # the click, and the status that the message had then
+        data |= orjson.loads(told.data)
     return data

@@ -31,7 +31,7 @@ AFTER_ALL_IDS = MESSAGE + "~"  # greater than every id
 class Message:
     """One message. `payload`, `template_vars` and `metadata` are JSON texts; `klass` is the priority's class.
 
-    `details`: what its channel alone knows of it.
+    `details`: what its channel alone knows of it; `link_origin`: the JSON text of `origemDoLink` (C27.4).
     """
 
     organization_id: str
@@ -71,6 +71,7 @@ class Message:
     outcome_certain: bool | None
     units: int
     details: Mapping[str, Any] | None
+    link_origin: str | None = None
 
     @property
     def uncertain(self) -> bool:
