@@ -17,6 +17,7 @@ from recado.config.settings import Settings
 from recado.descriptors import Descriptors
 from recado.domain.channels.policies import NUMBERS_CHANNEL
 from recado.domain.core.clock import Clock
+from recado.domain.links.tracked import MessageLinks
 from recado.domain.messages.changes import Change
 from recado.engine.runtime import Runtime
 from recado.engine.service import Service
@@ -25,7 +26,10 @@ from recado.services.batches.batch_acceptance import BatchAcceptance
 from recado.services.batches.resend import Resends
 from recado.services.billing.payments import Payments
 from recado.services.dispatch.records import Records
+from recado.services.effects.outbox import Outbox
 from recado.services.imports.contact_system import ContactSystem
+from recado.services.links.origin_clicks import OriginClicks
+from recado.services.links.tracked_clicks import TrackedClicks
 from recado.services.messages.acceptance import Acceptance
 from recado.services.messages.opt_out_replies import OptOutReplies
 from recado.services.senders.number_refresh import NumberRefresh
@@ -59,6 +63,7 @@ class Assembly:
         self.installation = installation
         self.admin_for = partial(adapters.admin, NUMBERS_CHANNEL)
         self.reviewer_for = partial(adapters.reviewer, NUMBERS_CHANNEL)
+        self.opener_for = partial(adapters.opener, NUMBERS_CHANNEL)
         self.clock = clock
         self.ceilings = ceilings(settings.request_limits, settings.request_ceilings)
         db, ids, keys = installation.database, installation.ids, installation.key_ring
@@ -95,7 +100,7 @@ class Assembly:
             sends_in = adapters.sends_in(channel)
             return RuleParts(
                 database=db, directories=directories, windows=windows, ids=ids, clock=clock, sends_in=sends_in,
-                prices=prices,
+                prices=prices, links=partial(MessageLinks, settings.link_address, installation.random_bytes),
             )  # fmt: skip
 
         batch_rules = {each.channel: each.batches(rule_parts(each.channel)) for each in CHANNELS if each.batches}
@@ -141,6 +146,12 @@ class Assembly:
             subscriptions=directories.subscriptions, effects=system.consequences, changed=self.changed, clock=clock,
         )  # fmt: skip
         sizes = SegmentSizes(db, system.evaluation, clock=clock)
+        self.origin_clicks = OriginClicks(
+            db, numbers=directories.numbers, opener_for=self.opener_for, clock=clock,
+            random_bytes=installation.random_bytes,
+        )  # fmt: skip
+        outbox = Outbox(directories.subscriptions, ids=ids, queued=self.webhooks.queued)
+        self.tracked_clicks = TrackedClicks(db, outbox=outbox, clock=clock)
         self.parts: tuple[Service, ...] = (
             windows,
             recipients,
@@ -150,6 +161,8 @@ class Assembly:
             self.people,
             sizes,
             self.sync,
+            self.origin_clicks,
+            self.tracked_clicks,
         )
 
     def changed(self, change: Change) -> None:

@@ -11,6 +11,7 @@ from pydantic import SecretStr
 
 from recado.actors.dispatch.gateway import GatewayPlan
 from recado.channels.chatapp.bridge import Bridge
+from recado.channels.chatapp.chat_address import SANDBOX_ADDRESS, ChatAddress
 from recado.channels.chatapp.cloud import Cloud
 from recado.channels.chatapp.sandbox import Sandbox
 from recado.channels.core.adapters import Adapter, Adapters, ProviderPlace
@@ -26,6 +27,7 @@ from recado.domain.channels.sms import SMS
 from recado.domain.channels.source import SANDBOX
 from recado.domain.core.clock import Clock
 from recado.domain.core.ids import IdSource
+from recado.domain.links.tracked import MessageLinks
 from recado.http.api.route import Route
 from recado.http.routes.core.dependencies import Dependencies
 from recado.http.routes.messages.bulk_models import BatchBody
@@ -50,7 +52,10 @@ AdapterKey = tuple[str, str | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleParts:
-    """What the rules of a channel are made of. `sends_in`: the environments in which somebody sends for it."""
+    """What the rules of a channel are made of. `sends_in`: the environments in which somebody sends for it.
+
+    `links`: makes those of a message whose links are tracked (C27.1).
+    """
 
     database: Database
     directories: Directories
@@ -59,6 +64,7 @@ class RuleParts:
     clock: Clock
     sends_in: Collection[str]
     prices: PriceDirectory | None
+    links: Callable[[], MessageLinks]
 
 
 def _no_gateways(settings: Settings, adapters: Adapters) -> Sequence[GatewayPlan]:
@@ -103,7 +109,7 @@ def chatapp_adapters(settings: Settings, clock: Clock, connections: int) -> Mapp
 def sandbox(settings: Settings, clock: Clock, connections: int | None = None) -> Adapter:
     """It calls nobody, and needs no connections: it has as many calls as usual."""
     made = Sandbox(clock, settings.sandbox_time_scale)
-    return Adapter(sender=made, admin=made, templates=made)
+    return Adapter(sender=made, admin=made, templates=made, opener=ChatAddress(SANDBOX_ADDRESS))
 
 
 def bridge(settings: Settings, clock: Clock, connections: int) -> Adapter:
@@ -118,7 +124,10 @@ def bridge(settings: Settings, clock: Clock, connections: int) -> Adapter:
         shares=by_account,
     )
     place = ProviderPlace("the bridge", str(settings.bridge_chatapp_url), "start it")
-    return Adapter(sender=made, callbacks=made, admin=made, templates=made, connections=connections, place=place)
+    return Adapter(
+        sender=made, callbacks=made, admin=made, templates=made, opener=chat_address(settings), connections=connections,
+        place=place,
+    )  # fmt: skip
 
 
 def cloud(settings: Settings, clock: Clock, connections: int) -> Adapter:
@@ -131,7 +140,15 @@ def cloud(settings: Settings, clock: Clock, connections: int) -> Adapter:
         shares=by_account,
     )
     place = ProviderPlace("the hosted API", str(settings.cloud_url), "look at RECADO_CLOUD_URL and the network")
-    return Adapter(sender=made, callbacks=made, admin=made, templates=made, connections=connections, place=place)
+    return Adapter(
+        sender=made, callbacks=made, admin=made, templates=made, opener=chat_address(settings), connections=connections,
+        place=place,
+    )  # fmt: skip
+
+
+def chat_address(settings: Settings) -> ChatAddress | None:
+    """None: nobody said where chats open, so no link can lead there."""
+    return None if settings.chat_url is None else ChatAddress(settings.chat_url)
 
 
 LIVE_CHATAPP: Mapping[str, Callable[[Settings, Clock, int], Adapter]] = {

@@ -27,6 +27,8 @@ from recado.http.routes.core.dependencies import Dependencies
 from recado.http.routes.inbound.callbacks import callback_routes
 from recado.http.routes.inbound.sandbox_inbound import sandbox_inbound_routes
 from recado.http.routes.inbound.sandbox_records import sandbox_record_routes
+from recado.http.routes.links.opened_links import opened_link_routes
+from recado.http.routes.links.origin_links import origin_link_routes
 from recado.http.routes.messages.bulk import bulk_routes
 from recado.http.routes.messages.messages import message_routes
 from recado.http.routes.messages.reprocess import reprocess_routes
@@ -87,6 +89,18 @@ def route_table(made: Assembly) -> tuple[Route, ...]:
         *template_routes(dependencies, provider_for=made.reviewer_for, sync=made.sync),
         *static_list_routes(dependencies),
         *segment_routes(dependencies, evaluation=system.evaluation),
+        *origin_link_routes(
+            dependencies,
+            opener_for=made.opener_for,
+            clicks=made.origin_clicks,
+            link_base=made.settings.link_address,
+        ),
+        *opened_link_routes(
+            tracked=made.tracked_clicks,
+            origin=made.origin_clicks,
+            scanners=made.settings.scanners,
+            monotonic=made.clock.monotonic,
+        ),
         *sandbox_inbound_routes(database=db, numbers=made.directories.numbers, receiver=system.receipts),
         *sandbox_record_routes(database=db, ids=ids, changed=made.changed),
         *number_administration_routes(dependencies),

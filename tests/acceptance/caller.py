@@ -71,7 +71,9 @@ class Caller:
     async def send(self, method: str, target: str, *, headers: Mapping[str, str], content: Any = None) -> Answer:
         """A request to any address."""
         data = io.BytesIO(content) if isinstance(content, bytes) else content
-        async with self._session.request(method, self._url + target, data=data, headers=headers) as answer:
+        async with self._session.request(
+            method, self._url + target, data=data, headers=headers, allow_redirects=False
+        ) as answer:
             text = await answer.read()
             is_json = "json" in answer.headers.get("Content-Type", "")
             return Answer(answer.status, orjson.loads(text) if text and is_json else text or None, answer.headers)

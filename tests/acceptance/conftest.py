@@ -2,16 +2,20 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import aiohttp
 import asyncpg
 import pytest
 from tests.acceptance.caller import Caller, Request
+from tests.acceptance.samples_links import LINK_CODE
 from tests.acceptance.served import ADMIN_TOKEN, Served
 from tests.acceptance.tenants import Tenant, settle
 from tests.acceptance.walk import Walk
 from tests.program import Api
+
+from recado.domain.core.ids import MESSAGE, lowest_id
 
 
 @pytest.fixture(scope="session")
@@ -26,7 +30,21 @@ def tenants(served: Served) -> tuple[Tenant, Tenant]:
     """Two organizations that have nothing to do with each other."""
     with asyncio.Runner() as runner:
         first, second = (runner.run(settle(served.url, ADMIN_TOKEN, name)) for name in ("First", "Second"))
+        runner.run(link(served, first))
     return first, second
+
+
+async def link(served: Served, tenant: Tenant) -> None:
+    """A link of a message: no channel of this release has any."""
+    connection = await asyncpg.connect(**served.database)
+    try:
+        await connection.execute(
+            "insert into tracked_links (code, organization_id, env, channel, message_id, url) "
+            "values ($1, $2, 'test', 'sms', $3, 'https://example.com/')",
+            LINK_CODE, tenant.organization_id, lowest_id(MESSAGE, datetime.now(UTC)),
+        )  # fmt: skip
+    finally:
+        await connection.close()
 
 
 @pytest.fixture(scope="session")

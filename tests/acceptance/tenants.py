@@ -21,6 +21,7 @@ from recado.domain.core.ids import (
     MESSAGE,
     NUMBER,
     ORGANIZATION,
+    ORIGIN_LINK,
     SEGMENT,
     TEMPLATE,
     TOP_UP,
@@ -102,6 +103,9 @@ async def settle(url: str, admin_token: str, name: str) -> Tenant:
         segments = [
             await api.call("POST", "/v2/segments", {"name": f"{n} of {name}", "filters": [SEEN]}) for n in range(2)
         ]
+        links = [
+            await api.call("POST", "/v2/origin-links", origin_link(number["id"], f"{n} of {name}")) for n in range(2)
+        ]
         imported = await api.call("POST", "/contacts/import", {"contacts": []})
         held = await api.call("POST", "/messages", later(number["id"]))
 
@@ -119,6 +123,7 @@ async def settle(url: str, admin_token: str, name: str) -> Tenant:
         CONTACT_IMPORT: imported["id"],
         COMPANY: companies[0]["id"],
         LIST: static_lists[0]["id"],
+        ORIGIN_LINK: links[0]["id"],
         SEGMENT: segments[0]["id"],
         API_KEY: key["id"],
         NUMBER: number["id"],
@@ -134,6 +139,11 @@ async def settle(url: str, admin_token: str, name: str) -> Tenant:
         "listContactConsents": {"id": contacts[1]["id"]},
     }
     return Tenant(made["id"], keys["test"]["token"], keys["live"]["token"], sessions, ids, others)
+
+
+def origin_link(number_id: str, name: str) -> dict[str, Any]:
+    """A link to the chat of a number."""
+    return {"name": name, "numberId": number_id, "text": "Good morning", "fonte": "search_ads"}
 
 
 def template(number_id: str, name: str) -> dict[str, Any]:

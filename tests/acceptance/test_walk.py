@@ -20,8 +20,9 @@ SCOPES = {
     "messages:send": "createMessage reprocessMessage resendMessages archiveMessage simulateInbound "
     "createBatch pauseBatch resumeBatch cancelBatch",
     "messages:force": "forceMessage",
-    "numbers:read": "listNumbers getNumber getNumberHealth getNumberUsage getNumberUsageSeries",
-    "numbers:write": "createNumber updateNumber deleteNumber connectNumber disconnectNumber simulateNumber",
+    "numbers:read": "listNumbers getNumber getNumberHealth getNumberUsage getNumberUsageSeries listOriginLinks",
+    "numbers:write": "createNumber updateNumber deleteNumber connectNumber disconnectNumber simulateNumber"
+    " createOriginLink updateOriginLink deleteOriginLink",
     "templates:read": "listTemplates getTemplate",
     "templates:write": "createTemplate updateTemplate deleteTemplate submitTemplate syncTemplates simulateTemplate",
     "org:read": "getOrganization",

@@ -9,6 +9,7 @@ import asyncpg
 from tests.acceptance import (  # noqa: F401 - register their samples
     samples_audience,
     samples_contacts,
+    samples_links,
     samples_messages,
     samples_numbers,
     samples_people,
@@ -30,6 +31,7 @@ _RESTLESS = {
     "dispatchers": ["notes_claims"],  # a minute and a half after the start
     "numbers": ["verify_at", "last_provider_sync_at"],
     "sessions": ["last_used_at"],
+    "tracked_links": ["clicks", "first_clicked_at", "last_clicked_at"],  # a moment after the answer
 }
 
 

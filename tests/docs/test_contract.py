@@ -23,6 +23,7 @@ from recado.domain.audience.members import MAX_IDENTIFIERS, MAX_LISTS
 from recado.domain.audience.segment import MAX_SEGMENTS
 from recado.domain.channels.chatapp import GATES
 from recado.domain.core.errors import CODES
+from recado.domain.links.origin import MAX_ORIGIN_LINKS
 from recado.domain.messages.message import FailureCode, WaitReason
 from recado.domain.webhooks.webhook import MAX_SUBSCRIPTIONS
 from recado.http.api.document_texts import GROUPS
@@ -54,6 +55,9 @@ from recado.http.routes.core.dependencies import Dependencies
 from recado.http.routes.inbound.callbacks import callback_routes
 from recado.http.routes.inbound.sandbox_inbound import sandbox_inbound_routes
 from recado.http.routes.inbound.sandbox_records import sandbox_record_routes
+from recado.http.routes.links.opened_links import opened_link_routes
+from recado.http.routes.links.origin_link_models import OriginLinkOut
+from recado.http.routes.links.origin_links import origin_link_routes
 from recado.http.routes.messages.bulk import bulk_routes
 from recado.http.routes.messages.bulk_models import BatchOut
 from recado.http.routes.messages.message_models import MessageModel
@@ -172,6 +176,8 @@ def routes() -> tuple[Route, ...]:
         *template_routes(dependencies, provider_for=nothing, sync=nothing),
         *static_list_routes(dependencies),
         *segment_routes(dependencies, evaluation=nothing),
+        *origin_link_routes(dependencies, opener_for=nothing, clicks=nothing, link_base="http://l"),
+        *opened_link_routes(tracked=nothing, origin=nothing, scanners=(), monotonic=nothing),
         *sandbox_inbound_routes(database=nothing, numbers=nothing, receiver=nothing),
         *sandbox_record_routes(database=nothing, ids=nothing, changed=nothing),
         *organization_routes(dependencies),
@@ -279,6 +285,7 @@ def test_every_command_is_named() -> None:
     [
         ("Webhook subscriptions per environment", f"{MAX_SUBSCRIPTIONS}"),
         ("Templates per number", f"{MAX_OF_A_NUMBER}"),
+        ("Companies / origin links per environment", f"100,000 / {MAX_ORIGIN_LINKS:,}"),
         ("Lists / segments per environment", f"{MAX_LISTS:,} / {MAX_SEGMENTS}"),
         ("Identifiers of a call on the members of a list", f"{MAX_IDENTIFIERS:,}"),
         ("`skip`", f"{MOST_SKIPPED:,}; of messages {MOST_SKIPPED_MESSAGES:,}"),
@@ -320,7 +327,7 @@ def test_a_limit_is_stated_with_the_number_that_is_in_force(limit: str, value: s
 
 def test_the_request_limits_are_those_in_force() -> None:
     listed = re.findall(r"^\| `(\w+)` \| .* \| ([\d,]+) \| ([\d,]+) \|$", section("C6.1"), re.MULTILINE)
-    assert len(listed) == 6
+    assert len(listed) == 7
     for name, refill, capacity in listed:
         assert DEFAULT_LIMITS[name] == (int(refill.replace(",", "")), int(capacity.replace(",", "")))
     assert set(DEFAULT_LIMITS) <= named("C6.1")
@@ -355,6 +362,7 @@ def test_the_request_limits_are_those_in_force() -> None:
         ("C25.1", TopUpOut),
         ("C25.1", WalletOut),
         ("C24.4", ApiKeyOut),
+        ("C27.4", OriginLinkOut),
     ],
 )
 def test_every_field_of_a_record_is_named(number: str, model: Any) -> None:

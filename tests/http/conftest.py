@@ -17,6 +17,7 @@ from tests.http.contract import Contract
 from tests.http.scripted_provider import ScriptedProvider, ShiftedClock
 
 from recado.actors.webhooks.webhooks import Webhooks
+from recado.channels.chatapp.chat_address import ChatAddress
 from recado.channels.chatapp.sandbox import Sandbox
 from recado.channels.http.guarded_http import GuardedHttp
 from recado.channels.http.outbound_guard import OutboundGuard
@@ -44,6 +45,8 @@ from recado.http.routes.contacts.contacts import contact_routes
 from recado.http.routes.contacts.document_reveal import document_reveal_routes
 from recado.http.routes.core.dependencies import Dependencies
 from recado.http.routes.inbound.sandbox_records import sandbox_record_routes
+from recado.http.routes.links.opened_links import opened_link_routes
+from recado.http.routes.links.origin_links import origin_link_routes
 from recado.http.routes.senders.number_administration import number_administration_routes
 from recado.http.routes.senders.number_health import HealthReader, number_health_routes
 from recado.http.routes.senders.number_usage import number_usage_routes
@@ -53,7 +56,10 @@ from recado.http.routes.webhooks.webhook_deliveries import webhook_delivery_rout
 from recado.http.routes.webhooks.webhooks import webhook_routes
 from recado.http.server import HttpServer
 from recado.services.effects.consequences import Consequences
+from recado.services.effects.outbox import Outbox
 from recado.services.imports.contact_system import ContactSystem
+from recado.services.links.origin_clicks import OriginClicks
+from recado.services.links.tracked_clicks import TrackedClicks
 from recado.services.senders.number_refresh import NumberRefresh
 from recado.services.templates.template_review import TemplateReview
 from recado.services.templates.template_sync import TemplateSync
@@ -110,6 +116,9 @@ class Api:
     changes: list[Change]
     webhooks: Webhooks
     troubles: dict[str, Hold]  # what keeps numbers from reaching their provider, by their ids
+    chats: dict[str, ChatAddress | None]
+    origin_clicks: OriginClicks
+    tracked_clicks: TrackedClicks
 
     def token(self, organization: int = 0, env: str = "test") -> str:
         return self.organizations[organization].keys[env][1]
@@ -260,6 +269,12 @@ async def api(database: Database) -> AsyncIterator[Api]:
         database, ids=ids, documents=DocumentCipher(key_ring, b"i" * 32), subscriptions=directories.subscriptions,
         effects=Consequences(), changed=changed, clock=clock,
     )  # fmt: skip
+    chats: dict[str, ChatAddress | None] = {env: ChatAddress(f"https://{env}.example.com") for env in ("test", "live")}
+    origin_clicks = OriginClicks(
+        database, numbers=directories.numbers, opener_for=chats.get, clock=clock, random_bytes=os.urandom
+    )
+    outbox = Outbox(directories.subscriptions, ids=ids, queued=webhooks.queued)
+    tracked_clicks = TrackedClicks(database, outbox=outbox, clock=clock)
     routes = (
         *organization_routes(dependencies),
         *api_key_routes(dependencies, ceilings=CEILINGS),
@@ -282,6 +297,12 @@ async def api(database: Database) -> AsyncIterator[Api]:
         *billing_routes(dependencies),
         *webhook_routes(dependencies, guard=guard, actors=webhooks),
         *webhook_delivery_routes(dependencies),
+        *origin_link_routes(
+            dependencies, opener_for=chats.get, clicks=origin_clicks, link_base="https://l.recado.test"
+        ),
+        *opened_link_routes(
+            tracked=tracked_clicks, origin=origin_clicks, scanners=("looker",), monotonic=clock.monotonic
+        ),
     )
     server = HttpServer(
         routes,
@@ -302,6 +323,8 @@ async def api(database: Database) -> AsyncIterator[Api]:
             )
     await database.execute("delete from audit")  # of how the organizations came to be
     await people.start()
+    await origin_clicks.start()
+    await tracked_clicks.start()
     await server.start()
     await root.start()
     try:
@@ -309,12 +332,15 @@ async def api(database: Database) -> AsyncIterator[Api]:
             yield Api(
                 f"http://127.0.0.1:{server.port}", session, database, clock, ids, organizations, directories,
                 providers, refresh, review, sync, key_ring, routes, Contract(routes), changes, webhooks, troubles,
+                chats, origin_clicks, tracked_clicks,
             )  # fmt: skip
     finally:
         await server.stop()
         await sync.stop()
         await root.stop()
         await people.stop()
+        await tracked_clicks.stop()
+        await origin_clicks.stop()
 
 
 async def names(host: str, port: int) -> list[str]:

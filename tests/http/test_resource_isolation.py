@@ -74,6 +74,10 @@ OPERATIONS = [
     ("PATCH", "/v2/templates/{id}"),
     ("DELETE", "/v2/templates/{id}"),
     ("POST", "/v2/templates/{id}/submit"),
+    ("GET", "/v2/origin-links"),
+    ("POST", "/v2/origin-links"),
+    ("PATCH", "/v2/origin-links/{id}"),
+    ("DELETE", "/v2/origin-links/{id}"),
     ("POST", "/v2/sandbox/numbers/{id}"),
     ("POST", "/v2/sandbox/templates/{id}"),
     ("GET", "/v2/wallet"),
@@ -120,6 +124,7 @@ MADE_BY: dict[str, tuple[str, Any]] = {
         "/v2/templates",
         {"name": "mine", "language": "pt-BR", "category": "utility", "components": []},
     ),
+    "olk_": ("/v2/origin-links", {"name": "mine", "text": "Hello", "fonte": "outra"}),
 }
 
 
@@ -134,7 +139,7 @@ async def owned_by(api: Any, organization: int, prefix: str) -> str:
         case "acc_":
             return (await person(api, "analyst", organization=organization)).id
     path, body = MADE_BY[prefix]
-    named = {"numberId": made.number.id} if prefix == "tpl_" else {}
+    named = {"numberId": made.number.id} if prefix in ("tpl_", "olk_") else {}
     answer = await api.post(path, {**body, **named}, organization=organization)
     return str(answer.body["id"])
 
@@ -152,6 +157,7 @@ async def rows(api: Any) -> Any:
             "organizations",
             "numbers",
             "templates",
+            "origin_links",
             "accounts",
             "contacts",
             "companies",
@@ -227,6 +233,7 @@ async def test_foreign_ids_answer_like_missing_ones_and_change_nothing(api: Any,
         ("/numbers", "num_"),
         ("/v2/companies", "emp_"),
         ("/v2/templates", "tpl_"),
+        ("/v2/origin-links", "olk_"),
         ("/v2/wallet/top-ups", "top_"),
         ("/webhooks", "wbh_"),
     ],

@@ -76,6 +76,13 @@ def parse_networks(value: Any) -> tuple[IPv4Network | IPv6Network, ...]:
     return tuple(ip_network(part.strip()) for part in str(value).split(",") if part.strip())
 
 
+def parse_words(value: Any) -> tuple[str, ...]:
+    """Texts, separated by commas, in lower case."""
+    if isinstance(value, tuple):
+        return value
+    return tuple(part.strip().lower() for part in str(value).split(",") if part.strip())
+
+
 def parse_key(value: Any) -> Any:
     """Base64 (either alphabet) of at least 32 bytes."""
     if value is None:

@@ -25,10 +25,17 @@ from recado.config.forms import (
     parse_key_list,
     parse_listen,
     parse_networks,
+    parse_words,
 )
 from recado.config.limits import DEFAULT_LIMITS, RequestLimit, parse_limits, parse_limits_of_credentials
 
 PREFIX = "RECADO_"
+
+SCANNERS = (
+    "googlebot", "google-safety", "bingbot", "bingpreview", "applebot", "duckduckbot", "yandexbot", "slackbot",
+    "twitterbot", "telegrambot", "discordbot", "linkedinbot", "facebookexternalhit", "whatsapp/", "skypeuripreview",
+    "embedly", "crawler", "spider", "urlscan", "barracuda", "proofpoint", "mimecast", "virustotal", "headlesschrome",
+)  # fmt: skip
 
 
 def _setting(default: Any, about: str, form: str, shown_default: str | None = None) -> Any:
@@ -71,6 +78,27 @@ class Settings(BaseSettings):
         "The address under which callers reach the API: it is part of error types and provider callbacks.",
         "an http(s) address without query, such as https://api.example.com",
         "`http://` and `LISTEN`",
+    )
+    link_base: Annotated[str | None, BeforeValidator(parse_http_url)] = _setting(
+        None,
+        "The address under which people open links: those in messages, and those that lead to a chat. A short one "
+        "leaves more of a text message.",
+        "an http(s) address without query, such as https://l.example.com",
+        "`BASE_URL`",
+    )
+    scanners: Annotated[tuple[str, ...], NoDecode, BeforeValidator(parse_words)] = _setting(
+        SCANNERS,
+        "Programs that open links to look at them, by a part of their `User-Agent` in any case: what they open is not "
+        "counted.",
+        "a list of texts, such as googlebot, preview",
+        "those of search engines, mail scanners and previews",
+    )
+    chat_url: Annotated[str | None, BeforeValidator(parse_http_url)] = _setting(
+        None,
+        "Where the chat app opens a chat with a number in live: its digits and `?text=` are added. Origin links need "
+        "it.",
+        "an http(s) address without query, such as https://chat.example.com",
+        "none: live has no origin links",
     )
     admin_token: SecretStr | None = _setting(
         None,
@@ -272,6 +300,11 @@ class Settings(BaseSettings):
     def embedded(self) -> bool:
         """Whether Recado runs its own PostgreSQL."""
         return self.database_url is None
+
+    @property
+    def link_address(self) -> str:
+        """The address of links, without a trailing slash."""
+        return self.address() if self.link_base is None else self.link_base
 
     def address(self, port: int | None = None) -> str:
         """Return the API's address without a trailing slash; `port` is the one bound when `listen` asks for any."""

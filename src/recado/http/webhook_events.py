@@ -9,7 +9,7 @@ from recado.domain.core.events import API_VERSION
 from recado.domain.messages.message import GenericStatus
 from recado.http.api.models import ApiModel, Timestamp
 from recado.http.routes.messages.bulk_models import Totals
-from recado.http.routes.messages.message_models import Channel, Direction, MessageType
+from recado.http.routes.messages.message_models import Channel, Direction, LinkOrigin, MessageType
 from recado.services.webhooks.webhook_samples import sample_of
 
 TAG = "Webhooks"
@@ -59,6 +59,7 @@ class ReceivedMessageEvent(_MessageEvent):
 
     payload: JsonValue = None
     contact: EventContact | None = None
+    origem_do_link: LinkOrigin | None = None
     in_reply_to: str | None = None
 
 

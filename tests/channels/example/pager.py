@@ -1,6 +1,7 @@
 """The parts of an example channel: pages for the pagers of an imagined carrier. Its policy is in `policy.py`."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Annotated, Final, Literal
@@ -113,12 +114,16 @@ class PageRules:
         if parts.prices is not None:
             kind = policy.price_kind(None, False)
             price = await parts.prices.price_of(draft.organization_id, draft.env, kind, INTL, now)
+        links = parts.links()
+        assert draft.payload is not None
+        draft = replace(draft, payload={"text": links.in_text(draft.payload["text"])})
         new = new_message(
             draft, organization, route_sender(self.channel, draft.env, ROUTE),
             policy.obeys(draft.type, None, draft.priority),
             message_id=message_id, due_at=due_time(draft, now), now=now, ttl=policy.ttl(None, draft.priority),
             held_ms=organization.held_ms, price=price, asks_grant=False,
         )  # fmt: skip
+        new.links = links.rows
         if policy.direct:
             new.content, new.payload = new.payload, None
         return new
@@ -186,6 +191,7 @@ class CreatePage(ApiModel):
     text: Annotated[str, Field(min_length=1, max_length=PAGE * 10)]
     patience: Annotated[int, Field(ge=0, le=86_400)] = 3_600
     priority: Priority = Priority.NORMAL
+    campaign: Annotated[str, Field(max_length=64)] | None = None
 
 
 class CreatePages(TextBatchBody):
@@ -211,7 +217,8 @@ def page_routes(channel: str, path: str) -> Callable[[Dependencies, Acceptance],
             done = await acceptance.accept(
                 MessageDraft(
                     organization_id=principal.organization_id, env=principal.env, channel=channel, sender_id="",
-                    to=body.to.lower(), type="text", priority=body.priority, payload={"text": body.text},
+                    to=body.to.lower(), type="text", priority=body.priority, campaign_id=body.campaign,
+                    payload={"text": body.text},
                     key_hash=None if key is None else key.key_hash,
                     fingerprint=None if key is None else key.fingerprint,
                     units=pages_of(body.text), details={"patience": body.patience},

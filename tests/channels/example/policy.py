@@ -1,8 +1,8 @@
 """The policy of an example channel, which differs from chat-app in all that a channel can differ by.
 
 Its recipients are e-mail addresses; it sends through a route of two gateways instead of numbers; a message costs by its
-pages of 80 characters; it knows no `sending` and no `archived`; and a page of which nothing is heard within its
-`patience` is `undelivered`. An urgent page is the same, sent while its caller waits.
+pages of 80 characters, and its links are tracked; it knows no `sending` and no `archived`; and a page of which nothing
+is heard within its `patience` is `undelivered`. An urgent page is the same, sent while its caller waits.
 """
 
 from dataclasses import replace
@@ -76,6 +76,7 @@ PAGES: Final = Policy(
     refusals=frozenset({"battery_empty"}),
     events={_S.DELIVERED: "message.delivered", _S.FAILED: "message.failed", _S.UNDELIVERED: "message.failed"},
     received="message.received",
+    clicked="email.clicked",
     opens_window=False,
     answers_opt_outs=False,
     nobody_there=frozenset(),

@@ -1,11 +1,13 @@
 """A channel that is entered, and nothing else: its messages go all the way, over HTTP (C15, C16.3, C10.2)."""
 
 import asyncio
+import re
 import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 from tests.program import Api, Refused, Service
 from tests.waiting import until
@@ -49,7 +51,7 @@ class Pages:
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WithPager]:
-    running = WithPager(tmp_path_factory.mktemp("pager"), SANDBOX_TIME_SCALE="0.01")
+    running = WithPager(tmp_path_factory.mktemp("pager"), SANDBOX_TIME_SCALE="0.01", SSRF_ALLOW_CIDRS="127.0.0.0/8")
     try:
         asyncio.run(running.start())
         yield running
@@ -173,3 +175,30 @@ async def test_a_repeat_with_the_same_key_is_the_same_page(pages: Pages) -> None
     first = await pages.api.call("POST", "/v2/pages", body, key="a page")
     again = await pages.api.call("POST", "/v2/pages", body, key="a page")
     assert (again["id"], again["replayed"]) == (first["id"], True)
+
+
+async def test_a_link_of_a_page_leads_on_and_its_clicks_are_told_and_counted(pages: Pages) -> None:
+    url = "https://example.com/a?b=c"
+    hook = await pages.api.call("POST", "/webhooks", {"url": "http://127.0.0.1:1/", "events": ["email.clicked"]})
+    sent = await pages.send(SOMEBODY, f"see {url} or {url}", campaign="spring")
+    await pages.comes_to(sent["id"], "delivered")
+    text = (await pages.read(sent["id"]))["payload"]["text"]
+    short = re.findall(r"http\S+/l/\w{8}", text)
+    assert (len(short), len(set(short)), url in text) == (2, 1, False)
+    async with aiohttp.ClientSession() as people:
+        for _ in range(3):
+            async with people.get(short[0], allow_redirects=False) as answer:
+                assert (answer.status, answer.headers["Location"]) == (302, url)
+
+    async def counted() -> bool:
+        return bool((await pages.api.call("GET", "/v2/campaigns/spring"))["clicks"] == 3)
+
+    await until(counted, 20, "the clicks are counted", every=0.05)
+    deliveries = f"/webhooks/{hook['id']}/deliveries"
+    told = [
+        (await pages.api.call("GET", f"{deliveries}/{each['id']}"))["payload"]["data"]
+        for each in (await pages.api.call("GET", deliveries))["items"]
+    ]
+    assert [(each["url"], each["status"], each["campaignId"]) for each in told] == [(url, "delivered", "spring")] * 3
+    assert [each["firstClick"] for each in sorted(told, key=lambda each: each["clickedAt"])] == [True, False, False]
+    assert all(each["sentAt"] <= each["clickedAt"] for each in told)

@@ -292,3 +292,54 @@ async def test_whoever_is_refused_for_having_stopped_has_opted_out(phone: Phone)
 async def test_a_stop_of_nobodys_number_is_dropped(phone: Phone) -> None:
     await phone.write(Preference("nobody's", PHONE, True, datetime.now(UTC)))
     assert await phone.registered() == 0
+
+
+async def store_code(phone: Phone, code: str, *, age: timedelta = timedelta(0), number: str | None = None) -> None:
+    await phone.db.execute(
+        "insert into origin_codes values ($1, $2, $3, $4::json, $5)",
+        phone.number.organization_id,
+        number or phone.number.id,
+        code,
+        f'{{"fonte": "search_ads", "codigo": "{code}"}}',
+        datetime.now(UTC) - age,
+    )
+
+
+async def origins(phone: Phone) -> list[Any]:
+    rows = await phone.db.fetch(
+        "select payload -> 'text' ->> 'body', link_origin ->> 'codigo' from messages order by id"
+    )
+    return [tuple(row) for row in rows]
+
+
+async def test_the_first_message_with_a_code_tells_the_link_and_uses_it_up(phone: Phone) -> None:
+    await store_code(phone, "ABCDEF")
+    await phone.say("I saw the shoes (ABCDEF)", "again (ABCDEF)")
+    await phone.say("later (ABCDEF)")
+    assert await origins(phone) == [
+        ("I saw the shoes (ABCDEF)", "ABCDEF"), ("again (ABCDEF)", None), ("later (ABCDEF)", None),
+    ]  # fmt: skip
+    assert await phone.count("origin_codes") == 0
+
+
+async def test_a_code_counts_for_thirty_days_and_on_its_number(phone: Phone) -> None:
+    await store_code(phone, "ABCDEF", age=timedelta(days=29, hours=23))
+    await store_code(phone, "ABCDEG", age=timedelta(days=30, seconds=1))
+    await store_code(phone, "ABCDEH", number="num_another")
+    await phone.say("(ABCDEF)", "(ABCDEG)", "(ABCDEH)", "(ABCDEJ)")
+    assert [code for _, code in await origins(phone)] == ["ABCDEF", None, None, None]
+
+
+async def test_of_several_codes_the_first_that_is_known_tells(phone: Phone) -> None:
+    await store_code(phone, "ABCDEF")
+    await store_code(phone, "ABCDEG")
+    await phone.say("(ABCDEJ) (ABCDEG) (ABCDEF)")
+    assert [code for _, code in await origins(phone)] == ["ABCDEG"]
+    assert await phone.count("origin_codes") == 0
+
+
+async def test_a_button_brings_no_code(phone: Phone) -> None:
+    await store_code(phone, "ABCDEF")
+    payload = {"interactive": {"type": "button_reply", "title": "(ABCDEF)"}}
+    await phone.write(phone.event(type="interactive", payload=payload))
+    assert await phone.count("origin_codes") == 1

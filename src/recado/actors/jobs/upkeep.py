@@ -13,6 +13,7 @@ from recado.storage.contacts import contact_consents, contact_fields, contact_im
 from recado.storage.core import idempotency
 from recado.storage.core.partitions import ensure_partitions
 from recado.storage.core.postgres import Database
+from recado.storage.links import origin_links, tracked_links
 
 HOUR = 3_600.0  # seconds
 
@@ -54,5 +55,7 @@ class Upkeep:
         await sessions.purge(self._db, until)
         await contact_consents.purge(self._db, until)
         await contact_imports.purge(self._db, until)
+        await origin_links.purge(self._db, until)
+        await tracked_links.purge(self._db, until)
         await self._callbacks.purge(until)
         await self._webhooks.purge(until)

@@ -128,9 +128,17 @@ class TemplateReviewer(Protocol):
     async def list_templates(self, account: Account) -> list[ProviderTemplate]: ...
 
 
+class ChatOpener(Protocol):
+    """Knows at which address people begin a chat (C29.2)."""
+
+    def open_chat_url(self, phone: str, text: str) -> str:
+        """Where the chat with a number opens, in which `text` is written. `phone`: the number's, in E.164."""
+
+
 # Of an environment; None where it has none.
 AdminFor = Callable[[str], SenderAdmin | None]
 ReviewerFor = Callable[[str], TemplateReviewer | None]
+OpenerFor = Callable[[str], ChatOpener | None]
 
 
 class SenderFor(Protocol):
@@ -159,6 +167,7 @@ class Adapter:
     sessions: SessionSource | None = None
     admin: SenderAdmin | None = None
     templates: TemplateReviewer | None = None
+    opener: ChatOpener | None = None
     connections: int | None = None
     place: ProviderPlace | None = None
 
@@ -196,6 +205,9 @@ class Adapters:
 
     def reviewer(self, channel: str, env: str, route: str | None = None, /) -> TemplateReviewer | None:
         return self.find(channel, env, route).templates
+
+    def opener(self, channel: str, env: str, route: str | None = None, /) -> ChatOpener | None:
+        return self.find(channel, env, route).opener
 
     def sends_in(self, channel: str) -> frozenset[str]:
         """The environments in which somebody sends for a channel."""

@@ -111,6 +111,7 @@ class Policy:
     `events`: what a subscription is told when a message reaches a state; `received`: of what people send (C23.3).
     `tells`: what its events say besides what those of any message do, by the status that their name ends with (C23.6);
     None: the error of a failure, and the payload of what came in.
+    `clicked`: of what people click in its messages; None: the links of its messages stay as they are (C27.1).
     `opens_window`: that opens a window of 24 hours (C28.2). `answers_opt_outs`: whoever opts out there by a keyword is
     answered, where the organization has words for that (C28.3). `nobody_there`: codes of failures by which a provider
     says for good that it cannot reach the recipient (C13.2).
@@ -140,6 +141,7 @@ class Policy:
     opens_window: bool
     answers_opt_outs: bool
     nobody_there: frozenset[str]
+    clicked: str | None = None
     shown: Mapping[MessageStatus, GenericStatus] = field(default_factory=dict)
     after_sent: Mapping[str, AfterSent] = field(default_factory=dict)
     refusals: frozenset[str] = frozenset()

@@ -25,6 +25,7 @@ KINDS: Final[dict[str, str]] = {
     ids.MESSAGE: "message",
     ids.NUMBER: "number",
     ids.ORGANIZATION: "organization",
+    ids.ORIGIN_LINK: "origin link",
     ids.SEGMENT: "segment",
     ids.SESSION: "session",
     ids.TEMPLATE: "template",

@@ -19,6 +19,7 @@ GROUPS = {
     "Lists": "Contacts put together by hand.",
     "Segments": "Contacts found by a filter.",
     "Companies": "The companies that contacts belong to.",
+    "Links": "Links that bring people to a chat, and those that they open.",
     "Webhooks": "Subscriptions to events, and what was delivered.",
     "Wallet": "Balance, ledger, top-ups and prices.",
     "API keys": "Credentials of programs.",

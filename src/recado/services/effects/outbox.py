@@ -4,6 +4,7 @@ Where no subscription of the environment takes an event, it costs one look into 
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import NamedTuple
 
 from recado.domain.channels.policies import POLICIES, told_of
 from recado.domain.core.ids import IdSource
@@ -23,6 +24,17 @@ def event_of(moved: Moved) -> str | None:
     if moved.from_status is None:
         return policy.received if moved.to_status == MessageStatus.DELIVERED else None
     return policy.events.get(MessageStatus(moved.to_status))
+
+
+class Happened(NamedTuple):
+    """What happened to a message that did not move. `data`: what the event says besides, as JSON text."""
+
+    organization_id: str
+    env: str
+    channel: str
+    id: str
+    event: str
+    data: str
 
 
 class Outbox:
@@ -59,6 +71,18 @@ class Outbox:
             found = await self._emission(each, event, each.told)
             if found is not None:
                 emissions.append(found)
+        return await self._emitted(connection, emissions)
+
+    async def takes(self, environment: tuple[str, str], event: str) -> bool:
+        """Whether a subscription there takes it."""
+        return event in (await self._takers(environment)).by_event
+
+    async def tell(self, connection: Executor, happened: Sequence[Happened]) -> AfterCommit | None:
+        """As `write`, of what moved nothing."""
+        found = [await self._emission(each, each.event, each.data) for each in happened]
+        return await self._emitted(connection, [each for each in found if each is not None])
+
+    async def _emitted(self, connection: Executor, emissions: Sequence[Emission]) -> AfterCommit | None:
         told = await emit_batch(connection, emissions)
         return (lambda: self._queued(told)) if told else None
 
@@ -77,7 +101,9 @@ class Outbox:
         if emissions:
             self._queued(deliveries_of(emissions))
 
-    async def _emission(self, message: Moved | Departed, event: str, told: str | None = None) -> Emission | None:
+    async def _emission(
+        self, message: Moved | Departed | Happened, event: str, told: str | None = None
+    ) -> Emission | None:
         return emission(
             await self._takers((message.organization_id, message.env)),
             self._ids,

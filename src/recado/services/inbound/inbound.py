@@ -14,6 +14,7 @@ from recado.domain.channels.source import Source
 from recado.domain.contacts.keywords import Keyword, keyword_of, written
 from recado.domain.core.clock import Clock
 from recado.domain.core.ids import MESSAGE, IdSource
+from recado.domain.links.origin import codes_in
 from recado.domain.messages.changes import OnChange
 from recado.domain.messages.message import MessageStatus
 from recado.services.contacts.consents import Gathered
@@ -25,6 +26,7 @@ from recado.storage.contacts.inbound_contacts import Person
 from recado.storage.contacts.opt_out_replies import Owed
 from recado.storage.core.moves import AfterCommit, Moved
 from recado.storage.core.rows import Executor
+from recado.storage.links import origin_links
 from recado.storage.messages import receipts
 from recado.storage.messages.receipts import InboundRow
 
@@ -43,6 +45,12 @@ class Came:
     def written(self) -> str | None:
         """The words that may be a keyword."""
         return written(self.event.type, self.event.payload)
+
+    @property
+    def codes(self) -> list[tuple[str, str, str]]:
+        """The codes of origin links that its text holds, each with its organization and sender (C27.4)."""
+        text = self.written if self.event.type == "text" else None
+        return [] if text is None else [(self.row.organization_id, self.row.sender_id, each) for each in codes_in(text)]
 
     @property
     def person(self) -> Person | None:
@@ -105,9 +113,13 @@ class InboundMessages:
         now = self._clock.now()
         heard = {each.row.id: await self._heard(each, person) for each in fresh if (person := each.person) is not None}
         known = await self._contacts.know(connection, [*heard.values()], now, gathered)
-        rows = [replace(each.row, contact_id=_contact_id(known, each)) for each in fresh]
+        origins = await _origins(connection, fresh, now)
+        rows = [
+            replace(each.row, contact_id=_contact_id(known, each), link_origin=origins.get(each.row.id))
+            for each in fresh
+        ]
         await receipts.store_inbound(connection, rows, now)
-        gathered.moved += await self._received(connection, fresh, known)
+        gathered.moved += await self._received(connection, fresh, known, origins)
         await self._contacts.obey(connection, [*heard.values()], known, now, gathered)
         await self._refuse_elsewhere(connection, fresh, now, gathered)
         owed = [
@@ -177,9 +189,16 @@ class InboundMessages:
         return organization is not None and organization.opt_out_reply is not None
 
     async def _received(
-        self, connection: Executor, fresh: Sequence[Came], known: dict[Person, KnownContact]
+        self,
+        connection: Executor,
+        fresh: Sequence[Came],
+        known: dict[Person, KnownContact],
+        origins: Mapping[str, str],
     ) -> list[Moved]:
-        """The moves of new messages, each with what `message.received` says of its contact and of what it answers."""
+        """The moves of new messages, each with what `message.received` says besides (C23.6).
+
+        That is its contact, the link that brought it, by `origins`, and what it answers.
+        """
         quoted = await _quoted(connection, [each for each in fresh if each.event.quoted is not None])
         moved = []
         told_as_new: set[Person] = set()
@@ -190,6 +209,8 @@ class InboundMessages:
                 created = known[person].created and person not in told_as_new
                 told_as_new.add(person)
                 told["contact"] = {"id": known[person].contact.id, "created": created}
+            if row.id in origins:
+                told["origemDoLink"] = orjson.Fragment(origins[row.id])
             if row.id in quoted:
                 told["inReplyTo"] = quoted[row.id]
             moved.append(
@@ -204,6 +225,20 @@ class InboundMessages:
                 )
             )
         return moved
+
+
+async def _origins(connection: Executor, fresh: Sequence[Came], now: datetime) -> dict[str, str]:
+    """Which links brought these messages, by their ids: the first message with a code uses it up (C27.4)."""
+    brought = {each.row.id: codes for each in fresh if (codes := each.codes)}
+    if not brought:
+        return {}
+    told = await origin_links.use_up(connection, [code for codes in brought.values() for code in codes], now)
+    found = {}
+    for message_id, codes in brought.items():
+        origins = [told.pop(code) for code in codes if code in told]
+        if origins:
+            found[message_id] = origins[0]
+    return found
 
 
 async def _quoted(connection: Executor, quoting: Sequence[Came]) -> dict[str, str]:

@@ -6,6 +6,7 @@ the commit, in which a marketing one is also asked for consent; a free-form one 
 
 import asyncio
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -24,6 +25,7 @@ from recado.storage.access.organizations import OrganizationDirectory
 from recado.storage.billing import wallet
 from recado.storage.core import audit
 from recado.storage.core.postgres import Database
+from recado.storage.links.tracked_links import CodeTaken
 from recado.storage.messages import message_reads, messages
 from recado.storage.messages.message_reads import Message
 from recado.storage.messages.messages import (
@@ -37,6 +39,7 @@ from recado.storage.messages.messages import (
 )
 from recado.storage.messages.recipients import Recipient, RecipientKey, RecipientLookup
 
+_DRAWS = 2  # more of the codes of links
 _REBINDS = 3  # a key that is taken again this often while we look is left to the caller's next try
 
 
@@ -148,6 +151,8 @@ class Acceptance:
                 result, outcome = await self._direct.send(new)
             else:
                 result, outcome = await self._sending.store(new), None
+        except CodeTaken:
+            result, outcome = await self._store_again(rules, draft, new)
         except Problem:
             # Another was faster to replace the same message: perhaps the first request of this key.
             replayed = None if draft.again is None else await self._replay(draft)
@@ -158,11 +163,27 @@ class Acceptance:
             return AcceptedMessage(new, outcome)
         return await self._bound(new, result)
 
+    async def _store_again(
+        self, rules: ChannelRules, draft: MessageDraft, new: NewMessage
+    ) -> tuple[AcceptResult, Outcome | None]:
+        """Another message has the code of a link, which hardly ever happens: others are drawn."""
+        for _ in range(_DRAWS):
+            drawn = await rules.read(draft)
+            new.payload, new.content, new.links = drawn.payload, drawn.content, drawn.links
+            with suppress(CodeTaken):
+                if POLICIES[new.channel].direct:
+                    return await self._direct.send(new)
+                return await self._sending.store(new), None
+        raise Unavailable("The links of the message could not be stored: send it again.")
+
     async def _rebind(self, new: NewMessage, old_message_id: str) -> tuple[AcceptResult, Outcome | None]:
         if POLICIES[new.channel].direct:
             await messages.unbind(self._db, new, old_message_id)
             return await self._direct.send(new)
-        return await self._sending.rebind(new, old_message_id), None
+        try:
+            return await self._sending.rebind(new, old_message_id), None
+        except CodeTaken:
+            raise Unavailable from None
 
     # The rules -----------------------------------------------------------------------------------------------------
 

@@ -38,6 +38,7 @@ _MOMENTS: Mapping[str, tuple[tuple[str, str], ...]] = {
     ),
     "failed": (("scheduled_at", "scheduledAt"), ("sent_at", "sentAt")),
     "undelivered": (("scheduled_at", "scheduledAt"), ("sent_at", "sentAt")),
+    "clicked": (("scheduled_at", "scheduledAt"), ("sent_at", "sentAt")),  # of which there are no others later
 }
 _FAILURES = frozenset(state.value for state in FAILURES)
 _INBOUND = (("delivered_at", "deliveredAt"),)
@@ -119,6 +120,8 @@ def _message(told: Told, at: str, unmasked: bool) -> dict[str, Any]:
         data["payload"] = None if told.payload is None else orjson.Fragment(told.payload)
         if told.data is not None:  # the contact, and what is answered
             data |= orjson.loads(told.data)
+    elif status == "clicked" and told.data is not None:  # the click, and the status that the message had then
+        data |= orjson.loads(told.data)
     return data
 
 

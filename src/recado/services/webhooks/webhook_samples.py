@@ -114,5 +114,5 @@ def sample_of(event: str) -> dict[str, Any]:
     elif status.endswith("failed"):
         data |= {"failedAt": _AT, "lastError": "provider_error: example", "attempts": 1}
     elif status.endswith("clicked"):
-        data |= {"url": "https://example.com/", "clickedAt": _AT, "firstClick": True}
+        data |= {"status": "delivered", "url": "https://example.com/", "clickedAt": _AT, "firstClick": True}
     return data

@@ -42,6 +42,7 @@ class Campaign:
     failed: int
     archived: int
     charged_coins: int
+    clicks: int
 
     @property
     def requested(self) -> int:

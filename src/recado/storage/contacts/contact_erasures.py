@@ -3,13 +3,15 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
+from recado.domain.channels.policies import POLICIES
 from recado.storage.core.postgres import Connection, Database
 from recado.storage.core.rows import Executor
 from recado.storage.core.sql import load
+from recado.storage.links import tracked_links
 
 SQL = load("contact_erasures")
 
@@ -19,6 +21,9 @@ AGAIN = timedelta(minutes=5)
 """Until the next look: longer than a request or a block takes that found the contact before it was deleted."""
 
 _SEEN = " "  # before every id: where a look begins that is not the first
+
+TRACKED: Final = frozenset(each.channel for each in POLICIES.values() if each.clicked is not None)
+"""The channels whose messages have links of their own: what an address says may tell of the person."""
 
 Key = tuple[str, str, str]
 """Organization, environment, contact."""
@@ -63,6 +68,8 @@ async def block(
         kept = {row["id"]: mask(row["channel"], row["recipient"]) for row in settled}
         channels = sorted({row["channel"] for row in settled})
         await connection.execute(SQL.erase, *erasure.key[:2], channels, list(kept), kept)
+        if with_links := [row["id"] for row in settled if row["channel"] in TRACKED]:
+            await tracked_links.erase(connection, with_links)
         after_id = rows[-1]["id"]
         await connection.execute(SQL.advance, *erasure.key, after_id)
     return Erasure(erasure.key, after_id, erasure.seen)

@@ -33,7 +33,7 @@ class Message(Identified):
     """One message. `payload`, `template_vars` and `metadata` are JSON texts; `klass` is the priority's class.
 
     `details`: what its channel alone knows of it. `gateway`: what it left through, of those that senders share;
-    `receipt`: the last report as its provider gave it.
+    `receipt`: the last report as its provider gave it; `link_origin`: the JSON text of `origemDoLink` (C27.4).
     """
 
     organization_id: str
@@ -76,6 +76,7 @@ class Message(Identified):
     failure_code: str | None = None
     gateway: str | None = None
     receipt: Mapping[str, Any] | None = None
+    link_origin: str | None = None
 
     @property
     def uncertain(self) -> bool:

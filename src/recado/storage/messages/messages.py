@@ -8,25 +8,32 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import IntEnum
+from functools import cache
 from typing import Any, NamedTuple
+
+import asyncpg
 
 from recado.domain.channels.address import AddressKind
 from recado.domain.channels.policies import address_kind, address_of, claimed_as
 from recado.domain.contacts.consent import CONSENT_REQUIRED, OPTED_OUT, refusal_to_send
 from recado.domain.core.errors import Unavailable
+from recado.domain.links.tracked import TrackedLink
 from recado.storage.billing.holds import holding, store
-from recado.storage.contacts.opt_outs import by_email, pack_spellings, texts
+from recado.storage.contacts import opt_outs
+from recado.storage.contacts.opt_outs import pack_spellings, texts
 from recado.storage.core.audit import AuditEntry
 from recado.storage.core.months import ALL_MONTHS, Months
 from recado.storage.core.postgres import Database
 from recado.storage.core.rows import Executor, array, columns, pack, pack_moments, pack_numbers, pack_some
 from recado.storage.core.sql import load
+from recado.storage.links import tracked_links
+from recado.storage.links.tracked_links import CodeTaken
 from recado.storage.messages.recipients import RecipientKey, find, of_address
 from recado.storage.messages.replacements import Replacement
 
 SQL = load("messages")
 ACCEPT = holding(SQL.accept, wanted="$24", at="(select max(accepted_at) from given)")
-ACCEPT_BY_EMAIL = by_email(ACCEPT, place=35)
+MORE = 35  # the place of what only some batches have
 
 SINGLE_OWNER = "single"
 CLAIMED_AS = claimed_as() or None
@@ -101,6 +108,7 @@ class NewMessage:
     claim: OwnClaim | None = None  # of what is sent directly: it is claimed when it is stored
     content: str | None = None  # of such a message, as JSON: it is not stored
     details: str | None = None  # what its channel alone knows of it
+    links: Sequence[TrackedLink] = ()  # in its content, by their short form (C27.1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +145,8 @@ async def accept(
     """Store a batch, each row with its idempotency binding and its place in the queue; one commit.
 
     What consent forbids is not stored. With `hold` the prices of what is stored are held in the same statement, or
-    HoldsRefused is raised; without it the caller holds them in the same transaction.
+    HoldsRefused is raised; without it the caller holds them in the same transaction. Raises CodeTaken when another
+    message has the code of a link.
     """
     consents, phones, emails = _consents(batch)
     arguments = [
@@ -151,13 +160,32 @@ async def accept(
         *_claims(batch),
         CLAIMED_AS,
     ]
-    statement, arguments = (ACCEPT_BY_EMAIL, [*arguments, emails]) if any(emails) else (ACCEPT, arguments)
-    answered = await store(months.fetch(executor, statement, [new.id for new in batch], *arguments))
+    links = {new.id: new.links for new in batch if new.links}
+    statement = _accepting(by_email=any(emails), with_links=bool(links))
+    if any(emails):
+        arguments.append(emails)
+    if links:
+        arguments += tracked_links.stored_columns(links)
+    try:
+        answered = await store(months.fetch(executor, statement, [new.id for new in batch], *arguments))
+    except asyncpg.UniqueViolationError as error:
+        if error.constraint_name == tracked_links.UNIQUE:
+            raise CodeTaken from None
+        raise
     left_out = {row["id"]: row["opted_out"] for row in answered}
     if not left_out:
         return [STORED] * len(batch)
     found = await _earlier(executor, [new for new in batch if new.id in left_out])
     return [STORED if new.id not in left_out else found.get(new.id) or _not_stored(left_out[new.id]) for new in batch]
+
+
+@cache
+def _accepting(*, by_email: bool, with_links: bool) -> str:
+    """The statement, with what only some batches need."""
+    statement, place = ACCEPT, MORE
+    if by_email:
+        statement, place = opt_outs.by_email(statement, place=place), place + 1
+    return tracked_links.with_links(statement, place) if with_links else statement
 
 
 def _not_stored(opted_out: bool | None) -> AcceptResult | Exception:

@@ -9,6 +9,7 @@
 -- consent forbids is left out whole: its key stays free, and nothing is held for it.
 -- $32 is when those were claimed that are sent directly, for the owner of epoch $33: null of the others. What is not his to claim
 -- is left out. $34: as in a claim.
+-- `+links`: of messages with links that are tracked (tracked_links.sql).
 -- Answers what this run left out, usually nothing; `opted_out` is null but for what consent forbids.
 with given as (
     select
@@ -121,6 +122,7 @@ noted as ( -- as each claim is (dispatch.sql)
     where $32 is not null and claimed_at is not null and (id in (select id from stored)) is true
     having count(*) > 0
 ),
+/*+links*/
 {held}
 select g.id, null::boolean as opted_out
 from given g

@@ -48,7 +48,7 @@ class ReportRow:
 
 @dataclass(frozen=True, slots=True)
 class InboundRow:
-    """A message from a person. `payload`: its JSON text."""
+    """A message from a person. `payload`: its JSON text; `link_origin`: that of `origemDoLink` (C27.4)."""
 
     organization_id: str
     env: str
@@ -62,6 +62,7 @@ class InboundRow:
     provider_message_id: str
     at: datetime
     contact_id: str | None = None
+    link_origin: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,10 +209,11 @@ async def store_inbound(executor: Executor, rows: Sequence[InboundRow], now: dat
                 row.provider_message_id,
                 row.at,
                 row.contact_id,
+                row.link_origin,
             )
             for row in rows
         ],
-        12,
+        13,
     )
     with_windows = [channel for channel, policy in POLICIES.items() if policy.opens_window]
     await executor.execute(SQL.store_inbound, *arguments, now, with_windows)

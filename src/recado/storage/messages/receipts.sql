@@ -169,31 +169,32 @@ on conflict do nothing
 returning message_id as id;
 
 -- name: store_inbound
--- Inbound messages that are new; on the channels of $14 the window of 24 h opens or extends (C28.2).
+-- Inbound messages that are new; on the channels of $15 the window of 24 h opens or extends (C28.2).
 with given as (
     select *
     from unnest(
         $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::text[], $9::text[],
-        $10::text[], $11::timestamptz[], $12::text[]
+        $10::text[], $11::timestamptz[], $12::text[], $13::text[]
     ) as g (
         organization_id, env, channel, id, sender_id, recipient, recipient_hash, type, payload, provider_message_id, at,
-        contact_id
+        contact_id, link_origin
     )
 ),
 stored as (
     insert into messages (
         organization_id, env, channel, id, direction, status, type, sender_id, recipient, recipient_hash, class, force,
-        payload, provider_message_id, delivered_at, updated_at, contact_id
+        payload, provider_message_id, delivered_at, updated_at, contact_id,
+        link_origin
     )
     select
         organization_id, env, channel, id, 'inbound', 'delivered', type, sender_id, recipient, recipient_hash, 1, false,
-        payload::json, provider_message_id, at, $13, contact_id
+        payload::json, provider_message_id, at, $14, contact_id, link_origin::json
     from given
 )
 insert into chat_windows (organization_id, sender_id, recipient_hash, last_inbound_at)
 select organization_id, sender_id, recipient_hash, max(at)
 from given
-where channel = any($14::text[])
+where channel = any($15::text[])
 group by 1, 2, 3
 order by 1, 2, 3
 on conflict (organization_id, sender_id, recipient_hash) do update

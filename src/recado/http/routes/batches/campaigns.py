@@ -56,13 +56,13 @@ class CampaignPage(CountedPage[CampaignOut]):
 
 
 def campaign_view(campaign: Campaign) -> dict[str, Any]:
-    """The record; links, opens and conversions are of parts to come."""
+    """The record; opens and conversions are of parts to come."""
     view: dict[str, Any] = {
         "campaignId": campaign.campaign_id,
         "status": campaign.status,
         "channels": campaign.channels,
         "totals": totals_of(campaign),
-        "clicks": 0,
+        "clicks": campaign.clicks,
         "opens": 0,
         "conversions": {"count": 0, "value": 0},
         "chargedCoins": campaign.charged_coins,

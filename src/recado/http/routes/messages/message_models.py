@@ -13,6 +13,7 @@ from recado.domain.channels.policies import GENERIC_CHANNELS, POLICIES
 from recado.domain.channels.policy import SenderKind
 from recado.domain.core.errors import FieldError, validation_error
 from recado.domain.core.metadata import metadata_errors
+from recado.domain.links.origin import Fonte
 from recado.domain.messages.message import MAX_TTL, MIN_TTL, GenericStatus, Priority, WaitReason
 from recado.http.api.models import ApiModel, Timestamp
 from recado.http.api.paging import CountedPage, MessagePageQuery, PeriodQuery
@@ -218,6 +219,18 @@ class _Waiting(ApiModel):
     detail: str | None = None
 
 
+class LinkOrigin(ApiModel):
+    """Which link brought the code that a person's message holds, and what its address said (C27.4)."""
+
+    fonte: Fonte
+    fonte_rotulo: str | None = None
+    campanha: str | None = None
+    grupo: str | None = None
+    anuncio: str | None = None
+    palavra_chave: str | None = None
+    codigo: str
+
+
 class MessageModel(ApiModel):
     """One message of any channel; fields without value are absent."""
 
@@ -244,6 +257,7 @@ class MessageModel(ApiModel):
     last_error: str | None = None
     original_error: str | None = None
     provider_message_id: str | None = None
+    origem_do_link: LinkOrigin | None = None
     sent_by_account_id: str | None = None
     sent_by_name: str | None = None
     scheduled_at: datetime | None = None

@@ -38,7 +38,12 @@ def _camel(name: str) -> str:
 
 _TEXT_MEMBERS = tuple((name, _camel(name)) for name in _TEXTS)
 _TIME_MEMBERS = tuple((name, _camel(name)) for name in _TIMES)
-_JSON_MEMBERS = (("metadata", "metadata"), ("payload", "payload"), ("template_vars", "templateVars"))
+_JSON_MEMBERS = (
+    ("metadata", "metadata"),
+    ("payload", "payload"),
+    ("template_vars", "templateVars"),
+    ("link_origin", "origemDoLink"),
+)
 
 
 def message_view(message: Message, *, unmasked: bool) -> dict[str, Any]:

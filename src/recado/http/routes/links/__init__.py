@@ -1,0 +1,1 @@
+"""Links: those that callers make, and those that people open."""

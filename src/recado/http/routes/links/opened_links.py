@@ -1,0 +1,91 @@
+"""Links that people open, without a credential: those in messages (C27.1), and those to the chat of a number (C27.4).
+
+A link that leads nowhere costs whoever opened it a token of the class `public` (C6.1).
+"""
+
+from collections.abc import Callable, Collection
+from functools import lru_cache
+from typing import Any, Final
+from urllib.parse import quote
+
+from recado.domain.links.origin import labels_of
+from recado.http.api.call import Call
+from recado.http.api.rate_limits import PUBLIC, RateLimiter
+from recado.http.api.route import Access, Handler, Route
+from recado.http.routes.links.origin_link_models import OpenQuery
+from recado.http.wire.reply import Reply
+from recado.services.links.origin_clicks import OriginClicks
+from recado.services.links.tracked_clicks import TrackedClicks
+
+TEXT: Final = "text/plain; charset=utf-8"
+CODES_OF_ADDRESS: Final = (5.0, 50)
+"""A second, and at once: so many links to chats give one address a code; the others it opens without one (C27.4)."""
+LONGEST_AGENT: Final = 512  # characters of the name of a program that count
+_ALL_OF_A_URL: Final = "!#$%&'()*+,/:;=?@[]~"
+_PUBLIC: Final[dict[str, Any]] = {
+    "method": "GET", "access": Access.PUBLIC, "tag": "Links", "rate_class": PUBLIC, "responses": {302: None},
+    "response_types": {404: TEXT},
+}  # fmt: skip
+
+
+class Visitors:
+    """Tells people from programs that look at links. `scanners`: parts of the names of those, in lower case."""
+
+    def __init__(self, scanners: Collection[str]) -> None:
+        self._scanners = tuple(scanners)
+        self._looks = lru_cache(maxsize=1_024)(self._is_scanner)
+
+    def is_counted(self, call: Call) -> bool:
+        """Whether a person follows the link, as far as one can tell."""
+        agent = (call.user_agent or "")[:LONGEST_AGENT]
+        return call.method != "HEAD" and not self._looks(agent)
+
+    def _is_scanner(self, agent: str) -> bool:
+        agent = agent.lower()
+        return any(scanner in agent for scanner in self._scanners)
+
+
+def to_address(clicks: TrackedClicks, visitors: Visitors) -> Handler:
+    async def opened(call: Call) -> Reply:
+        return led_to(await clicks.open(call.path["code"], counted=visitors.is_counted(call)))
+
+    return opened
+
+
+def to_chat(clicks: OriginClicks, visitors: Visitors, monotonic: Callable[[], float]) -> Handler:
+    codes = RateLimiter({"codes": CODES_OF_ADDRESS}, {})
+
+    async def opened(call: Call) -> Reply:
+        call.unknown.clear()  # addresses of advertisers hold more, which is no mistake of whoever opens them
+        labels = labels_of(call.query.model_dump(by_alias=True, exclude_none=True))
+        counted = visitors.is_counted(call)
+        if counted:
+            now = monotonic()
+            counted = codes.of_address(call.client_ip, "codes", now).take(now)
+        return led_to(await clicks.open(call.path["slug"], labels, counted=counted))
+
+    return opened
+
+
+def led_to(url: str | None) -> Reply:
+    """302 to the address, exactly as it is but for what no header can hold; 404 without one."""
+    if url is None:
+        return Reply(404, b"This link leads nowhere.\n", headers={"Content-Type": TEXT})
+    return Reply(302, headers={"Location": url if url.isascii() else quote(url, safe=_ALL_OF_A_URL)})
+
+
+def opened_link_routes(
+    *, tracked: TrackedClicks, origin: OriginClicks, scanners: Collection[str], monotonic: Callable[[], float]
+) -> tuple[Route, ...]:
+    """What people open. `scanners`: parts of the names of programs that only look."""
+    visitors = Visitors(scanners)
+    return (
+        Route(
+            **_PUBLIC, path="/l/{code}", handler=to_address(tracked, visitors), operation_id="openLink",
+            summary="Lead a person to where a link of a message leads",
+        ),
+        Route(
+            **_PUBLIC, path="/c/{slug}", handler=to_chat(origin, visitors, monotonic), operation_id="openChat",
+            summary="Lead a person to the chat of a number", query=OpenQuery,
+        ),
+    )  # fmt: skip

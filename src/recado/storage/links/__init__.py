@@ -1,0 +1,1 @@
+"""Links as rows, and what is counted of them."""

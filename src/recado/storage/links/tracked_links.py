@@ -1,0 +1,98 @@
+"""Links in messages (C27.1) as rows: stored in the commit of their message, found by code, counted in batches."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+
+from recado.domain.core.ids import MESSAGE, lowest_id
+from recado.domain.links.tracked import LINKS_KEPT, TrackedLink
+from recado.storage.core.rows import Executor, columns, in_blocks
+from recado.storage.core.sql import load
+
+SQL = load("tracked_links")
+
+UNIQUE: Final = "tracked_links_pkey"
+PURGE_BLOCK: Final = 5_000
+
+
+class CodeTaken(Exception):
+    """Another message has the code already: nothing was stored, and others are to be drawn."""
+
+
+class FoundLink(NamedTuple):
+    """A link that somebody opens."""
+
+    code: str
+    organization_id: str
+    env: str
+    channel: str
+    message_id: str
+    url: str
+
+    @property
+    def message(self) -> tuple[str, str, str, str]:
+        return (self.organization_id, self.env, self.channel, self.message_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Clicked:
+    """What was clicked. `status`: of its message, as it is now; `fresh`: it was not clicked before."""
+
+    status: str
+    fresh: bool
+
+
+def with_links(statement: str, place: int) -> str:
+    """A statement that accepts messages, as one that stores their links as well; `place`: of the first of three arrays.
+
+    The arrays are those of `stored_columns`.
+    """
+    return statement.replace("/*+links*/", _numbered(SQL.in_accept, place))
+
+
+def stored_columns(links: Mapping[str, Sequence[TrackedLink]]) -> list[list[Any]]:
+    """Links by the id of their message, as `with_links` takes them."""
+    return columns([(message_id, *link) for message_id, some in links.items() for link in some], 3)
+
+
+async def by_code(executor: Executor, codes: Sequence[str], now: datetime) -> dict[str, FoundLink]:
+    """Those of these codes that still live."""
+    rows = await executor.fetch(SQL.by_code, list(codes), lowest_id(MESSAGE, now - LINKS_KEPT))
+    return {row[0]: FoundLink(*row) for row in rows}
+
+
+async def count(connection: Executor, clicks: Mapping[FoundLink, Sequence[datetime]]) -> dict[str, Clicked]:
+    """Count clicks, in a transaction: on the links, on the campaigns, and as the last interaction of contacts.
+
+    `clicks`: their moments, in order. Answers what was clicked, by message; what was erased meanwhile is not among it.
+    """
+    given = sorted((link.code, len(moments), moments[0], moments[-1]) for link, moments in clicks.items())
+    rows = await connection.fetch(SQL.count, *columns(given, 4))
+    if not rows:
+        return {}
+    people = [
+        (row["organization_id"], row["env"], row["person_id"], row["last_at"]) for row in rows if row["person_id"]
+    ]
+    if people:
+        await connection.execute(SQL.touch, *columns(people, 4))
+    campaigns = [
+        (row["organization_id"], row["env"], row["campaign_id"], row["clicks"]) for row in rows if row["campaign_id"]
+    ]
+    if campaigns:
+        await connection.execute(SQL.count_for_campaigns, *columns(campaigns, 4))
+    return {row["message_id"]: Clicked(row["status"], row["fresh"]) for row in rows}
+
+
+async def erase(connection: Executor, message_ids: Sequence[str]) -> None:
+    """These messages have no links any more (C12.6)."""
+    await connection.execute(SQL.erase, list(message_ids))
+
+
+async def purge(executor: Executor, until: datetime) -> None:
+    """Remove the links of messages older than 180 days, in blocks."""
+    await in_blocks(executor, SQL.purge, lowest_id(MESSAGE, until - LINKS_KEPT), block=PURGE_BLOCK)
+
+
+def _numbered(text: str, place: int) -> str:
+    return text.format(ids=f"${place}", codes=f"${place + 1}", urls=f"${place + 2}")

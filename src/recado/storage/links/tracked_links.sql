@@ -1,0 +1,111 @@
+-- name: in_accept
+-- Links of the messages that an accept stores, in its statement. Whose code another message has fails it (CodeTaken).
+linked as (
+    insert into tracked_links (code, organization_id, env, channel, message_id, url)
+    select l.code, g.organization_id, g.env, g.channel, g.id, l.url
+    from unnest({ids}::text[], {codes}::text[], {urls}::text[]) as l (message_id, code, url)
+    join given g on g.id = l.message_id
+    where (g.id in (select id from stored)) is true
+    order by l.code
+),
+
+-- name: by_code
+select t.code, t.organization_id, t.env, t.channel, t.message_id, t.url
+from unnest($1::text[]) as g (code)
+cross join lateral (select * from tracked_links where code = g.code offset 0) t
+where t.message_id >= $2;
+
+-- name: count
+-- Clicks by code. Answers one row for each message: how it is, whether any of its links was clicked before, and whom it went to, by
+-- contact or, without one, by phone.
+with given as (
+    select * from unnest($1::text[], $2::bigint[], $3::timestamptz[], $4::timestamptz[]) as g (code, n, first_at, last_at)
+),
+clicked as (
+    update tracked_links t
+    set
+        clicks = t.clicks + g.n,
+        first_clicked_at = coalesce(t.first_clicked_at, g.first_at),
+        last_clicked_at = greatest(t.last_clicked_at, g.last_at)
+    from given g
+    where t.code = g.code
+    returning t.organization_id, t.env, t.channel, t.message_id, g.n, g.last_at
+),
+messages_clicked as materialized (
+    select organization_id, env, channel, message_id, sum(n)::bigint as clicks, max(last_at) as last_at
+    from clicked
+    group by 1, 2, 3, 4
+)
+select
+    c.organization_id, c.env, c.message_id, c.clicks, c.last_at, m.status, m.campaign_id,
+    coalesce(m.contact_id, k.id) as person_id,
+    not exists ( -- as it was before this statement
+        select from tracked_links where message_id = c.message_id and first_clicked_at is not null offset 0
+    ) as fresh
+from messages_clicked c
+cross join lateral (
+    select status, campaign_id, contact_id, recipient from messages
+    where organization_id = c.organization_id and env = c.env and channel = c.channel and id = c.message_id
+    offset 0
+) m
+left join lateral ( -- along the index of phones, whatever the statistics say (inbound_contacts.sql)
+    select id, phone from contacts
+    where organization_id = c.organization_id and env = c.env and phone >= m.recipient
+    order by phone
+    limit 1
+) k on m.contact_id is null and k.phone = m.recipient;
+
+-- name: touch
+-- Contacts are locked in the order of their ids, each found through the key (inbound_contacts.sql), and changed by place.
+with given as (
+    select organization_id, env, id, max(at) as at
+    from unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[]) as g (organization_id, env, id, at)
+    group by 1, 2, 3
+),
+locked as materialized (
+    select c.place, g.at
+    from (select * from given order by 1, 2, 3) g
+    cross join lateral (
+        select ctid as place, id, last_interaction_at from contacts
+        where organization_id = g.organization_id and env = g.env and id >= g.id
+        order by id
+        limit 1
+        for no key update
+    ) c
+    where c.id = g.id and (c.last_interaction_at is null or c.last_interaction_at < g.at)
+)
+update contacts c
+set last_interaction_at = l.at
+from locked l
+where c.ctid = l.place;
+
+-- name: count_for_campaigns
+-- As contacts.
+with given as (
+    select organization_id, env, campaign_id, sum(n)::bigint as n
+    from unnest($1::text[], $2::text[], $3::text[], $4::bigint[]) as g (organization_id, env, campaign_id, n)
+    group by 1, 2, 3
+),
+locked as materialized (
+    select c.place, g.n
+    from (select * from given order by 1, 2, 3) g
+    cross join lateral (
+        select ctid as place, campaign_id from campaigns
+        where organization_id = g.organization_id and env = g.env and campaign_id >= g.campaign_id
+        order by campaign_id
+        limit 1
+        for no key update
+    ) c
+    where c.campaign_id = g.campaign_id
+)
+update campaigns c
+set clicks = c.clicks + l.n
+from locked l
+where c.ctid = l.place;
+
+-- name: erase
+delete from tracked_links where message_id = any($1::text[]);
+
+-- name: purge
+delete from tracked_links
+where code = any(array(select code from tracked_links where message_id < $1 order by message_id limit $2));
