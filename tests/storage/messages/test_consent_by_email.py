@@ -128,7 +128,7 @@ async def test_whoever_has_an_address_is_known_by_it(database: Database) -> None
 
 @pytest.mark.parametrize(
     "statement",
-    [messages.ACCEPT_BY_EMAIL, dispatch.CLAIM_BY_EMAIL, recipients.SQL.find_by_email],
+    [messages._accepting(by_email=True, with_links=False), dispatch.CLAIM_BY_EMAIL, recipients.SQL.find_by_email],
     ids=["accept", "claim", "find"],
 )
 async def test_consent_is_looked_up_by_address_and_hash_alone(database: Database, statement: str) -> None:
