@@ -122,7 +122,7 @@ async def test_whoever_has_an_address_is_known_by_it(database: Database) -> None
         Recipient(None, None, None, True, BIA),
         Recipient(first, None, ConsentStatus.DENIED, False, ANA),
         Recipient(None, None, None, False, "caio@example.com"),
-        Recipient(first, "+5511987650001", ConsentStatus.GRANTED, False),
+        Recipient(first, "+5511987650001", ConsentStatus.GRANTED, False, ANA),
     ]
 
 
