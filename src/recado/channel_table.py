@@ -32,8 +32,10 @@ from recado.http.api.route import Route
 from recado.http.routes.core.dependencies import Dependencies
 from recado.http.routes.messages.bulk_models import BatchBody
 from recado.http.routes.sms.sms import sms_routes
+from recado.http.routes.sms.sms_models import CreateSmsBatch
 from recado.services.batches.channel_batches import ChannelBatches
 from recado.services.batches.chatapp_batches import ChatAppBatches
+from recado.services.batches.sms_batches import SmsBatches
 from recado.services.messages.acceptance import Acceptance, ChannelRules
 from recado.services.messages.chatapp_rules import ChatAppRules
 from recado.services.messages.sms_rules import SmsRules
@@ -279,10 +281,23 @@ def sms_rules(parts: RuleParts) -> ChannelRules:
         clock=parts.clock,
         sends_in=parts.sends_in,
         prices=parts.prices,
+        links=parts.links,
     )
+
+
+def sms_batches(parts: RuleParts) -> ChannelBatches:
+    return SmsBatches(parts.directories.organizations, sends_in=parts.sends_in)
 
 
 CHANNELS: Final[list[ChannelParts]] = [
     ChannelParts(channel=CHATAPP, adapters=chatapp_adapters, rules=chatapp_rules, batches=chatapp_batches),
-    ChannelParts(channel=SMS, adapters=sms_adapters, rules=sms_rules, gateways=sms_gateways, routes=sms_routes),
+    ChannelParts(
+        channel=SMS,
+        adapters=sms_adapters,
+        rules=sms_rules,
+        gateways=sms_gateways,
+        routes=sms_routes,
+        batches=sms_batches,
+        batch_body=CreateSmsBatch,
+    ),
 ]

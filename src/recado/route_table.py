@@ -58,7 +58,7 @@ def route_table(made: Assembly) -> tuple[Route, ...]:
         directories=made.directories,
         changed=made.changed,
         prices=made.directories.prices if made.settings.billing_enabled else None,
-        link_base=made.settings.address(),
+        link_base=made.settings.link_address,
     )
     routes = (
         *message_routes(

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
 from typing import Any
 
+import aiohttp
 import pytest
 from tests.program import Api, Refused, Service
 from tests.waiting import until
@@ -267,3 +268,23 @@ async def test_scopes_say_who_reads_sends_and_sees_phones(sms: Sms) -> None:
     with pytest.raises(Refused) as refused:
         await sms.api.call("GET", "/v2/sms/messages", token=keys["sms:send"])
     assert refused.value.body["meta"]["requiredScope"] == "sms:read"
+
+
+async def test_a_shortened_link_leads_to_its_address_and_its_clicks_are_counted(sms: Sms) -> None:
+    address = "https://shop.example/orders/" + "1" * 200
+    body = {"text": f"See {address}.", "shortenLinks": True}
+    preview = await sms.api.call("POST", "/v2/sms/preview", body)
+    sent = await sms.send(campaignId="clicked", **body)
+    assert (sent["segments"], sent["length"]) == (preview["segments"], preview["length"])
+    text = (await sms.api.call("GET", f"/messages/{sent['id']}"))["payload"]["text"]["body"]
+    short = text.removeprefix("See ").removesuffix(".")
+    assert (len(text), len(short) < len(address)) == (sent["length"], True)
+    async with aiohttp.ClientSession() as session, session.get(short, allow_redirects=False) as answer:
+        assert (answer.status, answer.headers["Location"]) == (302, address)
+
+    async def counted() -> bool:
+        return bool((await sms.api.call("GET", "/v2/campaigns/clicked"))["clicks"] == 1)
+
+    await until(counted, 20, "the click is counted", every=0.05)
+    again = await sms.send(text=f"See {address}.")
+    assert again["segments"] == 2

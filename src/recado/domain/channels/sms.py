@@ -188,6 +188,7 @@ POLICY: Final = Policy(
     refusals=REFUSALS,
     events={_S.DELIVERED: "sms.delivered", _S.FAILED: "sms.failed", _S.UNDELIVERED: "sms.undelivered"},
     received="sms.received",
+    clicked="sms.clicked",
     tells=_tells,
     opens_window=False,
     answers_opt_outs=False,

@@ -1,27 +1,30 @@
 """What makes an SMS acceptable: its route, the sender that this may need, and its price by segments (C16.1)."""
 
-from collections.abc import Collection
-from typing import Final
+from collections.abc import Callable, Collection
+from dataclasses import replace
 
 from recado.domain.billing.prices import INTL, Price, region_of
 from recado.domain.channels.sms import POLICY, SMS, TRANSACTIONAL, SmsRoute, category_of
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem, Unavailable, field_refused
 from recado.domain.core.ids import MESSAGE, IdSource
+from recado.domain.links.tracked import MessageLinks
 from recado.domain.senders.sender import route_sender
 from recado.services.messages.acceptance_rules import due_time, new_message
 from recado.services.messages.draft import MessageDraft
 from recado.services.messages.replacing import replacement
+from recado.services.messages.sms_content import SmsForm
 from recado.storage.access.organizations import Organization, OrganizationDirectory
 from recado.storage.billing.prices import PriceDirectory
 from recado.storage.messages.messages import NewMessage
 
-FROM: Final = "from"
-"""What a message leaves as, where that is one organization's."""
-
 
 class SmsRules:
-    """Makes the row of an SMS draft, whose text is measured, or refuses it. The draft's `details` name its route."""
+    """Makes the row of an SMS draft, or refuses it.
+
+    The `details` of a draft say how its text is to leave (`SmsForm.asked`). One that takes the place of another has the
+    details of that one, and its text as it left.
+    """
 
     channel = SMS
 
@@ -33,13 +36,15 @@ class SmsRules:
         clock: Clock,
         sends_in: Collection[str],
         prices: PriceDirectory | None,
+        links: Callable[[], MessageLinks],
     ) -> None:
-        """`prices` None: nothing is billed (C25.2.4)."""
+        """`prices` None: nothing is billed (C25.2.4). `links`: makes those of one message (C27.1)."""
         self._organizations = organizations
         self._ids = ids
         self._clock = clock
         self.sends_in = frozenset(sends_in)
         self._prices = prices
+        self._links = links
 
     def at_once(self, draft: MessageDraft) -> NewMessage | None:
         organization = self._organizations.peek(draft.organization_id)
@@ -70,8 +75,13 @@ class SmsRules:
     def _row(self, draft: MessageDraft, organization: Organization, price: Price | None) -> NewMessage:
         route, category = _route(draft), _category(draft)
         check_route(route, region_of(draft.to), organization.dedicated_sender)
-        if route is SmsRoute.DEDICATED:
-            draft.details = {**(draft.details or {}), FROM: organization.dedicated_sender}
+        links = None
+        if draft.again is None:
+            form = SmsForm.of(draft.details, organization.dedicated_sender)
+            links = self._links() if form.shorten_links else None
+            text = draft.payload["text"]["body"] if draft.payload else ""
+            payload, units, details = form.content(text, None if links is None else links.shorten)
+            draft = replace(draft, payload=payload, units=units, details=details)
         message_id = self._ids.new(MESSAGE)
         now = self._ids.moment_of(message_id)
         new = new_message(
@@ -88,17 +98,22 @@ class SmsRules:
         )
         if draft.again is not None:
             new.replaces = replacement(draft.again, new.id, self._ids)
+        if links is not None:
+            new.links = links.rows
         return new
 
 
 def check_route(route: SmsRoute, region: str, dedicated_sender: str | None) -> None:
     """The dedicated route is for organizations with a sender of their own, and for phones of Brazil; Problem 422."""
-    if route is not SmsRoute.DEDICATED:
-        return
-    if dedicated_sender is None:
-        raise no_route("The organization has no dedicated sender: use route premium, or ask the administrator for one.")
-    if region == INTL:
+    check_dedicated(route, dedicated_sender)
+    if route is SmsRoute.DEDICATED and region == INTL:
         raise no_route("Route la_dedicada is for phones of Brazil: use route premium.")
+
+
+def check_dedicated(route: SmsRoute, dedicated_sender: str | None) -> None:
+    """The first half of that."""
+    if route is SmsRoute.DEDICATED and dedicated_sender is None:
+        raise no_route("The organization has no dedicated sender: use route premium, or ask the administrator for one.")
 
 
 def no_route(detail: str) -> Problem:

@@ -6,14 +6,14 @@ from typing import Any, Final
 
 from recado.domain.access.scopes import PII
 from recado.domain.billing.prices import BR, region_of
-from recado.domain.channels.sms import POLICY, SMS, TRANSACTIONAL, priority_of
+from recado.domain.channels.sms import POLICY, SMS, priority_of
 from recado.domain.core.errors import FieldError, Problem, Unavailable, validation_error
 from recado.domain.core.ids import MESSAGE
 from recado.domain.core.metadata import metadata_errors
 from recado.domain.core.retention import MESSAGES_MONTHS, months_before
+from recado.domain.links.tracked import LONGEST_URL
 from recado.domain.messages.gsm_alphabet import outside
 from recado.domain.messages.links import short_link
-from recado.domain.messages.sms_text import SmsText, measure
 from recado.http.api.call import Call
 from recado.http.api.missing import found
 from recado.http.api.page_items import PageItems, each
@@ -57,16 +57,15 @@ class SmsOperations:
         self._short_link = short_link(dependencies.link_base)
 
     async def create(self, call: Call) -> Reply:
-        draft = self._draft(call)
-        outcome = await self._acceptance.accept(draft)
+        outcome = await self._acceptance.accept(sms_draft(call))
         unmasked = call.can(PII)
         if isinstance(outcome, AcceptedMessage):
-            return Reply(201, accepted_sms_view(outcome.message, draft.details or {}, unmasked=unmasked))
+            return Reply(201, accepted_sms_view(outcome.message, unmasked=unmasked))
         return Reply(201, created_sms_view(outcome.message, replayed=True, unmasked=unmasked), headers=REPLAYED)
 
     async def preview(self, call: Call) -> Reply:
         body: PreviewSms = call.body
-        measured = self._measured(body)
+        measured = body.form().measured(body.text, self._shortened if body.shorten_links else None)
         organization = await self._organizations.get(call.principal.organization_id)
         if organization is None:
             raise Unavailable  # the key was valid a moment ago
@@ -117,25 +116,18 @@ class SmsOperations:
         )
         return found(message if message.direction == OUTBOUND else None)
 
-    def _draft(self, call: Call) -> MessageDraft:
-        """The draft in the body of `call`, its recipient canonical and its text measured; raises `Problem` 422."""
-        return sms_draft(call, self._measured(call.body))
-
-    def _measured(self, body: CreateSms | PreviewSms) -> SmsText:
-        shorten = (lambda link: self._short_link) if body.shorten_links else None
-        return measure(body.text, transliterate=body.transliterate, shorten=shorten)
+    def _shortened(self, link: str) -> str:
+        """As long as the short form of a link: a sample stands for its code."""
+        return self._short_link if len(link) <= LONGEST_URL else link
 
 
-def sms_draft(call: Call, measured: SmsText) -> MessageDraft:
-    """The draft in the body of `call`, whose text is measured; its recipient canonical. Raises `Problem` 422."""
+def sms_draft(call: Call) -> MessageDraft:
+    """The draft in the body of `call`, its recipient canonical. Raises `Problem` 422."""
     body: CreateSms = call.body
     if body.to is None and body.contact_id is None:
         raise Problem("RECIPIENT_MISSING", NO_RECIPIENT, errors=[FieldError("/to", "RECIPIENT_MISSING", NO_RECIPIENT)])
     if body.metadata is not None and (wrong := metadata_errors(body.metadata)):
         raise validation_error(wrong, code="METADATA_INVALID")
-    details: dict[str, Any] = {"route": body.route, "encoding": measured.encoding, "length": measured.length}
-    if body.transactional:
-        details[TRANSACTIONAL] = True
     principal, key = call.principal, call.idempotency
     return MessageDraft(
         organization_id=principal.organization_id,
@@ -145,7 +137,7 @@ def sms_draft(call: Call, measured: SmsText) -> MessageDraft:
         to="" if body.to is None else phone_at("/to", body.to),
         type="text",
         priority=priority_of(body.route),
-        payload={"text": {"body": body.text if measured.links else measured.text}},
+        payload={"text": {"body": body.text}},
         contact_id=body.contact_id,
         campaign_id=body.campaign_id,
         metadata=body.metadata,
@@ -153,8 +145,7 @@ def sms_draft(call: Call, measured: SmsText) -> MessageDraft:
         key_hash=None if key is None else key.key_hash,
         fingerprint=None if key is None else key.fingerprint,
         sent_by=principal.person,
-        units=measured.segments,
-        details=details,
+        details=body.form(body.transactional).asked,
     )
 
 

@@ -11,7 +11,9 @@ from recado.domain.core.errors import FieldError, validation_error
 from recado.domain.messages.sms_text import Encoding
 from recado.http.api.models import ApiModel, Timestamp
 from recado.http.api.paging import CountedPage, MessagePageQuery, PeriodQuery
+from recado.http.routes.messages.bulk_models import BatchContent, BatchHead, TextBatchBody
 from recado.http.routes.messages.message_models import NO_RECIPIENT, Billing, Id, Metadata
+from recado.services.messages.sms_content import SmsForm
 
 SmsStatus = Literal["queued", "sending", "sent", "delivered", "failed", "undelivered"]
 Region = Literal["BR", "INTL"]
@@ -27,7 +29,16 @@ class _Content(ApiModel):
     transliterate: Annotated[
         bool, Field(description="Replace accented and typographic characters that cost segments.")
     ] = False
-    shorten_links: Annotated[bool, Field(description="Each http(s) URL counts as its short form.")] = False
+    shorten_links: Annotated[
+        bool, Field(description="Each http(s) URL becomes a short one, whose clicks are counted.")
+    ] = False
+
+    def form(self, transactional: bool = False) -> SmsForm:
+        """How texts are to leave."""
+        return SmsForm(
+            route=self.route, transactional=transactional, transliterate=self.transliterate,
+            shorten_links=self.shorten_links,
+        )  # fmt: skip
 
 
 class CreateSms(_Content):
@@ -44,6 +55,17 @@ class CreateSms(_Content):
     def missing_beside(cls, document: Mapping[str, Any]) -> list[FieldError]:
         nobody = document.get("to") is None and document.get("contactId") is None
         return [FieldError("/to", "REQUIRED", NO_RECIPIENT)] if nobody else []
+
+
+class CreateSmsBatch(TextBatchBody, _Content, BatchHead):
+    """The body of POST /messages/bulk for SMS: one text, which may have placeholders, to one audience."""
+
+    channel: Literal["sms"]
+    transactional: Annotated[bool, Field(description="It answers what people did: not subject to consent.")] = False
+
+    def content(self) -> BatchContent:
+        asked = self.form(self.transactional).asked
+        return BatchContent(sender_id="", type="text", payload={"text": {"body": self.text}}, details=asked)
 
 
 class PreviewSms(_Content):

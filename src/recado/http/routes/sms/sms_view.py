@@ -56,8 +56,9 @@ def created_sms_view(message: Message, *, replayed: bool, unmasked: bool) -> dic
     return view
 
 
-def accepted_sms_view(new: NewMessage, details: Mapping[str, Any], *, unmasked: bool) -> dict[str, Any]:
-    """The answer to a message that was just accepted. `details`: as in its row."""
+def accepted_sms_view(new: NewMessage, *, unmasked: bool) -> dict[str, Any]:
+    """The answer to a message that was just accepted."""
+    details = {} if new.details is None else orjson.loads(new.details)
     view = _view(
         new.id, new.env, new.recipient, MessageStatus.QUEUED, details, new.units, None, unmasked=unmasked
     )  # fmt: skip

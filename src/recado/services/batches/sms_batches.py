@@ -1,0 +1,110 @@
+"""What makes batches of SMS acceptable: their route, and each recipient's text, measured for itself (C15.5, C16)."""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import orjson
+
+from recado.domain.channels.sms import POLICY, SMS, TRANSACTIONAL, SmsRoute, category_of
+from recado.domain.core.errors import Problem, Unavailable
+from recado.domain.messages.message import Priority
+from recado.domain.messages.placeholders import placeholders
+from recado.domain.senders.sender import route_sender
+from recado.services.batches.batch_draft import BatchDraft
+from recado.services.batches.channel_batches import BatchTerms, MessageCopy, Misfit, RenderedContent, Sort, Where
+from recado.services.batches.placeholder_text import text_terms
+from recado.services.messages.acceptance_rules import due_time
+from recado.services.messages.sms_content import SmsForm
+from recado.services.messages.sms_rules import check_dedicated
+from recado.storage.access.organizations import Organization, OrganizationDirectory
+from recado.storage.batches.batch_rows import MessageKind
+from recado.storage.messages.resends import Old
+
+
+class SmsBatches:
+    """`sends_in`: the environments that have a provider. Links in messages of batches stay as they are given."""
+
+    channel = SMS
+    no_such_message = "There is no such SMS."
+
+    def __init__(self, organizations: OrganizationDirectory, *, sends_in: Collection[str]) -> None:
+        self._organizations = organizations
+        self.sends_in = frozenset(sends_in)
+
+    async def terms(self, draft: BatchDraft, now: datetime) -> BatchTerms:
+        organization = await self._organization(draft.organization_id)
+        form = SmsForm.of(draft.details, organization.dedicated_sender)
+        check_dedicated(form.route, organization.dedicated_sender)
+        text = draft.payload["text"]["body"] if draft.payload else ""
+        if not placeholders(text):  # what all get is refused for all, and is the batch's own
+            draft.payload = form.content(text).payload
+
+        def render(text: str) -> RenderedContent | Misfit:
+            try:
+                payload, units, details = form.content(text)
+            except Problem as problem:
+                return Misfit(problem.code, problem.detail)
+            return RenderedContent(_json(payload), units, _json(details))
+
+        category = category_of(form.route, transactional=form.transactional)
+        return BatchTerms(
+            sender_id=route_sender(SMS, draft.env, form.route),
+            due_at=due_time(draft.message(), now),
+            ttl=POLICY.ttl(category, draft.priority),
+            held_ms=organization.held_ms,
+            obeys=POLICY.obeys(draft.type, category, draft.priority),
+            granted_only=organization.require_granted_for_marketing,
+            **text_terms(text, render),
+        )
+
+    async def kind(self, where: Where, priority: Priority, sort: Sort) -> MessageKind:
+        return _kind(sort.type, _category(sort.details), priority)
+
+    async def check_sender(self, where: Where, sender_id: str, *, field: str, sends: bool) -> None:
+        """Nobody names what an SMS leaves from."""
+
+    async def copies(
+        self, where: Where, olds: Sequence[Old], sender_id: str | None, now: datetime
+    ) -> Mapping[str, MessageCopy | Misfit]:
+        organization = await self._organization(where[0])
+        found: dict[str, MessageCopy | Misfit] = {}
+        for old in olds:
+            category = _category(old.details)
+            route = SmsRoute(_details(old.details).get("route", SmsRoute.PREMIUM))
+            try:
+                check_dedicated(route, organization.dedicated_sender)
+            except Problem as problem:
+                found[old.id] = Misfit(problem.code, problem.detail)
+                continue
+            found[old.id] = MessageCopy(
+                route_sender(SMS, where[1], route),
+                None,
+                _kind(old.type, category, Priority.BULK),
+                POLICY.ttl(category, Priority.BULK),
+                organization.held_ms,
+            )
+        return found
+
+    async def _organization(self, organization_id: str) -> Organization:
+        organization = await self._organizations.get(organization_id)
+        if organization is None:
+            raise Unavailable  # its key was valid a moment ago
+        return organization
+
+
+def _kind(message_type: str, category: str, priority: Priority) -> MessageKind:
+    return MessageKind(POLICY.obeys(message_type, category, priority), POLICY.price_kind(category, False))
+
+
+def _category(details: str | None) -> str:
+    told = _details(details)
+    return category_of(SmsRoute(told.get("route", SmsRoute.PREMIUM)), transactional=bool(told.get(TRANSACTIONAL)))
+
+
+def _details(details: str | None) -> Mapping[str, Any]:
+    return {} if details is None else dict(orjson.loads(details))
+
+
+def _json(value: object) -> str:
+    return orjson.dumps(value).decode()

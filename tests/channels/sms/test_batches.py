@@ -1,0 +1,95 @@
+"""Batches of SMS in the sandbox: a text with placeholders, paid by the segments of each (C15.5, C16)."""
+
+from typing import Any
+
+import pytest
+from tests.channels.sms.test_way import PRICE, Sms, caller, sms
+from tests.program import Refused
+from tests.waiting import until
+
+__all__ = ["caller", "sms"]
+
+GREETING = "Olá {{name}}, {{news}}"
+
+
+async def batch(sms: Sms, recipients: list[dict[str, Any]], text: str = GREETING, **more: Any) -> Any:
+    body = {"channel": "sms", "text": text, "recipients": recipients, **more}
+    return await sms.api.call("POST", "/messages/bulk", body)
+
+
+async def ended(sms: Sms, batch_id: str) -> Any:
+    async def came() -> Any:
+        found = await sms.api.call("GET", f"/v2/batches/{batch_id}")
+        return found if found["status"] == "completed" else None
+
+    return await until(came, 30, f"{batch_id} is completed", every=0.1)
+
+
+def person(place: int, ending: str = "00") -> str:
+    return f"+55119876{ending}{place:03}"
+
+
+async def test_each_gets_the_text_with_its_own_words_and_is_paid_by_its_segments(sms: Sms) -> None:
+    made = await batch(
+        sms,
+        [
+            {"to": person(1), "variables": {"name": "Ana", "news": "bom dia"}},
+            {"to": person(2), "variables": {"name": "Bia", "news": "x" * 160}},
+            {"to": person(3), "variables": {"name": "Cid"}},
+            {"to": person(4), "variables": {"name": "Davi", "news": "x" * 1_024, "more": "x" * 1_024}},
+        ],
+        text=GREETING + "{{news}}",
+        transliterate=True,
+    )
+    assert made["skippedReasons"] == {"TEMPLATE_VARS_MISMATCH": 1, "TEXT_TOO_LONG": 1}
+    done = await ended(sms, made["id"])
+    assert (done["totals"]["accepted"], done["chargedCoins"]) == (2, (1 + 3) * PRICE)
+    listed = await sms.api.call("GET", "/messages", batchId=made["id"])
+    assert {each["to"]: each["payload"]["text"]["body"] for each in listed["items"]} == {
+        person(1): "Ola Ana, bom diabom dia",
+        person(2): "Ola Bia, " + "x" * 320,
+    }
+    (second,) = [each for each in listed["items"] if each["to"] == person(2)]
+    record = await sms.read(second["id"])
+    assert (record["segments"], record["encoding"], record["route"]) == (3, "GSM-7", "premium")
+
+
+async def test_a_text_that_all_get_is_stored_as_it_leaves_and_goes_to_a_list(sms: Sms) -> None:
+    phones = [person(place, "11") for place in range(3)]
+    for phone in phones:
+        await sms.api.call("POST", "/contacts", {"phone": phone})
+    list_id = (await sms.api.call("POST", "/v2/lists", {"name": "sms"}))["id"]
+    await sms.api.call("POST", f"/v2/lists/{list_id}/members", {"phones": phones})
+    body = {"channel": "sms", "text": "Olá!", "transliterate": True, "listId": list_id, "campaignId": "sms list"}
+    made = await sms.api.call("POST", "/messages/bulk", body)
+    done = await ended(sms, made["id"])
+    assert (done["totals"]["accepted"], done["chargedCoins"]) == (3, 3 * PRICE)
+    listed = await sms.api.call("GET", "/v2/sms/messages", campaignId="sms list")
+    assert [(each["to"], each["encoding"], each["length"]) for each in listed["items"]] == [
+        (phone, "GSM-7", 4) for phone in reversed(phones)
+    ]
+
+
+async def test_failed_ones_are_sent_again_by_their_route(sms: Sms) -> None:
+    made = await batch(sms, [{"to": "+5511987119001"}], text="a code", route="otp")
+    await ended(sms, made["id"])
+    again = await sms.api.call("POST", "/messages/resend", {"channel": "sms", "filter": {"batchId": made["id"]}})
+    assert again["matched"] == 1
+    await ended(sms, again["batch"]["id"])
+    listed = await sms.api.call("GET", "/messages", batchId=again["batch"]["id"])
+    record = await sms.read(listed["items"][0]["id"])
+    assert (record["route"], record["reason"], record["length"]) == ("otp", "invalid_number", 6)
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ({"text": "x" * 1_531}, "TEXT_TOO_LONG"),
+        ({"text": "x", "route": "la_dedicada"}, "ROUTE_NOT_AVAILABLE"),
+        ({}, "VALIDATION_ERROR"),
+    ],
+)
+async def test_what_all_get_is_refused_for_all(sms: Sms, body: dict[str, Any], code: str) -> None:
+    with pytest.raises(Refused) as refused:
+        await sms.api.call("POST", "/messages/bulk", {"channel": "sms", "recipients": [{"to": person(9)}], **body})
+    assert (refused.value.status, refused.value.body["code"]) == (422, code)
