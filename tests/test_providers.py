@@ -69,6 +69,18 @@ def test_each_gateway_of_sms_has_its_adapter_and_its_address_for_callbacks() -> 
     assert [each.connections for each in plans[1:]] == [1_500, 300]
 
 
+def test_a_gateway_over_smpp_hears_on_its_own_connections_and_bears_as_many_calls_as_its_windows() -> None:
+    given: dict[str, Any] = {"smpp_url": "smpps://127.0.0.1:3550", "smpp_system_id": "us", "smpp_password": "secret"}
+    settings = Settings(_env_file=None, adapter_sms="smpp", smpp_binds=2, smpp_window=30, **given)
+    adapters = adapters_of(settings, SystemClock(), connections=8_000)
+
+    adapter = adapters.find(SMS, "live", GATEWAYS[0])
+    assert adapters.session_sources() == [(SMS, adapter.sessions)]
+    assert adapters.callback_sources() == {}
+    (_, plan) = sms_gateways(settings, adapters)
+    assert (plan.provider, plan.connections) == (adapter.sender, 60)
+
+
 @pytest.mark.parametrize(("given", "names"), [({}, []), ({"adapter_sms_b": "sandbox"}, ["gateway_b"])])
 def test_a_gateway_without_an_adapter_is_none(given: Any, names: list[str]) -> None:
     settings = Settings(_env_file=None, **given)

@@ -3,9 +3,12 @@
 What a channel differs by in the pipeline is its policy, which is entered in `domain/channels/installed.py`.
 """
 
+import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from random import Random
 from typing import Final
+from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
@@ -20,6 +23,8 @@ from recado.channels.http.outbound_guard import Turn
 from recado.channels.http.outbound_http import CONNECTIONS
 from recado.channels.sms.bridge import SmsBridge
 from recado.channels.sms.sandbox import SmsSandbox
+from recado.channels.sms.smpp.session import SmppLogin
+from recado.channels.sms.smpp.smpp import Smpp, SmppOptions
 from recado.config.settings import Settings
 from recado.domain.channels.chatapp import CHATAPP
 from recado.domain.channels.sms import GATEWAYS as SMS_GATEWAYS
@@ -28,6 +33,7 @@ from recado.domain.channels.source import SANDBOX
 from recado.domain.core.clock import Clock
 from recado.domain.core.ids import IdSource
 from recado.domain.links.tracked import MessageLinks
+from recado.domain.messages.sms_text import segment_texts
 from recado.http.api.route import Route
 from recado.http.routes.core.dependencies import Dependencies
 from recado.http.routes.messages.bulk_models import BatchBody
@@ -190,17 +196,36 @@ LONGEST_CALL = 15  # seconds (C29.2): so many seconds of a gateway's pace are in
 
 
 @dataclass(frozen=True, slots=True)
-class SmsGateway:
-    """What the settings say of a gateway of live. `bridge`: the name of its bridge in callbacks."""
+class BridgeSettings:
+    """`name`: as in the path of its callbacks."""
 
     name: str
-    adapter: str
-    per_second: int
-    bridge: str
     url: str | None
     token: SecretStr | None
     secret: SecretStr | None
     idempotent: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SmppSettings:
+    """An SMS centre, and how it wants it."""
+
+    url: str | None
+    system_id: str | None
+    password: SecretStr | None
+    system_type: str
+    options: SmppOptions
+
+
+@dataclass(frozen=True, slots=True)
+class SmsGateway:
+    """What the settings say of a gateway of live."""
+
+    name: str
+    adapter: str
+    per_second: int
+    bridge: BridgeSettings
+    smpp: SmppSettings
 
 
 def sms_gateways_of(settings: Settings) -> Sequence[SmsGateway]:
@@ -208,12 +233,36 @@ def sms_gateways_of(settings: Settings) -> Sequence[SmsGateway]:
     first, second = SMS_GATEWAYS
     found = (
         SmsGateway(
-            first, settings.adapter_sms, settings.sms_gateway_a_per_second, "bridge", settings.bridge_sms_url,
-            settings.bridge_sms_token, settings.bridge_sms_secret, settings.bridge_sms_idempotent,
+            first,
+            settings.adapter_sms,
+            settings.sms_gateway_a_per_second,
+            BridgeSettings(
+                "bridge", settings.bridge_sms_url, settings.bridge_sms_token, settings.bridge_sms_secret,
+                settings.bridge_sms_idempotent,
+            ),
+            SmppSettings(
+                settings.smpp_url, settings.smpp_system_id, settings.smpp_password, settings.smpp_system_type,
+                SmppOptions(
+                    binds=settings.smpp_binds, window=settings.smpp_window, source=settings.smpp_source,
+                    alphabet=settings.smpp_alphabet, message_ids=settings.smpp_message_ids,
+                ),
+            ),
         ),
         SmsGateway(
-            second, settings.adapter_sms_b, settings.sms_gateway_b_per_second, "bridge_b", settings.bridge_sms_b_url,
-            settings.bridge_sms_b_token, settings.bridge_sms_b_secret, settings.bridge_sms_b_idempotent,
+            second,
+            settings.adapter_sms_b,
+            settings.sms_gateway_b_per_second,
+            BridgeSettings(
+                "bridge_b", settings.bridge_sms_b_url, settings.bridge_sms_b_token, settings.bridge_sms_b_secret,
+                settings.bridge_sms_b_idempotent,
+            ),
+            SmppSettings(
+                settings.smpp_b_url, settings.smpp_b_system_id, settings.smpp_b_password, settings.smpp_b_system_type,
+                SmppOptions(
+                    binds=settings.smpp_b_binds, window=settings.smpp_b_window, source=settings.smpp_b_source,
+                    alphabet=settings.smpp_b_alphabet, message_ids=settings.smpp_b_message_ids,
+                ),
+            ),
         ),
     )  # fmt: skip
     return [each for each in found if each.adapter in LIVE_SMS]
@@ -232,23 +281,48 @@ def sms_sandbox(gateway: SmsGateway, settings: Settings, clock: Clock, connectio
 
 
 def sms_bridge(gateway: SmsGateway, settings: Settings, clock: Clock, connections: int) -> Adapter:
+    said = gateway.bridge
     made = SmsBridge(
-        url=gateway.url or "",
-        token=gateway.token.get_secret_value() if gateway.token else "",
-        secret=gateway.secret.get_secret_value() if gateway.secret else "",
-        callback_url=f"{settings.address()}/v2/callbacks/{SMS}/{gateway.bridge}",
+        url=said.url or "",
+        token=said.token.get_secret_value() if said.token else "",
+        secret=said.secret.get_secret_value() if said.secret else "",
+        callback_url=f"{settings.address()}/v2/callbacks/{SMS}/{said.name}",
         clock=clock,
-        idempotent=gateway.idempotent,
-        name=gateway.bridge,
+        idempotent=said.idempotent,
+        name=said.name,
     )
     at_once = min(connections, LONGEST_CALL * gateway.per_second)
-    place = ProviderPlace("the bridge", gateway.url or "", "start it")
+    place = ProviderPlace("the bridge", said.url or "", "start it")
     return Adapter(sender=made, callbacks=made, connections=at_once, place=place)
+
+
+def sms_smpp(gateway: SmsGateway, settings: Settings, clock: Clock, connections: int) -> Adapter:
+    said = gateway.smpp
+    at = urlsplit(said.url or "")
+    made = Smpp(
+        SmppLogin(
+            host=at.hostname or "",
+            port=at.port or 0,
+            tls=at.scheme == "smpps",
+            system_id=said.system_id or "",
+            password=said.password.get_secret_value() if said.password else "",
+            system_type=said.system_type,
+        ),
+        said.options,
+        account=gateway.name,
+        segments=segment_texts,
+        clock=clock,
+        chance=Random(os.urandom(32)),  # noqa: S311 - spreads binds, and names lives; guards nothing
+    )
+    at_once = said.options.binds * said.options.window
+    place = ProviderPlace("the SMS centre", said.url or "", "look at its address in the settings, and at the network")
+    return Adapter(sender=made, sessions=made, connections=at_once, place=place)
 
 
 LIVE_SMS: Mapping[str, Callable[[SmsGateway, Settings, Clock, int], Adapter]] = {
     "sandbox": sms_sandbox,
     "bridge": sms_bridge,
+    "smpp": sms_smpp,
 }
 """By the setting; another value is none."""
 

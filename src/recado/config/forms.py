@@ -60,6 +60,19 @@ def parse_http_url(value: Any) -> Any:
     return text
 
 
+def parse_smpp_url(value: Any) -> Any:
+    """An SMS centre's `smpp://` or `smpps://` address with its port, and nothing more."""
+    if value is None:
+        return value
+    text = str(value).strip().rstrip("/")
+    parts = urlsplit(text)
+    if parts.scheme not in ("smpp", "smpps") or not parts.hostname or parts.port is None:
+        raise ValueError("it has another scheme, no host or no port")
+    if parts.path or parts.query or parts.fragment or "@" in parts.netloc:
+        raise ValueError("it carries a path, a query, a fragment or a user")
+    return text
+
+
 def parse_database_url(value: Any) -> Any:
     """A `postgresql://` address."""
     if value is None:

@@ -25,6 +25,7 @@ from recado.config.forms import (
     parse_key_list,
     parse_listen,
     parse_networks,
+    parse_smpp_url,
     parse_words,
 )
 from recado.config.limits import DEFAULT_LIMITS, RequestLimit, parse_limits, parse_limits_of_credentials
@@ -164,16 +165,16 @@ class Settings(BaseSettings):
         "a text",
         "none",
     )
-    adapter_sms: Literal["", "sandbox", "bridge"] = _setting(
+    adapter_sms: Literal["", "sandbox", "bridge", "smpp"] = _setting(
         "",
         "The adapter of `gateway_a`, through which SMS leave in live. Test always uses the sandbox.",
-        "sandbox, bridge or empty",
+        "sandbox, bridge, smpp or empty",
         "none: live sends answer 502",
     )
-    adapter_sms_b: Literal["", "sandbox", "bridge"] = _setting(
+    adapter_sms_b: Literal["", "sandbox", "bridge", "smpp"] = _setting(
         "",
         "The adapter of `gateway_b`, which takes over for five minutes when `gateway_a` fails three times in a row.",
-        "sandbox, bridge or empty",
+        "sandbox, bridge, smpp or empty",
         "none: nothing takes over",
     )
     bridge_sms_url: Annotated[str | None, BeforeValidator(parse_http_url)] = _setting(
@@ -211,6 +212,82 @@ class Settings(BaseSettings):
         "Whether that bridge sends a message once, however often it is given it under one `Idempotency-Key`.",
         "true or false",
         "`false`",
+    )
+    smpp_url: Annotated[str | None, BeforeValidator(parse_smpp_url)] = _setting(
+        None,
+        "Where the SMS centre of `gateway_a` is, over TLS with smpps.",
+        "an address such as smpp://smsc.example.com:2775 or smpps://smsc.example.com:3550",
+        "none",
+    )
+    smpp_system_id: str | None = _setting(None, "Who we are at that SMS centre.", "a text", "none")
+    smpp_password: SecretStr | None = _setting(None, "The password there.", "a text of at most 8 characters", "none")
+    smpp_system_type: str = _setting("", "What that SMS centre calls our kind of system.", "a text", "none")
+    smpp_source: str = _setting(
+        "",
+        "Whom messages come from where no dedicated sender is named.",
+        "a phone, a short code, or a name of at most 11 characters",
+        "the SMS centre knows",
+    )
+    smpp_binds: int = Field(
+        1,
+        ge=1,
+        le=100,
+        description="Connections to that SMS centre.",
+        json_schema_extra={"form": "a whole number of 1 or more", "default": "`1`"},
+    )
+    smpp_window: int = Field(
+        50,
+        ge=1,
+        le=1_000,
+        description="Messages on their way on each of these connections.",
+        json_schema_extra={"form": "a whole number of 1 or more", "default": "`50`"},
+    )
+    smpp_alphabet: Literal["gsm7", "gsm7_packed", "latin1"] = _setting(
+        "gsm7", "How that SMS centre takes texts that GSM-7 can hold.", "gsm7, gsm7_packed or latin1", "`gsm7`"
+    )
+    smpp_message_ids: Literal["text", "hex", "hex_decimal", "decimal_hex"] = _setting(
+        "text",
+        "How that SMS centre writes ids in answers and in receipts: alike, or in digits of two kinds, answers first.",
+        "text, hex, hex_decimal or decimal_hex",
+        "`text`",
+    )
+    smpp_b_url: Annotated[str | None, BeforeValidator(parse_smpp_url)] = _setting(
+        None,
+        "Where the SMS centre of `gateway_b` is, over TLS with smpps.",
+        "an address such as smpp://smsc.example.com:2775 or smpps://smsc.example.com:3550",
+        "none",
+    )
+    smpp_b_system_id: str | None = _setting(None, "Who we are at that SMS centre.", "a text", "none")
+    smpp_b_password: SecretStr | None = _setting(None, "The password there.", "a text of at most 8 characters", "none")
+    smpp_b_system_type: str = _setting("", "What that SMS centre calls our kind of system.", "a text", "none")
+    smpp_b_source: str = _setting(
+        "",
+        "Whom messages come from where no dedicated sender is named.",
+        "a phone, a short code, or a name of at most 11 characters",
+        "the SMS centre knows",
+    )
+    smpp_b_binds: int = Field(
+        1,
+        ge=1,
+        le=100,
+        description="Connections to that SMS centre.",
+        json_schema_extra={"form": "a whole number of 1 or more", "default": "`1`"},
+    )
+    smpp_b_window: int = Field(
+        50,
+        ge=1,
+        le=1_000,
+        description="Messages on their way on each of these connections.",
+        json_schema_extra={"form": "a whole number of 1 or more", "default": "`50`"},
+    )
+    smpp_b_alphabet: Literal["gsm7", "gsm7_packed", "latin1"] = _setting(
+        "gsm7", "How that SMS centre takes texts that GSM-7 can hold.", "gsm7, gsm7_packed or latin1", "`gsm7`"
+    )
+    smpp_b_message_ids: Literal["text", "hex", "hex_decimal", "decimal_hex"] = _setting(
+        "text",
+        "How that SMS centre writes ids in answers and in receipts: alike, or in digits of two kinds, answers first.",
+        "text, hex, hex_decimal or decimal_hex",
+        "`text`",
     )
     sms_gateway_a_per_second: int = Field(
         100,
@@ -370,6 +447,8 @@ _NEEDED: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("adapter_chatapp", "cloud"): ("cloud_url", "cloud_app_secret", "cloud_verify_token"),
     ("adapter_sms", "bridge"): _bridge_of("sms"),
     ("adapter_sms_b", "bridge"): _bridge_of("sms_b"),
+    ("adapter_sms", "smpp"): ("smpp_url", "smpp_system_id", "smpp_password"),
+    ("adapter_sms_b", "smpp"): ("smpp_b_url", "smpp_b_system_id", "smpp_b_password"),
     ("adapter_payments", "bridge"): ("bridge_payments_secret",),
 }
 """What an adapter needs besides its own setting, by that setting and its value."""

@@ -1,5 +1,6 @@
 """Looks whether those who send for each channel can be reached, and what they are to be told."""
 
+import asyncio
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
@@ -48,10 +49,18 @@ def _entered_by_hand(name: str, address: str, place: ProviderPlace) -> Iterator[
 
 
 async def _answers(name: str, place: ProviderPlace) -> Finding:
-    """Any answer will do: what the provider says to a request without a message is its own affair."""
+    """Any answer will do: what the provider says to a request without a message is its own affair.
+
+    At what speaks no HTTP a connection will do: to log in there would take one of ours.
+    """
     timeout = aiohttp.ClientTimeout(total=_TIMEOUT)
-    what = f"{name}: {place.what} at {place.url}"
+    what, at = f"{name}: {place.what} at {place.url}", urlsplit(place.url)
     try:
+        if at.scheme not in ("http", "https"):
+            async with asyncio.timeout(_TIMEOUT):
+                _, writer = await asyncio.open_connection(at.hostname, at.port)
+            writer.close()
+            return ok("providers", f"{what} listens")
         async with aiohttp.ClientSession(timeout=timeout) as session, session.get(place.url, allow_redirects=False):
             return ok("providers", f"{what} answers")
     except (TimeoutError, aiohttp.ClientError, OSError) as error:

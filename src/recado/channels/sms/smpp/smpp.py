@@ -129,7 +129,9 @@ class Smpp:
     async def send(self, message: OutboundMessage, account: Account, attempt: int) -> Outcome:
         try:
             text = ((message.payload or {}).get("text") or {}).get("body") or ""
-            bodies = self._submits.bodies(message.id, self._source, message.to, text)
+            own = (message.details or {}).get("from")  # the dedicated sender of an organization
+            source = self._source if own is None else source_address(own)
+            bodies = self._submits.bodies(message.id, source, message.to, text)
         except ValueError as error:
             return Refused("provider_error", str(error))
         if len(bodies) == 1 and (connection := self._roomiest()) is not None and connection.take_place():
