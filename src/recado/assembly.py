@@ -69,6 +69,7 @@ class Assembly:
         db, ids, keys = installation.database, installation.ids, installation.key_ring
         directories = self.directories = Directories(db, clock=clock)
         replies: OptOutReplies
+        clicks: TrackedClicks
 
         self.refresh = NumberRefresh(
             db, clock=clock, ids=ids, keys=keys, provider_for=self.admin_for, changed=self.changed
@@ -116,6 +117,7 @@ class Assembly:
             subscriptions=directories.subscriptions,
             changed=self.changed,
             owing=lambda: replies.hint(),
+            opens=lambda code: clicks.open(code, counted=True),
             begun=BegunCalls(settings.data_dir, boot=boot_id()),
             payments=payments,
             prices=prices,
@@ -151,7 +153,7 @@ class Assembly:
             random_bytes=installation.random_bytes,
         )  # fmt: skip
         outbox = Outbox(directories.subscriptions, ids=ids, queued=self.webhooks.queued)
-        self.tracked_clicks = TrackedClicks(db, outbox=outbox, clock=clock)
+        clicks = self.tracked_clicks = TrackedClicks(db, outbox=outbox, clock=clock)
         self.parts: tuple[Service, ...] = (
             windows,
             recipients,

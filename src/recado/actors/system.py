@@ -1,7 +1,7 @@
 """The actor system: everything that sends and tracks, under one supervisor tree, started and stopped in order."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -112,6 +112,7 @@ class ActorSystem:
         subscriptions: SubscriptionDirectory,
         changed: OnChange,
         owing: AfterCommit,
+        opens: Callable[[str], Awaitable[object]],
         begun: BegunCalls,
         payments: Payments | None = None,
         prices: PriceDirectory | None = None,
@@ -121,6 +122,7 @@ class ActorSystem:
         """`batch_rules`: of the channels that have batches. `begun`: the calls of this process, and of the one before.
 
         `changed` hears of changes made here; `owing`, that people who opted out are owed an answer (C28.3).
+        `opens`: follows the link of a code, for people of the sandbox.
 
         `session_providers`: those who tell on connections of their own, each with its channel.
 
@@ -143,7 +145,7 @@ class ActorSystem:
         self.receipts = Receipts(
             db, clock=clock, consequences=self.consequences, inbound=inbound, departed_at=begun.moment_of
         )
-        self.sandbox_reports = SandboxReports(db, clock=clock, receipts_of=self.receipts)
+        self.sandbox_reports = SandboxReports(db, clock=clock, receipts_of=self.receipts, opens=opens)
         self.sending = Sending(
             db,
             clock=clock,

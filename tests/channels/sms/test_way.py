@@ -286,5 +286,11 @@ async def test_a_shortened_link_leads_to_its_address_and_its_clicks_are_counted(
         return bool((await sms.api.call("GET", "/v2/campaigns/clicked"))["clicks"] == 1)
 
     await until(counted, 20, "the click is counted", every=0.05)
+    await sms.send("+5511987659009", campaignId="opened", **body)
+
+    async def opened() -> bool:
+        return bool((await sms.api.call("GET", "/v2/campaigns/opened"))["clicks"] == 1)
+
+    await until(opened, 20, "the sandbox's person opened it", every=0.05)
     again = await sms.send(text=f"See {address}.")
     assert again["segments"] == 2

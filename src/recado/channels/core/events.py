@@ -135,8 +135,16 @@ CallbackEvent = Event | Payment
 
 
 @dataclass(frozen=True, slots=True)
+class LinkOpened:
+    """A person of the sandbox opens a tracked link (C29.4): no provider tells that."""
+
+    code: str
+    kind: Literal["opened"] = field(default="opened", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Followup:
     """An event that the sandbox will report `after_seconds` from now: a value for the caller to store."""
 
     after_seconds: float
-    event: Event
+    event: Event | LinkOpened

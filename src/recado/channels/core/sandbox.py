@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
-from recado.channels.core.events import Event, Followup, Inbound, ReportStatus, Status
+from recado.channels.core.events import Event, Followup, Inbound, LinkOpened, ReportStatus, Status
 from recado.channels.core.provider import (
     Accepted,
     Account,
@@ -20,6 +20,8 @@ from recado.channels.core.provider import (
 )
 from recado.channels.core.references import NamedBy
 from recado.domain.core.clock import Clock
+from recado.domain.links.codes import is_link_code
+from recado.domain.messages.links import parted
 
 # Seconds after the hand-over, before scaling.
 ACCEPT = 0.1
@@ -45,6 +47,13 @@ class ReplyStep:
     after: float = 3.0
 
 
+@dataclass(frozen=True, slots=True)
+class OpenStep:
+    """The recipient opens the first link of the text that is tracked, if there is one."""
+
+    after: float = 4.0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Story:
     """What happens to a message; `answered`: whether the hand-over is, else its outcome is unknown.
@@ -52,7 +61,7 @@ class Story:
     `slow`: the first try goes too fast; `passing`: attempts that are refused for now; `refused`: so are all others.
     """
 
-    steps: tuple[ReportStep | ReplyStep, ...] = ()
+    steps: tuple[ReportStep | ReplyStep | OpenStep, ...] = ()
     answered: bool = True
     slow: bool = False
     passing: int = 0
@@ -105,11 +114,17 @@ class ChannelSandbox:
         for step in story.steps:
             after = step.after * self._scale
             at = now + timedelta(seconds=after) if after else now
-            event: Event
-            if isinstance(step, ReportStep):
-                event = Status(step.status, at, taken, message.id, step.code, sender)
-            else:
-                event = Inbound(sender, message.to, at, "text", {"text": {"body": step.text}}, f"{taken}_reply")
+            event: Event | LinkOpened
+            match step:
+                case ReportStep():
+                    event = Status(step.status, at, taken, message.id, step.code, sender)
+                case ReplyStep():
+                    event = Inbound(sender, message.to, at, "text", {"text": {"body": step.text}}, f"{taken}_reply")
+                case OpenStep():
+                    code = _first_code(message)
+                    if code is None:
+                        continue
+                    event = LinkOpened(code)
             followups.append(Followup(after, event))
         return Accepted(taken, tuple(followups)) if story.answered else Unknown(tuple(followups))
 
@@ -121,6 +136,13 @@ class ChannelSandbox:
             del self._slowed[next(iter(self._slowed))]
         self._slowed[message_id] = None
         return True
+
+
+def _first_code(message: OutboundMessage) -> str | None:
+    """That of the first short link in its text."""
+    text = ((message.payload or {}).get("text") or {}).get("body") or ""
+    codes = (link.rpartition("/l/")[2] for link in parted(text)[1::2])
+    return next((code for code in codes if is_link_code(code)), None)
 
 
 def provider_id(record_id: str) -> str:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from recado.channels.core.provider import Refused
-from recado.channels.core.sandbox import ChannelSandbox, ReplyStep, ReportStep, Story
+from recado.channels.core.sandbox import ChannelSandbox, OpenStep, ReplyStep, ReportStep, Story
 from recado.domain.channels.sms import SmsReason
 from recado.domain.core.clock import Clock
 
@@ -21,6 +21,7 @@ _STORIES: Final[Mapping[str, Story]] = {
     "9006": Story(steps=(ReportStep(30.0, "delivered"),), answered=False),
     "9007": Story(steps=(_DELIVERED, ReplyStep("OK"))),
     "9008": Story(steps=(_DELIVERED, ReplyStep("SAIR"))),
+    "9009": Story(steps=(_DELIVERED, OpenStep())),
     "9011": Story(refused=Refused(SmsReason.BLACKLISTED, "the carrier lets nothing through to this number")),
     "9012": Story(steps=(ReportStep(1.0, "failed", SmsReason.EXPIRED),)),
     "9013": replace(_USUAL, slow=True),

@@ -1,11 +1,14 @@
 """The sandbox's reports and replies, which are rows with a due time, so that a restart forgets none (C29.4)."""
 
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import datetime, timedelta
 
 from recado.channels.core.event_json import event_from_json
 from recado.channels.core.events import Inbound, Status
 from recado.domain.channels.source import SANDBOX, Source
 from recado.domain.core.clock import Clock, TimerHandle
+from recado.domain.core.errors import Unavailable
 from recado.engine.periodic import Periodic
 from recado.services.inbound.account_owners import AccountOwner
 from recado.services.inbound.receipts import PARKED_FOR, OwnedReply, OwnedReport, Receipts
@@ -13,6 +16,7 @@ from recado.storage.core.postgres import Database
 from recado.storage.messages import receipts
 
 ENV = "test"
+OPENED = "opened"  # of a link (`LinkOpened`)
 BLOCK = 1_000
 NET = 1.0  # seconds
 
@@ -20,10 +24,14 @@ NET = 1.0  # seconds
 class SandboxReports:
     """Applies each report at its moment: a timer for the next one known, and a look every second."""
 
-    def __init__(self, db: Database, *, clock: Clock, receipts_of: Receipts) -> None:
+    def __init__(
+        self, db: Database, *, clock: Clock, receipts_of: Receipts, opens: Callable[[str], Awaitable[object]]
+    ) -> None:
+        """`opens`: follows the link of a code, as a person does."""
         self._db = db
         self._clock = clock
         self._receipts = receipts_of
+        self._opens = opens
         self._worker = Periodic("sandbox reports", NET, self.work, clock, at_once=True)
         self._timer: TimerHandle | None = None
         self._timer_at = datetime.max.replace(tzinfo=clock.now().tzinfo)
@@ -60,8 +68,12 @@ class SandboxReports:
                 )
                 replies: list[OwnedReply] = []
                 reports: list[OwnedReport] = []
+                opened: list[str] = []
                 for row in rows:
                     source = Source(row["channel"], SANDBOX, ENV)
+                    if row["event"]["kind"] == OPENED:
+                        opened.append(row["event"]["code"])
+                        continue
                     match event_from_json(row["event"]):
                         case Inbound() as reply:
                             owner = AccountOwner(row["organization_id"], row["sender_id"])
@@ -70,6 +82,9 @@ class SandboxReports:
                             message = (row["organization_id"], row["sender_id"], row["message_id"])
                             reports.append(OwnedReport(source, *message, status, now + PARKED_FOR))
                 await self._receipts.take_in_of_each(connection, {}, reports, replies)
+            for code in opened:
+                with suppress(Unavailable):  # nobody is told of it, as of a person who gives up
+                    await self._opens(code)
             if len(rows) < BLOCK:
                 break
         due_at = await receipts.next_sandbox(self._db)
