@@ -16,6 +16,7 @@ from recado.engine.clock import SystemClock
 ANYBODY = "+5511987650000"
 PRICE = 1_000  # of a segment of route premium
 TWO_SEGMENTS = "x" * 161
+ADMIN_TOKEN = "the administrator of these tests"
 LATER = format_timestamp(SystemClock().now() + timedelta(days=1))
 
 
@@ -46,7 +47,7 @@ class Sms:
 @pytest.fixture(scope="module")
 def caller(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
     """The address of the program, and the key of an organization."""
-    running = Service(tmp_path_factory.mktemp("sms"), SANDBOX_TIME_SCALE="0.01")
+    running = Service(tmp_path_factory.mktemp("sms"), SANDBOX_TIME_SCALE="0.01", ADMIN_TOKEN=ADMIN_TOKEN)
     try:
         asyncio.run(running.start())
         yield running.url, running.key("test", org=None)
@@ -294,3 +295,27 @@ async def test_a_shortened_link_leads_to_its_address_and_its_clicks_are_counted(
     await until(opened, 20, "the sandbox's person opened it", every=0.05)
     again = await sms.send(text=f"See {address}.")
     assert again["segments"] == 2
+
+
+async def test_the_dedicated_route_is_for_whoever_has_a_sender_and_a_grant_is_asked_for_premium_alone(sms: Sms) -> None:
+    organization = (await sms.api.call("GET", "/v2/organization"))["id"]
+    person = "+5511987653333"
+
+    async def agreed(sender: str | None, wanted: bool) -> None:
+        path = f"/v2/admin/organizations/{organization}"
+        await sms.api.call("PATCH", path, {"dedicatedSender": sender}, token=ADMIN_TOKEN)
+        await sms.api.call("PATCH", "/v2/organization", {"requireGrantedForMarketing": wanted})
+
+    await agreed("28282", True)
+    try:
+        sent = await sms.send(person, route="la_dedicada")
+        assert sent["billing"] == {"coins": 1_100}
+        with pytest.raises(Refused) as abroad:
+            await sms.send("+351912345678", route="la_dedicada")
+        assert abroad.value.body["code"] == "ROUTE_NOT_AVAILABLE"
+        with pytest.raises(Refused) as refused:
+            await sms.send(person)
+        assert refused.value.body["code"] == "CONSENT_REQUIRED"
+        await sms.comes_to((await sms.send(person, transactional=True))["id"], "delivered")
+    finally:
+        await agreed(None, False)

@@ -158,6 +158,11 @@ def priority_of(route: SmsRoute) -> Priority:
     return Priority.CRITICAL if route is SmsRoute.OTP else Priority.NORMAL
 
 
+def asks_grant(route: SmsRoute) -> bool:
+    """Whether only those get it who agreed, where an organization wants that (C12.5.5)."""
+    return route is SmsRoute.PREMIUM
+
+
 def _tells(status: str, facts: MessageFacts) -> Mapping[str, Any]:
     """What came in tells its text; what went out its route, size and region, and why it did not arrive (C23.6)."""
     if status == "received":

@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from recado.domain.channels.sms import POLICY, SMS, TRANSACTIONAL, SmsRoute, category_of
+from recado.domain.channels.sms import POLICY, SMS, TRANSACTIONAL, SmsRoute, asks_grant, category_of
 from recado.domain.core.errors import Problem, Unavailable
 from recado.domain.messages.message import Priority
 from recado.domain.messages.placeholders import placeholders
@@ -54,12 +54,12 @@ class SmsBatches:
             ttl=POLICY.ttl(category, draft.priority),
             held_ms=organization.held_ms,
             obeys=POLICY.obeys(draft.type, category, draft.priority),
-            granted_only=organization.require_granted_for_marketing,
+            granted_only=asks_grant(form.route) and organization.require_granted_for_marketing,
             **text_terms(text, render),
         )
 
     async def kind(self, where: Where, priority: Priority, sort: Sort) -> MessageKind:
-        return _kind(sort.type, _category(sort.details), priority)
+        return _kind(sort.type, sort.details, priority)
 
     async def check_sender(self, where: Where, sender_id: str, *, field: str, sends: bool) -> None:
         """Nobody names what an SMS leaves from."""
@@ -70,8 +70,7 @@ class SmsBatches:
         organization = await self._organization(where[0])
         found: dict[str, MessageCopy | Misfit] = {}
         for old in olds:
-            category = _category(old.details)
-            route = SmsRoute(_details(old.details).get("route", SmsRoute.PREMIUM))
+            route, category = _route(old.details), _category(old.details)
             try:
                 check_dedicated(route, organization.dedicated_sender)
             except Problem as problem:
@@ -80,7 +79,7 @@ class SmsBatches:
             found[old.id] = MessageCopy(
                 route_sender(SMS, where[1], route),
                 None,
-                _kind(old.type, category, Priority.BULK),
+                _kind(old.type, old.details, Priority.BULK),
                 POLICY.ttl(category, Priority.BULK),
                 organization.held_ms,
             )
@@ -93,13 +92,18 @@ class SmsBatches:
         return organization
 
 
-def _kind(message_type: str, category: str, priority: Priority) -> MessageKind:
-    return MessageKind(POLICY.obeys(message_type, category, priority), POLICY.price_kind(category, False))
+def _kind(message_type: str, details: str | None, priority: Priority) -> MessageKind:
+    category = _category(details)
+    obeys = POLICY.obeys(message_type, category, priority)
+    return MessageKind(obeys, POLICY.price_kind(category, False), asks_grant(_route(details)))
 
 
 def _category(details: str | None) -> str:
-    told = _details(details)
-    return category_of(SmsRoute(told.get("route", SmsRoute.PREMIUM)), transactional=bool(told.get(TRANSACTIONAL)))
+    return category_of(_route(details), transactional=bool(_details(details).get(TRANSACTIONAL)))
+
+
+def _route(details: str | None) -> SmsRoute:
+    return SmsRoute(_details(details).get("route", SmsRoute.PREMIUM))
 
 
 def _details(details: str | None) -> Mapping[str, Any]:

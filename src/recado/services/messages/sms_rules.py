@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from recado.domain.billing.prices import INTL, Price, region_of
-from recado.domain.channels.sms import POLICY, SMS, TRANSACTIONAL, SmsRoute, category_of
+from recado.domain.channels.sms import POLICY, SMS, TRANSACTIONAL, SmsRoute, asks_grant, category_of
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem, Unavailable, field_refused
 from recado.domain.core.ids import MESSAGE, IdSource
@@ -95,6 +95,7 @@ class SmsRules:
             ttl=POLICY.ttl(category, draft.priority),
             held_ms=organization.held_ms,
             price=price,
+            asks_grant=asks_grant(route),
         )
         if draft.again is not None:
             new.replaces = replacement(draft.again, new.id, self._ids)
