@@ -82,7 +82,7 @@ class Application:
         descriptors = Descriptors.allowed()
         await _try_address(self._settings.listen)
         try:
-            await self._installation.start()
+            await self._installation.start(take_over=self._take_over)
             self.made = self._installation.made
             self.owner_password = self._installation.owner_password
             self.left_untold = self._installation.left_untold

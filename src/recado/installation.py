@@ -22,6 +22,7 @@ from recado.storage.core import audit
 from recado.storage.core.crypto import KeyRing
 from recado.storage.core.migrate import migrate, pending
 from recado.storage.core.postgres import Database
+from recado.storage.dispatch.ownership import staying_owner
 from recado.storage.embedded.backup import unfinished
 from recado.storage.embedded.embedded import EmbeddedPostgres
 
@@ -86,8 +87,11 @@ class Installation:
         """Encrypts and decrypts stored secrets; only while started."""
         return _started(self._key_ring)
 
-    async def start(self, *, migrate_given: bool = False) -> None:
+    async def start(self, *, migrate_given: bool = False, take_over: bool = False) -> None:
         """Open everything, or nothing. A given database is migrated only on demand; the embedded one always (C33).
+
+        Never under a service that runs, which would go on with tables that it does not know: `take_over` says that its
+        place is taken.
 
         Raises SettingsError for missing keys or a pending migration, and what the embedded server and the database
         raise when they cannot be used.
@@ -114,6 +118,8 @@ class Installation:
                 application_name=self._application_name,
             )
             await self._database.start()
+            if self.settings.embedded and not take_over:
+                await self._spare_a_service(self._database)
             if self.settings.embedded or migrate_given:
                 self.applied = await migrate(self._database)
             elif missing := await pending(self._database):
@@ -131,6 +137,15 @@ class Installation:
         embedded, self._embedded = self._embedded, None
         if embedded is not None:
             await (embedded.stop() if end is None else embedded.stop(end - self.clock.monotonic()))
+
+    async def _spare_a_service(self, database: Database) -> None:
+        """Raise SettingsError where a migration is pending, and a service of an earlier version runs."""
+        if await pending(database) and (owner := await staying_owner(database, self.clock)) is not None:
+            told = (
+                f"{owner} serves this database with an earlier version of Recado, which could not go on with the tables"
+                " of this one: stop it first, or take its place with 'recado serve --take-over'"
+            )
+            raise SettingsError([told])
 
     async def _fill_when_empty(self) -> NewOrganization | None:
         if known := await all_organizations(self.database):

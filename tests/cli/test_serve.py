@@ -369,7 +369,7 @@ class Starting:
     def __init__(self, *_: object, **__: object) -> None:
         pass
 
-    async def start(self) -> None:
+    async def start(self, **_: object) -> None:
         async def stop() -> None:
             raise RuntimeError("the database is away")
 

@@ -143,7 +143,7 @@ class Gateway:
         """
         before = self.breaker.state
         self._learn(outcome, pauses)
-        if self.breaker.state is not before and self.account is not None:
+        if self.account is not None and self.breaker.state is not before:
             sender = {"env": self.account.env, "sender_id": self.account.sender_id}
             self._tell(before, self.breaker, outcome, sender)
         return self.breaker.state is BreakerState.OPEN and before is not BreakerState.OPEN
@@ -171,6 +171,8 @@ class Gateway:
         whose: Mapping[str, str],
     ) -> None:
         """One line of the log when the circuit opened, and one when it closed; none for a probe that fails."""
+        if circuit.state is before:
+            return
         if before is BreakerState.CLOSED:
             wait = timedelta(seconds=circuit.ready_at() - self._clock.monotonic())
             reason = outcome.code if isinstance(outcome, Down) else "unknown_outcome"
@@ -503,10 +505,9 @@ class GatewayShare(Gateway):
         before, shared, own = breaker.state, breaker.shared.state, breaker.own.state
         self._learn(outcome, pauses)
         self._count(outcome)
-        at = {"env": gateway.env, "gateway": gateway.name}
-        if breaker.shared.state is not shared:
+        if breaker.shared.state is not shared or breaker.own.state is not own:
+            at = {"env": gateway.env, "gateway": gateway.name}
             self._tell(shared, breaker.shared, outcome, at)
-        if breaker.own.state is not own:
             self._tell(own, breaker.own, outcome, {**at, "organization_id": self.organization_id})
         stops = breaker.shared.state is BreakerState.OPEN and shared is not BreakerState.OPEN
         if stops or shared is BreakerState.HALF_OPEN or isinstance(outcome, SlowDown):

@@ -74,6 +74,14 @@ async def living_owner(executor: Executor) -> Owner | None:
     return await owner_of(executor) if held else None
 
 
+async def staying_owner(executor: Executor, clock: Clock) -> Owner | None:
+    """Who serves the database still, when the server was given the time to notice that a killed process is gone."""
+    give_up_at = clock.monotonic() + PATIENCE
+    while (owner := await living_owner(executor)) is not None and clock.monotonic() < give_up_at:
+        await clock.sleep(_POLL)
+    return owner
+
+
 def session_name(random_bytes: Callable[[int], bytes]) -> str:
     """A name for all database sessions of one serving process."""
     return _SERVING + random_bytes(8).hex()

@@ -350,6 +350,25 @@ async def test_what_one_sends_again_and_again_keeps_nobody_else_waiting(direct: 
     assert of_another(line).gateway.permits == 0
 
 
+async def test_whose_sends_get_no_answer_waits_alone(direct: Direct) -> None:
+    line = direct.line
+    other = (await acme(line.db, line.clock, line.ids)).organization
+    line.provider.answer = lambda message: (
+        Unknown() if message.organization_id == line.organization.id else Accepted(message.id)
+    )
+    for _ in range(5):
+        sending = direct.send(direct.new())
+        await line.goes_on(0.5, step=0.1)
+        assert (await sending)[1] == Unknown()
+    new = direct.new()
+    theirs, others = direct.send(new), direct.send(direct.new(organization_id=other.id))
+    await line.goes_on(1.0, step=0.1)
+    assert type((await others)[1]) is Accepted
+    assert (theirs.done(), await direct.row(new.id)) == (False, None)
+    await line.goes_on(4.5, step=0.1)
+    assert (await theirs)[1] == Unknown()  # it was the probe
+
+
 async def test_nobody_else_is_given_what_is_sent_directly(direct: Direct) -> None:
     answers = asyncio.Event()
 
