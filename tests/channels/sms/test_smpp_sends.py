@@ -10,6 +10,7 @@ from tests.channels.sms.centre import Centre, Link
 from tests.channels.sms.conftest import PASSWORD, TIMES, Made, Stored, sending
 
 from recado.channels.core.provider import Accepted, Down, Outcome, Refused, Retry, SlowDown, Unknown
+from recado.channels.sms.smpp.connection import PLACE_WITHIN
 from recado.channels.sms.smpp.pdu import Bind, Command, Pdu, ShortMessage
 from recado.channels.sms.smpp.submits import SmppAddress, source_address
 from recado.engine.clock import VirtualClock
@@ -224,12 +225,18 @@ async def test_who_gets_no_place_in_the_window_goes_more_slowly(
     first = sending(adapter)
     await centre.until(lambda: len(centre.submits) == 1)
     others = [sending(adapter) for _ in range(3)]
-    for _ in range(3):
-        await asyncio.sleep(0)
-    await clock.advance(ANSWER)
-    assert await first == Unknown()
+    await asyncio.sleep(0)
+    await clock.advance(PLACE_WITHIN)
     assert [await each for each in others] == [SlowDown()] * 3
-    assert len(centre.submits) == 1
+    await clock.advance(ANSWER - PLACE_WITHIN - 1)
+    patient = sending(adapter)
+    await asyncio.sleep(0)
+    await clock.advance(1)
+    assert await first == Unknown()
+    await centre.until(lambda: len(centre.submits) == 2)
+    await clock.advance(ANSWER - 1)
+    centre.link.answer(centre.got[-1], message_id="in time")
+    assert await patient == Accepted("in time")
 
 
 async def test_several_binds_share_the_work(centre: Centre, made: Made) -> None:

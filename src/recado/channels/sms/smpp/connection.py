@@ -7,7 +7,8 @@ and one timer watches all of them.
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import Final, cast
+from dataclasses import dataclass
+from typing import Final, NamedTuple, cast
 
 from recado.channels.http.answer import Lost, NotSent
 from recado.channels.sms.smpp.framing import Framer
@@ -30,22 +31,44 @@ ENQUIRE_EVERY: Final = 30.0  # seconds
 MOST_UNANSWERED: Final = 1_000
 """Deliveries of the SMS centre that wait for their answer: it is told to come back with others."""
 MOST_LATE: Final = 10_000
+PLACE_WITHIN: Final = 5.0  # seconds that a request waits for a place in the window
 
 _TAKEN: Final = body_octets(Taken())
 _HELD_BACK: Final = 256 * 1024  # octets that the other side has not taken: it reads no more
 
 Answer = tuple[int, bytes]
 """Status, and the octets after the header."""
-Answered = Answer | NotSent | Lost
+
+
+@dataclass(frozen=True, slots=True)
+class Crowded:
+    """The window had no place in time: the request was not written."""
+
+
+Answered = Answer | NotSent | Crowded | Lost
 """`NotSent`: the request was not written; `Lost`: it may have been, and no answer came (in time)."""
 
 
-class Retired(Exception):
-    """The connection takes no new requests."""
+class _Asked(NamedTuple):
+    """A request without answer, which is waited for until `limit` (monotonic seconds)."""
+
+    answer: "asyncio.Future[Answered]"
+    limit: float
+    label: str
+
+
+class _Queued(NamedTuple):
+    """A request that waits for its place, until `limit` (monotonic seconds)."""
+
+    answer: "asyncio.Future[Answered]"
+    limit: float
+    label: str
+    command: Command
+    body: bytes
 
 
 class SmppConnection(asyncio.Protocol):
-    """`window`: requests that wait for their answers at once; `timeout`: seconds, also for a place in the window.
+    """`window`: requests that wait for their answers at once; `timeout`: seconds.
 
     `delivered` gets what the SMS centre brings, which is answered by `answer`; `late` the answer of a request that was
     given up, with its label. `retired` is done when no new request may use it.
@@ -71,12 +94,13 @@ class SmppConnection(asyncio.Protocol):
         self.retired: asyncio.Future[None] = self._loop.create_future()
         self.closed: asyncio.Future[None] = self._loop.create_future()
         self._free = window
-        self._queue: deque[tuple[asyncio.Future[None], float]] = deque()
-        self._pending: dict[int, tuple[asyncio.Future[Answered], float, str]] = {}  # by sequence number, oldest first
+        self._queue: deque[_Queued] = deque()
+        self._pending: dict[int, _Asked] = {}  # by sequence number, oldest first
         self._given_up: dict[int, str] = {}  # labels of requests whose answers are late
         self._sequence = 0
         self._framer = Framer()
         self._out: list[bytes] = []
+        self._reading = False  # what is written meanwhile leaves when all that came is read
         self._transport: asyncio.Transport | None = None
         self._writable = True
         self._unanswered = 0
@@ -91,45 +115,41 @@ class SmppConnection(asyncio.Protocol):
         """Places in the window; fewer than none where some wait for one."""
         return self._free - len(self._queue)
 
-    def take_place(self) -> bool:
-        """Whether there was a free place in the window, which the next `request` takes."""
-        if self._free <= 0 or not self.usable:
-            return False
-        self._free -= 1
-        return True
-
-    async def place(self) -> None:
-        """Wait for a place in the window, which the next `request` takes.
-
-        Raises `Retired`, or TimeoutError when none became free.
-        """
-        if not self.usable:
-            raise Retired
-        if self.take_place():
-            return
-        turn: asyncio.Future[None] = self._loop.create_future()
-        self._queue.append((turn, self._clock.monotonic() + self._timeout))
-        self._watch()
-        try:
-            await turn
-        except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled() and turn.exception() is None:
-                self._freed()  # the place was given at the same moment
-            raise
-
     def request(self, command: Command, body: bytes, label: str = "") -> "asyncio.Future[Answered]":
-        """Write a request in a place of the window. `label`: what a late answer is told with; empty: it is no use."""
+        """Write a request when the window has a place for it, in the order of the calls; the future has what comes.
+
+        `label`: what a late answer is told with; empty: it is of no use.
+        """
         answer: asyncio.Future[Answered] = self._loop.create_future()
-        if not self.usable and (command != Command.UNBIND or self.closed.done()):
+        if not self.usable:
             answer.set_result(NotSent())
-            self._freed()
             return answer
-        self._sequence = sequence = 1 if self._sequence >= LAST_SEQUENCE else self._sequence + 1
-        self._pending[sequence] = (answer, self._clock.monotonic() + self._timeout, label)
+        if self._free > 0:
+            self._ask(answer, label, command, body)
+        else:
+            self._queue.append(_Queued(answer, self._clock.monotonic() + PLACE_WITHIN, label, command, body))
+            if self._timer is not None and len(self._queue) == 1:  # which may be set for a later moment
+                self._timer.cancel()
+                self._timer = None
         if self._timer is None:
             self._watch()
-        self._write(HEADER.pack(HEADER_LENGTH + len(body), command, 0, sequence) + body)
         return answer
+
+    def _beside(self, command: Command) -> "asyncio.Future[Answered]":
+        """Ask something that needs no place: the window is for messages."""
+        answer: asyncio.Future[Answered] = self._loop.create_future()
+        if self.closed.done():
+            answer.set_result(NotSent())
+        else:
+            self._ask(answer, "", command, b"")
+            self._watch()
+        return answer
+
+    def _ask(self, answer: "asyncio.Future[Answered]", label: str, command: Command, body: bytes) -> None:
+        self._free -= 1
+        self._sequence = sequence = 1 if self._sequence >= LAST_SEQUENCE else self._sequence + 1
+        self._pending[sequence] = _Asked(answer, self._clock.monotonic() + self._timeout, label)
+        self._write(HEADER.pack(HEADER_LENGTH + len(body), command, 0, sequence) + body)
 
     def answer(self, pdu: Pdu, status: int) -> None:
         """Answer what the SMS centre brought."""
@@ -143,9 +163,8 @@ class SmppConnection(asyncio.Protocol):
     async def unbind(self) -> None:
         """Take leave: returns when the SMS centre has answered, or does not in time; the connection is closed."""
         self.retire()
-        self._free -= 1
         try:
-            await self.request(Command.UNBIND, b"")
+            await self._beside(Command.UNBIND)
         finally:
             self.close()
 
@@ -155,9 +174,9 @@ class SmppConnection(asyncio.Protocol):
             self.usable = False
             self.retired.set_result(None)
         queue, self._queue = self._queue, deque()
-        for turn, _ in queue:
-            if not turn.done():
-                turn.set_exception(Retired())
+        for queued in queue:
+            if not queued.answer.done():
+                queued.answer.set_result(NotSent())
 
     def keep_alive(self) -> None:
         """From now on ask whether the other side is there, whenever nothing is heard of it for so long."""
@@ -177,7 +196,7 @@ class SmppConnection(asyncio.Protocol):
     # Writing ----------------------------------------------------------------------------------------------------------
 
     def _write(self, octets: bytes) -> None:
-        if not self._out:
+        if not self._out and not self._reading:
             self._loop.call_soon(self._flush)
         self._out.append(octets)
 
@@ -204,9 +223,11 @@ class SmppConnection(asyncio.Protocol):
         self._transport.set_write_buffer_limits(_HELD_BACK)
 
     def data_received(self, data: bytes) -> None:
-        self._heard = True
+        self._heard = self._reading = True
         for octets in self._framer.feed(data):
             self._read(octets)
+        self._reading = False
+        self._flush()
         if self._framer.broken:
             self.close()
 
@@ -250,19 +271,17 @@ class SmppConnection(asyncio.Protocol):
             if label:
                 self._late(label, (status, octets[HEADER_LENGTH:]))
             return
-        waiting = asked[0]
-        if not waiting.done():
-            waiting.set_result((status, octets[HEADER_LENGTH:]))
+        if not asked.answer.done():
+            asked.answer.set_result((status, octets[HEADER_LENGTH:]))
         self._freed()
 
     def _freed(self) -> None:
-        """A place is free: the one who has waited longest gets it."""
-        while self._queue:
-            turn, _ = self._queue.popleft()
-            if not turn.done():
-                turn.set_result(None)
-                return
+        """A place is free: the request that has waited longest gets it."""
         self._free += 1
+        while self._queue and self._free > 0:
+            answer, _, label, command, body = self._queue.popleft()
+            if not answer.done():  # its caller was not cancelled
+                self._ask(answer, label, command, body)
         if not self.usable:
             self._close_when_idle()
 
@@ -273,31 +292,31 @@ class SmppConnection(asyncio.Protocol):
     # Time -------------------------------------------------------------------------------------------------------------
 
     def _watch(self) -> None:
-        """One timer for all who wait: at the limit of the one that has waited longest."""
+        """One timer for all who wait: at the first of their limits."""
         if self._timer is not None:
             return
-        limits = [self._queue[0][1]] if self._queue else []
+        limits = [self._queue[0].limit] if self._queue else []
         if self._pending:
-            limits.append(next(iter(self._pending.values()))[1])
+            limits.append(next(iter(self._pending.values())).limit)
         if limits:
             self._timer = self._clock.call_at(min(limits), self._give_up)
 
     def _give_up(self) -> None:
         self._timer = None
         now = self._clock.monotonic()
-        while self._queue and self._queue[0][1] <= now:
-            turn, _ = self._queue.popleft()
-            if not turn.done():
-                turn.set_exception(TimeoutError())
+        while self._queue and self._queue[0].limit <= now:
+            queued = self._queue.popleft()
+            if not queued.answer.done():
+                queued.answer.set_result(Crowded())
         while self._pending:
-            sequence, (answer, limit, label) = next(iter(self._pending.items()))
-            if limit > now:
+            sequence, asked = next(iter(self._pending.items()))
+            if asked.limit > now:
                 break
             del self._pending[sequence]
-            if not answer.done():
-                answer.set_result(Lost())
-            if label:
-                self._given_up[sequence] = label
+            if not asked.answer.done():
+                asked.answer.set_result(Lost())
+            if asked.label:
+                self._given_up[sequence] = asked.label
                 if len(self._given_up) > MOST_LATE:
                     del self._given_up[next(iter(self._given_up))]
             self._freed()
@@ -309,9 +328,7 @@ class SmppConnection(asyncio.Protocol):
         if self._heard:
             self.keep_alive()
             return
-        self._free -= 1  # its place is one more than the window has
-        asked = self.request(Command.ENQUIRE_LINK, b"")
-        asked.add_done_callback(self._enquired)
+        self._beside(Command.ENQUIRE_LINK).add_done_callback(self._enquired)
 
     def _enquired(self, asked: "asyncio.Future[Answered]") -> None:
         if not isinstance(asked.result(), tuple):
@@ -330,7 +347,7 @@ class SmppConnection(asyncio.Protocol):
             if timer is not None:
                 timer.cancel()
         pending, self._pending = self._pending, {}
-        for answer, _, _ in pending.values():
-            if not answer.done():
-                answer.set_result(Lost())
+        for asked in pending.values():
+            if not asked.answer.done():
+                asked.answer.set_result(Lost())
         self._given_up.clear()

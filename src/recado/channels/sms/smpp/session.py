@@ -157,7 +157,6 @@ class SmppSession:
                     ssl=tls,
                     server_hostname=login.host if tls else None,
                 )
-                await made.place()
                 answer = await made.request(Command.BIND_TRANSCEIVER, self._bind)
                 if not isinstance(answer, tuple):
                     raise BindRefused("connect_failed")

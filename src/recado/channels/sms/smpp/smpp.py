@@ -32,7 +32,7 @@ from recado.channels.core.provider import (
 )
 from recado.channels.core.references import NamedBy
 from recado.channels.http.answer import Lost, NotSent
-from recado.channels.sms.smpp.connection import Answer, Answered, Retired, SmppConnection
+from recado.channels.sms.smpp.connection import Answer, Answered, Crowded, SmppConnection
 from recado.channels.sms.smpp.delivery_receipts import MessageIds, canonical_id, is_receipt, read_receipt
 from recado.channels.sms.smpp.pdu import Command, DataMessage, Pdu, ShortMessage
 from recado.channels.sms.smpp.session import SmppLogin, SmppSession, SmppTimes
@@ -134,11 +134,9 @@ class Smpp:
             bodies = self._submits.bodies(message.id, source, message.to, text)
         except ValueError as error:
             return Refused("provider_error", str(error))
-        if len(bodies) == 1 and (connection := self._roomiest()) is not None and connection.take_place():
-            return self._outcome(await connection.request(Command.SUBMIT_SM, bodies[0], message.id))
-        outcomes = await self._submit(bodies, message.id)
         if len(bodies) == 1:
-            return outcomes[0]
+            return await self._submit_one(bodies[0], message.id)
+        outcomes = await self._submit(bodies, message.id)
         until = self._clock.monotonic() + self._patience
         while (left := _worth_another_try(outcomes)) and self._clock.monotonic() + PAUSE <= until:
             await self._clock.sleep(PAUSE)
@@ -147,50 +145,41 @@ class Smpp:
                 outcomes[place] = outcome
         return _of_all(outcomes)
 
-    async def _submit(self, bodies: Sequence[bytes], message_id: str, *, ends: bool = True) -> list[Outcome]:
-        """Submit parts on one connection, in their order. `ends`: the last of them is the message's last.
-
-        Where the window has no place for a part, those before it are under way already, and those after it stay behind.
-        """
-        asked: list[asyncio.Future[Answered]] = []
-        behind: Outcome | None = None
-        try:
-            connection = await self._first_place()
-            for place, body in enumerate(bodies):
-                if place:
-                    await connection.place()
-                last = ends and place == len(bodies) - 1
-                asked.append(connection.request(Command.SUBMIT_SM, body, message_id if last else ""))
-        except _NoConnection as error:
-            behind = Down(error.code)
-        except Retired:
-            behind = Down("connect_failed")
-        except TimeoutError:  # the SMS centre answers more slowly than we send
-            behind = SlowDown()
-        outcomes = [self._outcome(await answer) for answer in asked]
-        if behind is not None:
-            outcomes += [behind] * (len(bodies) - len(outcomes))
-        return outcomes
-
-    async def _first_place(self) -> SmppConnection:
-        """The connection with most room, and a place there; raises `_NoConnection`, or TimeoutError.
-
-        While nobody knows whether there is a connection, it waits for that.
-        """
+    async def _submit_one(self, body: bytes, message_id: str) -> Outcome:
         while True:
-            found = self._roomiest()
-            if found is not None:
+            connection = self._roomiest()
+            if connection is None:
                 try:
-                    await found.place()
-                except Retired:
-                    continue
-                return found
+                    connection = await self._connection()
+                except _NoConnection as error:
+                    return Down(error.code)
+            answered = await connection.request(Command.SUBMIT_SM, body, message_id)
+            if not isinstance(answered, NotSent):
+                return self._outcome(answered)
+
+    async def _submit(self, bodies: Sequence[bytes], message_id: str, *, ends: bool = True) -> list[Outcome]:
+        """Submit parts on one connection, in their order. `ends`: the last of them is the message's last."""
+        try:
+            connection = await self._connection()
+        except _NoConnection as error:
+            return [Down(error.code)] * len(bodies)
+        last = len(bodies) - 1 if ends else None
+        asked = [
+            connection.request(Command.SUBMIT_SM, body, message_id if place == last else "")
+            for place, body in enumerate(bodies)
+        ]
+        return [self._outcome(await answer) for answer in asked]
+
+    async def _connection(self) -> SmppConnection:
+        """The one with most room; raises `_NoConnection`. While nobody knows whether there is one, it waits."""
+        while (found := self._roomiest()) is None:
             failures = [session.failure for session in self._sessions if session.failure is not None]
             if len(failures) == len(self._sessions):
                 raise _NoConnection(failures[0])
             if self._waiting is None:
                 self._waiting = asyncio.get_running_loop().create_future()
             await asyncio.shield(self._waiting)
+        return found
 
     def _roomiest(self) -> SmppConnection | None:
         found: SmppConnection | None = None
@@ -211,6 +200,8 @@ class Smpp:
             return Down("connect_failed")
         if isinstance(answered, Lost):
             return Unknown()
+        if isinstance(answered, Crowded):  # the SMS centre answers more slowly than we send
+            return SlowDown()
         status, body = answered
         if status != Status.OK:
             return outcome_of(status)
