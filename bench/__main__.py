@@ -24,6 +24,7 @@ ALL = (
     "webhooks",
     "callbacks",
     "smpp",
+    "clicks",
     "pacing",
     "due",
     "memory",

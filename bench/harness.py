@@ -165,8 +165,13 @@ async def wrk(
     command += [token, str(bodies), suffix, "keys" if keys else "", str(time.time_ns() // 1_000_000 % 10**9)]
     child = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
     output, _ = await child.communicate()
+    return summary_of(url, child.returncode, output)
+
+
+def summary_of(url: str, status: int | None, output: bytes) -> dict[str, float]:
+    """What wrk printed of a load whose every request was answered as it should be."""
     _, found, summary = output.decode().partition("\nJSON ")
-    if child.returncode != 0 or not found:
+    if status != 0 or not found:
         raise RuntimeError(f"wrk failed: {output.decode()[-1000:]}")
     result: dict[str, float] = json.loads(summary)
     if result["refused"] or result["broken"]:

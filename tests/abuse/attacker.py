@@ -101,7 +101,7 @@ class Line:
     async def ask(
         self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
     ) -> tuple[int, Any]:
-        """The status and the document of the answer. `body`: what becomes JSON; None sends none."""
+        """The status of the answer, and its document where it has one. `body`: what becomes JSON; None sends none."""
         content = b"" if body is None else json.dumps(body).encode()
         length = None if body is None else len(content)
         self._writer.write(self._caller.head(method, path, length, headers) + content)
@@ -109,7 +109,7 @@ class Line:
             head = (await self._reader.readuntil(b"\r\n\r\n")).decode()
             found = head.lower().partition("content-length:")[2].splitlines()
             answer = await self._reader.readexactly(int(found[0])) if found else b""
-        return int(head.split()[1]), json.loads(answer) if answer else None
+        return int(head.split()[1]), json.loads(answer) if answer and "json" in head.lower() else None
 
 
 async def status_of(reader: asyncio.StreamReader) -> int:

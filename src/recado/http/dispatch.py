@@ -178,7 +178,7 @@ class Dispatcher:
             if call.room is not None:
                 call.room.give_back()
         if operation is not None and operation.rate_class == PUBLIC and reply.status == 404:
-            self._limiter.of_address(call.client_ip, PUBLIC, started).take(started)
+            self._limiter.of_address(call.client_ip, PUBLIC, started).owe(started)
         if code is not None or self._requests.every:
             self._requests.answered(operation, call, reply.status, code, self._monotonic() - started)
         if isinstance(reply, StreamReply):

@@ -268,3 +268,14 @@ def test_a_changed_limit_of_a_credential_holds_at_once() -> None:
 def test_the_window_of_a_policy_is_in_whole_seconds(refill: float, capacity: int, window: int) -> None:
     assert Bucket("x", (refill, capacity), 0.0).policy == f'"x";q={capacity};w={window}'
     assert window == math.ceil(capacity / refill - 1e-9)
+
+
+def test_what_began_together_is_paid_for_later() -> None:
+    bucket = Bucket("public", (1.0, 3), 0.0)
+    for _ in range(5):
+        bucket.owe(0.0)
+    assert not bucket.has_token(2.9)
+    assert bucket.has_token(3.0)
+    for _ in range(100):
+        bucket.owe(3.0)
+    assert (bucket.has_token(6.9), bucket.has_token(7.0)) == (False, True)

@@ -46,6 +46,11 @@ class Bucket:
         self._fill(now)
         return self._tokens >= 1.0
 
+    def owe(self, now: float) -> None:
+        """Take one token, also where there is none: requests that began together had all seen the last one."""
+        self._fill(now)
+        self._tokens = max(self._tokens - 1.0, -float(self._capacity))
+
     def retry_after(self) -> int:
         """Whole seconds until one token is there, at least 1."""
         return max(1, math.ceil((1.0 - self._tokens) / self._refill))
