@@ -15,10 +15,11 @@ BRIDGE = {"adapter_chatapp": "bridge", "bridge_chatapp_token": "t" * 20, "bridge
 CLOUD = {"adapter_chatapp": "cloud", "cloud_app_secret": "s" * 20, "cloud_verify_token": "v" * 20}
 
 
-async def told(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
+async def told(settings: Mapping[str, Any], channel: str = "chatapp") -> list[tuple[str, str]]:
+    """Verdict and text of what is said of a channel."""
     found = await providers(Settings(_env_file=None, **settings))
     assert {each.subject for each in found} == {"providers"}
-    return [(each.verdict, each.text) for each in found]
+    return [(each.verdict, each.text) for each in found if each.text.startswith((f"{channel}:", f"{channel} "))]
 
 
 @pytest.mark.parametrize(
@@ -30,6 +31,12 @@ async def told(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
 )
 async def test_a_channel_whose_live_messages_reach_nobody_is_told(adapter: str, verdict: str, text: str) -> None:
     assert await told({"adapter_chatapp": adapter}) == [(verdict, text)]
+
+
+async def test_of_a_channel_with_several_each_is_told_by_its_route() -> None:
+    assert await told({"adapter_sms": "sandbox"}, "sms") == [
+        ("warning", "sms through gateway_a: live messages go to the sandbox, to nobody")
+    ]
 
 
 async def test_a_provider_that_answers_anything_is_there_and_another_is_named_with_what_to_do() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from recado.domain.billing.top_up import MOST_COINS
+from recado.loadtest.channels import CHANNELS
 from recado.loadtest.errors import LoadTestError
 from recado.loadtest.preparation import Changes, fill_wallet, prepare
 
@@ -70,7 +71,26 @@ async def test_one_top_up_is_of_no_more_than_a_top_up_may_be() -> None:
 async def test_the_senders_are_the_connected_numbers_with_their_template() -> None:
     api: Any = Recorded(None)
     senders = await prepare(api, Changes(api), number_ids=(), count=1, template_id=None, per_second=None)
-    assert [(sender.number_id, sender.template_id) for sender in senders] == [("num_1", "tpl_1")]
+    assert [(sender.name, sender.body["templateId"]) for sender in senders] == [("num_1", "tpl_1")]
+
+
+async def test_a_channel_without_numbers_is_one_sender_of_a_pace_that_only_the_caller_knows() -> None:
+    api: Any = Recorded({"env": "test", "availableCoins": 0})
+    for pace in (None, 50):
+        (sender,) = await prepare(
+            api, Changes(api), channel="sms", number_ids=(), count=1, template_id=None, per_second=pace
+        )
+        assert (sender.name, sender.per_second, sender.body["text"]) == ("sms", pace, CHANNELS["sms"].body["text"])
+    assert await fill_wallet(api, 2, "sms") == 14_000
+    assert api.changes == []
+
+
+@pytest.mark.parametrize("given", [{"count": 2}, {"number_ids": ["num_1"]}, {"template_id": "tpl_1"}])
+async def test_it_takes_no_numbers_and_no_template(given: dict[str, Any]) -> None:
+    api: Any = Recorded(None)
+    usual = {"channel": "sms", "number_ids": (), "count": 1, "template_id": None, "per_second": None}
+    with pytest.raises(LoadTestError, match="are not of channel sms"):
+        await prepare(api, Changes(api), **{**usual, **given})
 
 
 async def test_what_was_changed_of_a_number_is_put_back() -> None:

@@ -28,6 +28,13 @@ def test_everything_that_left_once_and_in_pace_is_right() -> None:
     assert (outcome.numbers[0].left, outcome.numbers[0].peak) == (3, 2)
 
 
+def test_a_pace_that_nobody_knows_is_no_fault_and_is_told() -> None:
+    rows = [row("a", 0), row("b", 1), row("c", 2)]
+    outcome = verify(["a", "b", "c"], rows, dict.fromkeys(LIMITS), unanswered=0)
+    assert outcome.problems == []
+    assert [(figures.per_second, figures.peak) for figures in outcome.numbers] == [(None, 3)]
+
+
 def test_an_accepted_message_that_is_not_listed_is_found() -> None:
     assert verify(["a", "b"], [row("a", 0)], LIMITS, unanswered=0).problems == ["1 accepted message is not listed"]
 

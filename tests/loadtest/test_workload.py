@@ -6,10 +6,20 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recado.loadtest.channels import CHANNELS, CHATAPP
+from recado.loadtest.preparation import template_sender
 from recado.loadtest.workload import Sender, Workload, recipient
 
-FIRST = Sender("num_" + "1" * 21, 80, "tpl_" + "1" * 21, 1)
-SECOND = Sender("num_" + "2" * 21, 80, "tpl_" + "2" * 21, 0)
+LOAD = CHANNELS[CHATAPP]
+
+
+def sender(digit: str, text: str) -> Sender:
+    number = {"id": "num_" + digit * 21, "rateLimit": {"perSecond": 80}}
+    template = {"id": "tpl_" + digit * 21, "components": [{"type": "BODY", "payload": {"text": text}}]}
+    return template_sender(number, template)
+
+
+FIRST, SECOND = sender("1", "This is {{1}}."), sender("2", "This is plain.")
 
 
 def parts(request: bytes) -> tuple[str, dict[str, str], dict[str, object]]:
@@ -21,7 +31,7 @@ def parts(request: bytes) -> tuple[str, dict[str, str], dict[str, object]]:
 
 
 def test_a_request_is_a_template_message_of_the_run() -> None:
-    workload = Workload("http://127.0.0.1:8080/base/", "svc_test_x", "run-1", [FIRST])
+    workload = Workload("http://127.0.0.1:8080/base/", "svc_test_x", "run-1", [FIRST], LOAD)
 
     line, headers, body = parts(workload.request(7))
 
@@ -29,28 +39,28 @@ def test_a_request_is_a_template_message_of_the_run() -> None:
     assert headers["Host"] == "127.0.0.1:8080"
     assert headers["Authorization"] == "Bearer svc_test_x"
     assert body == {
-        "numberId": FIRST.number_id,
+        "numberId": FIRST.name,
         "to": "+5511900000007",
         "type": "template",
-        "templateId": FIRST.template_id,
+        "templateId": "tpl_" + "1" * 21,
         "templateVars": ["variable 1"],
         "campaignId": "run-1",
     }
 
 
 def test_the_numbers_take_turns() -> None:
-    workload = Workload("http://localhost:1", "t", "run-1", [FIRST, SECOND])
+    workload = Workload("http://localhost:1", "t", "run-1", [FIRST, SECOND], LOAD)
 
     bodies = [parts(workload.request(number))[2] for number in range(4)]
 
-    assert [body["numberId"] for body in bodies] == [FIRST.number_id, SECOND.number_id] * 2
+    assert [body["numberId"] for body in bodies] == [FIRST.name, SECOND.name] * 2
     assert [body["templateVars"] for body in bodies[:2]] == [["variable 1"], []]
     assert len({body["to"] for body in bodies}) == 4
 
 
 @given(number=st.integers(0, 89_999_999))
 def test_a_recipient_is_a_mobile_that_the_sandbox_treats_like_any_other(number: int) -> None:
-    phone = recipient(number).decode()
+    phone = recipient(LOAD.recipients, number).decode()
 
     assert re.fullmatch(r"\+55119\d{8}", phone)
     assert int(phone[-4:]) < 9000
@@ -58,4 +68,4 @@ def test_a_recipient_is_a_mobile_that_the_sandbox_treats_like_any_other(number: 
 
 @given(first=st.integers(0, 89_999_999), second=st.integers(0, 89_999_999))
 def test_recipients_repeat_after_90_million_only(first: int, second: int) -> None:
-    assert (recipient(first) == recipient(second)) == (first == second)
+    assert (recipient(LOAD.recipients, first) == recipient(LOAD.recipients, second)) == (first == second)

@@ -12,6 +12,7 @@ from recado.cli.common import Json, print_json, print_whole, run_async
 from recado.cli.errors import CommandError
 from recado.cli.unreachable import unreachable
 from recado.domain.core.counting import counted
+from recado.loadtest.channels import CHANNELS, CHATAPP
 from recado.loadtest.errors import ApiUnreachable, LoadTestError
 from recado.loadtest.report import SHARES
 from recado.loadtest.run import LoadTestOptions, run_load_test
@@ -35,6 +36,7 @@ def loadtest(
             "--token", envvar="RECADO_LOADTEST_TOKEN", help="A test key; without limits: keys create --unlimited."
         ),
     ] = "",
+    channel: Annotated[str, typer.Option("--channel", metavar="NAME", help=f"One of {', '.join(CHANNELS)}.")] = CHATAPP,
     number: Annotated[
         list[str] | None, typer.Option("--number", metavar="ID", help="Send through this number; repeatable.")
     ] = None,
@@ -76,9 +78,12 @@ def loadtest(
         )
     if not re.match(r"https?://[^/]", target):
         raise CommandError(f"{target!r} is no address of an API: give one such as http://127.0.0.1:8080")
+    if channel not in CHANNELS:
+        raise CommandError(f"--channel {channel} is not known: it is one of {', '.join(CHANNELS)}")
     options = LoadTestOptions(
         target=target.rstrip("/"),
         token=token,
+        channel=channel,
         number_ids=number or [],
         numbers=numbers,
         template_id=template,
@@ -120,7 +125,8 @@ def print_report(report: dict[str, Any]) -> None:
     for code, count in report["refusals"].items():
         console.print(f"refused {count:,} with {code}", highlight=False)
     for number in report["numbers"]:
-        pace = f"at most {number['busiestSecond']} within a second, of {number['perSecond']}"
+        limit = "" if number["perSecond"] is None else f", of {number['perSecond']}"
+        pace = f"at most {number['busiestSecond']} within a second{limit}"
         console.print(f"{number['numberId']}: {number['left']:,} left, {pace}", highlight=False)
     if report["toppedUpCoins"]:
         coins = counted(report["toppedUpCoins"], "coin was", "coins were")

@@ -3,12 +3,13 @@
 import asyncio
 import contextlib
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from recado.domain.billing.top_up import MOST_COINS
 from recado.domain.templates.template_content import variable_count
 from recado.loadtest.api import Api
+from recado.loadtest.channels import CHANNELS, CHATAPP
 from recado.loadtest.errors import LoadTestError
 from recado.loadtest.workload import Sender
 
@@ -41,6 +42,7 @@ async def prepare(
     api: Api,
     changes: Changes,
     *,
+    channel: str = CHATAPP,
     number_ids: Sequence[str],
     count: int,
     template_id: str | None,
@@ -48,9 +50,16 @@ async def prepare(
 ) -> list[Sender]:
     """Return the senders: the numbers named, else the first `count` that are connected, made where they are missing.
 
+    A channel that sends from no numbers is one sender, whose pace `per_second` only says.
+
     `per_second` is set on each of them, with a daily limit out of the way; numbers that were not named lose their limit
     of recipients, which would hold most of a test's messages back for a day. Raises LoadTestError.
     """
+    body = CHANNELS[channel].body
+    if body is not None:
+        if number_ids or count != 1 or template_id is not None:
+            raise LoadTestError(f"--number, --numbers and --template are not of channel {channel}: leave them out")
+        return [Sender(channel, per_second, body)]
     if number_ids:
         numbers = [await api.call("GET", f"/numbers/{number_id}") for number_id in number_ids]
     else:
@@ -70,12 +79,22 @@ async def prepare(
             path, former = f"/numbers/{number['id']}", {"rateLimit": number["rateLimit"]}
             number = await changes.make("PATCH", path, body=limits, former=former)
         template = await _template(api, number["id"], template_id)
-        variables = variable_count(template["components"])
-        senders.append(Sender(number["id"], number["rateLimit"]["perSecond"], template["id"], variables))
+        senders.append(template_sender(number, template))
     return senders
 
 
-async def fill_wallet(api: Api, messages: int) -> int:
+def template_sender(number: Mapping[str, Any], template: Mapping[str, Any]) -> Sender:
+    """A number that sends messages of a template."""
+    body = {
+        "numberId": number["id"],
+        "type": "template",
+        "templateId": template["id"],
+        "templateVars": [f"variable {each + 1}" for each in range(variable_count(template["components"]))],
+    }
+    return Sender(number["id"], number["rateLimit"]["perSecond"], body)
+
+
+async def fill_wallet(api: Api, messages: int, channel: str = CHATAPP) -> int:
     """Top up a test wallet by what it lacks for so many messages at the highest price that can apply; how many coins.
 
     None are added to a live wallet, without a wallet, or with a key that may not do so: then a load may end with 402.
@@ -84,7 +103,7 @@ async def fill_wallet(api: Api, messages: int) -> int:
         wallet = await api.call("GET", "/v2/wallet")
         if wallet["env"] == "test":
             prices = (await api.call("GET", "/v2/wallet/prices"))["prices"]
-            lacks: int = messages * _highest(prices) - wallet["availableCoins"]
+            lacks: int = messages * _highest(prices, CHANNELS[channel].priced_as) - wallet["availableCoins"]
             if lacks > 0:
                 coins = min(lacks, MOST_COINS)
                 await api.call("POST", "/v2/wallet/top-ups", body={"coins": coins})
@@ -92,9 +111,9 @@ async def fill_wallet(api: Api, messages: int) -> int:
     return 0
 
 
-def _highest(prices: Sequence[Any]) -> int:
-    """The most that a chat-app message can cost, in coins."""
-    of_channel = [each for each in prices if each["channel"] == "chatapp"]
+def _highest(prices: Sequence[Any], channel: str) -> int:
+    """The most that a message of one unit can cost, in coins."""
+    of_channel = [each for each in prices if each["channel"] == channel]
     amounts: list[int] = [coins for each in of_channel for coins in (*each["coins"], each.get("internationalCoins", 0))]
     return max(amounts, default=0)
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from recado.domain.core.timestamps import parse_timestamp
 from recado.loadtest.api import Api
+from recado.loadtest.channels import CHANNELS, CHATAPP
 from recado.loadtest.generator import Generator, Outcomes
 from recado.loadtest.preparation import Changes, fill_wallet, prepare
 from recado.loadtest.progress import SendingView, SettlingView, shown
@@ -30,6 +31,7 @@ class LoadTestOptions:
 
     target: str
     token: str = field(repr=False)
+    channel: str = CHATAPP
     number_ids: Sequence[str] = ()
     numbers: int = 1
     template_id: str | None = None
@@ -48,13 +50,15 @@ async def run_load_test(options: LoadTestOptions) -> dict[str, Any]:
         senders = await prepare(
             api,
             changes,
+            channel=options.channel,
             number_ids=options.number_ids,
             count=options.numbers,
             template_id=options.template_id,
             per_second=options.per_second,
         )
-        topped_up = await fill_wallet(api, math.ceil(options.duration * (options.rate or _FLAT_OUT)))
-        workload = Workload(options.target, options.token, campaign_id, senders)
+        messages = math.ceil(options.duration * (options.rate or _FLAT_OUT))
+        topped_up = await fill_wallet(api, messages, options.channel)
+        workload = Workload(options.target, options.token, campaign_id, senders, CHANNELS[options.channel])
         generator = Generator(options.target, workload.request, connections=options.connections, rate=options.rate)
         started = time.perf_counter()
         async with shown(SendingView(generator, options.duration)):
@@ -62,7 +66,7 @@ async def run_load_test(options: LoadTestOptions) -> dict[str, Any]:
         seconds = time.perf_counter() - started
         outcomes = generator.outcomes
         await interrupts.until_next(_all_left(api, campaign_id, _patience(outcomes, senders, options.settle)))
-        verification = await _verified(api, campaign_id, outcomes, senders)
+        verification = await _verified(api, campaign_id, options.channel, outcomes, senders)
     return as_json(
         outcomes,
         verification,
@@ -111,7 +115,8 @@ async def _put_back(changes: Changes) -> AsyncIterator[Changes]:
 def _patience(outcomes: Outcomes, senders: Sequence[Sender], settle: float) -> float:
     """Seconds that the numbers need at their rates, when each has its share, and `settle` more."""
     share = len(outcomes.accepted) / len(senders)
-    return share / min(sender.per_second for sender in senders) + settle
+    paces = [sender.per_second for sender in senders if sender.per_second is not None]
+    return (share / min(paces) if paces else 0.0) + settle
 
 
 async def _all_left(api: Api, campaign_id: str, patience: float) -> None:
@@ -134,12 +139,14 @@ async def _all_left(api: Api, campaign_id: str, patience: float) -> None:
             await asyncio.sleep(_LOOK)
 
 
-async def _verified(api: Api, campaign_id: str, outcomes: Outcomes, senders: Sequence[Sender]) -> Verification:
-    rows = [_row(item) async for item in api.messages({"campaignId": campaign_id})]
+async def _verified(
+    api: Api, campaign_id: str, channel: str, outcomes: Outcomes, senders: Sequence[Sender]
+) -> Verification:
+    rows = [_row(item, channel) async for item in api.messages({"campaignId": campaign_id})]
     verification = verify(
         outcomes.accepted,
         rows,
-        {sender.number_id: sender.per_second for sender in senders},
+        {sender.name: sender.per_second for sender in senders},
         unanswered=outcomes.unanswered,
         repeated_ids=outcomes.repeated_ids,
     )
@@ -150,10 +157,10 @@ async def _verified(api: Api, campaign_id: str, outcomes: Outcomes, senders: Seq
     return verification
 
 
-def _row(item: Any) -> ListedMessage:
+def _row(item: Any, channel: str) -> ListedMessage:
     return ListedMessage(
         id=item["id"],
-        number_id=item["numberId"],
+        sender=item.get("numberId", channel),
         status=item["status"],
         created_at=parse_timestamp(item["createdAt"]),
         sent_at=parse_timestamp(item["sentAt"]) if item.get("sentAt") else None,

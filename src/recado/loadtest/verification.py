@@ -15,7 +15,7 @@ class ListedMessage:
     """One message as the API lists it. `reason`: the code of its last error."""
 
     id: str
-    number_id: str
+    sender: str
     status: str
     created_at: datetime
     sent_at: datetime | None
@@ -24,10 +24,10 @@ class ListedMessage:
 
 @dataclass(slots=True)
 class NumberFigures:
-    """One number: messages that left, and the most in any sliding second beside its limit."""
+    """One number, or a channel without: messages that left, and the most in any sliding second beside its limit."""
 
     number_id: str
-    per_second: int
+    per_second: int | None
     left: int
     peak: int
 
@@ -45,15 +45,15 @@ class Verification:
 def verify(
     accepted: Iterable[str],
     rows: Iterable[ListedMessage],
-    limits: Mapping[str, int],
+    limits: Mapping[str, int | None],
     *,
     unanswered: int,
     repeated_ids: int = 0,
 ) -> Verification:
     """Compare what was accepted with what the service lists.
 
-    `limits`: messages a second by number. `unanswered`: requests without an answer, each of which may have become a
-    message. `repeated_ids`: answers that named an id that an earlier one had named.
+    `limits`: messages a second by number, None where that is not known. `unanswered`: requests without an answer, each
+    of which may have become a message. `repeated_ids`: answers that named an id that an earlier one had named.
     """
     outcome = Verification()
     listed: dict[str, ListedMessage] = {}
@@ -62,13 +62,13 @@ def verify(
         twice += row.id in listed
         listed[row.id] = row
     promised = set(accepted)
-    departures: dict[str, list[float]] = {number_id: [] for number_id in limits}
+    departures: dict[str, list[float]] = {sender: [] for sender in limits}
     elsewhere: Counter[str] = Counter()
     for row in listed.values():
         if row.status in LEFT and row.sent_at is not None:
             outcome.left += 1
             outcome.seconds_to_sent.append((row.sent_at - row.created_at).total_seconds())
-            departures.setdefault(row.number_id, []).append(row.sent_at.timestamp() * 1_000)
+            departures.setdefault(row.sender, []).append(row.sent_at.timestamp() * 1_000)
         elif row.id in promised:
             elsewhere[row.status if row.reason is None else f"{row.status} ({row.reason})"] += 1
     missing = len(promised - listed.keys())
@@ -85,13 +85,13 @@ def verify(
     outcome.problems += [
         f"{counted(count, 'accepted message')} did not leave: {status}" for status, count in elsewhere.items()
     ]
-    for number_id, moments in departures.items():
-        per_second = limits.get(number_id, 0)
-        figures = NumberFigures(number_id, per_second, len(moments), busiest_second(moments))
+    for sender, moments in departures.items():
+        per_second = limits.get(sender, 0)
+        figures = NumberFigures(sender, per_second, len(moments), busiest_second(moments))
         outcome.numbers.append(figures)
-        if figures.peak > per_second:
+        if per_second is not None and figures.peak > per_second:
             outcome.problems.append(
-                f"{number_id} sent {counted(figures.peak, 'message')} within a second; its limit is {per_second}"
+                f"{sender} sent {counted(figures.peak, 'message')} within a second; its limit is {per_second}"
             )
     return outcome
 

@@ -191,7 +191,7 @@ class CreatePage(ApiModel):
     text: Annotated[str, Field(min_length=1, max_length=PAGE * 10)]
     patience: Annotated[int, Field(ge=0, le=86_400)] = 3_600
     priority: Priority = Priority.NORMAL
-    campaign: Annotated[str, Field(max_length=64)] | None = None
+    campaign_id: Annotated[str, Field(min_length=1, max_length=64)] | None = None
 
 
 class CreatePages(TextBatchBody):
@@ -217,7 +217,7 @@ def page_routes(channel: str, path: str) -> Callable[[Dependencies, Acceptance],
             done = await acceptance.accept(
                 MessageDraft(
                     organization_id=principal.organization_id, env=principal.env, channel=channel, sender_id="",
-                    to=body.to.lower(), type="text", priority=body.priority, campaign_id=body.campaign,
+                    to=body.to.lower(), type="text", priority=body.priority, campaign_id=body.campaign_id,
                     payload={"text": body.text},
                     key_hash=None if key is None else key.key_hash,
                     fingerprint=None if key is None else key.fingerprint,

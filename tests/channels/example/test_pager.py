@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import signal
 import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -9,8 +10,12 @@ from typing import Any
 
 import aiohttp
 import pytest
+from tests.channels.example.policy import PAGER
 from tests.program import Api, Refused, Service
 from tests.waiting import until
+
+from recado.loadtest.channels import CHANNELS, ChannelLoad
+from recado.loadtest.run import LoadTestOptions, run_load_test
 
 ROOT = Path(__file__).parents[3]
 ENTERED = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from tests.channels.example.serve import run; run()"
@@ -180,7 +185,7 @@ async def test_a_repeat_with_the_same_key_is_the_same_page(pages: Pages) -> None
 async def test_a_link_of_a_page_leads_on_and_its_clicks_are_told_and_counted(pages: Pages) -> None:
     url = "https://example.com/a?b=c"
     hook = await pages.api.call("POST", "/webhooks", {"url": "http://127.0.0.1:1/", "events": ["email.clicked"]})
-    sent = await pages.send(SOMEBODY, f"see {url} or {url}", campaign="spring")
+    sent = await pages.send(SOMEBODY, f"see {url} or {url}", campaignId="spring")
     await pages.comes_to(sent["id"], "delivered")
     text = (await pages.read(sent["id"]))["payload"]["text"]
     short = re.findall(r"http\S+/l/\w{8}", text)
@@ -202,3 +207,25 @@ async def test_a_link_of_a_page_leads_on_and_its_clicks_are_told_and_counted(pag
     assert [(each["url"], each["status"], each["campaignId"]) for each in told] == [(url, "delivered", "spring")] * 3
     assert [each["firstClick"] for each in sorted(told, key=lambda each: each["clickedAt"])] == [True, False, False]
     assert all(each["sentAt"] <= each["clickedAt"] for each in told)
+
+
+async def test_a_load_test_knows_the_channel_by_its_entry(
+    caller: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load = ChannelLoad(
+        path="/v2/pages", priced_as="email", body={"text": "load"}, recipients=b"p%04d%04d@pagers.example"
+    )  # fmt: skip
+    monkeypatch.setitem(CHANNELS, PAGER, load)
+    target, token = caller
+    try:
+        report = await run_load_test(
+            LoadTestOptions(target=target, token=token, channel=PAGER, rate=20.0, duration=1.0, connections=2)
+        )
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().remove_signal_handler(number)
+    assert (report["ok"], report["problems"], report["refusals"]) == (True, [], {})
+    assert 10 <= report["accepted"] == report["left"]
+    assert [(each["numberId"], each["perSecond"], each["left"]) for each in report["numbers"]] == [
+        (PAGER, None, report["left"])
+    ]

@@ -3,11 +3,11 @@
 from typing import Any
 
 import pytest
-from tests.channels.example.test_pager import PRICE, Pages, caller, pages
+from tests.channels.example.test_pager import PRICE, Pages, caller, pages, program
 from tests.program import Refused
 from tests.waiting import until
 
-__all__ = ["caller", "pages"]
+__all__ = ["caller", "pages", "program"]
 
 HELLO = "hello {{name}}"
 

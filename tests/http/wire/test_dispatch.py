@@ -25,6 +25,11 @@ class Thing(ApiModel):
     size: int = 1
 
 
+class Letter(ApiModel):
+    channel: str
+    text: str
+
+
 class Filter(QueryModel):
     limit: QueryInt = Field(default=50, ge=1, le=200)
     status: list[str] = Field(default_factory=list)
@@ -180,6 +185,41 @@ async def test_a_missing_scope_is_named(serve: Any, thing: Any) -> None:
         body = await answer.json(content_type=None)
         assert (body["code"], body["meta"]) == ("SCOPE_REQUIRED", {"requiredScope": "things:read"})
         assert "RateLimit" in answer.headers
+
+
+async def test_any_of_several_scopes_opens_what_its_body_decides_on(serve: Any, thing: Any) -> None:
+    api = await serve(thing(or_scopes=("things:send",)))
+    answers = {}
+    for scope in ("things:read", "things:send", "other"):
+        async with api.client.get("/things", headers=api.as_principal(scopes=frozenset({scope}))) as answer:
+            answers[scope] = answer.status
+    assert answers == {"things:read": 200, "things:send": 200, "other": 403}
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "unknown"),
+    [
+        ({"name": "a", "text": "x"}, 200, ["/text"]),
+        ({"channel": "letters", "text": "x"}, 200, []),
+        ({"channel": "letters", "text": "x", "name": "a"}, 200, ["/name"]),
+        ({"channel": "letters", "name": "a"}, 422, []),
+        ({"channel": ["letters"], "text": "x"}, 422, []),
+        ([], 422, []),
+    ],
+)
+async def test_a_body_is_of_the_model_of_its_channel(
+    serve: Any, thing: Any, body: Any, status: int, unknown: list[str]
+) -> None:
+    async def show(call: Call) -> Reply:
+        return Reply(200, {"model": type(call.body).__name__})
+
+    api = await serve(thing("POST", body=Thing, bodies={"letters": Letter}, handler=show))
+    async with api.client.post("/things", json=body) as answer:
+        found = await answer.json(content_type=None)
+        assert answer.status == status
+        assert [each["path"] for each in found.get("warnings", ())] == unknown
+        if status == 200:
+            assert found["model"] == ("Letter" if "channel" in body else "Thing")
 
 
 async def test_a_suspended_organization_can_read_only(serve: Any, thing: Any) -> None:
