@@ -1,19 +1,21 @@
 """What many tests share: an embedded server for each process of the run, a fresh migrated database for each test."""
 
 import asyncio
+import gc
 import itertools
 import os
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import asyncpg
 import pytest
-from hypothesis import HealthCheck, settings
 from tests import system_postgres as packaged
+from tests.alone import pytest_ignore_collect, pytest_itemcollected  # noqa: F401 - hooks of this run
+from tests.examples import use_profile
 from tests.required import (  # noqa: F401 - hooks of this run
     pytest_collection_modifyitems,
     pytest_make_collect_report,
@@ -27,9 +29,7 @@ from recado.storage.core.postgres import Database
 from recado.storage.embedded.embedded import EmbeddedPostgres
 from recado.storage.embedded.service_folder import locate, service_folder
 
-# How long an example takes says nothing while other tests run beside it.
-settings.register_profile("recado", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("recado")
+use_profile()
 
 ON_SYSTEM_POSTGRES = "RECADO_TESTS_ON_SYSTEM_POSTGRES"  # 1: not on the embedded server but on the system's
 
@@ -37,6 +37,22 @@ _TEMPLATE = "recado_template"
 _MEMORY = Path("/dev/shm")
 _ROOM = 2 * 2**30  # bytes: the databases of a run take a tenth of it
 _numbers = itertools.count(1)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collecting makes millions of objects that stay.
+
+    To look through them again and again takes a quarter of its time, and later most of the time of each test that asks
+    the collector for what it left.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(scope="session")

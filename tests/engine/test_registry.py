@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from recado.engine.actor import Actor
 from recado.engine.clock import VirtualClock
@@ -200,7 +201,7 @@ async def test_a_maker_that_fails_leaves_no_trace(root):
     assert registry.get("a") is None
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(steps=st.lists(st.one_of(st.integers(0, 2), st.sampled_from(["rest", "run", "old"])), max_size=60))
 def test_no_tell_is_lost_or_reordered_whatever_the_timing_of_passivation(steps):
     async def play():

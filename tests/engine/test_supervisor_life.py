@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.engine.workers import STEADY, Worker, states, supervise
+from tests.examples import examples
 
 from recado.engine.child import State
 from recado.engine.clock import VirtualClock
@@ -122,7 +123,7 @@ OPERATIONS = st.one_of(
 
 
 @pytest.mark.parametrize("strategy", list(Strategy))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(operations=st.lists(OPERATIONS, max_size=30), intensity=st.sampled_from([1, 1_000]))
 def test_whatever_happens_a_tree_ends_running_or_given_up_and_stops_leaving_no_task(strategy, operations, intensity):
     async def play():

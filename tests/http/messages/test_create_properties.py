@@ -5,6 +5,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from recado.http.routes.messages.message_models import CreateMessage
 
@@ -27,7 +28,7 @@ _FIELDS = [field.alias or name for name, field in CreateMessage.model_fields.ite
 _BUTTONS = {"type": "button", "body": "x", "action": {"buttons": [{"id": "1", "title": "t"}]}}
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     changes=st.dictionaries(st.sampled_from(_FIELDS), _JSON | st.just(...), max_size=4),
     free_form=st.none() | st.sampled_from([{"text": {"body": "x"}}, {"interactive": _BUTTONS}]),

@@ -7,6 +7,7 @@ from unittest.mock import patch
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.post import LETTERS, POST
 from tests.purse import ENV, Purse
 from tests.services.effects.test_deadlines import adjusting
@@ -71,7 +72,7 @@ async def check(purse: Purse) -> None:
 
 
 @settings(
-    max_examples=60,
+    max_examples=examples(60),
     deadline=timedelta(seconds=30),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.identifiers import read_identifiers
 from tests.people import contact_id, insert_people, phone
 from tests.waiting import until
@@ -131,7 +132,7 @@ async def test_contacts_of_others_are_not_found(people: Database) -> None:
 IDS = st.lists(st.integers(1, 12), max_size=8)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(calls=st.lists(st.tuples(st.sampled_from(MemberChange), IDS, IDS, IDS), min_size=1, max_size=6))
 async def test_every_call_counts_what_sets_would(people: Database, calls: Sequence[Any]) -> None:
     await people.execute("truncate static_lists, static_list_members")

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.people import insert_people
 from tests.segments import NOW, contacts, holds, trees
 
@@ -32,7 +33,7 @@ async def found(db: Database, tree: Node, organization_id: str = "org_1", env: s
     return {row["id"] for row in await db.fetch(sql, *arguments)}
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 async def test_the_database_finds_who_the_rules_say(database: Database, data: st.DataObject) -> None:
     people: list[dict[str, Any]] = data.draw(st.lists(contacts(), min_size=1, max_size=12))

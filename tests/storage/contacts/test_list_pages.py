@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.identifiers import read_identifiers
 from tests.people import contact_id, insert_people
 
@@ -139,7 +140,7 @@ CHANGES = st.tuples(
 PAGES = st.tuples(st.integers(0, 1), st.integers(0, PEOPLE + STEP))
 
 
-@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=examples(50), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(steps=st.lists(st.one_of(CHANGES, PAGES, PAGES), min_size=2, max_size=20))
 async def test_a_page_holds_the_members_of_its_moment_whatever_changed_them(people: Database, steps: Any) -> None:
     await people.execute("delete from static_list_members where list_id = 'lst_1'")

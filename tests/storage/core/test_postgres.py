@@ -196,6 +196,7 @@ async def test_an_error_of_the_data_comes_out_as_it_is(database: Database) -> No
         await database.fetchval("select $1::integer", "one")
 
 
+@pytest.mark.long
 async def test_calls_wait_while_the_server_restarts(own_server: EmbeddedPostgres) -> None:
     database = Database(await own_server.start(), clock=SystemClock(), pool_size=4)
     await database.start()

@@ -96,6 +96,7 @@ def test_what_is_no_cluster_or_is_not_known_to_be_anybodys_is_left_out(tmp_path:
     assert abandoned_clusters(tmp_path / "nowhere") == []
 
 
+@pytest.mark.long
 @as_root
 async def test_a_server_in_use_is_not_abandoned_also_when_its_data_folder_is_gone(
     own_server: EmbeddedPostgres, data_dir: Path
@@ -109,6 +110,7 @@ async def test_a_server_in_use_is_not_abandoned_also_when_its_data_folder_is_gon
         away.rename(data_dir)
 
 
+@pytest.mark.long
 @as_root
 async def test_a_server_that_a_killed_process_left_is_named_with_its_process_unless_somebody_is_connected(
     data_dir: Path,

@@ -120,6 +120,7 @@ async def test_a_batch_that_committed_though_its_answer_was_lost_is_not_doubled(
     await batcher.stop()
 
 
+@pytest.mark.long
 async def test_a_server_that_restarts_under_load_loses_and_doubles_nothing(own_server: EmbeddedPostgres) -> None:
     database = Database(await own_server.start(), clock=SystemClock(), hot_size=2)
     await database.start()

@@ -103,6 +103,7 @@ async def test_data_survive_a_stop_and_a_start(data_dir: Path) -> None:
     await server.stop()
 
 
+@pytest.mark.long
 async def test_only_a_socket_of_ours_leads_in_and_nobody_is_trusted(own_server: EmbeddedPostgres) -> None:
     arguments = await own_server.start()
     assert await query(own_server, "show listen_addresses") == ""
@@ -113,6 +114,7 @@ async def test_only_a_socket_of_ours_leads_in_and_nobody_is_trusted(own_server: 
         await asyncpg.connect(**{**arguments, "user": "postgres"})
 
 
+@pytest.mark.long
 async def test_durability_is_on_and_the_tuning_holds(own_server: EmbeddedPostgres) -> None:
     expected = {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on", "jit": "off"}
     expected |= {"max_connections": "60", "max_wal_size": "8GB", "shared_buffers": "256MB", "server_encoding": "UTF8"}
@@ -123,6 +125,7 @@ async def test_durability_is_on_and_the_tuning_holds(own_server: EmbeddedPostgre
     assert await query(own_server, "select upper('é') || ('Z' < 'a')::text") == "Étrue"
 
 
+@pytest.mark.long
 async def test_values_of_a_failed_statement_stay_out_of_the_log(own_server: EmbeddedPostgres, data_dir: Path) -> None:
     for sql in ("select '+5511987654321'::integer", "select '+5511987654321' from nowhere"):
         with pytest.raises(asyncpg.PostgresError):
@@ -141,6 +144,7 @@ async def test_a_second_process_joins_and_its_leaving_stops_nothing(
     assert await query(own_server, "select 1") == 1
 
 
+@pytest.mark.long
 async def test_the_last_of_several_users_stops_the_server(data_dir: Path) -> None:
     first, second, other = make_server(data_dir), make_server(data_dir), OtherProcess(data_dir)
     await asyncio.gather(first.start(), second.start())
@@ -179,6 +183,7 @@ async def test_a_killed_server_is_started_again_with_all_that_was_committed(own_
     await database.stop()
 
 
+@pytest.mark.long
 async def test_a_server_that_another_process_started_is_supervised_too(data_dir: Path) -> None:
     other = OtherProcess(data_dir)
     pid = await other.server_pid()
@@ -192,6 +197,7 @@ async def test_a_server_that_another_process_started_is_supervised_too(data_dir:
     await server.stop()
 
 
+@pytest.mark.long
 async def test_a_restart_gives_a_new_process_and_keeps_the_data(own_server: EmbeddedPostgres) -> None:
     await query(own_server, "create table t as select 1 as a")
     before = own_server.pid
@@ -200,6 +206,7 @@ async def test_a_restart_gives_a_new_process_and_keeps_the_data(own_server: Embe
     assert await query(own_server, "select a from t") == 1
 
 
+@pytest.mark.long
 async def test_a_pid_file_whose_pid_is_another_program_by_now_does_not_hold_the_start_up(data_dir: Path) -> None:
     server = make_server(data_dir)
     await server.start()
@@ -219,6 +226,7 @@ async def test_a_pid_file_whose_pid_is_another_program_by_now_does_not_hold_the_
     await server.stop()
 
 
+@pytest.mark.long
 async def test_a_start_that_is_broken_off_leaves_no_server(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spawned: asyncio.Queue[int] = asyncio.Queue()
     spawn = Cluster.spawn
@@ -241,6 +249,7 @@ async def test_a_start_that_is_broken_off_leaves_no_server(data_dir: Path, monke
     await server.stop()
 
 
+@pytest.mark.long
 async def test_a_start_that_is_broken_off_leaves_the_server_of_others(
     own_server: EmbeddedPostgres, data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -261,6 +270,7 @@ async def test_a_start_that_is_broken_off_leaves_the_server_of_others(
     assert own_server.pid == pid
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("left", ["", "\0" * 40])
 async def test_lock_files_without_a_pid_do_not_hold_the_start_up(data_dir: Path, left: str) -> None:
     server = make_server(data_dir)
@@ -275,6 +285,7 @@ async def test_lock_files_without_a_pid_do_not_hold_the_start_up(data_dir: Path,
     await server.stop()
 
 
+@pytest.mark.long
 async def test_a_lock_file_without_a_pid_stays_while_its_server_is_there(
     own_server: EmbeddedPostgres, data_dir: Path
 ) -> None:
@@ -294,6 +305,7 @@ async def test_a_lock_file_without_a_pid_stays_while_its_server_is_there(
     assert await query(own_server, "select 1") == 1
 
 
+@pytest.mark.long
 async def test_a_full_disk_leaves_a_lock_file_as_it_was(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     server = make_server(data_dir)
     await server.start()
@@ -310,6 +322,7 @@ async def test_a_full_disk_leaves_a_lock_file_as_it_was(data_dir: Path, monkeypa
     await server.stop()
 
 
+@pytest.mark.long
 async def test_a_start_writes_no_settings_that_are_there_already(
     data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -332,6 +345,7 @@ def no_room(_: int) -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
+@pytest.mark.long
 async def test_a_first_start_that_was_killed_halfway_leaves_no_wreck(data_dir: Path) -> None:
     unfinished = locate(data_dir).folder / "cluster.new"
     unfinished.mkdir()
@@ -342,6 +356,7 @@ async def test_a_first_start_that_was_killed_halfway_leaves_no_wreck(data_dir: P
     await server.stop()
 
 
+@pytest.mark.long
 async def test_a_cluster_of_another_version_is_refused(data_dir: Path) -> None:
     server = make_server(data_dir)
     await server.start()
@@ -351,6 +366,7 @@ async def test_a_cluster_of_another_version_is_refused(data_dir: Path) -> None:
         await server.start()
 
 
+@pytest.mark.long
 async def test_a_server_that_does_not_start_is_an_error_with_the_reason(
     data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -394,6 +410,7 @@ async def test_of_a_servers_log_the_line_that_says_why_it_failed_is_told(data_di
     assert cluster.trouble(since=2 * size) == NO_ROOM
 
 
+@pytest.mark.long
 async def test_of_a_full_disk_that_takes_no_log_either_is_told_all_the_same(
     data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -403,6 +420,7 @@ async def test_of_a_full_disk_that_takes_no_log_either_is_told_all_the_same(
     assert cluster.trouble() == f"No space left on device: {cluster.folder}"
 
 
+@pytest.mark.long
 async def test_a_server_that_cannot_be_started_again_is_told_once_and_when_it_is_back(
     own_server: EmbeddedPostgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:

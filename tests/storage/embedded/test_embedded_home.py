@@ -50,6 +50,7 @@ def test_characters_that_the_servers_list_of_folders_cannot_take_move_the_socket
     assert "," not in str(found)
 
 
+@pytest.mark.long
 @as_root
 async def test_root_changes_no_permission_of_the_data_folder_and_its_server_is_no_root(
     own_server: EmbeddedPostgres, data_dir: Path
@@ -61,6 +62,7 @@ async def test_root_changes_no_permission_of_the_data_folder_and_its_server_is_n
     assert service_folder(data_dir) == locate(data_dir).folder
 
 
+@pytest.mark.long
 @as_root
 def test_two_first_starts_at_once_run_their_servers_as_the_same_user(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -99,6 +101,7 @@ def test_a_folder_without_a_cluster_is_given_to_the_user_that_its_server_runs_as
     assert home.folder.stat().st_gid == home.gid
 
 
+@pytest.mark.long
 @as_root
 def test_nothing_is_left_of_a_first_start_that_found_the_disk_of_the_data_folder_full(
     data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -127,6 +130,7 @@ def test_nothing_is_left_of_a_first_start_that_found_the_disk_of_the_data_folder
     assert holds_database(data_dir)
 
 
+@pytest.mark.long
 @as_root
 async def test_a_moved_data_folder_keeps_its_database_and_a_copy_is_refused(data_dir: Path) -> None:
     server = make_server(data_dir)
@@ -160,6 +164,7 @@ async def test_root_leaves_the_database_of_a_plain_user_alone(data_dir: Path) ->
         await make_server(data_dir).start()
 
 
+@pytest.mark.long
 @as_root
 @only_where(
     all(folder.stat().st_mode & 0o001 for folder in bundled_binaries().parents),

@@ -4,6 +4,7 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
 from tests.storage.embedded.test_embedded import OtherProcess
 from tests.waiting import until
 
@@ -11,6 +12,7 @@ from recado.storage.embedded.server_processes import any_of, children, is_server
 from recado.storage.embedded.service_folder import locate
 
 
+@pytest.mark.long
 async def test_a_child_that_a_killed_server_left_is_one_of_its_cluster(data_dir: Path) -> None:
     other = OtherProcess(data_dir)
     pid = await other.server_pid()
