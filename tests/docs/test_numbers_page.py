@@ -24,6 +24,7 @@ async def test_the_commands_of_the_page_run(tmp_path: Path) -> None:
     states = [line for line in shown if line in set(NumberStatus)]
     assert states == ["connected", "available", "flagged", "connected"]  # the second is `canSend`
     assert '"queue": {' in done.stdout
+    assert re.search(r"^\{'fonte': 'social_ads', 'campanha': 'spring', 'codigo': '\w{6}'\}$", done.stdout, re.MULTILINE)
     assert re.search(r"^\{'reason': 'number_state', 'detail': 'the number is flagged: ", done.stdout, re.MULTILINE)
 
 

@@ -194,6 +194,22 @@ async def test_people_are_led_on_while_no_click_can_be_recorded(
     assert (await linked.counted(), linked.clicks.dropped) == ({"AAAAAAAA": 2}, 0)
 
 
+async def test_what_can_never_be_recorded_keeps_nothing_waiting(
+    linked: Linked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await linked.message("AAAAAAAA")
+
+    def broken(*_: object) -> Any:
+        raise ValueError("no such table")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(tracked_links, "count", broken)
+        with pytest.raises(ValueError, match="no such table"):
+            await linked.click("AAAAAAAA", "AAAAAAAA")
+    await linked.click("AAAAAAAA")
+    assert (await linked.counted(), linked.clicks.dropped) == ({"AAAAAAAA": 1}, 2)
+
+
 async def test_what_cannot_be_recorded_before_the_end_is_dropped(
     linked: Linked, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -81,7 +81,15 @@ class TrackedClicks:
         """Record every click that came before."""
         async with self._recording:
             while self._waiting:
-                await self._record(self._first())
+                clicks = self._first()
+                try:
+                    await self._record(clicks)
+                except Unavailable:
+                    raise
+                except Exception:  # it would fail again, and everything behind it would wait for that
+                    self._forget(clicks)
+                    self._drop(sum(map(len, clicks.values())))
+                    raise
 
     # Recording -----------------------------------------------------------------------------------------------------
 
@@ -112,7 +120,8 @@ class TrackedClicks:
                 break
         return found
 
-    def _recorded(self, clicks: Waiting) -> None:
+    def _forget(self, clicks: Waiting) -> None:
+        """They wait no more; what was clicked since does."""
         for link, moments in clicks.items():
             later = self._waiting.pop(link)[len(moments) :]
             if later:
@@ -134,7 +143,7 @@ class TrackedClicks:
         async with self._db.hot.transaction() as connection:
             clicked = await tracked_links.count(connection, clicks)
             committed = await self._outbox.tell(connection, await self._events(clicks, clicked))
-        self._recorded(clicks)
+        self._forget(clicks)
         if committed is not None:
             committed()
 

@@ -15,6 +15,7 @@ V = TypeVar("V")
 KEPT: Final = 30.0  # seconds
 CAPACITY: Final = 10_000  # codes
 MOST_WAITING: Final = 5_000  # look-ups
+LINGER: Final = 0.002  # seconds that a statement waits for more codes while many are asked for
 ASKED_FOR: Final = 5.0  # seconds that a look-up waits for a database that is away
 
 
@@ -26,7 +27,7 @@ class CodeLookup(Generic[V]):
         self._monotonic = clock.monotonic
         self._known: OrderedDict[str, tuple[float, V | None]] = OrderedDict()
         self._look_ups: Batcher[str, V | None] = Batcher(
-            name, self._look_up, clock=clock, concurrency=1, max_queue=MOST_WAITING, deadline=ASKED_FOR
+            name, self._look_up, clock=clock, concurrency=1, max_queue=MOST_WAITING, deadline=ASKED_FOR, linger=LINGER
         )
 
     async def start(self) -> None:
