@@ -90,7 +90,8 @@ test-tools:
 	@if command -v npm > /dev/null; then $(MAKE) --no-print-directory $(NODE_STAMP); fi
 
 bench-tools:
-	@tools/system-packages wrk:wrk
+	@tools/system-packages wrk:wrk node:nodejs npm:npm
+	@if command -v npm > /dev/null; then $(MAKE) --no-print-directory $(NODE_STAMP); fi
 
 $(NODE_STAMP): tests/node/package.json tests/node/package-lock.json
 	@echo "Installing the Node.js tools of the tests into tests/node"

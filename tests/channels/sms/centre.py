@@ -1,6 +1,7 @@
 """An SMS centre on a real socket that does what a test tells it."""
 
 import asyncio
+import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -81,6 +82,7 @@ class Centre:
     links: list[Link] = field(default_factory=list)
     got: list[Pdu] = field(default_factory=list)
     port: int = 0
+    tls: ssl.SSLContext | None = None
     _server: asyncio.Server | None = None
     _waiting: list[tuple[Callable[[], bool], "asyncio.Future[None]"]] = field(default_factory=list)
 
@@ -94,7 +96,9 @@ class Centre:
         return self.links[-1]
 
     async def start(self) -> None:
-        self._server = await asyncio.get_running_loop().create_server(lambda: Link(self), "127.0.0.1", self.port)
+        self._server = await asyncio.get_running_loop().create_server(
+            lambda: Link(self), "127.0.0.1", self.port, ssl=self.tls
+        )
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:

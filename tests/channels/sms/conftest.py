@@ -69,7 +69,7 @@ async def made(centre: Centre, clock: VirtualClock, stored: Stored) -> AsyncIter
     adapters: list[Smpp] = []
     running: list[asyncio.Task[None]] = []
 
-    async def make(**options: Any) -> Smpp:
+    async def make(*, listens: bool = True, **options: Any) -> Smpp:
         adapter = Smpp(
             SmppLogin(
                 host=options.pop("host", "127.0.0.1"),
@@ -86,7 +86,8 @@ async def made(centre: Centre, clock: VirtualClock, stored: Stored) -> AsyncIter
         )
         adapters.append(adapter)
         await adapter.start()
-        running.append(asyncio.create_task(adapter.run(stored)))
+        if listens:
+            running.append(asyncio.create_task(adapter.run(stored)))
         return adapter
 
     yield make

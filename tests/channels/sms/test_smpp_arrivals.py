@@ -107,6 +107,27 @@ async def test_what_cannot_be_stored_is_asked_for_again(
     assert len(stored.events) == 1
 
 
+async def test_what_is_being_stored_at_a_stop_is_answered_and_the_rest_comes_again(
+    centre: Centre, made: Made, stored: Stored
+) -> None:
+    stored.held = asyncio.Event()
+    adapter = await bound(centre, made, listens=False)
+    running = asyncio.create_task(adapter.run(stored))
+    first = centre.link.bring(RECEIPT)
+    await centre.settled()
+    second = centre.link.bring(RECEIPT)
+    await centre.settled()
+    running.cancel()
+    await asyncio.sleep(0)
+    stored.held.set()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert await answered(centre, first) == 0
+    await centre.settled()
+    assert second not in dict(centre.link.answers(Command.DELIVER_SM_RESP))
+    assert len(stored.events) == 1
+
+
 @pytest.mark.parametrize(
     "body",
     [

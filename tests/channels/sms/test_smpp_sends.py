@@ -2,14 +2,18 @@
 
 import asyncio
 import logging
+import ssl
 import struct
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.channels.sms.centre import Centre, Link
 from tests.channels.sms.conftest import PASSWORD, TIMES, Made, Stored, sending
+from tests.channels.test_guarded_http import certificate
 
 from recado.channels.core.provider import Accepted, Down, Outcome, Refused, Retry, SlowDown, Unknown
+from recado.channels.sms.smpp import session
 from recado.channels.sms.smpp.connection import PLACE_WITHIN
 from recado.channels.sms.smpp.pdu import Bind, Command, Pdu, ShortMessage
 from recado.channels.sms.smpp.submits import SmppAddress, source_address
@@ -361,6 +365,19 @@ async def test_a_stop_takes_leave(centre: Centre, made: Made) -> None:
     await adapter.stop()
     assert centre.link.got[-1].command == Command.UNBIND
     assert await sending(adapter) == Down("stopped")
+
+
+async def test_over_tls_the_name_is_verified(
+    centre: Centre, made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    centre.tls, trusting = certificate(tmp_path, "localhost")
+    await centre.stop()
+    await centre.start()
+    monkeypatch.setattr(session, "default_tls", lambda: trusting)
+    assert await sending(await made(host="localhost", tls=True)) == Accepted("id-1")
+    assert await sending(await made(host="127.0.0.1", tls=True)) == Down("connect_failed")
+    monkeypatch.setattr(session, "default_tls", ssl.create_default_context)
+    assert await sending(await made(host="localhost", tls=True)) == Down("connect_failed")
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """One bind at an SMS centre, kept up: it connects, logs in, and begins again after a pause when it is lost."""
 
 import asyncio
-import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
@@ -9,6 +8,7 @@ from typing import Final
 
 import structlog
 
+from recado.channels.http.connection_pool import default_tls
 from recado.channels.sms.smpp.connection import Answer, SmppConnection
 from recado.channels.sms.smpp.pdu import Bind, Command, Pdu, body_octets
 from recado.channels.sms.smpp.statuses import Status, bind_failure
@@ -88,6 +88,8 @@ class SmppSession:
 
     async def start(self) -> None:
         """Begin to connect; whoever needs the connection waits for it."""
+        if self._login.tls:
+            default_tls()  # now, so that no message waits until the certificates are read
         if self._task is None:
             self.failure = None
             self._task = asyncio.get_running_loop().create_task(self._keep(), name="smpp session")
@@ -139,7 +141,7 @@ class SmppSession:
     async def _connect(self) -> SmppConnection:
         """A connection that is bound; raises OSError, or `BindRefused`."""
         login, times = self._login, self._times
-        tls = ssl.create_default_context() if login.tls else None
+        tls = default_tls() if login.tls else None
         made: SmppConnection | None = None
         try:
             async with asyncio.timeout(times.bind):

@@ -46,6 +46,7 @@ log = structlog.get_logger()
 AT_ONCE: Final = 500  # deliveries that are stored together
 PAUSE: Final = 1.0  # seconds until parts that were refused for now are tried again, and after a failure to store
 MOST_REPORTS: Final = 10_000  # late answers that are not stored yet
+STORED_WITHIN: Final = 2.0  # seconds, of what is being stored when the service stops
 _LONGEST_ID: Final = 255  # characters
 
 _FOR_NOW: Final = (SlowDown, Retry, Down)
@@ -223,29 +224,42 @@ class Smpp:
         """
         while True:
             await self._filled.wait()
-            arrived, self._arrived = self._arrived[:AT_ONCE], self._arrived[AT_ONCE:]
-            late, self._late = self._late, []
-            if not self._arrived:
-                self._filled.clear()
-            events: list[Event] = [*late]
-            for _, pdu in arrived:
-                event = self._event(pdu)
-                if event is not None:
-                    events.append(event)
-            status = Status.OK
+            taking = asyncio.get_running_loop().create_task(self._take_in(sink))
             try:
-                if events:
-                    await sink(orjson.dumps({EVENTS: [event_to_json(event) for event in events]}))
-            except Exception as error:  # noqa: BLE001 - whatever kept it from being stored: it is brought again
-                log.warning("smpp_not_stored", count=len(arrived), error=type(error).__name__)
-                status = Status.TEMPORARY_ERROR
-            for connection, pdu in arrived:
-                connection.answer(pdu, status)
-            if status != Status.OK:
-                self._late = [*late, *self._late][:MOST_REPORTS]
-                if self._late:
-                    self._filled.set()
+                taken = await asyncio.shield(taking)
+            except asyncio.CancelledError:
+                # What is being stored is answered too: a message of a person that came again could not be told from
+                # another one with the same text.
+                await asyncio.wait([taking], timeout=STORED_WITHIN)
+                taking.cancel()
+                raise
+            if not taken:
                 await self._clock.sleep(PAUSE)
+
+    async def _take_in(self, sink: Sink) -> bool:
+        """Store what has come, as much as goes at once, and answer it; False when it was not stored."""
+        arrived, self._arrived = self._arrived[:AT_ONCE], self._arrived[AT_ONCE:]
+        late, self._late = self._late, []
+        if not self._arrived:
+            self._filled.clear()
+        events: list[Event] = [*late]
+        for _, pdu in arrived:
+            event = self._event(pdu)
+            if event is not None:
+                events.append(event)
+        status = Status.OK
+        try:
+            if events:
+                await sink(orjson.dumps({EVENTS: [event_to_json(event) for event in events]}))
+        except Exception as error:  # noqa: BLE001 - whatever kept it from being stored: it is brought again
+            log.warning("smpp_not_stored", count=len(arrived), error=type(error).__name__)
+            status = Status.TEMPORARY_ERROR
+            self._late = [*late, *self._late][:MOST_REPORTS]
+            if self._late:
+                self._filled.set()
+        for connection, pdu in arrived:
+            connection.answer(pdu, status)
+        return status == Status.OK
 
     def parse_callback(self, headers: Mapping[str, str], body: bytes) -> Sequence[CallbackEvent]:
         """The events of what `run` gave; raises `MalformedCallback`."""
