@@ -9,7 +9,7 @@ import orjson
 
 from recado.domain.channels.chatapp import CHATAPP, POLICY
 from recado.domain.core.counting import counted
-from recado.domain.core.errors import Problem, Unavailable
+from recado.domain.core.errors import Problem
 from recado.domain.core.ids import NUMBER
 from recado.domain.core.references import reference_not_found
 from recado.domain.messages.message import Priority
@@ -34,7 +34,6 @@ from recado.services.messages.chatapp_rules import (
     unavailable,
 )
 from recado.storage.access.directories import Directories
-from recado.storage.access.organizations import Organization
 from recado.storage.batches.batch_rows import MessageKind
 from recado.storage.core.postgres import Database
 from recado.storage.messages import resends
@@ -69,7 +68,7 @@ class ChatAppBatches:
         where, message = (draft.organization_id, draft.env), draft.message()
         check_existing(message)
         number = await self._numbers.get((*where, draft.sender_id))
-        organization = await self._organization(draft.organization_id)
+        organization = await self._organizations.of_caller(draft.organization_id)
         template = None if draft.template_id is None else await self._templates.get((*where, draft.template_id))
         check_references(message, number, template)
         assert number is not None  # noqa: S101 - what check_references has just made sure
@@ -108,7 +107,7 @@ class ChatAppBatches:
     async def copies(
         self, where: Where, olds: Sequence[Old], sender_id: str | None, now: datetime
     ) -> Mapping[str, MessageCopy | Misfit]:
-        organization = await self._organization(where[0])
+        organization = await self._organizations.of_caller(where[0])
         named = {old.template_id for old in olds if old.template_id is not None}
         by: Mapping[str, str] = {template_id: template_id for template_id in named}
         if sender_id is not None and named:
@@ -144,12 +143,6 @@ class ChatAppBatches:
         if template is not None and not _fits(old, template, self._shapes):
             return _not_again(MISMATCH)
         return None
-
-    async def _organization(self, organization_id: str) -> Organization:
-        organization = await self._organizations.get(organization_id)
-        if organization is None:
-            raise Unavailable  # its key was valid a moment ago
-        return organization
 
 
 def _kind(message_type: str, template: Template | None, number: Number | None, priority: Priority) -> MessageKind:

@@ -12,7 +12,7 @@ from recado.domain.batches.batch import MAX_RECIPIENTS
 from recado.domain.channels.address import AddressKind
 from recado.domain.channels.policies import POLICIES, address_kind, sender_field
 from recado.domain.contacts.consent import refusal_to_send
-from recado.domain.core.errors import FieldError, Unavailable, conflict, field_refused, validation_error
+from recado.domain.core.errors import FieldError, conflict, field_refused, validation_error
 from recado.domain.core.ids import BATCH, MESSAGE, IdSource, lowest_id
 from recado.domain.core.references import reference_not_found
 from recado.domain.core.retention import CONTENT_MONTHS, months_before
@@ -113,9 +113,7 @@ class Resends:
     # The plan -------------------------------------------------------------------------------------------------------
 
     async def _plan(self, resend: Resend) -> NewBatch:
-        organization = await self._organizations.get(resend.organization_id)
-        if organization is None:
-            raise Unavailable  # its key was valid a moment ago
+        organization = await self._organizations.of_caller(resend.organization_id)
         rules = self._channels.get(resend.channel)
         if rules is None:
             raise no_channel(resend.channel, self._channels)

@@ -197,9 +197,7 @@ class Acceptance:
         field = "to" if known is None else "contactId"
         if known is None:
             known = await self._recipients.find(asked_of(new))
-        organization = await self._organizations.get(new.organization_id)
-        if organization is None:
-            raise Unavailable  # its key was valid a moment ago
+        organization = await self._organizations.of_caller(new.organization_id)
         granted_only = new.asks_grant and organization.require_granted_for_marketing
         check_consent(known, granted_only=granted_only, field=field)
 

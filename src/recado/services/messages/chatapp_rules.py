@@ -8,7 +8,7 @@ from recado.domain.billing.prices import Price, region_of
 from recado.domain.channels.chatapp import CHATAPP, POLICY, TEMPLATE
 from recado.domain.core.clock import Clock
 from recado.domain.core.counting import counted
-from recado.domain.core.errors import Problem, Unavailable, field_refused
+from recado.domain.core.errors import Problem, field_refused
 from recado.domain.core.ids import FLOW, MESSAGE, NUMBER, IdSource
 from recado.domain.core.ids import TEMPLATE as TEMPLATE_ID
 from recado.domain.core.references import reference_not_found, wrong_reference
@@ -81,10 +81,8 @@ class ChatAppRules:
         """The row, from records that are read first where they are not at hand."""
         key = (draft.organization_id, draft.env)
         number = await self._numbers.get((*key, draft.sender_id))
-        organization = await self._organizations.get(draft.organization_id)
+        organization = await self._organizations.of_caller(draft.organization_id)
         template = None if draft.template_id is None else await self._templates.get((*key, draft.template_id))
-        if organization is None:
-            raise Unavailable  # its key was valid a moment ago
         price = None
         if self._prices is not None and number is not None:
             price = await self._prices.price_of(*key, *_unit(draft, number, template), self._clock.now())

@@ -8,6 +8,7 @@ from typing import Final
 from recado.domain.access.account import Role
 from recado.domain.access.scopes import KEY_SCOPES
 from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Unavailable
 from recado.domain.core.ids import ORGANIZATION, Identified, IdSource, created_at
 from recado.storage.access import accounts, api_keys
 from recado.storage.access.accounts import UserAccount
@@ -167,3 +168,10 @@ class OrganizationDirectory(Directory[str, Organization]):
 
     def __init__(self, executor: Executor, *, clock: Clock) -> None:
         super().__init__(lambda organization_id: get(executor, organization_id), clock=clock)
+
+    async def of_caller(self, organization_id: str) -> Organization:
+        """The organization of a key that was valid a moment ago. Raises `Unavailable` when it is gone since."""
+        found = await self.get(organization_id)
+        if found is None:
+            raise Unavailable
+        return found
