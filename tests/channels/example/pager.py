@@ -19,7 +19,6 @@ from recado.config.settings import Settings
 from recado.domain.billing.prices import INTL
 from recado.domain.channels.policy import Policy
 from recado.domain.core.clock import Clock
-from recado.domain.core.errors import Unavailable
 from recado.domain.core.ids import MESSAGE
 from recado.domain.messages.message import Priority
 from recado.domain.senders.sender import route_sender
@@ -105,9 +104,7 @@ class PageRules:
 
     async def read(self, draft: MessageDraft) -> NewMessage:
         parts, policy = self._parts, self._policy
-        organization = await parts.directories.organizations.get(draft.organization_id)
-        if organization is None:
-            raise Unavailable
+        organization = await parts.directories.organizations.of_caller(draft.organization_id)
         message_id = parts.ids.new(MESSAGE)
         now = parts.ids.moment_of(message_id)
         price = None
@@ -144,9 +141,7 @@ class PageBatches:
         self._organizations = parts.directories.organizations
 
     async def terms(self, draft: BatchDraft, now: datetime) -> BatchTerms:
-        organization = await self._organizations.get(draft.organization_id)
-        if organization is None:
-            raise Unavailable
+        organization = await self._organizations.of_caller(draft.organization_id)
         details = orjson.dumps(draft.details).decode()
 
         def render(text: str) -> RenderedContent | Misfit:

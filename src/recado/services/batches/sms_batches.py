@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from recado.domain.channels.sms import POLICY, SMS, TRANSACTIONAL, SmsRoute, asks_grant, category_of
-from recado.domain.core.errors import Problem, Unavailable
+from recado.domain.core.errors import Problem
 from recado.domain.messages.message import Priority
 from recado.domain.messages.placeholders import placeholders
 from recado.domain.senders.sender import route_sender
@@ -17,7 +17,7 @@ from recado.services.batches.placeholder_text import text_terms
 from recado.services.messages.acceptance_rules import due_time
 from recado.services.messages.sms_content import SmsForm
 from recado.services.messages.sms_rules import check_dedicated
-from recado.storage.access.organizations import Organization, OrganizationDirectory
+from recado.storage.access.organizations import OrganizationDirectory
 from recado.storage.batches.batch_rows import MessageKind
 from recado.storage.messages.resends import Old
 
@@ -33,7 +33,7 @@ class SmsBatches:
         self.sends_in = frozenset(sends_in)
 
     async def terms(self, draft: BatchDraft, now: datetime) -> BatchTerms:
-        organization = await self._organization(draft.organization_id)
+        organization = await self._organizations.of_caller(draft.organization_id)
         form = SmsForm.of(draft.details, organization.dedicated_sender)
         check_dedicated(form.route, organization.dedicated_sender)
         text = draft.payload["text"]["body"] if draft.payload else ""
@@ -67,7 +67,7 @@ class SmsBatches:
     async def copies(
         self, where: Where, olds: Sequence[Old], sender_id: str | None, now: datetime
     ) -> Mapping[str, MessageCopy | Misfit]:
-        organization = await self._organization(where[0])
+        organization = await self._organizations.of_caller(where[0])
         found: dict[str, MessageCopy | Misfit] = {}
         for old in olds:
             route, category = _route(old.details), _category(old.details)
@@ -84,12 +84,6 @@ class SmsBatches:
                 organization.held_ms,
             )
         return found
-
-    async def _organization(self, organization_id: str) -> Organization:
-        organization = await self._organizations.get(organization_id)
-        if organization is None:
-            raise Unavailable  # its key was valid a moment ago
-        return organization
 
 
 def _kind(message_type: str, details: str | None, priority: Priority) -> MessageKind:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from recado.domain.billing.prices import INTL, Price, region_of
 from recado.domain.channels.sms import POLICY, SMS, TRANSACTIONAL, SmsRoute, asks_grant, category_of
 from recado.domain.core.clock import Clock
-from recado.domain.core.errors import Problem, Unavailable, field_refused
+from recado.domain.core.errors import Problem, field_refused
 from recado.domain.core.ids import MESSAGE, IdSource
 from recado.domain.links.tracked import MessageLinks
 from recado.domain.senders.sender import route_sender
@@ -59,9 +59,7 @@ class SmsRules:
         return self._row(draft, organization, price)
 
     async def read(self, draft: MessageDraft) -> NewMessage:
-        organization = await self._organizations.get(draft.organization_id)
-        if organization is None:
-            raise Unavailable  # its key was valid a moment ago
+        organization = await self._organizations.of_caller(draft.organization_id)
         check_route(_route(draft), region_of(draft.to), organization.dedicated_sender)
         price = None
         if self._prices is not None:

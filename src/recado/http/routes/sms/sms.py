@@ -7,7 +7,7 @@ from typing import Any, Final
 from recado.domain.access.scopes import PII
 from recado.domain.billing.prices import BR, region_of
 from recado.domain.channels.sms import POLICY, SMS, priority_of
-from recado.domain.core.errors import FieldError, Problem, Unavailable, validation_error
+from recado.domain.core.errors import FieldError, Problem, validation_error
 from recado.domain.core.ids import MESSAGE
 from recado.domain.core.metadata import metadata_errors
 from recado.domain.core.retention import MESSAGES_MONTHS, months_before
@@ -66,9 +66,7 @@ class SmsOperations:
     async def preview(self, call: Call) -> Reply:
         body: PreviewSms = call.body
         measured = body.form().measured(body.text, self._shortened if body.shorten_links else None)
-        organization = await self._organizations.get(call.principal.organization_id)
-        if organization is None:
-            raise Unavailable  # the key was valid a moment ago
+        organization = await self._organizations.of_caller(call.principal.organization_id)
         region = BR if body.to is None else region_of(phone_at("/to", body.to))
         check_route(body.route, region, organization.dedicated_sender)
         view: dict[str, Any] = {
