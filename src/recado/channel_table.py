@@ -245,6 +245,7 @@ def sms_gateways_of(settings: Settings) -> Sequence[SmsGateway]:
                 SmppOptions(
                     binds=settings.smpp_binds, window=settings.smpp_window, source=settings.smpp_source,
                     alphabet=settings.smpp_alphabet, message_ids=settings.smpp_message_ids,
+                    wide_reference=settings.smpp_wide_reference,
                 ),
             ),
         ),
@@ -261,6 +262,7 @@ def sms_gateways_of(settings: Settings) -> Sequence[SmsGateway]:
                 SmppOptions(
                     binds=settings.smpp_b_binds, window=settings.smpp_b_window, source=settings.smpp_b_source,
                     alphabet=settings.smpp_b_alphabet, message_ids=settings.smpp_b_message_ids,
+                    wide_reference=settings.smpp_b_wide_reference,
                 ),
             ),
         ),

@@ -98,6 +98,11 @@ def test_an_empty_variable_counts_as_not_set(monkeypatch: pytest.MonkeyPatch) ->
         ("ENCRYPTION_KEYS", KEY, "a list of KEYID:BASE64 of 32 bytes each"),
         ("ENCRYPTION_KEYS", "k1:c2hvcnQ=", "a list of KEYID:BASE64 of 32 bytes each"),
         ("CURSOR_KEY", "not base64!", "base64 of at least 32 bytes"),
+        ("SMPP_URL", "smpp://smsc.example.com", "an address such as smpp://smsc.example.com:2775"),
+        ("SMPP_URL", "https://smsc.example.com:2775", "an address such as smpp://smsc.example.com:2775"),
+        ("SMPP_PASSWORD", "9 letters", "a text of at most 8 characters"),
+        ("SMPP_B_SYSTEM_ID", "São", "a text of at most 15 characters"),
+        ("SMPP_SOURCE", "a very long name", "a phone, a short code, or a name of at most 11 characters"),
     ],
 )
 def test_a_wrong_setting_is_one_line_that_says_what_it_must_be(

@@ -6,10 +6,13 @@ All raise ValueError; its text says what is wrong without repeating a secret.
 import base64
 import binascii
 import re
+from collections.abc import Callable
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
+
+from recado.channels.sms.smpp.submits import source_address
 
 KEY_BYTES = 32
 _KEY_ID = re.compile(r"[A-Za-z0-9_-]{1,32}")
@@ -70,6 +73,24 @@ def parse_smpp_url(value: Any) -> Any:
         raise ValueError("it has another scheme, no host or no port")
     if parts.path or parts.query or parts.fragment or "@" in parts.netloc:
         raise ValueError("it carries a path, a query, a fragment or a user")
+    return text
+
+
+def short_text(longest: int) -> Callable[[Any], Any]:
+    """A text that SMPP has room for, in octets."""
+
+    def parse(value: Any) -> Any:
+        if isinstance(value, str) and not (len(value) <= longest and value.isascii() and "\0" not in value):
+            raise ValueError(f"it is longer than {longest} characters, or not ASCII")
+        return value
+
+    return parse
+
+
+def parse_smpp_source(value: Any) -> Any:
+    """Whom messages come from: whatever an SMS centre may be told."""
+    text = str(value).strip()
+    source_address(text)
     return text
 
 

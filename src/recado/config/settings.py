@@ -25,8 +25,10 @@ from recado.config.forms import (
     parse_key_list,
     parse_listen,
     parse_networks,
+    parse_smpp_source,
     parse_smpp_url,
     parse_words,
+    short_text,
 )
 from recado.config.limits import DEFAULT_LIMITS, RequestLimit, parse_limits, parse_limits_of_credentials
 
@@ -219,10 +221,16 @@ class Settings(BaseSettings):
         "an address such as smpp://smsc.example.com:2775 or smpps://smsc.example.com:3550",
         "none",
     )
-    smpp_system_id: str | None = _setting(None, "Who we are at that SMS centre.", "a text", "none")
-    smpp_password: SecretStr | None = _setting(None, "The password there.", "a text of at most 8 characters", "none")
-    smpp_system_type: str = _setting("", "What that SMS centre calls our kind of system.", "a text", "none")
-    smpp_source: str = _setting(
+    smpp_system_id: Annotated[str | None, BeforeValidator(short_text(15))] = _setting(
+        None, "Who we are at that SMS centre.", "a text of at most 15 characters", "none"
+    )
+    smpp_password: Annotated[SecretStr | None, BeforeValidator(short_text(8))] = _setting(
+        None, "The password there.", "a text of at most 8 characters", "none"
+    )
+    smpp_system_type: Annotated[str, BeforeValidator(short_text(12))] = _setting(
+        "", "What that SMS centre calls our kind of system.", "a text of at most 12 characters", "none"
+    )
+    smpp_source: Annotated[str, BeforeValidator(parse_smpp_source)] = _setting(
         "",
         "Whom messages come from where no dedicated sender is named.",
         "a phone, a short code, or a name of at most 11 characters",
@@ -245,6 +253,12 @@ class Settings(BaseSettings):
     smpp_alphabet: Literal["gsm7", "gsm7_packed", "latin1"] = _setting(
         "gsm7", "How that SMS centre takes texts that GSM-7 can hold.", "gsm7, gsm7_packed or latin1", "`gsm7`"
     )
+    smpp_wide_reference: bool = _setting(
+        False,
+        "Whether the parts of a long text carry a reference of two octets, which fewer texts share.",
+        "true or false",
+        "`false`",
+    )
     smpp_message_ids: Literal["text", "hex", "hex_decimal", "decimal_hex"] = _setting(
         "text",
         "How that SMS centre writes ids in answers and in receipts: alike, or in digits of two kinds, answers first.",
@@ -257,10 +271,16 @@ class Settings(BaseSettings):
         "an address such as smpp://smsc.example.com:2775 or smpps://smsc.example.com:3550",
         "none",
     )
-    smpp_b_system_id: str | None = _setting(None, "Who we are at that SMS centre.", "a text", "none")
-    smpp_b_password: SecretStr | None = _setting(None, "The password there.", "a text of at most 8 characters", "none")
-    smpp_b_system_type: str = _setting("", "What that SMS centre calls our kind of system.", "a text", "none")
-    smpp_b_source: str = _setting(
+    smpp_b_system_id: Annotated[str | None, BeforeValidator(short_text(15))] = _setting(
+        None, "Who we are at that SMS centre.", "a text of at most 15 characters", "none"
+    )
+    smpp_b_password: Annotated[SecretStr | None, BeforeValidator(short_text(8))] = _setting(
+        None, "The password there.", "a text of at most 8 characters", "none"
+    )
+    smpp_b_system_type: Annotated[str, BeforeValidator(short_text(12))] = _setting(
+        "", "What that SMS centre calls our kind of system.", "a text of at most 12 characters", "none"
+    )
+    smpp_b_source: Annotated[str, BeforeValidator(parse_smpp_source)] = _setting(
         "",
         "Whom messages come from where no dedicated sender is named.",
         "a phone, a short code, or a name of at most 11 characters",
@@ -282,6 +302,12 @@ class Settings(BaseSettings):
     )
     smpp_b_alphabet: Literal["gsm7", "gsm7_packed", "latin1"] = _setting(
         "gsm7", "How that SMS centre takes texts that GSM-7 can hold.", "gsm7, gsm7_packed or latin1", "`gsm7`"
+    )
+    smpp_b_wide_reference: bool = _setting(
+        False,
+        "Whether the parts of a long text carry a reference of two octets, which fewer texts share.",
+        "true or false",
+        "`false`",
     )
     smpp_b_message_ids: Literal["text", "hex", "hex_decimal", "decimal_hex"] = _setting(
         "text",
