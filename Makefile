@@ -33,7 +33,7 @@ test: $(DEV_STAMP) test-tools ## Run the tests, under ten minutes (ARGS="tests/d
 	tools/run-tests $(PYTHON) usual $(ARGS)
 
 .PHONY: test-long
-test-long: $(DEV_STAMP) test-tools ## Run the long suite: many kills under load, long soaks
+test-long: $(DEV_STAMP) test-tools ## Run the long suite: every example, many kills under load, long soaks
 	tools/run-tests $(PYTHON) long $(ARGS)
 
 .PHONY: check

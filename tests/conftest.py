@@ -21,6 +21,7 @@ from tests.required import (  # noqa: F401 - hooks of this run
     pytest_make_collect_report,
     pytest_runtest_makereport,
 )
+from tests.standing_connection import StandingConnection, standing_connection
 
 from recado.engine.clock import SystemClock
 from recado.storage.core.migrate import migrate
@@ -131,18 +132,25 @@ async def _prepare(arguments: dict[str, Any], place: str) -> None:
     await template.stop()
 
 
+@pytest.fixture(scope="session")
+def maker(postgres: dict[str, Any]) -> Iterator[StandingConnection]:
+    """Makes and drops the databases of tests."""
+    with standing_connection(postgres) as connection:
+        yield connection
+
+
 @pytest.fixture
-async def database(postgres: dict[str, Any]) -> AsyncIterator[Database]:
+async def database(postgres: dict[str, Any], maker: StandingConnection) -> AsyncIterator[Database]:
     """A started `Database` on a database of this test's own, with the schema and this month's partitions."""
     arguments = {**postgres, "database": f"recado_test_{next(_numbers)}"}
-    await _execute(postgres, f"create database {arguments['database']} template {_TEMPLATE} strategy file_copy")
+    await maker.execute(f"create database {arguments['database']} template {_TEMPLATE} strategy file_copy")
     db = Database(arguments, clock=SystemClock(), pool_size=8, hot_size=4)
     await db.start()
     try:
         yield db
     finally:
         await db.stop()
-        await _execute(postgres, f"drop database {arguments['database']} with (force)")
+        await maker.execute(f"drop database {arguments['database']} with (force)")
 
 
 @pytest.fixture(scope="session")

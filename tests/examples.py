@@ -4,7 +4,9 @@
 """
 
 import os
+from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 SUITE = "TEST_SUITE"  # long: every example
@@ -15,6 +17,11 @@ FEWEST = 5
 def examples(whole: int) -> int:
     """How many to try where `whole` is what the long suite tries."""
     return whole if os.environ.get(SUITE) == "long" else max(FEWEST, whole // 10)
+
+
+def seeds(count: int) -> list[Any]:
+    """Of a property whose cases a seed draws, as parameters: all but the first are long."""
+    return [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, count))]
 
 
 def use_profile() -> None:

@@ -37,6 +37,7 @@ async def test_millions_of_numbers_as_phones_keep_nobody_waiting(
     assert answers[422]
 
 
+@pytest.mark.long
 async def test_a_batch_of_wrong_variables_keeps_nobody_waiting(
     attacker: Attacker, neighbour: Neighbour, seconds: float
 ) -> None:
@@ -48,6 +49,7 @@ async def test_a_batch_of_wrong_variables_keeps_nobody_waiting(
     assert answers[422]
 
 
+@pytest.mark.long
 async def test_arrays_of_nul_keep_nobody_waiting(attacker: Attacker, neighbour: Neighbour, seconds: float) -> None:
     bodies = [
         ("/messages/bulk", array("recipients", NUL, 16_000_000), 422),
@@ -74,6 +76,7 @@ async def test_a_stranger_with_arrays_of_nul_keeps_nobody_waiting(
     assert {400, 422, 429} <= set(answers) <= REFUSED
 
 
+@pytest.mark.long
 async def test_many_bodies_just_below_the_large_ones_keep_nobody_waiting(
     attacker: Attacker, neighbour: Neighbour, seconds: float
 ) -> None:
@@ -100,6 +103,7 @@ async def test_many_bodies_just_below_the_large_ones_keep_nobody_waiting(
     assert answers[422]
 
 
+@pytest.mark.long
 async def test_a_table_of_one_endless_row_keeps_nobody_waiting(
     attacker: Attacker, neighbour: Neighbour, seconds: float
 ) -> None:

@@ -24,6 +24,7 @@ TESTS, WAITING = 1_500, 6  # of webhooks: asked for, and those that may be under
 TESTS_AT_ONCE = 200  # connections: fewer than one address may have
 
 
+@pytest.mark.long
 async def test_replaced_memberships_keep_nobody_waiting(
     attacker: Attacker, api: Api, neighbour: Neighbour, seconds: float
 ) -> None:
@@ -54,6 +55,7 @@ async def test_searches_far_behind_keep_nobody_waiting(
     assert set(answers) <= {200, 429, 503}
 
 
+@pytest.mark.long
 async def test_previews_of_many_conditions_keep_nobody_waiting(
     attacker: Attacker, api: Api, neighbour: Neighbour, seconds: float
 ) -> None:

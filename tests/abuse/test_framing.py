@@ -49,7 +49,7 @@ async def pour(stranger: Attacker, head: bytes, pieces: Iterable[bytes]) -> int:
         writer.transport.abort()
 
 
-@pytest.mark.parametrize("path", ["/v2/callbacks/chatapp/bridge", "/v2/nowhere"])
+@pytest.mark.parametrize("path", ["/v2/callbacks/chatapp/bridge", pytest.param("/v2/nowhere", marks=pytest.mark.long)])
 @pytest.mark.parametrize("begin", [b"", b"1;"], ids=["chunks of a byte", "a chunk header without an end"])
 async def test_framing_without_a_body_keeps_nobody_waiting(
     stranger: Attacker, neighbour: Neighbour, seconds: float, path: str, begin: bytes
@@ -62,6 +62,7 @@ async def test_framing_without_a_body_keeps_nobody_waiting(
     assert set(answers) <= {0, 400, 404}  # 0: the connection ended amid the sending
 
 
+@pytest.mark.long
 async def test_bodies_that_nobody_wants_keep_nobody_waiting(
     stranger: Attacker, neighbour: Neighbour, seconds: float
 ) -> None:

@@ -30,6 +30,7 @@ async def flood(callers: list[Attacker], method: str, path: str, body: Any, seco
     return answers
 
 
+@pytest.mark.long
 async def test_an_organization_on_many_addresses_keeps_nobody_waiting(
     attacker: Attacker, neighbour: Neighbour, seconds: float
 ) -> None:

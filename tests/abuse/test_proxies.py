@@ -40,7 +40,7 @@ ASKED: dict[str, tuple[Mapping[str, str], str, int]] = {
 }
 
 
-@pytest.mark.parametrize("way", cases(WAYS, "past the proxy", "through the proxy", "in a long line"))
+@pytest.mark.parametrize("way", cases(WAYS, "through the proxy"))
 async def test_a_forged_address_dodges_no_share_and_uses_up_no_others(
     service: Service, way: Callable[[int], tuple[str, Callable[[], str]]], neighbour: Neighbour, seconds: float
 ) -> None:

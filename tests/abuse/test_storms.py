@@ -116,7 +116,7 @@ class Lines:
         return Counter({status: count for (asked, status), count in self.answers.items() if asked == method})
 
 
-@pytest.mark.parametrize("storm", cases(STORMS, "keys", "webhooks"))
+@pytest.mark.parametrize("storm", cases(STORMS, "webhooks"))
 async def test_storms_of_records_keep_nobody_waiting(
     lines: Lines, api: Api, storm: Storm, neighbour: Neighbour, seconds: float
 ) -> None:

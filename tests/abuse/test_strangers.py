@@ -41,6 +41,7 @@ async def test_a_strangers_flood_of_unknown_paths_keeps_nobody_waiting(
     assert answers[404] <= capacity + refill * (lasted + 1)
 
 
+@pytest.mark.long
 async def test_a_strangers_flood_on_very_many_connections_keeps_nobody_waiting(
     attacker: Attacker, neighbour: Neighbour, seconds: float
 ) -> None:

@@ -18,6 +18,7 @@ DRIPPING = 32
 TABLE = {"Content-Type": "text/csv"}
 
 
+@pytest.mark.long
 async def test_bodies_that_would_grow_are_refused_packed(
     attacker: Attacker, neighbour: Neighbour, seconds: float
 ) -> None:
@@ -30,6 +31,7 @@ async def test_bodies_that_would_grow_are_refused_packed(
     assert answers[415]
 
 
+@pytest.mark.long
 async def test_callbacks_that_break_off_keep_nobody_waiting(
     attacker: Attacker, neighbour: Neighbour, seconds: float
 ) -> None:

@@ -79,6 +79,7 @@ def test_a_route_without_a_declared_answer_is_a_page_for_people(served: Served) 
     assert silent == {route.operation_id for route in served.routes if not route.documented}
 
 
+@pytest.mark.long
 @pytest.mark.browser
 @pytest.mark.skipif(not CHROMIUM.exists(), reason="Debian's chromium is not installed: the page was seen by nobody")
 async def test_the_page_shows_every_operation_and_calls_no_other_host(served: Served, served_document: Any) -> None:

@@ -75,6 +75,7 @@ def test_a_database_that_nobody_points_to_is_named_with_a_command_that_removes_i
     assert (run(remove), left.exists()) == (0, False)
 
 
+@pytest.mark.long
 @as_root
 def test_a_database_whose_data_folder_points_to_it_is_not_named(recado: Recado, left: Path, tmp_path: Path) -> None:
     (tmp_path / "gone").mkdir()
@@ -118,6 +119,7 @@ def test_a_limit_of_open_files_that_costs_calls_is_told_with_what_is_left(
     assert told in found["limits"].text
 
 
+@pytest.mark.long
 def test_an_interrupted_restore_is_a_failure_in_the_words_of_serve(recado: Recado, tmp_path: Path) -> None:
     (tmp_path / UNFINISHED).touch()
     listen = f"127.0.0.1:{free_port()}"
@@ -176,6 +178,7 @@ async def test_a_running_service_is_looked_at_and_a_stopped_one_is_not_started(t
         assert service.cluster().pid() is None
 
 
+@pytest.mark.long
 async def test_a_service_of_another_data_folder_at_the_address_is_not_taken_for_ones_own(tmp_path: Path) -> None:
     async with running(Service(tmp_path)) as service, running(Service(tmp_path / "other")) as other:
         for folder in (tmp_path / "empty", other.data_dir):  # nothing runs there; a service does, on its own port

@@ -168,6 +168,7 @@ def test_another_organization_has_keys_and_a_number_of_its_own(recado: Recado, i
     assert by_name["organizationId"] == by_id["organizationId"] == made["id"] != unnamed["organizationId"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("arguments", "status", "line"),
     [

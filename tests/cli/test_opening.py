@@ -24,7 +24,9 @@ Recado = Callable[..., "subprocess.CompletedProcess[str]"]
     ],
     ids=" ".join,
 )
-@pytest.mark.parametrize("used", [False, True], ids=["missing", "of other files"])
+@pytest.mark.parametrize(
+    "used", [pytest.param(False, id="missing"), pytest.param(True, id="of other files", marks=pytest.mark.long)]
+)
 def test_a_command_that_uses_an_installation_makes_none(
     recado: Recado, tmp_path: Path, arguments: tuple[str, ...], used: bool
 ) -> None:

@@ -131,6 +131,7 @@ def test_an_address_in_use_is_one_line(recado: Recado, folder: str, start: Calla
     assert owner_epoch(folder) == owner  # the numbers are still its own
 
 
+@pytest.mark.long
 def test_nothing_is_made_where_the_address_is_in_use(recado: Recado, tmp_path: Path) -> None:
     folder = tmp_path / "new"
     with socket.create_server(("127.0.0.1", 0)) as other:
@@ -173,6 +174,7 @@ def test_a_second_service_on_one_folder_says_who_runs_and_ends_unless_it_is_to_t
     assert after_a_kill.get("/readyz")["status"] == "ready"
 
 
+@pytest.mark.long
 def test_a_service_that_lost_the_numbers_says_so_once_and_waits_for_no_request_that_does_not_end(
     start: Callable[..., Service],
 ) -> None:
@@ -203,6 +205,7 @@ def test_a_service_that_lost_the_numbers_says_so_once_and_waits_for_no_request_t
 UNENDING = b"POST /v2/sessions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{"
 
 
+@pytest.mark.long
 def test_rows_that_a_frozen_service_holds_do_not_keep_its_successor_from_starting(
     folder: str, start: Callable[..., Service]
 ) -> None:
@@ -260,6 +263,7 @@ async def test_who_could_not_be_ended_is_named_where_the_next_one_cannot_start()
         raise Unavailable("The database is not available: try again shortly.")
 
 
+@pytest.mark.long
 def test_every_line_is_json_where_the_log_is(
     recado: Recado, folder: str, start: Callable[..., Service], tmp_path: Path
 ) -> None:

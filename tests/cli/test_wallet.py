@@ -73,6 +73,7 @@ def test_people_read_a_sentence(credit: Recado) -> None:
     assert one.stdout == f"1 coin credited {whose}; balance 100,001, available 100,001\n"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("arguments", "status", "line"),
     [

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import asyncpg
+import pytest
 from tests.acceptance.sandbox.customer import Customer, ahead, approved_template, phone
 from tests.program import Api, Service, running
 from tests.waiting import until
@@ -16,6 +17,7 @@ SOON = 1.0  # seconds
 PATIENCE = 40.0
 
 
+@pytest.mark.long
 async def test_a_message_that_fails_its_actor_three_times_is_set_aside_and_the_others_leave(tmp_path: Path) -> None:
     service = Service(tmp_path, SANDBOX_TIME_SCALE="0.1")
     async with running(service):

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from tests.program import Service, running
 
 from recado.domain.senders.number import NumberStatus
@@ -16,6 +17,7 @@ COMMANDS = "\n".join(re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL))
 PROGRAMS = Path(sys.executable).parent
 
 
+@pytest.mark.long
 async def test_the_commands_of_the_page_run(tmp_path: Path) -> None:
     async with running(Service(tmp_path)) as service:
         done = await asyncio.to_thread(pasted, service)

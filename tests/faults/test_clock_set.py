@@ -21,6 +21,7 @@ async def sent(api: Api, message_id: str) -> bool:
     return (await api.call("GET", f"/messages/{message_id}"))["status"] in ("sent", "delivered", "read")
 
 
+@pytest.mark.long
 async def test_nothing_ages_leaves_early_or_falls_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shim = ClockShim(tmp_path)
     for name, value in shim.environment.items():

@@ -144,6 +144,7 @@ class Scene:
         return Evidence((), messages, self.stage.requests(), (), tuple(self.senders.values()), rows=rows)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "modes", [pytest.param(FEW, id="few"), pytest.param(tuple(Mode), id="all", marks=pytest.mark.long)]
 )

@@ -4,7 +4,7 @@ import asyncio
 import io
 import os
 import random
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
 from ipaddress import ip_network
 from typing import Any
@@ -15,6 +15,7 @@ import orjson
 import pytest
 from tests.http.contract import Contract
 from tests.http.scripted_provider import ScriptedProvider, ShiftedClock
+from tests.standing_connection import StandingConnection, standing_connection
 
 from recado.actors.webhooks.webhooks import Webhooks
 from recado.channels.chatapp.chat_address import ChatAddress
@@ -217,21 +218,28 @@ def shared_server(postgres: dict[str, Any]) -> dict[str, Any]:
     return {**postgres, "database": "recado_resources"}
 
 
+_TABLES = (
+    "select string_agg(format('delete from %I', tablename), ';') from pg_tables "
+    "where schemaname = 'public' and tablename not in ('schema_migrations', 'dispatchers', 'prices') "
+    "and tablename !~ '^messages_'"
+)
+
+
+@pytest.fixture(scope="session")
+def cleaner(shared_server: dict[str, Any]) -> Iterator[StandingConnection]:
+    """Empties the shared database. It knows all tables, which every connection of a test would have to read about."""
+    with standing_connection(shared_server) as connection:
+        yield connection
+
+
 @pytest.fixture
-async def database(shared_server: dict[str, Any]) -> AsyncIterator[Database]:
+async def database(shared_server: dict[str, Any], cleaner: StandingConnection) -> AsyncIterator[Database]:
     """The shared database, emptied."""
+    await cleaner.execute(await cleaner.fetchval(_TABLES))
     db = Database(shared_server, clock=SystemClock(), pool_size=8, hot_size=1)
     await db.start()
-    try:
-        tables = await db.fetchval(
-            "select string_agg(format('delete from %I', tablename), ';') from pg_tables "
-            "where schemaname = 'public' and tablename not in ('schema_migrations', 'dispatchers', 'prices') "
-            "and tablename !~ '^messages_'"
-        )
-        await db.execute(tables)
-        yield db
-    finally:
-        await db.stop()
+    yield db
+    await db.stop()
 
 
 @pytest.fixture

@@ -89,6 +89,7 @@ async def test_a_suspended_organization_takes_no_invitation(api: Any) -> None:
     assert (await accept(api, token)).status == 200
 
 
+@pytest.mark.long
 async def test_an_invitation_accepted_while_it_is_taken_back_or_replaced_has_one_outcome(api: Any) -> None:
     owner = await person(api)
     for n in range(8):

@@ -73,6 +73,7 @@ async def test_contacts_of_a_segment_and_of_a_list_come_each_once(api: Any) -> N
     assert ([item["id"] for item in listed["items"]], listed["total"]) == (ids, 30)
 
 
+@pytest.mark.long
 async def test_segments_companies_and_templates_come_whole(api: Any) -> None:
     values = [text(190) for _ in range(100)]
     condition = {"field": "attribute", "key": "k", "operator": "in", "value": values}

@@ -178,6 +178,7 @@ def test_the_table_names_every_operation_that_takes_a_key(api: Any) -> None:
     assert served == set(OPERATIONS)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("method", "path"), OPERATIONS)
 async def test_a_credential_and_its_scope_are_required(api: Any, method: str, path: str) -> None:
     route = route_of(api, method, path)
@@ -197,6 +198,7 @@ async def test_a_credential_and_its_scope_are_required(api: Any, method: str, pa
         )  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("method", "path"), [pair for pair in OPERATIONS if "{" in pair[1]])
 async def test_foreign_ids_answer_like_missing_ones_and_change_nothing(api: Any, method: str, path: str) -> None:
     route = route_of(api, method, path)

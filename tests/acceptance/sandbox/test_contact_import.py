@@ -40,6 +40,7 @@ def table() -> str:
     return "phone,name,email,tags\n" + "\n".join(rows)
 
 
+@pytest.mark.long
 async def test_a_killed_import_goes_on_and_writes_every_row_once(own: Service) -> None:
     token = await asyncio.to_thread(own.key, "test")
     async with Api(own.url, token) as api, aiohttp.ClientSession() as session:

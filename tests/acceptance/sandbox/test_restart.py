@@ -65,6 +65,7 @@ async def _ended(customer: Customer, message_id: str) -> dict[str, object]:
     return latest
 
 
+@pytest.mark.long
 async def test_a_batch_that_was_being_made_at_a_kill_is_made_whole_and_once(own: Service) -> None:
     async with Api(own.url, await asyncio.to_thread(own.key, "test")) as api:
         customer = await Customer.arrive(api, per_second=1, per_day=100_000)
@@ -125,6 +126,7 @@ async def test_whoever_opted_out_before_a_kill_is_answered_after_it_and_once(own
         await until(answered, 20, "everybody is answered once", every=0.05)
 
 
+@pytest.mark.long
 async def test_a_limit_that_came_before_a_restart_counts_whom_the_number_had_written_to(own: Service) -> None:
     async with Api(own.url, await asyncio.to_thread(own.key, "test")) as api:
         customer = await Customer.arrive(api)
@@ -142,6 +144,7 @@ async def test_a_limit_that_came_before_a_restart_counts_whom_the_number_had_wri
         assert (await api.call("GET", health))["window24h"] == {"sent": 4, "uniqueRecipients": 4, "tierLimit": 250}
 
 
+@pytest.mark.long
 async def test_a_full_tier_is_as_full_after_a_restart_until_it_is_raised(own: Service) -> None:
     async with Api(own.url, await asyncio.to_thread(own.key, "test")) as api:
         customer = await Customer.arrive(api)

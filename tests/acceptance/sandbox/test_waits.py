@@ -55,6 +55,7 @@ async def test_a_forced_message_passes_those_before_it_and_they_pay_for_it(api: 
     assert times[-1] - times[0] >= timedelta(seconds=2.3)  # six tokens at two a second, the first one aside
 
 
+@pytest.mark.long
 async def test_an_archived_message_never_leaves(customer: Customer) -> None:
     scheduled_at = ahead(SOON)
     withdrawn, other = [await customer.send(phone(), scheduledAt=scheduled_at) for _ in range(2)]
@@ -92,6 +93,7 @@ async def test_quiet_hours_hold_marketing_and_bulk_until_they_end(newcomer: Newc
         await customer.reaches(message, "read")
 
 
+@pytest.mark.long
 async def test_a_suspension_holds_everything_and_its_end_lets_it_go(newcomer: Newcomer, admin: Api) -> None:
     organization_id, customer = await newcomer()
     message = await customer.send(phone(), priority="critical", scheduledAt=ahead(SOON))
@@ -104,6 +106,7 @@ async def test_a_suspension_holds_everything_and_its_end_lets_it_go(newcomer: Ne
     assert moment(read["sentAt"]) >= moment(message["scheduledAt"])
 
 
+@pytest.mark.long
 async def test_a_paused_template_holds_its_messages_until_it_is_approved_again(customer: Customer) -> None:
     message = await customer.send(phone(), scheduledAt=ahead(SOON))
     await customer.simulate_template("paused")
@@ -119,6 +122,7 @@ async def test_a_paused_template_holds_its_messages_until_it_is_approved_again(c
     await customer.reaches(message, "read")
 
 
+@pytest.mark.long
 async def test_a_disabled_template_fails_its_messages(customer: Customer) -> None:
     message = await customer.send(phone(), scheduledAt=ahead(SOON))
     await customer.simulate_template("paused")
@@ -149,6 +153,7 @@ async def test_a_flagged_number_sends_only_critical_and_replies(customer: Custom
     await customer.reaches(held, "read")
 
 
+@pytest.mark.long
 async def test_a_number_that_is_disconnected_holds_what_is_queued(customer: Customer) -> None:
     message = await customer.send(phone(), priority="critical", scheduledAt=ahead(SOON))
     await customer.api.call("POST", f"/numbers/{customer.number_id}/disconnect")

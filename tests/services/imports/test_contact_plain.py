@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 import pytest
+from tests.examples import seeds
 
 from recado.domain.contacts.consent import OptOutEntry
 from recado.domain.contacts.contact_import import ImportFormat, ImportMode, ImportOptions, MatchBy
@@ -96,7 +97,7 @@ async def written(database: Database, seed: int, options: Mapping[str, Any]) -> 
     return results, *([tuple(each) for each in found] for found in (people, history, registry))
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(6))
 @pytest.mark.parametrize("options", [{}, {"mode": ImportMode.CREATE, "tags": ("vip", "new")}], ids=["upsert", "create"])
 async def test_both_ways_write_the_same(
     database: Database, monkeypatch: pytest.MonkeyPatch, seed: int, options: dict[str, Any]

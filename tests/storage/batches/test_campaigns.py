@@ -185,6 +185,7 @@ async def test_the_list_shows_the_newest_first_by_status_and_period(database: Da
     assert await listed(start=START + timedelta(hours=1), end=START + timedelta(hours=3)) == (["c", "b"], 2)
 
 
+@pytest.mark.long
 async def test_messages_from_before_campaigns_are_counted_by_the_migration(postgres: dict[str, Any]) -> None:
     connection = await asyncpg.connect(**postgres)
     await connection.execute("create database recado_campaigns_before")

@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson
 import pytest
+from tests.examples import seeds
 from tests.storage.access.test_resource_plans import scans
 
 from recado.domain.billing.wallet import WalletStatus, status_of
@@ -63,7 +64,7 @@ async def granted(
         return problem
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(6))
 async def test_whatever_is_credited_the_ledger_sums_up_and_nothing_is_overdrawn(database: Database, seed: int) -> None:
     chance = random.Random(seed)
     ids = IdSource(SystemClock(), random.Random(seed))

@@ -41,6 +41,7 @@ async def test_where_the_server_offers_it_migrating_makes_extension_and_index(sy
     assert await pending(system_database) == []
 
 
+@pytest.mark.long
 async def test_an_extension_that_somebody_made_in_another_schema_is_used(bare: Database) -> None:
     await permit(bare)
     await bare.execute('create schema "Of all"; create extension pg_trgm schema "Of all"')
@@ -50,6 +51,7 @@ async def test_an_extension_that_somebody_made_in_another_schema_is_used(bare: D
     assert await names(bare, "ari") == ["Maria"]
 
 
+@pytest.mark.long
 async def test_where_the_extension_is_not_permitted_all_else_is_migrated_and_beginnings_are_found(
     bare: Database,
 ) -> None:
@@ -70,6 +72,7 @@ async def test_the_embedded_server_finds_beginnings_and_is_asked_for_nothing_els
     assert "~" not in sql
 
 
+@pytest.mark.long
 async def test_what_the_documents_say_brings_it_later(bare: Database) -> None:
     await migrate(bare)
     await add(bare, ["Maria"])
@@ -92,6 +95,7 @@ async def test_an_index_that_was_not_finished_is_not_used(system_database: Datab
     assert await learnt(system_database) is Inside.NONE
 
 
+@pytest.mark.long
 async def test_letters_that_a_database_does_not_know_are_found_at_beginnings(system_postgres: dict[str, Any]) -> None:
     of_c = "template template0 lc_ctype 'C' lc_collate 'C'"
     async with empty_database(system_postgres, of_c) as arguments, opened(arguments) as db:

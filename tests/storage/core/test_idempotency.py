@@ -319,6 +319,7 @@ async def test_an_answer_is_kept_while_its_contact_changes(database: Database) -
     assert await begin(keys) == AnswerStored(201, ANSWER)
 
 
+@pytest.mark.long
 async def test_answers_that_were_kept_before_keys_knew_their_contacts_go_with_them_too(database: Database) -> None:
     shipped = read_migrations()
     before = next(index for index, migration in enumerate(shipped) if migration.name == "0012_kept_answers")

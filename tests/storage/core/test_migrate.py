@@ -159,6 +159,7 @@ async def migrated_until(database: Database, name: str) -> None:
     await migrate(database, SHIPPED[:place])
 
 
+@pytest.mark.long
 async def test_a_business_account_that_two_organizations_have_is_of_the_first(database: Database) -> None:
     await migrated_until(database, "business_accounts")
     await database.execute(
@@ -183,6 +184,7 @@ async def test_a_business_account_that_two_organizations_have_is_of_the_first(da
     ]
 
 
+@pytest.mark.long
 async def test_the_entries_of_each_wallet_are_counted_in_the_order_of_their_ids(database: Database) -> None:
     await migrated_until(database, "ledger_positions")
     await database.execute(
@@ -294,6 +296,7 @@ async def test_a_callback_that_was_stored_without_headers_is_read_without(databa
     assert (row["body"], row["headers"]) == (b"b", {})
 
 
+@pytest.mark.long
 async def test_what_a_queued_message_obeys_is_told_from_what_it_was_when_it_was_made(database: Database) -> None:
     await migrated_until(database, "flags_of_queued_rows")
     await ensure_partitions(database, SystemClock().now())
@@ -358,6 +361,7 @@ async def test_why_a_message_failed_is_told_from_what_callers_read_once_and_kept
     assert [*map(tuple, rows)] == told
 
 
+@pytest.mark.long
 async def test_what_waits_is_of_one_unit_and_belongs_to_its_batch_or_to_nothing(database: Database) -> None:
     await migrated_until(database, "units_and_sources")
     await database.execute(
@@ -374,6 +378,7 @@ async def test_what_waits_is_of_one_unit_and_belongs_to_its_batch_or_to_nothing(
     assert [*map(tuple, rows)] == [("msg_1", 1, "single"), ("msg_2", 1, "batch"), ("msg_3", 1, "single")]
 
 
+@pytest.mark.long
 async def test_a_charged_message_can_be_adjusted_more_than_once_and_has_one_charge(database: Database) -> None:
     await migrated_until(database, "adjustments")
     entry = """
@@ -465,6 +470,7 @@ async def test_an_answer_that_is_owed_is_one_on_the_only_channel_there_was(datab
     assert await database.fetchval("select channel from opt_out_replies") == "chatapp"
 
 
+@pytest.mark.long
 async def test_who_was_erased_has_no_hash(database: Database) -> None:
     await migrated_until(database, "hashes_of_nobody")
     await ensure_partitions(database, SystemClock().now())
