@@ -116,9 +116,9 @@ def new_message(
         CLASS_OF[draft.priority],
         draft.forced_by is not None,
         draft.template_id,
-        _json(draft.payload),
-        _json(draft.template_vars),
-        _json(draft.metadata),
+        json_text(draft.payload),
+        json_text(draft.template_vars),
+        json_text(draft.metadata),
         draft.campaign_id,
         due_at if draft.scheduled_at is not None else None,
         due_at,
@@ -137,9 +137,10 @@ def new_message(
         needs_window=obeys.window,
         obeys_quiet_hours=obeys.quiet_hours,
         units=draft.units,
-        details=_json(draft.details),
+        details=json_text(draft.details),
     )
 
 
-def _json(value: object) -> str | None:
+def json_text(value: object) -> str | None:
+    """As a row has it."""
     return None if value is None else orjson.dumps(value).decode()

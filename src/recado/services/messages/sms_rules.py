@@ -1,7 +1,6 @@
 """What makes an SMS acceptable: its route, the sender that this may need, and its price by segments (C16.1)."""
 
 from collections.abc import Callable, Collection
-from dataclasses import replace
 
 from recado.domain.billing.prices import INTL, Price, region_of
 from recado.domain.channels.sms import POLICY, SMS, TRANSACTIONAL, SmsRoute, asks_grant, category_of
@@ -10,7 +9,7 @@ from recado.domain.core.errors import Problem, field_refused
 from recado.domain.core.ids import MESSAGE, IdSource
 from recado.domain.links.tracked import MessageLinks
 from recado.domain.senders.sender import route_sender
-from recado.services.messages.acceptance_rules import due_time, new_message
+from recado.services.messages.acceptance_rules import due_time, json_text, new_message
 from recado.services.messages.draft import MessageDraft
 from recado.services.messages.replacing import replacement
 from recado.services.messages.sms_content import SmsForm
@@ -73,13 +72,13 @@ class SmsRules:
     def _row(self, draft: MessageDraft, organization: Organization, price: Price | None) -> NewMessage:
         route, category = _route(draft), _category(draft)
         check_route(route, region_of(draft.to), organization.dedicated_sender)
-        links = None
+        content, links = None, None
         if draft.again is None:
             form = SmsForm.of(draft.details, organization.dedicated_sender)
             links = self._links() if form.shorten_links else None
             text = draft.payload["text"]["body"] if draft.payload else ""
-            payload, units, details = form.content(text, None if links is None else links.shorten)
-            draft = replace(draft, payload=payload, units=units, details=details)
+            content = form.content(text, None if links is None else links.shorten)
+            draft.units = content.units  # the text stays as it was given: whoever draws other codes reads it again
         message_id = self._ids.new(MESSAGE)
         now = self._ids.moment_of(message_id)
         new = new_message(
@@ -95,6 +94,8 @@ class SmsRules:
             price=price,
             asks_grant=asks_grant(route),
         )
+        if content is not None:
+            new.payload, new.details = json_text(content.payload), json_text(content.details)
         if draft.again is not None:
             new.replaces = replacement(draft.again, new.id, self._ids)
         if links is not None:
