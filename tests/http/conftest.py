@@ -64,7 +64,7 @@ from recado.services.links.tracked_clicks import TrackedClicks
 from recado.services.senders.number_refresh import NumberRefresh
 from recado.services.templates.template_review import TemplateReview
 from recado.services.templates.template_sync import TemplateSync
-from recado.storage.access import api_keys
+from recado.storage.access import api_keys, passwords
 from recado.storage.access.directories import Directories
 from recado.storage.access.organizations import NewOrganization, create_organization
 from recado.storage.audience.segment_evaluation import Evaluation
@@ -200,6 +200,12 @@ class Api:
 
     async def delete(self, path: str, **how: Any) -> Answer:
         return await self.call("DELETE", path, **how)
+
+
+@pytest.fixture(autouse=True)
+def _cheap_passwords(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a derivation costs is the matter of its own tests: here it would be most of the time of accounts."""
+    monkeypatch.setattr(passwords, "_LOG_N", 4)
 
 
 @pytest.fixture(scope="session")

@@ -152,11 +152,11 @@ async def test_a_right_password_forgets_the_failures_before_it(api: Any) -> None
 
 async def test_an_attempt_that_found_no_turn_is_no_failure(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     await signer(api)
-    monkeypatch.setattr(passwords, "MOST_WAITING", 0)
-    for _ in range(6):
-        busy = await sign_in(api)
-        assert (busy.status, busy.code, busy.headers["Retry-After"]) == (503, "SERVICE_UNAVAILABLE", "5")
-    monkeypatch.undo()
+    with monkeypatch.context() as full:
+        full.setattr(passwords, "MOST_WAITING", 0)
+        for _ in range(6):
+            busy = await sign_in(api)
+            assert (busy.status, busy.code, busy.headers["Retry-After"]) == (503, "SERVICE_UNAVAILABLE", "5")
     assert (await sign_in(api)).status == 201
 
 
