@@ -86,6 +86,7 @@ async def test_failed_ones_are_sent_again_by_their_route(sms: Sms) -> None:
     [
         ({"text": "x" * 1_531}, "TEXT_TOO_LONG"),
         ({"text": "x", "route": "la_dedicada"}, "ROUTE_NOT_AVAILABLE"),
+        ({"text": "x", "priority": "critical"}, "PRIORITY_NOT_ALLOWED"),
         ({}, "VALIDATION_ERROR"),
     ],
 )

@@ -16,7 +16,7 @@ from recado.services.batches.channel_batches import BatchTerms, MessageCopy, Mis
 from recado.services.batches.placeholder_text import text_terms
 from recado.services.messages.acceptance_rules import due_time
 from recado.services.messages.sms_content import SmsForm
-from recado.services.messages.sms_rules import check_dedicated
+from recado.services.messages.sms_rules import check_dedicated, check_priority
 from recado.storage.access.organizations import OrganizationDirectory
 from recado.storage.batches.batch_rows import MessageKind
 from recado.storage.messages.resends import Old
@@ -36,6 +36,7 @@ class SmsBatches:
         organization = await self._organizations.of_caller(draft.organization_id)
         form = SmsForm.of(draft.details, organization.dedicated_sender)
         check_dedicated(form.route, organization.dedicated_sender)
+        check_priority(form.route, draft.priority)
         text = draft.payload["text"]["body"] if draft.payload else ""
         if not placeholders(text):  # what all get is refused for all, and is the batch's own
             draft.payload = form.content(text).payload

@@ -9,6 +9,7 @@ from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem, field_refused
 from recado.domain.core.ids import MESSAGE, IdSource
 from recado.domain.links.tracked import MessageLinks
+from recado.domain.messages.message import Priority
 from recado.domain.senders.sender import route_sender
 from recado.services.messages.acceptance_rules import due_time, new_message
 from recado.services.messages.draft import MessageDraft
@@ -113,6 +114,12 @@ def check_dedicated(route: SmsRoute, dedicated_sender: str | None) -> None:
     """The first half of that."""
     if route is SmsRoute.DEDICATED and dedicated_sender is None:
         raise no_route("The organization has no dedicated sender: use route premium, or ask the administrator for one.")
+
+
+def check_priority(route: SmsRoute, priority: Priority) -> None:
+    """One-time codes alone go before everything else (C16.3); Problem 422."""
+    if priority is Priority.CRITICAL and route is not SmsRoute.OTP:
+        raise field_refused("PRIORITY_NOT_ALLOWED", "/priority", "Priority critical is only for route otp.")
 
 
 def no_route(detail: str) -> Problem:
