@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.channels.sms.test_way import PRICE, Sms, caller, sms
+from tests.channels.sms.test_way import ADMIN_TOKEN, PRICE, Sms, caller, sms
 from tests.program import Refused
 from tests.waiting import until
 
@@ -94,3 +94,24 @@ async def test_what_all_get_is_refused_for_all(sms: Sms, body: dict[str, Any], c
     with pytest.raises(Refused) as refused:
         await sms.api.call("POST", "/messages/bulk", {"channel": "sms", "recipients": [{"to": person(9)}], **body})
     assert (refused.value.status, refused.value.body["code"]) == (422, code)
+
+
+@pytest.mark.parametrize("by_list", [False, True])
+async def test_whoever_the_dedicated_route_does_not_lead_to_is_left_out(sms: Sms, by_list: bool) -> None:
+    phones = [person(20), "+351912345678"]
+    recipients: dict[str, Any] = {"recipients": [{"to": phone} for phone in phones]}
+    if by_list:
+        for phone in phones:
+            await sms.api.call("POST", "/contacts", {"phone": phone})
+        recipients = {"listId": (await sms.api.call("POST", "/v2/lists", {"name": "two countries"}))["id"]}
+        await sms.api.call("POST", f"/v2/lists/{recipients['listId']}/members", {"phones": phones})
+    organization = f"/v2/admin/organizations/{(await sms.api.call('GET', '/v2/organization'))['id']}"
+    await sms.api.call("PATCH", organization, {"dedicatedSender": "28282"}, token=ADMIN_TOKEN)
+    try:
+        body = {"channel": "sms", "text": "x", "route": "la_dedicada", **recipients}
+        made = await sms.api.call("POST", "/messages/bulk", body)
+        done = await ended(sms, made["id"])
+    finally:
+        await sms.api.call("PATCH", organization, {"dedicatedSender": None}, token=ADMIN_TOKEN)
+    assert (done["totals"]["accepted"], done["chargedCoins"]) == (1, 1_100)
+    assert done["skippedReasons"] == {"ROUTE_NOT_AVAILABLE": 1}

@@ -85,8 +85,9 @@ class BatchMaker:
                 batch.estimate += others.held
             if (audience := batch.audience) is not None:
                 sort = Sort(batch.type, batch.template_id, batch.sender_id, audience.details)
-                price_kind = (await self._kind(batch, sort)).price_kind
-                each = await self._tariff.estimate(batch, price_kind, batch.regions, batch.accepted_at)
+                kind = await self._kind(batch, sort)
+                regions = {each: count for each, count in batch.regions.items() if kind.region in (None, each)}
+                each = await self._tariff.estimate(batch, kind.price_kind, regions, batch.accepted_at)
                 batch.estimate = audience.units * each
         self._totals.noted(batch.organization_id, batch.env)
 

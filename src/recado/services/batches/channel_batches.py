@@ -48,6 +48,7 @@ class BatchTerms:
     `granted_only`: of what is subject to consent, whether nobody gets it who never agreed (C12.5.5). `usual`: what a
     recipient without content of its own is told; `member`: by which member others have it (None: by none), and
     `content` makes the message's content of that. It is called for each recipient, some hundreds in a turn of the loop.
+    `region`: of the only phones that they go to; None: to all.
     """
 
     sender_id: str
@@ -59,6 +60,7 @@ class BatchTerms:
     usual: RecipientContent | Misfit = None
     member: str | None = None
     content: Callable[[Any], RecipientContent | Misfit] = _no_content
+    region: str | None = None
 
 
 class Sort(NamedTuple):

@@ -16,7 +16,7 @@ from recado.services.batches.channel_batches import BatchTerms, MessageCopy, Mis
 from recado.services.batches.placeholder_text import text_terms
 from recado.services.messages.acceptance_rules import due_time
 from recado.services.messages.sms_content import SmsForm
-from recado.services.messages.sms_rules import check_dedicated, check_priority
+from recado.services.messages.sms_rules import check_dedicated, check_priority, region_for
 from recado.storage.access.organizations import OrganizationDirectory
 from recado.storage.batches.batch_rows import MessageKind
 from recado.storage.messages.resends import Old
@@ -56,6 +56,7 @@ class SmsBatches:
             held_ms=organization.held_ms,
             obeys=POLICY.obeys(draft.type, category, draft.priority),
             granted_only=asks_grant(form.route) and organization.require_granted_for_marketing,
+            region=region_for(form.route),
             **text_terms(text, render),
         )
 
@@ -90,7 +91,8 @@ class SmsBatches:
 def _kind(message_type: str, details: str | None, priority: Priority) -> MessageKind:
     category = _category(details)
     obeys = POLICY.obeys(message_type, category, priority)
-    return MessageKind(obeys, POLICY.price_kind(category, False), asks_grant(_route(details)))
+    route = _route(details)
+    return MessageKind(obeys, POLICY.price_kind(category, False), asks_grant(route), region_for(route))
 
 
 def _category(details: str | None) -> str:

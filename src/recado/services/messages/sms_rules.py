@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection
 from dataclasses import replace
 
-from recado.domain.billing.prices import INTL, Price, region_of
+from recado.domain.billing.prices import BR, Price, region_of
 from recado.domain.channels.sms import POLICY, SMS, TRANSACTIONAL, SmsRoute, asks_grant, category_of
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem, field_refused
@@ -106,8 +106,13 @@ class SmsRules:
 def check_route(route: SmsRoute, region: str, dedicated_sender: str | None) -> None:
     """The dedicated route is for organizations with a sender of their own, and for phones of Brazil; Problem 422."""
     check_dedicated(route, dedicated_sender)
-    if route is SmsRoute.DEDICATED and region == INTL:
+    if region_for(route) not in (None, region):
         raise no_route("Route la_dedicada is for phones of Brazil: use route premium.")
+
+
+def region_for(route: SmsRoute) -> str | None:
+    """The region of the only phones that a route leads to; None: to all."""
+    return BR if route is SmsRoute.DEDICATED else None
 
 
 def check_dedicated(route: SmsRoute, dedicated_sender: str | None) -> None:

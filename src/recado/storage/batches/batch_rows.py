@@ -13,11 +13,13 @@ class MessageKind(NamedTuple):
     """What a message obeys until it leaves, and what it costs.
 
     `asks_grant`: where it is subject to consent, a grant is asked for if its organization wants that (C12.5.5).
+    `region`: of the only phones that it goes to; None: to all.
     """
 
     obeys: Obeys
     price_kind: str
     asks_grant: bool = True
+    region: str | None = None
 
 
 @dataclass(slots=True)
