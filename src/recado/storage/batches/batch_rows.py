@@ -1,12 +1,13 @@
 """The recipients of a batch as columns: a thousand of them become rows in one statement, without a record for each."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple, Self
 
 import orjson
 
 from recado.domain.channels.policy import Obeys
+from recado.domain.links.tracked import TrackedLink
 
 
 class MessageKind(NamedTuple):
@@ -75,7 +76,7 @@ class Recipients:
 @dataclass(slots=True, eq=False)
 class Block:
     """Recipients that become messages in one commit: `ids`, as what each of them leaves, and what each holds of the
-    wallet (None: not billed).
+    wallet (None: not billed). `links`: those of their texts that are tracked, by message (C27.1).
     """
 
     recipients: Recipients
@@ -83,6 +84,7 @@ class Block:
     kinds: list[MessageKind]
     coins: list[int | None]
     price_kinds: list[str | None]
+    links: Mapping[str, Sequence[TrackedLink]] = field(default_factory=dict)
 
     @property
     def held(self) -> int:
