@@ -362,7 +362,7 @@ def sms_rules(parts: RuleParts) -> ChannelRules:
 
 
 def sms_batches(parts: RuleParts) -> ChannelBatches:
-    return SmsBatches(parts.directories.organizations, sends_in=parts.sends_in)
+    return SmsBatches(parts.directories.organizations, sends_in=parts.sends_in, links=parts.links)
 
 
 CHANNELS: Final[list[ChannelParts]] = [

@@ -144,6 +144,14 @@ def test_an_sms_tells_its_route_and_size_and_in_place_of_an_error_its_reason(
     assert not {"numberId", "lastError", "attempts", "readAt"} & set(data)
 
 
+def test_a_click_in_an_sms_tells_the_link_and_the_status_of_then() -> None:
+    click = {"status": "delivered", "url": "https://a.example/", "clickedAt": "2026-11-20T12:00:08.000Z"}
+    stored = orjson.dumps({**click, "firstClick": True}).decode()
+    data = said(replace(READ, type="sms.clicked", channel="sms", details={"route": "otp"}, data=stored))["data"]
+    assert data.items() >= {**click, "firstClick": True}.items()
+    assert "route" not in data
+
+
 def test_an_sms_that_came_in_tells_its_text_alone() -> None:
     received = replace(
         READ, type="sms.received", channel="sms", direction="inbound", payload='{"text": {"body": "Olá"}}',

@@ -13,6 +13,8 @@ from tests.channels.conformance.tried import Callbacks, Tried
 from recado.channels.core.errors import MalformedCallback
 from recado.channels.core.event_json import event_from_json, event_to_json
 from recado.channels.core.events import CallbackEvent, Payment
+from recado.channels.core.refusals import codes_of
+from recado.domain.channels.policies import POLICIES
 from recado.engine.clock import VirtualClock
 
 SOURCES = [(tried, tried.callbacks) for tried in ALL if tried.callbacks is not None]
@@ -20,6 +22,7 @@ ITEMS = [(tried, source, item, events) for tried, source in SOURCES for item, ev
 ODD = [(tried, source, item, where) for tried, source in SOURCES for item, where in source.odd]
 UNREAD = [(tried, body) for tried, source in SOURCES for body in source.unread]
 EVENTS = [event for _, _, _, events in ITEMS for event in events]
+CODES = frozenset[str]().union(*map(codes_of, POLICIES))
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 PERSONAL = ("87654321", "900000000", "Ana", "body")
 
@@ -46,7 +49,7 @@ def test_an_item_of_the_protocol_is_read(
 def test_an_event_survives_its_row(event: Any) -> None:
     row = event_to_json(event)
 
-    assert event_from_json(orjson.loads(orjson.dumps(row))) == event
+    assert event_from_json(orjson.loads(orjson.dumps(row)), CODES) == event
     assert None not in row.values()
 
 

@@ -20,6 +20,7 @@ from recado.domain.billing.prices import INTL
 from recado.domain.channels.policy import Policy
 from recado.domain.core.clock import Clock
 from recado.domain.core.ids import MESSAGE
+from recado.domain.core.steps import Steps
 from recado.domain.messages.message import Priority
 from recado.domain.senders.sender import route_sender
 from recado.http.api.call import Call
@@ -31,12 +32,20 @@ from recado.http.routes.messages.bulk_models import BatchContent, TextBatchBody
 from recado.http.routes.messages.message_view import created_view
 from recado.http.wire.reply import Reply
 from recado.services.batches.batch_draft import BatchDraft
-from recado.services.batches.channel_batches import BatchTerms, MessageCopy, Misfit, RenderedContent, Sort, Where
+from recado.services.batches.channel_batches import (
+    BatchTerms,
+    MessageCopy,
+    Misfit,
+    RenderedContent,
+    Sort,
+    Tracked,
+    Where,
+)
 from recado.services.batches.placeholder_text import text_terms
 from recado.services.messages.acceptance import Acceptance, AcceptedMessage
 from recado.services.messages.acceptance_rules import due_time, new_message
 from recado.services.messages.draft import MessageDraft
-from recado.storage.batches.batch_rows import MessageKind
+from recado.storage.batches.batch_rows import MessageKind, Recipients
 from recado.storage.messages import message_reads
 from recado.storage.messages.messages import NewMessage
 from recado.storage.messages.resends import Old
@@ -161,6 +170,11 @@ class PageBatches:
 
     async def kind(self, where: Where, priority: Priority, sort: Sort) -> MessageKind:
         return self._kind(sort.type, priority)
+
+    def tracked(self, payload: str | None, recipients: Recipients) -> Steps[Tracked | None]:
+        """Links in batches of pages stay as they are."""
+        yield from ()
+        return None
 
     async def check_sender(self, where: Where, sender_id: str, *, field: str, sends: bool) -> None:
         """Nobody names what pages leave from."""

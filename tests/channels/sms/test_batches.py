@@ -2,8 +2,9 @@
 
 from typing import Any
 
+import aiohttp
 import pytest
-from tests.channels.sms.test_way import PRICE, Sms, caller, sms
+from tests.channels.sms.test_way import ADMIN_TOKEN, PRICE, Sms, caller, sms
 from tests.program import Refused
 from tests.waiting import until
 
@@ -86,6 +87,7 @@ async def test_failed_ones_are_sent_again_by_their_route(sms: Sms) -> None:
     [
         ({"text": "x" * 1_531}, "TEXT_TOO_LONG"),
         ({"text": "x", "route": "la_dedicada"}, "ROUTE_NOT_AVAILABLE"),
+        ({"text": "x", "priority": "critical"}, "PRIORITY_NOT_ALLOWED"),
         ({}, "VALIDATION_ERROR"),
     ],
 )
@@ -93,3 +95,61 @@ async def test_what_all_get_is_refused_for_all(sms: Sms, body: dict[str, Any], c
     with pytest.raises(Refused) as refused:
         await sms.api.call("POST", "/messages/bulk", {"channel": "sms", "recipients": [{"to": person(9)}], **body})
     assert (refused.value.status, refused.value.body["code"]) == (422, code)
+
+
+@pytest.mark.parametrize("by_list", [False, True])
+async def test_whoever_the_dedicated_route_does_not_lead_to_is_left_out(sms: Sms, by_list: bool) -> None:
+    phones = [person(20), "+351912345678"]
+    recipients: dict[str, Any] = {"recipients": [{"to": phone} for phone in phones]}
+    if by_list:
+        for phone in phones:
+            await sms.api.call("POST", "/contacts", {"phone": phone})
+        recipients = {"listId": (await sms.api.call("POST", "/v2/lists", {"name": "two countries"}))["id"]}
+        await sms.api.call("POST", f"/v2/lists/{recipients['listId']}/members", {"phones": phones})
+    organization = f"/v2/admin/organizations/{(await sms.api.call('GET', '/v2/organization'))['id']}"
+    await sms.api.call("PATCH", organization, {"dedicatedSender": "28282"}, token=ADMIN_TOKEN)
+    try:
+        body = {"channel": "sms", "text": "x", "route": "la_dedicada", **recipients}
+        made = await sms.api.call("POST", "/messages/bulk", body)
+        done = await ended(sms, made["id"])
+    finally:
+        await sms.api.call("PATCH", organization, {"dedicatedSender": None}, token=ADMIN_TOKEN)
+    assert (done["totals"]["accepted"], done["chargedCoins"]) == (1, 1_100)
+    assert done["skippedReasons"] == {"ROUTE_NOT_AVAILABLE": 1}
+
+
+LINK = "https://shop.example/" + "1" * 200
+
+
+@pytest.mark.parametrize("by_list", [False, True])
+async def test_each_of_a_batch_gets_short_links_of_its_own_that_count_for_its_campaign(sms: Sms, by_list: bool) -> None:
+    phones = [person(place, "31" if by_list else "30") for place in range(2)]
+    text, campaign = f"Olá! {LINK}", f"links {by_list}"
+    recipients: dict[str, Any] = {"recipients": [{"to": to, "variables": {"name": "Olá"}} for to in phones]}
+    if by_list:
+        for phone in phones:
+            await sms.api.call("POST", "/contacts", {"phone": phone})
+        recipients = {"listId": (await sms.api.call("POST", "/v2/lists", {"name": campaign}))["id"]}
+        await sms.api.call("POST", f"/v2/lists/{recipients['listId']}/members", {"phones": phones})
+    body = {
+        "channel": "sms", "text": text if by_list else text.replace("Olá", "{{name}}"), "transliterate": True,
+        "shortenLinks": True, "campaignId": campaign, **recipients,
+    }  # fmt: skip
+    preview = await sms.api.call("POST", "/v2/sms/preview", {**body, "text": text})
+    made = await sms.api.call("POST", "/messages/bulk", body)
+    done = await ended(sms, made["id"])
+    assert (done["totals"]["accepted"], done["chargedCoins"]) == (2, 2 * preview["totalCoins"])
+    told = (await sms.api.call("GET", "/messages", batchId=made["id"]))["items"]
+    short = {each["payload"]["text"]["body"].removeprefix("Ola! ") for each in told}
+    assert (len(short), {len(each) for each in short}) == (2, {preview["length"] - len("Ola! ")})
+    record = await sms.read(told[0]["id"])
+    assert (record["encoding"], record["length"], record["segments"]) == ("GSM-7", preview["length"], 1)
+    async with aiohttp.ClientSession() as session:
+        for each in short:
+            async with session.get(each, allow_redirects=False) as answer:
+                assert (answer.status, answer.headers["Location"]) == (302, LINK)
+
+    async def counted() -> bool:
+        return bool((await sms.api.call("GET", f"/v2/campaigns/{campaign}"))["clicks"] == 2)
+
+    await until(counted, 20, "the clicks are counted", every=0.05)

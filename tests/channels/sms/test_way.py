@@ -106,6 +106,7 @@ async def test_the_last_digits_of_the_phone_say_how_it_ends(
     assert ended.get("reason") == reason
     generic = await sms.api.call("GET", f"/messages/{sent['id']}")
     assert generic["status"] == shown
+    assert generic.get("lastError", "").partition(":")[0] == (reason or "")
     listed = await sms.api.call("GET", "/v2/sms/messages", status=status, phone=f"+551198765{ending}")
     assert [each["id"] for each in listed["items"]] == [sent["id"]]
 

@@ -67,6 +67,7 @@ def test_a_report_moves_what_it_may(state: S, report: R, uncertain: bool, end: S
 )
 def test_every_failure_has_a_reason_of_the_record(code: str | None, reason: SmsReason | None) -> None:
     assert reason_of(code) is reason
+    assert (code in POLICY.nobody_there) is (reason is SmsReason.INVALID_NUMBER)  # its contact is marked (C13.2)
 
 
 @pytest.mark.parametrize(

@@ -204,3 +204,19 @@ async def test_a_report_that_names_nothing_is_dropped(parked: Parked) -> None:
         await parked.arrive(Status("delivered", parked.now, "p-1"), Status("delivered", parked.now, "p-2"))
     assert await parked.waiting() == {}
     assert [(entry["event"], entry["count"]) for entry in logs] == [("report_without_number", 2)]
+
+
+async def test_a_report_that_waited_keeps_a_code_that_only_its_channel_knows(parked: Parked) -> None:
+    line, now, message_id = parked.line, parked.now, parked.line.ids.new(MESSAGE)
+    source, organization_id = Source("sms", "bridge", "live"), line.number.organization_id
+    await line.db.execute(
+        "insert into sender_owners values ('live', 'gateway_a', $1, 'a route', 'sms')", organization_id
+    )
+    failed = Status("failed", now, "p-1", message_id, "invalid_number", account="gateway_a")
+    await parked.arrive(failed, source=source)
+    await line.db.execute(SENT.replace("chatapp", "sms"), organization_id, message_id, "a route", now, "live")
+    await parked.clock.advance(1)
+    await parked.retry()
+    row = await line.db.fetchrow("select status, failure_code from messages where id = $1", message_id)
+    assert row is not None
+    assert tuple(row) == ("undelivered", "invalid_number")

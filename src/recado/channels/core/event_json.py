@@ -1,6 +1,6 @@
 """Events as JSON: in the callbacks of bridges (C29.3), and the rows of those that wait. What was read can be stored."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import datetime
 from typing import Annotated, Any, get_args
@@ -52,6 +52,6 @@ def event_to_json(event: Event | LinkOpened) -> dict[str, Any]:
     return form
 
 
-def event_from_json(item: object) -> Event:
-    """The event of a JSON form; raises `MalformedCallback` naming the field."""
-    return EVENT.read(item)
+def event_from_json(item: object, codes: Collection[str] = PROVIDER_CODES) -> Event:
+    """The event of a JSON form; raises `MalformedCallback` naming the field. `codes`: those of failures there."""
+    return EVENT.read(item, context=codes)

@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Collection, Sequence
+from functools import cache
 
+from recado.domain.channels.policies import POLICIES
 from recado.domain.messages.message import FailureCode
 
 MAX_TEXT = 200  # characters
@@ -13,6 +15,12 @@ PROVIDER_CODES = frozenset(FailureCode) - {FailureCode.OUTCOME_UNKNOWN, FailureC
 
 _LONG_NUMBER = re.compile(r"\+?\d(?:[\s().\-]{0,2}\d){7,}")
 _ADDRESS = re.compile(r"[^\s@<>]{1,64}@[^\s@<>]{1,255}")
+
+
+@cache
+def codes_of(channel: str) -> frozenset[str]:
+    """Those that a provider of the channel may give."""
+    return PROVIDER_CODES | POLICIES[channel].refusals
 
 
 def refusal_code(code: object, known: Collection[str] = PROVIDER_CODES) -> str:

@@ -197,7 +197,7 @@ POLICY: Final = Policy(
     tells=_tells,
     opens_window=False,
     answers_opt_outs=False,
-    nobody_there=frozenset({SmsReason.INVALID_NUMBER}),
+    nobody_there=frozenset({SmsReason.INVALID_NUMBER, FailureCode.RECIPIENT_UNREACHABLE}),
     shown={_S.UNDELIVERED: GenericStatus.FAILED},
     after_sent={
         UNREPORTED: AfterSent(delay=lambda details: OVERDUE_AFTER, event=_E.OVERDUE, cause=UNHEARD),

@@ -32,6 +32,7 @@ from recado.storage.billing.holds import HoldsRefused
 from recado.storage.core.batch import Batcher
 from recado.storage.core.partitions import partition_repair
 from recado.storage.core.postgres import Database
+from recado.storage.links.tracked_links import CodeTaken
 from recado.storage.messages import messages
 from recado.storage.messages.chat_windows import WINDOW
 from recado.storage.messages.messages import Bound
@@ -138,14 +139,19 @@ class BatchAcceptance:
             raise await self._maker.refusal(new) or no_provider(new.channel)
         batcher = self._plain if self._maker.is_plain(new) else self._others
         for _ in range(_REBINDS):
-            if await batcher.put(new):
+            try:
+                stored = await batcher.put(new)
+            except CodeTaken:  # another message has the code of a link: others are drawn
+                await self._maker.prepare(new)
+                continue
+            if stored:
                 if new.blocks_left:
                     self._unfinished()
                 return AcceptedBatch(new)
             replayed = await self._made_by(new, await self._bound(new))
             if isinstance(replayed, Batch):
                 return AcceptedBatch(new) if replayed.id == new.id else ReplayedBatch(replayed)
-        raise Unavailable("Several requests use this Idempotency-Key at once: try again shortly.")
+        raise Unavailable("The batch could not be stored now: send it again.")
 
     # The rules ------------------------------------------------------------------------------------------------------
 
@@ -219,6 +225,8 @@ class BatchAcceptance:
                 committed = await self._maker.create_batch(connection, new)
         except NotCovered as refused:
             return refused.problem
+        except CodeTaken as error:  # which hardly ever happens
+            return error
         if committed is None:
             return False
         committed()

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import structlog
 
 from recado.domain.batches.batch import BLOCK
+from recado.domain.billing.prices import region_of
 from recado.domain.channels.address import AddressKind
 from recado.domain.channels.policies import address_kind
 from recado.domain.core.clock import Clock
@@ -17,6 +18,7 @@ from recado.domain.core.errors import Unavailable, field_refused
 from recado.domain.core.ids import CONTACT, LIST, SEGMENT, lowest_id
 from recado.domain.core.references import reference_not_found
 from recado.services.batches.batch_draft import BatchDraft
+from recado.services.batches.batch_rules import ELSEWHERE
 from recado.services.batches.channel_batches import BatchTerms, Misfit, RenderedContent
 from recado.storage.audience import lists, segments
 from recado.storage.audience.segment_evaluation import Evaluation
@@ -143,6 +145,10 @@ class Audiences:
             found = await audiences.refusals(connection, pending.organization_id, pending.env, kind, asked)
         places = list(named)
         refused = {places[index]: reason for index, reason in found.items()}
+        for place in named:
+            region = kinds[place].region
+            if region is not None and region_of(recipients.phones[place]) != region:
+                refused.setdefault(place, ELSEWHERE)
         numbers = recipients.sender_ids or [pending.sender_id or ""] * count
         free_form: dict[str, list[int]] = {}
         for place in named:

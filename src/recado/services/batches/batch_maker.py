@@ -12,6 +12,7 @@ from recado.domain.core.errors import Problem
 from recado.domain.core.ids import MESSAGE, IdSource
 from recado.domain.messages.message import CLASSES, MessageStatus
 from recado.domain.senders.sender import SenderKey
+from recado.engine.steps import in_steps
 from recado.services.batches.batch_arrivals import arrivals
 from recado.services.batches.batch_audience import Audiences, BatchMoved
 from recado.services.batches.channel_batches import ChannelBatches, Sort
@@ -28,6 +29,7 @@ from recado.storage.core.audit import append
 from recado.storage.core.moves import AfterCommit, Moved
 from recado.storage.core.postgres import Database
 from recado.storage.core.rows import Executor
+from recado.storage.links import tracked_links
 from recado.storage.messages import replacements
 from recado.storage.messages.replacements import Replacement
 
@@ -67,7 +69,9 @@ class BatchMaker:
         return self._tariff.charges
 
     def is_plain(self, batch: NewBatch) -> bool:
-        """Whether one statement is all that its commit takes: no campaign, nothing that it replaces, one block."""
+        """Whether one statement is all that its commit takes: no campaign, no links, one block, nothing replaced."""
+        if batch.first is not None and batch.first.links:
+            return False
         return batch.campaign_id is None and batch.recipients.replaces is None and not batch.blocks_left
 
     async def prepare(self, batch: NewBatch) -> None:
@@ -85,8 +89,9 @@ class BatchMaker:
                 batch.estimate += others.held
             if (audience := batch.audience) is not None:
                 sort = Sort(batch.type, batch.template_id, batch.sender_id, audience.details)
-                price_kind = (await self._kind(batch, sort)).price_kind
-                each = await self._tariff.estimate(batch, price_kind, batch.regions, batch.accepted_at)
+                kind = await self._kind(batch, sort)
+                regions = {each: count for each, count in batch.regions.items() if kind.region in (None, each)}
+                each = await self._tariff.estimate(batch, kind.price_kind, regions, batch.accepted_at)
                 batch.estimate = audience.units * each
         self._totals.noted(batch.organization_id, batch.env)
 
@@ -119,6 +124,7 @@ class BatchMaker:
                 batch.recipients = locked.recipients
         if batch.id in await batch_making.insert(connection, [batch], hold=False, months=self._db.months):
             return None
+        await self._store_links(connection, batch, locked)
         if batch.audience is not None:
             await audiences.begin(connection, batch.organization_id, batch.id, batch.audience)
             refusal = await self._tariff.covers(connection, batch.organization_id, batch.env, batch.estimate)
@@ -153,6 +159,7 @@ class BatchMaker:
             async with self._db.hot.transaction() as connection:
                 block = await self._lock(connection, pending, block)
                 await batch_making.add(connection, pending, block, now, months=self._db.months)
+                await self._store_links(connection, pending, block)
                 await self._replace(connection, pending, block)
                 after = await self._follow(connection, pending, block, now)
                 if gone := len(pending.recipients) - len(block.ids):
@@ -174,9 +181,13 @@ class BatchMaker:
     # The parts ------------------------------------------------------------------------------------------------------
 
     async def _block(self, batch: NewBatch | PendingBlock, recipients: Recipients) -> Block:
+        tracked = await in_steps(self._channels[batch.channel].tracked(batch.payload, recipients))
+        if tracked is not None:
+            recipients = tracked.recipients
         new, count = self._ids.new, len(recipients)
         ids, kinds = [new(MESSAGE) for _ in range(count)], await self._kinds(batch, recipients)
-        return Block(recipients, ids, kinds, [None] * count, [None] * count)
+        links = {} if tracked is None else {id_: each for id_, each in zip(ids, tracked.links, strict=True) if each}
+        return Block(recipients, ids, kinds, [None] * count, [None] * count, links)
 
     async def _kinds(self, batch: NewBatch | PendingBlock, recipients: Recipients) -> list[MessageKind]:
         """As what the message of each recipient leaves, by what it is now."""
@@ -213,7 +224,12 @@ class BatchMaker:
             [block.kinds[place] for place in places],
             [block.coins[place] for place in places],
             [block.price_kinds[place] for place in places],
+            {id_: links for place in places if (links := block.links.get(id_ := block.ids[place]))},
         )
+
+    async def _store_links(self, connection: Executor, batch: NewBatch | PendingBlock, block: Block) -> None:
+        if block.links:
+            await tracked_links.insert(connection, batch.organization_id, batch.env, batch.channel, block.links)
 
     async def _replace(self, connection: Executor, batch: NewBatch | PendingBlock, block: Block) -> None:
         """The old messages, locked before, point to those that were made now."""

@@ -6,11 +6,12 @@ leaves that one out, with its reason.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
 from recado.domain.batches.batch import DUPLICATE, MAX_ERRORS
+from recado.domain.billing.prices import region_of
 from recado.domain.channels.address import READ_ADDRESS, AddressKind, canonical
 from recado.domain.channels.policies import address_kind
 from recado.domain.contacts.consent import refusal_to_send
@@ -26,6 +27,8 @@ from recado.services.messages.acceptance_rules import REFUSED
 from recado.storage.batches.batch_rows import Recipients
 from recado.storage.messages.recipients import Recipient
 
+ELSEWHERE: Final = "ROUTE_NOT_AVAILABLE"
+"""Why a phone of a region is left out to which its messages do not go."""
 _STEP = 250  # recipients: some milliseconds when each has sixty variables
 
 
@@ -65,7 +68,7 @@ def accept_recipients(draft: BatchDraft, terms: BatchTerms, contacts: Mapping[st
     """Take the recipients, each address once. `contacts`: addresses by id."""
     organization_id, kind = draft.organization_id, address_kind(draft.channel)
     read, usual, member, content_of = READ_ADDRESS[kind], terms.usual, terms.member, terms.content
-    folds = kind is AddressKind.EMAIL
+    folds, region = kind is AddressKind.EMAIL, terms.region
     common_metadata = _text(draft.metadata)
     addresses: dict[str, str] = {}
     hashes: list[int] = []
@@ -82,6 +85,9 @@ def accept_recipients(draft: BatchDraft, terms: BatchTerms, contacts: Mapping[st
             address, contact_id = _address_of(given, contacts, kind, read)
         except Problem as problem:
             left_out.add(_path(place, problem.errors[0].path), problem.code, problem.detail)
+            continue
+        if region is not None and region_of(address) != region:
+            left_out.add(_path(place), ELSEWHERE, f"The route is for phones of {region}.")
             continue
         key = canonical(kind, address) if folds else address
         if key in addresses:

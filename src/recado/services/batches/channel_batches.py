@@ -9,9 +9,11 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple, Protocol
 
 from recado.domain.channels.policy import Obeys
+from recado.domain.core.steps import Steps
+from recado.domain.links.tracked import TrackedLink
 from recado.domain.messages.message import Priority
 from recado.services.batches.batch_draft import BatchDraft
-from recado.storage.batches.batch_rows import MessageKind
+from recado.storage.batches.batch_rows import MessageKind, Recipients
 from recado.storage.messages.resends import Old
 
 Where = tuple[str, str]
@@ -48,6 +50,7 @@ class BatchTerms:
     `granted_only`: of what is subject to consent, whether nobody gets it who never agreed (C12.5.5). `usual`: what a
     recipient without content of its own is told; `member`: by which member others have it (None: by none), and
     `content` makes the message's content of that. It is called for each recipient, some hundreds in a turn of the loop.
+    `region`: of the only phones that they go to; None: to all.
     """
 
     sender_id: str
@@ -59,6 +62,7 @@ class BatchTerms:
     usual: RecipientContent | Misfit = None
     member: str | None = None
     content: Callable[[Any], RecipientContent | Misfit] = _no_content
+    region: str | None = None
 
 
 class Sort(NamedTuple):
@@ -80,6 +84,13 @@ class MessageCopy(NamedTuple):
     held_ms: int
 
 
+class Tracked(NamedTuple):
+    """Recipients with short links in what they are told, and the links of each (C27.1)."""
+
+    recipients: Recipients
+    links: Sequence[Sequence[TrackedLink]]
+
+
 class ChannelBatches(Protocol):
     """The rules of a channel that has batches. Whatever forbids one as a whole is a `Problem`."""
 
@@ -99,6 +110,12 @@ class ChannelBatches(Protocol):
 
     async def kind(self, where: Where, priority: Priority, sort: Sort) -> MessageKind:
         """What messages of a sort obey and cost, as their records are now."""
+
+    def tracked(self, payload: str | None, recipients: Recipients) -> Steps[Tracked | None]:
+        """What a block is told, when it becomes messages, with links that are tracked; None: none of them is.
+
+        `payload`: of those without one of their own.
+        """
 
     async def check_sender(self, where: Where, sender_id: str, *, field: str, sends: bool) -> None:
         """The sender that `field` names exists; with `sends` it is to send, and can."""

@@ -12,6 +12,7 @@ from recado.domain.core.counting import counted
 from recado.domain.core.errors import Problem
 from recado.domain.core.ids import NUMBER
 from recado.domain.core.references import reference_not_found
+from recado.domain.core.steps import Steps
 from recado.domain.messages.message import Priority
 from recado.services.batches.batch_draft import BatchDraft
 from recado.services.batches.channel_batches import (
@@ -20,6 +21,7 @@ from recado.services.batches.channel_batches import (
     Misfit,
     RecipientContent,
     Sort,
+    Tracked,
     Where,
 )
 from recado.services.messages.acceptance_rules import due_time
@@ -34,7 +36,7 @@ from recado.services.messages.chatapp_rules import (
     unavailable,
 )
 from recado.storage.access.directories import Directories
-from recado.storage.batches.batch_rows import MessageKind
+from recado.storage.batches.batch_rows import MessageKind, Recipients
 from recado.storage.core.postgres import Database
 from recado.storage.messages import resends
 from recado.storage.messages.resends import Old
@@ -96,6 +98,11 @@ class ChatAppBatches:
         template = None if sort.template_id is None else await self._templates.get((*where, sort.template_id))
         number = None if sort.sender_id is None else await self._numbers.get((*where, sort.sender_id))
         return _kind(sort.type, template, number, priority)
+
+    def tracked(self, payload: str | None, recipients: Recipients) -> Steps[Tracked | None]:
+        """Links of chat-app stay as they are."""
+        yield from ()
+        return None
 
     async def check_sender(self, where: Where, sender_id: str, *, field: str, sends: bool) -> None:
         number = await self._numbers.get((*where, sender_id))

@@ -1,48 +1,66 @@
 """What makes batches of SMS acceptable: their route, and each recipient's text, measured for itself (C15.5, C16)."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
 from recado.domain.channels.sms import POLICY, SMS, TRANSACTIONAL, SmsRoute, asks_grant, category_of
 from recado.domain.core.errors import Problem
+from recado.domain.core.steps import Steps
+from recado.domain.links.tracked import MessageLinks, TrackedLink
 from recado.domain.messages.message import Priority
 from recado.domain.messages.placeholders import placeholders
 from recado.domain.senders.sender import route_sender
 from recado.services.batches.batch_draft import BatchDraft
-from recado.services.batches.channel_batches import BatchTerms, MessageCopy, Misfit, RenderedContent, Sort, Where
+from recado.services.batches.channel_batches import (
+    BatchTerms,
+    MessageCopy,
+    Misfit,
+    RenderedContent,
+    Sort,
+    Tracked,
+    Where,
+)
 from recado.services.batches.placeholder_text import text_terms
 from recado.services.messages.acceptance_rules import due_time
-from recado.services.messages.sms_content import SmsForm
-from recado.services.messages.sms_rules import check_dedicated
+from recado.services.messages.sms_content import UNTRACKED, SmsContent, SmsForm, with_links
+from recado.services.messages.sms_rules import check_dedicated, check_priority, region_for
 from recado.storage.access.organizations import OrganizationDirectory
-from recado.storage.batches.batch_rows import MessageKind
+from recado.storage.batches.batch_rows import MessageKind, Recipients
 from recado.storage.messages.resends import Old
+
+STEP: Final = 100
+"""Texts that get their links in one step of the event loop: some milliseconds."""
 
 
 class SmsBatches:
-    """`sends_in`: the environments that have a provider. Links in messages of batches stay as they are given."""
+    """`sends_in`: the environments that have a provider. `links`: makes those of one message (C27.1)."""
 
     channel = SMS
     no_such_message = "There is no such SMS."
 
-    def __init__(self, organizations: OrganizationDirectory, *, sends_in: Collection[str]) -> None:
+    def __init__(
+        self, organizations: OrganizationDirectory, *, sends_in: Collection[str], links: Callable[[], MessageLinks]
+    ) -> None:
         self._organizations = organizations
         self.sends_in = frozenset(sends_in)
+        self._links = links
 
     async def terms(self, draft: BatchDraft, now: datetime) -> BatchTerms:
         organization = await self._organizations.of_caller(draft.organization_id)
         form = SmsForm.of(draft.details, organization.dedicated_sender)
         check_dedicated(form.route, organization.dedicated_sender)
+        check_priority(form.route, draft.priority)
         text = draft.payload["text"]["body"] if draft.payload else ""
         if not placeholders(text):  # what all get is refused for all, and is the batch's own
-            draft.payload = form.content(text).payload
+            draft.payload = self._content(form, text).payload
 
         def render(text: str) -> RenderedContent | Misfit:
             try:
-                payload, units, details = form.content(text)
+                payload, units, details = self._content(form, text)
             except Problem as problem:
                 return Misfit(problem.code, problem.detail)
             return RenderedContent(_json(payload), units, _json(details))
@@ -55,11 +73,32 @@ class SmsBatches:
             held_ms=organization.held_ms,
             obeys=POLICY.obeys(draft.type, category, draft.priority),
             granted_only=asks_grant(form.route) and organization.require_granted_for_marketing,
+            region=region_for(form.route),
             **text_terms(text, render),
         )
 
     async def kind(self, where: Where, priority: Priority, sort: Sort) -> MessageKind:
         return _kind(sort.type, sort.details, priority)
+
+    def tracked(self, payload: str | None, recipients: Recipients) -> Steps[Tracked | None]:
+        if not recipients.details or UNTRACKED not in _details(recipients.details[0]):
+            return None  # as all of the batch
+        contents: list[SmsContent] = []
+        links: list[Sequence[TrackedLink]] = []
+        for place, details in enumerate(recipients.details):
+            if place and not place % STEP:
+                yield
+            own = payload if recipients.payloads is None else recipients.payloads[place] or payload
+            of_message = self._links()
+            contents.append(with_links(_details(own)["text"]["body"], _details(details), of_message.shorten))
+            links.append(of_message.rows)
+        told = replace(
+            recipients,
+            payloads=[_json(content.payload) for content in contents],
+            units=[content.units for content in contents],
+            details=[_json(content.details) for content in contents],
+        )
+        return Tracked(told, links)
 
     async def check_sender(self, where: Where, sender_id: str, *, field: str, sends: bool) -> None:
         """Nobody names what an SMS leaves from."""
@@ -85,11 +124,15 @@ class SmsBatches:
             )
         return found
 
+    def _content(self, form: SmsForm, text: str) -> SmsContent:
+        return form.untracked(text, self._links().shorten) if form.shorten_links else form.content(text)
+
 
 def _kind(message_type: str, details: str | None, priority: Priority) -> MessageKind:
     category = _category(details)
     obeys = POLICY.obeys(message_type, category, priority)
-    return MessageKind(obeys, POLICY.price_kind(category, False), asks_grant(_route(details)))
+    route = _route(details)
+    return MessageKind(obeys, POLICY.price_kind(category, False), asks_grant(route), region_for(route))
 
 
 def _category(details: str | None) -> str:

@@ -15,6 +15,7 @@ import structlog
 
 from recado.channels.core.event_json import event_from_json, event_to_json
 from recado.channels.core.events import Inbound, Preference, Status
+from recado.channels.core.refusals import codes_of
 from recado.domain.channels.address import Address
 from recado.domain.channels.policies import POLICIES, report_guard
 from recado.domain.channels.source import Source
@@ -203,7 +204,7 @@ class Receipts:
             others: dict[Source, list[tuple[Status, datetime]]] = {}
             for row in rows:
                 source, give_up_at = Source(row["channel"], row["adapter"], row["env"]), row["give_up_at"]
-                status = event_from_json(row["event"])
+                status = event_from_json(row["event"], codes_of(row["channel"]))
                 if not isinstance(status, Status):
                     continue
                 if row["organization_id"] is not None and _referenced(status):

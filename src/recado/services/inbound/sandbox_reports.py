@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from recado.channels.core.event_json import event_from_json
 from recado.channels.core.events import Inbound, Status
+from recado.channels.core.refusals import codes_of
 from recado.domain.channels.source import SANDBOX, Source
 from recado.domain.core.clock import Clock, TimerHandle
 from recado.domain.core.errors import Unavailable
@@ -74,7 +75,7 @@ class SandboxReports:
                     if row["event"]["kind"] == OPENED:
                         opened.append(row["event"]["code"])
                         continue
-                    match event_from_json(row["event"]):
+                    match event_from_json(row["event"], codes_of(row["channel"])):
                         case Inbound() as reply:
                             owner = AccountOwner(row["organization_id"], row["sender_id"])
                             replies.append(OwnedReply(source, owner, reply))

@@ -2,13 +2,16 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 
 from recado.domain.channels.sms import TRANSACTIONAL, SmsRoute
 from recado.domain.messages.sms_text import SmsText, measure
 
-FROM = "from"
+FROM: Final = "from"
 """What a message leaves as, where that is one organization's: a name in its details."""
+
+UNTRACKED: Final = "untracked"
+"""Of a text whose links are to be shortened when it becomes a message: in its details until then, how it was asked."""
 
 Shorten = Callable[[str], str]
 """From a link to what stands in its place."""
@@ -64,3 +67,24 @@ class SmsForm:
         if self.route is SmsRoute.DEDICATED and self.dedicated_sender is not None:
             details[FROM] = self.dedicated_sender
         return SmsContent({"text": {"body": measured.text}}, measured.segments, details)
+
+    def untracked(self, text: str, shorten: Shorten) -> SmsContent:
+        """The content before its links are shortened: its size as it will leave, and its text as it was given.
+
+        `shorten`: of links for the count alone.
+        """
+        _, units, details = self.content(text, shorten)
+        asked = {"transliterate": self.transliterate}
+        return SmsContent({"text": {"body": text}}, units, {**details, UNTRACKED: asked})
+
+
+def with_links(text: str, details: Mapping[str, Any], shorten: Shorten) -> SmsContent:
+    """What `untracked` is, with its links."""
+    form = SmsForm(
+        route=SmsRoute(details["route"]),
+        transactional=TRANSACTIONAL in details,
+        shorten_links=True,
+        dedicated_sender=details.get(FROM),
+        **details[UNTRACKED],
+    )
+    return form.content(text, shorten)

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Collection
 
-from recado.domain.billing.prices import INTL, Price, region_of
+from recado.domain.billing.prices import BR, Price, region_of
 from recado.domain.channels.sms import POLICY, SMS, TRANSACTIONAL, SmsRoute, asks_grant, category_of
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem, field_refused
 from recado.domain.core.ids import MESSAGE, IdSource
 from recado.domain.links.tracked import MessageLinks
+from recado.domain.messages.message import Priority
 from recado.domain.senders.sender import route_sender
 from recado.services.messages.acceptance_rules import due_time, json_text, new_message
 from recado.services.messages.draft import MessageDraft
@@ -106,14 +107,25 @@ class SmsRules:
 def check_route(route: SmsRoute, region: str, dedicated_sender: str | None) -> None:
     """The dedicated route is for organizations with a sender of their own, and for phones of Brazil; Problem 422."""
     check_dedicated(route, dedicated_sender)
-    if route is SmsRoute.DEDICATED and region == INTL:
+    if region_for(route) not in (None, region):
         raise no_route("Route la_dedicada is for phones of Brazil: use route premium.")
+
+
+def region_for(route: SmsRoute) -> str | None:
+    """The region of the only phones that a route leads to; None: to all."""
+    return BR if route is SmsRoute.DEDICATED else None
 
 
 def check_dedicated(route: SmsRoute, dedicated_sender: str | None) -> None:
     """The first half of that."""
     if route is SmsRoute.DEDICATED and dedicated_sender is None:
         raise no_route("The organization has no dedicated sender: use route premium, or ask the administrator for one.")
+
+
+def check_priority(route: SmsRoute, priority: Priority) -> None:
+    """One-time codes alone go before everything else (C16.3); Problem 422."""
+    if priority is Priority.CRITICAL and route is not SmsRoute.OTP:
+        raise field_refused("PRIORITY_NOT_ALLOWED", "/priority", "Priority critical is only for route otp.")
 
 
 def no_route(detail: str) -> Problem:

@@ -111,7 +111,10 @@ def _message(told: Told, at: str, unmasked: bool) -> dict[str, Any]:
     if status in _FAILURES:
         data["failedAt"] = at if told.failed_at is None else format_timestamp(told.failed_at)
     policy = POLICIES.get(channel)
-    if policy is not None and policy.tells is not None:
+    if status == "clicked":  # the same on every channel: the click, and the status that the message had then
+        if told.data is not None:
+            data |= orjson.loads(told.data)
+    elif policy is not None and policy.tells is not None:
         data |= policy.tells(status, _facts(told, recipient))
     elif status == "failed":
         data["lastError"] = told.message_error or _TAKEN_BACK
@@ -120,8 +123,6 @@ def _message(told: Told, at: str, unmasked: bool) -> dict[str, Any]:
         data["payload"] = None if told.payload is None else orjson.Fragment(told.payload)
         if told.data is not None:  # the contact, and what is answered
             data |= orjson.loads(told.data)
-    elif status == "clicked" and told.data is not None:  # the click, and the status that the message had then
-        data |= orjson.loads(told.data)
     return data
 
 

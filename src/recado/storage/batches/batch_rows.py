@@ -1,23 +1,26 @@
 """The recipients of a batch as columns: a thousand of them become rows in one statement, without a record for each."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple, Self
 
 import orjson
 
 from recado.domain.channels.policy import Obeys
+from recado.domain.links.tracked import TrackedLink
 
 
 class MessageKind(NamedTuple):
     """What a message obeys until it leaves, and what it costs.
 
     `asks_grant`: where it is subject to consent, a grant is asked for if its organization wants that (C12.5.5).
+    `region`: of the only phones that it goes to; None: to all.
     """
 
     obeys: Obeys
     price_kind: str
     asks_grant: bool = True
+    region: str | None = None
 
 
 @dataclass(slots=True)
@@ -73,7 +76,7 @@ class Recipients:
 @dataclass(slots=True, eq=False)
 class Block:
     """Recipients that become messages in one commit: `ids`, as what each of them leaves, and what each holds of the
-    wallet (None: not billed).
+    wallet (None: not billed). `links`: those of their texts that are tracked, by message (C27.1).
     """
 
     recipients: Recipients
@@ -81,6 +84,7 @@ class Block:
     kinds: list[MessageKind]
     coins: list[int | None]
     price_kinds: list[str | None]
+    links: Mapping[str, Sequence[TrackedLink]] = field(default_factory=dict)
 
     @property
     def held(self) -> int:

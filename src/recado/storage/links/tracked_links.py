@@ -56,6 +56,18 @@ def stored_columns(links: Mapping[str, Sequence[TrackedLink]]) -> list[list[Any]
     return columns([(message_id, *link) for message_id, some in links.items() for link in some], 3)
 
 
+async def insert(
+    connection: Executor, organization_id: str, env: str, channel: str, links: Mapping[str, Sequence[TrackedLink]]
+) -> None:
+    """Store links by the id of their message, in the transaction that stores those.
+
+    Raises CodeTaken when another message has the code of one: the transaction must then be undone.
+    """
+    given = stored_columns(links)
+    if len(await connection.fetch(SQL.insert, organization_id, env, channel, *given)) < len(given[0]):
+        raise CodeTaken
+
+
 async def by_code(executor: Executor, codes: Sequence[str], now: datetime) -> dict[str, FoundLink]:
     """Those of these codes that still live."""
     rows = await executor.fetch(SQL.by_code, list(codes), lowest_id(MESSAGE, now - LINKS_KEPT))

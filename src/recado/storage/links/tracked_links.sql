@@ -9,6 +9,16 @@ linked as (
     order by l.code
 ),
 
+-- name: insert
+-- Links of messages that were stored in the same transaction before ($1 to $3: whose they are). Of those whose code another has,
+-- nothing is answered.
+insert into tracked_links (code, organization_id, env, channel, message_id, url)
+select l.code, $1, $2, $3, l.message_id, l.url
+from unnest($4::text[], $5::text[], $6::text[]) as l (message_id, code, url)
+order by l.code
+on conflict (code) do nothing
+returning code;
+
 -- name: by_code
 select t.code, t.organization_id, t.env, t.channel, t.message_id, t.url
 from unnest($1::text[]) as g (code)

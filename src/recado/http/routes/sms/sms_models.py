@@ -160,7 +160,7 @@ class SmsPreview(ApiModel):
     """What a text would take and cost. Prices are absent where nothing is billed.
 
     `charactersLeft`: the septets or units that the last segment has room for; `transliterated`: the text as it would
-    leave, where that is another.
+    leave, where that was asked for.
     """
 
     encoding: Encoding
