@@ -11,7 +11,8 @@ from typing import Any
 from tests.crash.evidence import Kill
 from tests.crash.round import Round
 from tests.crash.rows import calls_of_the_dead, claimed_by_the_dead
-from tests.crash.stage import SHARES, Protocol, SimulatedStage
+from tests.crash.stage import SimulatedStage
+from tests.crash.transports import TRANSPORTS, Protocol
 
 from recado.engine.clock import SystemClock
 from recado.storage.embedded.embedded import EmbeddedPostgres
@@ -50,7 +51,8 @@ class CrashRound(Round[Crash]):
     """`short`: without what takes long to come to its end."""
 
     def __init__(self, folder: Path, *, seed: int, protocol: Protocol = "bridge", short: bool = False) -> None:
-        shares = {**SHARES, "lost": 0.0} if short else SHARES  # half of the lost answers are waited for, 15 s
+        usual = TRANSPORTS[protocol].shares
+        shares = {**usual, "lost": 0.0} if short else usual  # half of the lost answers are waited for, 15 s
         self._stage = SimulatedStage(folder, seed=seed, protocol=protocol, shares=shares)
         super().__init__(folder, self._stage, seed=seed, large=not short)
         self.story.append(protocol)

@@ -10,7 +10,10 @@ from tests.crash.endpoint import Arrival
 from tests.crash.rows import Rows
 from tests.crash.traffic import Letter, Mailing, Sender
 
+from recado.simulator.behaviour import Given
 from recado.simulator.record import Request
+
+PUT_OFF = (Given.SLOW_DOWN, Given.CODED)  # all error codes of these rounds ask for another try
 
 # What the provider's death leaves in doubt (C32). A call ends after 15 s without an answer: one that the death cut off
 # had begun since. An answer is noted before it is written, and a connection that broke is noticed at the next turn of
@@ -34,7 +37,9 @@ class Kill:
 class Evidence:
     """`messages`: what the API lists, by id, each with `waiting` when it is `sending`.
 
-    `provider_kills`, `database_deaths`: when those died; `arrivals`: what the webhook endpoint recorded.
+    `requests`: under the ids of messages; `submits`: where that is not how the provider's record has them, as it does.
+    `provider_kills`, `database_deaths`: when those died, or a connection of the provider; `arrivals`: what the webhook
+    endpoint recorded. `at_once`: calls that may be under way, None where only the paces say.
     """
 
     letters: Sequence[Letter]
@@ -47,20 +52,23 @@ class Evidence:
     arrivals: Sequence[Arrival] = ()
     mailings: Sequence[Mailing] = ()
     database_deaths: Sequence[datetime] = ()
+    submits: Sequence[Request] = ()
+    at_once: int | None = None
 
     def in_doubt(self) -> set[str]:
         """The messages whose call was under way when either side of it died."""
         mine = {message_id for kill in self.kills for message_id in kill.claimed}
-        cut = {request.id for request in self.requests if self._cut(request)}
-        return mine | cut | {message_id for died in self.provider_kills for message_id in self.unheard(died)}
+        theirs = {message_id for died in self.provider_kills for message_id in self.cut(died) | self.unheard(died)}
+        return mine | theirs
 
-    def _cut(self, request: Request) -> bool:
-        answered = request.answered_at
-        return any(
-            died - CALLED_BEFORE <= request.at <= died
-            and (answered is None or died - ANSWER_ON_ITS_WAY <= answered <= died)
-            for died in self.provider_kills
-        )
+    def cut(self, died: datetime) -> set[str]:
+        """The messages whose answer the provider's death may have cut off."""
+        return {
+            request.id
+            for request in self.requests
+            if died - CALLED_BEFORE <= request.at <= died
+            and (request.answered_at is None or died - ANSWER_ON_ITS_WAY <= request.answered_at <= died)
+        }
 
     def unheard(self, died: datetime) -> set[str]:
         """What stayed claimed from around the provider's death without a request on its record since the claim."""
@@ -77,6 +85,11 @@ def is_uncertain(message: Mapping[str, Any]) -> bool:
     """Whether the service says that it does not know what became of the message."""
     waiting = message.get("waiting") or {}
     return bool(message["status"] == "sending" and waiting.get("reason") == "uncertain")
+
+
+def is_withdrawn(message: Mapping[str, Any]) -> bool:
+    """Whether it was taken out of the queue, as its channel tells that."""
+    return message["status"] == "archived" or str(message.get("lastError")).startswith("abandoned")
 
 
 def by_message(requests: Iterable[Request]) -> dict[str, list[Request]]:

@@ -22,7 +22,6 @@ from tests.privacy import found_in_logs
 from tests.program import Api
 from tests.waiting import until
 
-PACES = (30, 60, 90, 120)  # messages a second, one number each
 ROUND_LIMIT = 180.0  # seconds; a round takes 25 to 40 on a machine that has little else to do
 FLOW_LIMIT = 60.0  # seconds until messages flow again after a fault
 DRAIN_LIMIT = 60.0  # a hanging call ends after 15 s, a parked report is tried again for minutes
@@ -91,10 +90,8 @@ class Round(Generic[Fault]):
                 await asyncio.to_thread(stage.credit)
                 async with Api(stage.service.url, key) as api:
                     await stage.subscribe(api)
-                    senders = await asyncio.gather(
-                        *(stage.sender(api, index, pace) for index, pace in enumerate(PACES))
-                    )
-                    traffic = Traffic(api, senders, rate=self.rate, seed=self._seed, large=self._large)
+                    senders = await stage.senders(api)
+                    traffic = Traffic(api, senders, stage.mail, rate=self.rate, seed=self._seed, large=self._large)
                     evidence = await self._sent_through(api, traffic, senders, faults)
             logs = [stage.service.log]
             if original := stage.postgres_log():
@@ -154,17 +151,20 @@ class Round(Generic[Fault]):
             for message_id, message in messages.items():
                 if message["status"] == "sending":
                     messages[message_id] = await api.call("GET", f"/messages/{message_id}")
+            requests, submits = stage.evidence_of(messages)
             evidence = Evidence(
                 traffic.letters,
                 messages,
-                stage.requests(),
+                requests,
                 self.kills,
                 senders,
-                provider_kills=self.provider_kills,
+                provider_kills=[*self.provider_kills, *stage.broken_off()],
                 rows=await read_rows(stage.database),
                 arrivals=stage.arrivals(),
                 mailings=traffic.mailings,
                 database_deaths=self.database_deaths,
+                submits=submits,
+                at_once=stage.at_once,
             )
             # What waits for its next attempt is waited for as well, as long as there is time.
             waits = evidence.rows.untold

@@ -1,35 +1,30 @@
 """Everything that runs in a round, each in a process of its own: the service, the provider, and a webhook endpoint."""
 
+import asyncio
 import secrets
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from tests.crash.endpoint import Arrival, read_arrivals
-from tests.crash.traffic import Sender
+from tests.crash.sms import SOURCE, requests_of
+from tests.crash.traffic import CHAT_APP, Mail, Sender
+from tests.crash.transports import TRANSPORTS, Place, Protocol
 from tests.program import Api, Program, Service, free_port
 from tests.waiting import until
 
 from recado.simulator.record import Request, notes, read_record
+from recado.simulator.smpp_centre import UNBIND
 
-Protocol = Literal["bridge", "cloud"]
-
-SHARES = {
-    "slow-down": 0.001,
-    "refuse": 0.02,
-    "lost": 0.01,
-    "error": 0.01,
-    "duplicate": 0.1,
-    "early": 0.1,
-    "shuffle": 0.1,
-    "unreferenced": 0.2,
-    "undelivered": 0.03,
-    "silent": 0.02,
-}
+PACES = (30, 60, 90, 120)  # messages a second, one number each
 CODES = {131056: 0.003, 131000: 0.005}  # "not to this person now", "a passing fault": both are sent again
-EVENTS = ("message.sent", "message.delivered", "message.read", "message.failed")
+EVENTS = (
+    *("message.sent", "message.delivered", "message.read", "message.failed"),
+    *("sms.delivered", "sms.undelivered", "sms.failed"),
+)
 COINS = 1_000_000_000
 BACKOFF = 1  # seconds until a delivery that was refused is tried again for the first time
 PATIENCE = 30.0
@@ -44,8 +39,12 @@ class EndpointProgram(Program):
 class Stage:
     """The service, its provider at the port `provider`, and the endpoint. `folder`: where everything is kept.
 
-    `settings`: of the service, beside those that every round needs.
+    `settings`: of the service, beside those that every round needs. `mail`: how it is asked to send; `at_once`: calls
+    that may be under way, None where only the paces say.
     """
+
+    mail: Mail = CHAT_APP
+    at_once: int | None = None
 
     def __init__(self, folder: Path, *, seed: int, **settings: str) -> None:
         self.secrets: list[str] = []  # what must not stand in any log
@@ -82,6 +81,10 @@ class Stage:
         await self.service.wipe()
 
     # Set-up ---------------------------------------------------------------------------------------------------------
+
+    async def senders(self, api: Api) -> list[Sender]:
+        """Whatever messages go through."""
+        return await asyncio.gather(*(self.sender(api, index, pace) for index, pace in enumerate(PACES)))
 
     async def sender(self, api: Api, index: int, pace: int) -> Sender:
         """A number in live, and the template that the provider holds for it."""
@@ -129,6 +132,14 @@ class Stage:
     def requests(self) -> list[Request]:
         raise NotImplementedError
 
+    def evidence_of(self, messages: Mapping[str, Mapping[str, Any]]) -> tuple[list[Request], list[Request]]:
+        """The requests under the ids of these messages, and, where that is not how they were recorded, as they were."""
+        return self.requests(), []
+
+    def broken_off(self) -> list[datetime]:
+        """When the provider ended a connection."""
+        return []
+
     def arrivals(self) -> list[Arrival]:
         return read_arrivals(self._arrived, self._webhook_secret)
 
@@ -149,31 +160,27 @@ class SimulatedStage(Stage):
         latency_ms: int = 20,
         idempotent: bool = False,
     ) -> None:
-        token, secret, app_secret = given = [secrets.token_urlsafe(24) for _ in range(3)]
-        provider = free_port()
-        adapter = {
-            "bridge": {
-                "BRIDGE_CHATAPP_URL": f"http://127.0.0.1:{provider}",
-                "BRIDGE_CHATAPP_TOKEN": token,
-                "BRIDGE_CHATAPP_SECRET": secret,
-                "BRIDGE_CHATAPP_IDEMPOTENT": str(idempotent).lower(),
-            },
-            "cloud": {
-                "CLOUD_URL": f"http://127.0.0.1:{provider}/v24.0",
-                "CLOUD_APP_SECRET": app_secret,
-                "CLOUD_VERIFY_TOKEN": token,
-            },
-        }
-        super().__init__(folder, seed=seed, ADAPTER_CHATAPP=protocol, **adapter[protocol])
+        transport = TRANSPORTS[protocol]
+        # An SMS centre takes no more than 8 characters.
+        given = [secrets.token_urlsafe(size) for size in (6 if protocol == "smpp" else 24, 24, 24)]
+        token, secret, app_secret = given
+        place = Place(
+            port=free_port(),
+            token=token,
+            secret=secret,
+            app_secret=app_secret,
+            idempotent=idempotent,
+        )
+        super().__init__(folder, seed=seed, **transport.settings(place))
         self.secrets += given
+        self.mail, self.at_once, self._transport = transport.mail, transport.at_once, transport
         self._record = folder / "record.jsonl"
         self._counted, self._read_to = 0, 0
         self.provider = Program(
             folder,
             "simulator",
-            *("simulator", "--listen", f"127.0.0.1:{provider}", "--record", str(self._record), "--seed", str(seed)),
-            *("--protocol", protocol, "--latency-ms", str(latency_ms)),
-            *(("--idempotent",) if idempotent else ()),
+            *("simulator", "--record", str(self._record), "--seed", str(seed), "--latency-ms", str(latency_ms)),
+            *transport.options(place),
             *("--cloud-callback-url", f"{self.service.url}/v2/callbacks/chatapp/cloud"),
             *(part for name, share in shares.items() for part in (f"--{name}-share", str(share))),
             *(part for code, share in CODES.items() for part in ("--code-share", f"{code}={share}")),
@@ -194,6 +201,19 @@ class SimulatedStage(Stage):
 
     def requests(self) -> list[Request]:
         return read_record(self._record)
+
+    async def senders(self, api: Api) -> list[Sender]:
+        if self._transport.per_second is None:
+            return await super().senders(api)
+        return [Sender("", SOURCE, "", self._transport.per_second)]
+
+    def evidence_of(self, messages: Mapping[str, Mapping[str, Any]]) -> tuple[list[Request], list[Request]]:
+        recorded = self.requests()
+        return (requests_of(recorded, messages), recorded) if self._transport.in_parts else (recorded, [])
+
+    def broken_off(self) -> list[datetime]:
+        found = [value for kind, value in notes(self._record) if kind == UNBIND]
+        return [datetime.fromisoformat(value["at"]) for value in found]
 
     def repeats(self) -> list[Mapping[str, Any]]:
         """The repeats that an idempotent bridge answered: `id` and `providerMessageId`."""

@@ -1,7 +1,7 @@
 """Kills under load: nothing is lost, nothing leaves twice, every event is told, and what is in doubt says so (C32).
 
 `CRASH_ROUNDS`: how many rounds the long run makes; `CRASH_SEED`: the first one's seed. Every third speaks to the hosted
-API, the others to a bridge.
+API, the others to a bridge; as many more send SMS over SMPP.
 """
 
 import os
@@ -35,6 +35,15 @@ async def test_whatever_dies_in_whatever_order_nothing_is_lost_or_doubled(seed: 
     check(outcome)
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + ROUNDS))
+async def test_whatever_dies_sms_over_smpp_leave_once_with_all_their_parts(seed: int, tmp_path: Path) -> None:
+    outcome = await CrashRound(tmp_path, seed=seed, protocol="smpp").run(drawn(seed))
+
+    check(outcome)
+    assert any(request.parts > 1 for request in outcome.evidence.requests)
+
+
 def check(outcome: Outcome) -> None:
     evidence = outcome.evidence
     repeated = sum(letter.tries > 1 for letter in evidence.letters)
@@ -47,8 +56,8 @@ def check(outcome: Outcome) -> None:
     assert len(evidence.messages) >= 500
     assert any(mailing.ids for mailing in evidence.mailings)
     assert repeated > 10
-    personal = [text for letter in evidence.letters for text in (letter.recipient[1:], letter.marker, letter.key)]
-    personal += [
-        text for mailing in evidence.mailings for to in mailing.recipients.items() for text in (to[0][1:], to[1])
-    ]
+    told = [(letter.recipient, letter.marker) for letter in evidence.letters]
+    told += [each for mailing in evidence.mailings for each in mailing.recipients.items()]
+    personal = [text for to, marker in told for text in (to[1:], marker.split()[0])]
+    personal += [letter.key for letter in evidence.letters]
     assert found_in_logs(outcome.logs, [*outcome.secrets, *personal]) == []

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -58,12 +58,26 @@ class Mailing:
     in_the_dark: bool = False  # as for letters
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mail:
+    """How a channel is asked to send: `path`, and the bodies of both kinds of mail; batches have one path.
+
+    `marker`: what is to be told, nobody else's by the seed and the number that are given.
+    """
+
+    path: str
+    letter: Callable[[Letter], dict[str, Any]]
+    mailing: Callable[[Mailing], dict[str, Any]]
+    marker: Callable[[int, int], str]
+
+
 class Traffic:
     """A stream of messages, spread over senders by their pace."""
 
-    def __init__(self, api: Api, senders: Sequence[Sender], *, rate: float, seed: int, large: bool) -> None:
+    def __init__(self, api: Api, senders: Sequence[Sender], mail: Mail, *, rate: float, seed: int, large: bool) -> None:
         """`rate`: requests a second while everything answers. `large`: with a batch that is made in several blocks."""
         self._api = api
+        self._mail = mail
         self._senders = senders
         self._rate = rate
         self._seed = seed
@@ -130,10 +144,14 @@ class Traffic:
     def _person(self) -> tuple[str, str]:
         """A phone and a marker that are nobody else's."""
         self._written += 1
-        return f"+55119{self._seed % 100:02}{self._written:06}", f"marker-{self._seed % 1_000:03}-{self._written:06}"
+        return f"+55119{self._seed % 100:02}{self._written:06}", self._mail.marker(self._seed, self._written)
 
     async def _sent(self, mail: Letter | Mailing) -> None:
-        path, body = ("/messages", _letter(mail)) if isinstance(mail, Letter) else ("/messages/bulk", _mailing(mail))
+        asked = self._mail
+        if isinstance(mail, Letter):
+            path, body = asked.path, asked.letter(mail)
+        else:
+            path, body = "/messages/bulk", asked.mailing(mail)
         answer = await self._answer(mail, path, body, mail.key)
         if answer is not None:
             self._note(mail, answer)
@@ -190,3 +208,17 @@ def _mailing(mailing: Mailing) -> dict[str, Any]:
         "recipients": [{"to": to, "templateVars": [marker]} for to, marker in mailing.recipients.items()],
         "campaignId": mailing.campaign,
     }
+
+
+def said(message: Mapping[str, Any]) -> str:
+    """The marker of a message as the API has it."""
+    of_template = message.get("templateVars")
+    return str(of_template[0] if of_template else message["payload"]["text"]["body"])
+
+
+def unique(seed: int, number: int) -> str:
+    """A marker, as short as may be."""
+    return f"marker-{seed % 1_000:03}-{number:06}"
+
+
+CHAT_APP = Mail(path="/messages", letter=_letter, mailing=_mailing, marker=unique)

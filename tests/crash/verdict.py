@@ -1,14 +1,17 @@
 """What must be true after the crashes, judged on the provider's own record and on what the service says. Pure."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from tests.crash.evidence import Evidence, by_message, is_uncertain
+from tests.crash.evidence import CALLED_BEFORE, PUT_OFF, Evidence, by_message, is_uncertain, is_withdrawn
+from tests.crash.traffic import said
 from tests.crash.verdict_batches import batch_violations
 from tests.crash.verdict_events import event_violations
+from tests.crash.verdict_parts import part_violations
 from tests.crash.verdict_wallet import wallet_violations
 
+from recado.channels.sms.smpp.statuses import CODES
 from recado.simulator.behaviour import REFUSALS, Given
 from recado.simulator.record import Request
 
@@ -20,7 +23,8 @@ ON_THE_WIRE = 0.1  # seconds in which a call that has begun reaches the provider
 # An answer that came is settled in the next commit: 60 ms at most in those rounds. The rest is for a loaded machine
 # whose disk is busy with the recovery of PostgreSQL.
 SETTLED_WITHIN = timedelta(seconds=2)
-PUT_OFF = (Given.SLOW_DOWN, Given.CODED)  # all error codes of these rounds ask for another try
+DEFINITE = {*REFUSALS, *CODES - {"provider_error"}}
+STAMPS = {"sent": ("sentAt",), "delivered": ("sentAt", "deliveredAt"), "read": ("sentAt", "deliveredAt", "readAt")}
 # `sentAt` is when the token was taken (C14.5), so that a request arrives after it: 0.4 to 50 ms. The service follows
 # the wall clock to 20 ms, so the order of the two may be wrong by that much; more than 5 s is another departure.
 ARRIVES = (timedelta(milliseconds=-20), timedelta(seconds=5))
@@ -39,6 +43,7 @@ def violations(evidence: Evidence) -> list[str]:
         *event_violations(evidence),
         *wallet_violations(evidence),
         *batch_violations(evidence),
+        *part_violations(evidence),
     ]
 
 
@@ -53,7 +58,7 @@ def _lost(evidence: Evidence) -> Iterable[str]:
             message = evidence.messages.get(message_id)
             if message is None:
                 yield f"{message_id} was accepted and is gone"
-            elif (message["to"], message["templateVars"]) != (letter.recipient, [letter.marker]):
+            elif (message["to"], said(message)) != (letter.recipient, letter.marker):
                 yield f"{message_id} is not the message that was accepted under its key"
 
 
@@ -87,7 +92,7 @@ def wrong_ends(evidence: Evidence) -> Iterable[str]:
     requests = by_message(evidence.requests)
     for message_id, message in evidence.messages.items():
         of_this = requests.get(message_id, ())
-        end = "uncertain" if is_uncertain(message) else message["status"]
+        end = "uncertain" if is_uncertain(message) else "archived" if is_withdrawn(message) else message["status"]
         allowed = _allowed_ends(of_this, message_id in in_doubt)
         if evidence.rows.batches.get(message.get("batchId", "")) == "canceled" and not _was_taken(of_this):
             allowed |= {"archived"}
@@ -95,9 +100,9 @@ def wrong_ends(evidence: Evidence) -> Iterable[str]:
             history = [(it.outcome.value, it.receipts, f"{it.at:%T.%f}", it.answered_at is not None) for it in of_this]
             why = message.get("waiting") or message.get("lastError")
             yield f"{message_id} is {end} ({why}), not {sorted(allowed)}: {history}"
-        if end == "failed" and str(message.get("lastError")).split(":")[0] not in REFUSALS:
+        if end == "failed" and str(message.get("lastError")).split(":")[0] not in DEFINITE:
             yield f"{message_id} failed without a definite reason: {message.get('lastError')}"
-        stamps = {"sent": ("sentAt",), "read": ("sentAt", "deliveredAt", "readAt")}.get(end, ())
+        stamps = STAMPS.get(end, ())
         yield from (f"{message_id} is {end} without {stamp}" for stamp in stamps if not message.get(stamp))
 
 
@@ -113,7 +118,8 @@ def _allowed_ends(requests: Sequence[Request], in_doubt: bool) -> set[str]:
     last = requests[-1]
     if last.outcome is Given.REFUSED:
         return {"failed", "uncertain"} if in_doubt else {"failed"}
-    told = {"failed"} if "failed" in last.receipts else {"read"} if last.receipts else set()
+    # The furthest that was told; SMS are never read.
+    told = {next(each for each in ("failed", "read", "delivered") if each in last.receipts)} if last.receipts else set()
     if last.outcome is Given.ACCEPTED and not in_doubt:
         return told or {"sent"}
     if last.referenced and told:
@@ -127,19 +133,44 @@ def _too_many_uncertain(evidence: Evidence) -> Iterable[str]:
     requests = by_message(evidence.requests)
     ahead = sum(max(1.0, sender.per_second * (CLAIM_AHEAD + ON_THE_WIRE)) for sender in evidence.senders)
     for kill in evidence.kills:
-        never_received = 0
+        never_received = unanswered = 0
         for message_id, claimed_at in kill.claimed.items():
             # What had left is read by the provider, though a moment later, from the connection of a dead service.
             made = [it for it in requests.get(message_id, ()) if claimed_at <= it.at <= kill.at + SECOND]
             if not made:
                 never_received += 1
-            elif made[-1].answered_at is not None and _overdue(made[-1].answered_at, kill.at, evidence):
+            elif made[-1].answered_at is None:
+                unanswered += 1
+            elif _overdue(made[-1].answered_at, kill.at, evidence):
                 yield f"{message_id} was answered {kill.at - made[-1].answered_at} before the kill, and not settled"
         if never_received > ahead:
             yield f"{never_received} calls had begun at a kill and did not arrive, above {ahead:.0f}"
+        most = _most_at_once(evidence, kill.at, SETTLED_WITHIN)
+        if most is not None and never_received + unanswered > most:
+            yield f"{never_received + unanswered} calls were under way at a kill, above {most}"
     for died in evidence.provider_kills:
         if (unheard := len(evidence.unheard(died))) > ahead:
             yield f"{unheard} messages are uncertain that the provider never saw, above {ahead:.0f}"
+        most = _most_at_once(evidence, died, CALLED_BEFORE)
+        if most is not None and (left := len(_left_in_doubt(evidence, requests, died))) > most:
+            yield f"{left} messages are uncertain by the provider's death, above {most}"
+
+
+def _most_at_once(evidence: Evidence, at: datetime, within: timedelta) -> int | None:
+    """The calls that may be under way then, or were when the provider died shortly before."""
+    deaths = {died for died in evidence.provider_kills if at - within <= died < at}
+    return None if evidence.at_once is None else evidence.at_once * (1 + len(deaths))
+
+
+def _left_in_doubt(evidence: Evidence, requests: Mapping[str, Sequence[Request]], died: datetime) -> set[str]:
+    """What is uncertain only because the provider died then."""
+    claimed = {message_id for kill in evidence.kills for message_id in kill.claimed}
+    return {
+        message_id
+        for message_id in (evidence.cut(died) | evidence.unheard(died)) - claimed
+        if is_uncertain(evidence.messages[message_id])
+        and all(each.outcome is Given.ACCEPTED or each.outcome in PUT_OFF for each in requests.get(message_id, ()))
+    }
 
 
 def _overdue(answered: datetime, killed: datetime, evidence: Evidence) -> bool:

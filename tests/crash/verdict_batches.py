@@ -6,6 +6,7 @@ from typing import Any
 
 from tests.crash.evidence import Evidence
 from tests.crash.rows import CHARGE, Counts
+from tests.crash.traffic import said
 
 WAITING = ("queued", "sending")
 
@@ -33,7 +34,7 @@ def _unlike(
     batch_id: str, recipients: Mapping[str, str], messages: Iterable[Mapping[str, Any]], *, whole: bool
 ) -> Iterable[str]:
     """A batch has one message for each recipient, with what was meant for them; a canceled one may have fewer."""
-    made = Counter((message["to"], *message["templateVars"]) for message in messages)
+    made = Counter((message["to"], said(message)) for message in messages)
     wanted = Counter(recipients.items())
     if whole and (missing := wanted - made):
         yield f"{len(missing)} of {len(wanted)} messages of {batch_id} are missing"

@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tests.crash.evidence import Evidence
+from tests.crash.evidence import Evidence, is_withdrawn
 from tests.crash.rows import Untold
 from tests.crash.stage import BACKOFF
 
@@ -40,6 +40,8 @@ def _written(evidence: Evidence) -> Iterable[str]:
 
 def _events_of(message: Mapping[str, Any]) -> tuple[set[str], set[str]]:
     """What has certainly happened to a message, and what may have."""
+    if message.get("channel") == "sms":
+        return _events_of_sms(message), set()
     match message["status"]:
         case "sent":
             return {SENT}, set()
@@ -50,6 +52,16 @@ def _events_of(message: Mapping[str, Any]) -> tuple[set[str], set[str]]:
         case "failed":
             return ({SENT, FAILED}, set()) if message.get("sentAt") else ({FAILED}, set())
     return set(), set()
+
+
+def _events_of_sms(message: Mapping[str, Any]) -> set[str]:
+    """An SMS tells its end only (C16.3)."""
+    match message["status"]:
+        case "delivered":
+            return {"sms.delivered"}
+        case "failed" if not is_withdrawn(message):
+            return {"sms.undelivered" if message.get("sentAt") else "sms.failed"}
+    return set()
 
 
 def untold(evidence: Evidence) -> Iterable[str]:

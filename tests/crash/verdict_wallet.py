@@ -49,5 +49,8 @@ def _wrong_charges(evidence: Evidence, wallet: Wallet) -> Iterable[str]:
             end = f"{message['status']}{'' if sent else ' and never sent'}"
             yield f"{message_id} is {end}, was charged {coins} and holds {held} of {price} coins"
     yield from (f"{message_id} was charged, and does not exist" for message_id in paid)
-    if wallet.units != (counted := sum(charged.values())):
+    # A unit is a message, or a part of an SMS, as the provider got them.
+    parts = {request.id: request.parts for request in evidence.requests}
+    counted = sum(count * parts.get(message_id, 1) for message_id, count in charged.items())
+    if wallet.units != counted:
         yield f"{wallet.units} units count for the tier, and {counted} were charged"

@@ -18,9 +18,9 @@ from recado.channels.sms.smpp.smpp import Smpp, SmppOptions
 from recado.engine.clock import SystemClock
 from recado.simulator.behaviour import Given, Shares
 from recado.simulator.options import SimulatorOptions
-from recado.simulator.record import read_record, recipient_hash, unsent
+from recado.simulator.record import notes, read_record, recipient_hash, unsent
 from recado.simulator.server import Simulator
-from recado.simulator.smpp_centre import OddReceipts
+from recado.simulator.smpp_centre import UNBIND, OddReceipts
 
 ACCOUNT = Account(sender_id="premium", organization_id="org_1", env="live", provider_id="gateway_a", owner="gateway_a")
 SENT = 60
@@ -34,10 +34,11 @@ class Sender:
             SmppLogin(host="127.0.0.1", port=port, system_id="recado", password=password),
             SmppOptions(source="28282", times=SmppTimes(bind=20.0, answer=answer)),
             account="gateway_a",
-            segments=lambda text: [text],
+            segments=lambda text: self.segments or [text],
             clock=SystemClock(),
             chance=Random(7),
         )
+        self.segments: list[str] = []  # empty: the text is one
         self.events: list[dict[str, Any]] = []
         self.refuses = 0
 
@@ -144,6 +145,30 @@ async def test_all_trouble_at_once_loses_no_receipt_and_no_connection(start: Sta
     assert reported.keys() - due == {"nobody's"}
     answered = {request.provider_message_id for request in requests if request.outcome is Given.ACCEPTED}
     assert {outcome.provider_message_id for outcome in outcomes if isinstance(outcome, Accepted)} <= answered
+
+
+async def test_an_unbind_is_on_the_record_and_what_it_cut_off_is_not_answered_there(
+    start: Start, tmp_path: Path
+) -> None:
+    simulator = await start(shares=Shares(lost=0.2), latency=0.02)
+    async with before(simulator.smpp_port, answer=0.5) as sender:
+        outcomes = await asyncio.gather(*(sender.send(place) for place in range(SENT)))
+    record = tmp_path / "sent.jsonl"
+    requests = read_record(record)
+    unbinds = [value["id"] for kind, value in notes(record) if kind == UNBIND]
+    assert 0 < len(unbinds) < sum(request.outcome is Given.LOST for request in requests)
+    assert {request.outcome for request in requests if request.id in unbinds} == {Given.LOST}
+    known = {request.provider_message_id for request in requests if request.answered_at is not None}
+    assert known == {outcome.provider_message_id for outcome in outcomes if isinstance(outcome, Accepted)}
+
+
+async def test_the_record_says_which_part_a_submit_is(start: Start, tmp_path: Path) -> None:
+    simulator = await start()
+    async with before(simulator.smpp_port) as sender:
+        sender.segments = ["one", "two"]
+        await sender.send(1)
+    requests = read_record(tmp_path / "sent.jsonl")
+    assert [(each.part, each.parts, len(each.receipts) > 0) for each in requests] == [(1, 2, False), (2, 2, True)]
 
 
 async def test_what_is_not_stored_is_brought_again(start: Start) -> None:

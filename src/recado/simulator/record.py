@@ -27,7 +27,8 @@ class Request:
 
     `receipts`: the reports that will follow, in their order, each `delays` seconds after `at`, to the address
     `callback`; `code`: the reason of a failure among them; `referenced`: whether they name the sender's id.
-    `answered_at`: when the answer was handed over; None while it is open, or lost.
+    `answered_at`: when the answer was handed over; None while it is open, or lost. `part` of `parts`: which part of a
+    long message it is.
     """
 
     id: str
@@ -44,6 +45,8 @@ class Request:
     code: str | None = None
     callback: str | None = None
     protocol: Protocol = "bridge"
+    part: int = 1
+    parts: int = 1
 
 
 class Record:
@@ -73,6 +76,8 @@ class Record:
                 "code": request.code,
                 "callback": request.callback,
                 "protocol": request.protocol,
+                "part": request.part,
+                "parts": request.parts,
             }
         )
 
@@ -124,6 +129,8 @@ def read_record(path: Path) -> list[Request]:
                 code=entry.get("code"),
                 callback=entry.get("callback"),
                 protocol=entry.get("protocol", "bridge"),
+                part=entry.get("part", 1),
+                parts=entry.get("parts", 1),
             )
     return list(requests.values())
 

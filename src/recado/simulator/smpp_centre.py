@@ -33,12 +33,15 @@ from recado.channels.sms.smpp.pdu import (
     encode,
 )
 from recado.channels.sms.smpp.statuses import Status
+from recado.channels.sms.smpp.texts import part_of
 from recado.simulator.behaviour import Given, Plan, Receipt
 from recado.simulator.record import Mark, Record, Request, recipient_hash
 
 MOST_UNANSWERED: Final = 100  # receipts that wait for their answer on a connection
 TRY_AGAIN_AFTER: Final = 0.5  # seconds, for a receipt that was not taken
 EARLY_SECONDS: Final = 1.0  # how long an answer waits for its early receipt to be taken
+UNBIND: Final = "unbind"
+"""The kind of note that tells of one: `id` of the request in whose place it came, and `at`."""
 
 _BINDS: Final = (Command.BIND_TRANSCEIVER, Command.BIND_RECEIVER, Command.BIND_TRANSMITTER)
 _REFUSALS: Final = {"recipient_unreachable": Status.INVALID_DESTINATION, "policy_blocked": Status.REJECTED}
@@ -128,6 +131,7 @@ class SmppCentre:
         plan = self._plan()
         given_id = self._new_id() if plan.given.processed else None
         receipts = tuple(_of_sms(plan.receipts)) if body.registered_delivery & 1 else ()
+        part, parts = part_of(body)
         request = Request(
             id=given_id or self._new_id(),
             at=datetime.now(UTC),
@@ -141,6 +145,8 @@ class SmppCentre:
             delays=tuple(receipt.delay for receipt in receipts),
             code=next((receipt.code for receipt in receipts if receipt.code is not None), None),
             protocol="smpp",
+            part=part,
+            parts=parts,
         )
         record = self._record()
         if record is None:
@@ -169,12 +175,14 @@ class SmppCentre:
         self._report(request, first=1 if early else 0)
 
     def _answer(self, link: "_Link", pdu: Pdu, plan: Plan, request: Request) -> None:
+        record = self._record()
         if plan.given is Given.LOST:
-            if not plan.hang:
+            if not plan.hang and link.open:
+                if record is not None:
+                    record.note(UNBIND, {"id": request.id, "at": datetime.now(UTC)})
                 link.unbind()
             return
-        record = self._record()
-        if record is not None:
+        if record is not None and link.open:
             record.answered(request, datetime.now(UTC))
         link.answer(pdu, _status(plan), Taken(request.provider_message_id or ""))
 
@@ -252,6 +260,11 @@ class _Link(asyncio.Protocol):
         self._bound: Command | None = None
         self._out: list[bytes] = []
         self.unanswered: dict[int, _Delivery] = {}
+
+    @property
+    def open(self) -> bool:
+        """Whether what is written now still leaves."""
+        return self._transport is not None and not self._transport.is_closing()
 
     @property
     def receives(self) -> bool:

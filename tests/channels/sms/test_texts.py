@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from recado.channels.sms.smpp import gsm7
 from recado.channels.sms.smpp.pdu import Command, DataMessage, Pdu, ShortMessage, Tag
-from recado.channels.sms.smpp.texts import Alphabet, Part, parts_of, text_of
+from recado.channels.sms.smpp.texts import Alphabet, Part, part_of, parts_of, text_of
 
 ALPHABET = "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ !\"#¤%&'()*+,-./0123456789:;<=>?¡ABCXYZÄÖÑÜ§¿abcxyzäöñüà\f^{}\\[~]|€"
 GSM_TEXTS = st.text(st.sampled_from(ALPHABET), max_size=153)
@@ -99,6 +99,29 @@ def test_the_text_of_a_part_is_read_without_its_header(alphabet: Alphabet, wide:
     segments = ["x" * 152 + "é", "y" * 20]
     parts = parts_of(segments, alphabet, 9, wide=wide)
     assert [text_of(received(part), alphabet) for part in parts] == segments
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_a_part_says_which_of_how_many_it_is(wide: bool) -> None:
+    parts = parts_of(["x" * 153, "y", "z"], "gsm7", 9, wide=wide) + parts_of(["x"], "gsm7", 9)
+    bodies = [ShortMessage(esm_class=part.esm_class, short_message=part.octets) for part in parts]
+    assert [part_of(body) for body in bodies] == [(1, 3), (2, 3), (3, 3), (1, 1)]
+
+
+@pytest.mark.parametrize(
+    ("octets", "part"),
+    [
+        ("08240101000309020241", (2, 2)),  # after another element
+        ("0324010141", (1, 1)),
+        ("0400030902", (1, 1)),  # cut short
+        ("0500090902", (1, 1)),
+        ("ff0003090202", (1, 1)),
+        ("00", (1, 1)),
+        ("", (1, 1)),
+    ],
+)
+def test_a_header_that_says_nothing_of_parts_is_of_a_whole_message(octets: str, part: tuple[int, int]) -> None:
+    assert part_of(ShortMessage(esm_class=0x40, short_message=bytes.fromhex(octets))) == part
 
 
 def test_a_segment_that_no_short_message_holds_is_refused() -> None:

@@ -17,6 +17,7 @@ LATIN1: Final = 3
 UCS2: Final = 8
 _ASCII: Final = 1
 _TOO_LONG: Final = f"a segment is longer than {LONGEST_TEXT} octets"
+_CONCATENATIONS: Final = {0: 3, 8: 4}  # information elements, with the octets of each
 _CONCATENATION: Final = struct.Struct(">BBBBBB")
 _WIDE_CONCATENATION: Final = struct.Struct(">BBBHBB")
 
@@ -70,6 +71,19 @@ def _encoded(segments: Sequence[str], alphabet: Alphabet) -> tuple[int, list[byt
         except UnicodeEncodeError:  # a euro sign, or Greek
             pass
     return GSM7, [each for each in septets if each is not None]
+
+
+def part_of(body: ShortMessage) -> tuple[int, int]:
+    """Which part of how many it is, by its user data header; (1, 1) of one that is a whole message, or says nothing."""
+    octets = body.short_message
+    if body.esm_class & WITH_HEADER and octets:
+        at, end = 1, 1 + octets[0]
+        while at + 2 <= end <= len(octets):
+            length = octets[at + 1]
+            if _CONCATENATIONS.get(octets[at]) == length and at + 2 + length <= end:
+                return octets[at + 1 + length], octets[at + length]
+            at += 2 + length
+    return 1, 1
 
 
 def text_of(pdu: Pdu, alphabet: Alphabet) -> str | None:
