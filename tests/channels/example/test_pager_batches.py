@@ -90,7 +90,7 @@ async def test_a_large_batch_is_made_block_by_block_and_what_is_canceled_is_with
         return bool(found["status"] == "canceled" and totals["failed"] > 0 and totals["queued"] == 0)
 
     await until(over, 30, "it is withdrawn", every=0.1)
-    assert (await pages.balance())[1] == held
+    assert (await pages.balance())[1] <= held  # what was sent before may have been charged meanwhile
 
 
 async def test_what_failed_is_sent_again_as_it_was(pages: Pages) -> None:
