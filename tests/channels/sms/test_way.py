@@ -210,7 +210,10 @@ async def test_what_is_withdrawn_has_failed_and_costs_nothing(sms: Sms) -> None:
     assert (await sms.balance())[1] == held[1] - PRICE
     with pytest.raises(Refused) as refused:  # an SMS is never archived
         await sms.api.call("POST", f"/messages/{sent['id']}/archive")
-    assert refused.value.status == 409
+    assert (refused.value.status, refused.value.body["detail"]) == (
+        409,
+        "Only a queued message of channel sms can be archived.",
+    )
 
 
 async def test_whoever_answers_sair_gets_only_what_is_transactional(sms: Sms) -> None:

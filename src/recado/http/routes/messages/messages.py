@@ -6,11 +6,11 @@ from functools import partial
 from typing import Any, Final, Protocol
 
 from recado.domain.access.scopes import PII
-from recado.domain.channels.policies import GENERIC_CHANNELS
+from recado.domain.channels.policies import GENERIC_CHANNELS, channels_that_know
 from recado.domain.core.errors import Problem, conflict, not_found
 from recado.domain.core.ids import MESSAGE, IdSource
 from recado.domain.core.retention import MESSAGES_MONTHS, months_before
-from recado.domain.messages.message import MessageStatus
+from recado.domain.messages.message import MessageEvent, MessageStatus
 from recado.domain.senders.sender import SenderKey
 from recado.http.api.audit import actor_of
 from recado.http.api.call import Call
@@ -141,7 +141,9 @@ class MessageOperations:
             self._effects,
         )
         if not moved:
-            raise await self._refused(call, "Only a queued or failed message can be archived.")
+            archived = message.channel in channels_that_know(MessageEvent.ARCHIVE)
+            which = "queued or failed message" if archived else f"queued message of channel {message.channel}"
+            raise await self._refused(call, f"Only a {which} can be archived.")
         return await self._changed(call)
 
     async def replay(self, call: Call, status: int, body: Any) -> Reply:
