@@ -55,6 +55,7 @@ class CrashRound(Round[Crash]):
         shares = {**usual, "lost": 0.0} if short else usual  # half of the lost answers are waited for, 15 s
         self._stage = SimulatedStage(folder, seed=seed, protocol=protocol, shares=shares)
         super().__init__(folder, self._stage, seed=seed, large=not short)
+        self.rate = TRANSPORTS[protocol].rate
         self.story.append(protocol)
 
     async def cause(self, fault: Crash) -> None:

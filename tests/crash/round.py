@@ -60,7 +60,7 @@ class Outcome:
 class Round(Generic[Fault]):
     """`folder`: where everything of the round is kept. `large`: with a batch that is made in several blocks."""
 
-    rate: ClassVar[float] = 170.0  # requests a second; a batch among them is many messages
+    rate: float = 170.0  # requests a second; a batch among them is many messages
     pause: ClassVar[tuple[int, int]] = (100, 350)  # requests of the provider between two faults
 
     def __init__(self, folder: Path, stage: Stage, *, seed: int, large: bool) -> None:

@@ -25,8 +25,8 @@ LENGTHS = (1, 1, 1, 2, 3)  # parts, one message after another
 def _marker(seed: int, number: int) -> str:
     """A text of one part, or of several: in GSM-7, or one in ten in UCS-2 and so of more."""
     parts = LENGTHS[number % len(LENGTHS)]
-    head = unique(seed, number) + (" \u4e2d " if number % 10 == 1 else " ")
-    return head if parts == 1 else head + (PAD * 100)[: SEGMENT * parts - len(head) - 1] + "."
+    head = unique(seed, number) + (" \u4e2d" if number % 10 == 1 else "")
+    return head if parts == 1 else f"{head} {PAD * 100}"[: SEGMENT * parts - 1] + "."
 
 
 def _letter(letter: Letter) -> dict[str, Any]:

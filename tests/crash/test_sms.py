@@ -134,3 +134,4 @@ def test_markers_are_texts_of_one_part_and_of_several_in_both_alphabets() -> Non
     assert max(len(segment_texts(text)) for text in texts) <= 10
     assert {text.isascii() for text in texts} == {True, False}
     assert len({text.split()[0] for text in texts}) == len(texts)
+    assert [text.strip() for text in texts] == texts  # what is around a text is not sent

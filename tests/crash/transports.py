@@ -40,7 +40,8 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transport:
-    """`settings`: of the service; `options`: of the simulator; `shares`: of its requests, what befalls them.
+    """`settings`: of the service; `options`: of the simulator; `shares`: of its requests, what befalls them;
+    `rate`: requests a second, as for `Traffic`.
 
     `per_second`: messages, where they leave through a gateway that is there, and not through numbers. `at_once`: calls
     that may be under way, None where only the paces say. `in_parts`: whether one message is several requests.
@@ -50,6 +51,7 @@ class Transport:
     settings: Callable[[Place], Mapping[str, str]]
     options: Callable[[Place], Sequence[str]]
     shares: Mapping[str, float]
+    rate: float = 170.0
     per_second: int | None = None
     at_once: int | None = None
     in_parts: bool = False
@@ -108,6 +110,7 @@ TRANSPORTS: Mapping[Protocol, Transport] = {
         settings=_smpp_settings,
         options=_smpp_options,
         shares=SMPP_SHARES,
+        rate=80.0,  # all go through one gateway, and one caller has half of its window
         per_second=SMS_PER_SECOND,
         at_once=BINDS * WINDOW,
         in_parts=True,

@@ -50,7 +50,7 @@ def drawn(seed: int, *, short: bool) -> list[Enum]:
 class FaultRound(Round[Enum]):
     """`server`: how to connect to the database past `proxy`."""
 
-    rate: ClassVar[float] = 80.0
+    rate = 80.0
     pause: ClassVar[tuple[int, int]] = (50, 150)
 
     def __init__(self, folder: Path, *, seed: int, server: Mapping[str, Any], proxy: FaultProxy) -> None:
