@@ -97,6 +97,13 @@ def test_an_empty_variable_counts_as_not_set(monkeypatch: pytest.MonkeyPatch) ->
         ("ENCRYPTION_KEYS", f"k1:{KEY},k1:{KEY}", "a list of KEYID:BASE64 of 32 bytes each"),
         ("ENCRYPTION_KEYS", KEY, "a list of KEYID:BASE64 of 32 bytes each"),
         ("ENCRYPTION_KEYS", "k1:c2hvcnQ=", "a list of KEYID:BASE64 of 32 bytes each"),
+        ("SMPP_SOURCE", "much too long a name", "a phone, a short code, or a name of at most 11 characters"),
+        ("SMPP_B_SOURCE", "Açaí", "a phone, a short code, or a name of at most 11 characters"),
+        ("SMPP_SOURCE", "+551198765432100000000", "a phone, a short code, or a name of at most 11 characters"),
+        ("SMPP_PASSWORD", "nine char", "a text of at most 8 characters"),
+        ("SMPP_SYSTEM_ID", "sixteen letters!", "a text of at most 15 characters"),
+        ("SMPP_B_SYSTEM_TYPE", "thirteen more", "a text of at most 12 characters"),
+        ("SMPP_BINDS", "101", "a whole number from 1 to 100"),
         ("CURSOR_KEY", "not base64!", "base64 of at least 32 bytes"),
     ],
 )

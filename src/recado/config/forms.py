@@ -6,12 +6,18 @@ All raise ValueError; its text says what is wrong without repeating a secret.
 import base64
 import binascii
 import re
+from collections.abc import Callable
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from pydantic import SecretStr
+
 KEY_BYTES = 32
+_LONGEST_SMPP_ADDRESS = 20  # digits
+_LONGEST_SMPP_NAME = 11  # characters
+_LAST_OF_LATIN_1 = 0xFF
 _KEY_ID = re.compile(r"[A-Za-z0-9_-]{1,32}")
 
 
@@ -71,6 +77,36 @@ def parse_smpp_url(value: Any) -> Any:
     if parts.path or parts.query or parts.fragment or "@" in parts.netloc:
         raise ValueError("it carries a path, a query, a fragment or a user")
     return text
+
+
+def parse_smpp_source(value: Any) -> Any:
+    """Whom messages of an SMS centre come from: a phone, a short code or a name."""
+    text = str(value).strip()
+    digits = text.removeprefix("+")
+    if digits.isascii() and digits.isdigit():
+        if len(digits) > _LONGEST_SMPP_ADDRESS:
+            raise ValueError("it has too many digits")
+    elif not text.isascii() or not text.isprintable():
+        raise ValueError("a name has ASCII characters only")
+    elif len(text) > _LONGEST_SMPP_NAME:
+        raise ValueError("the name is longer")
+    return text
+
+
+def parse_smpp_text(longest: int) -> Callable[[Any], Any]:
+    """A text of at most so many characters, as SMPP carries it: a character of Latin-1 each, none of them NUL."""
+
+    def parse(value: Any) -> Any:
+        text = value.get_secret_value() if isinstance(value, SecretStr) else value
+        if text is None:
+            return value
+        if len(text) > longest:
+            raise ValueError("it is longer")
+        if any(ord(character) > _LAST_OF_LATIN_1 or character == "\0" for character in text):
+            raise ValueError("it holds a character that SMPP cannot carry")
+        return value
+
+    return parse
 
 
 def parse_database_url(value: Any) -> Any:

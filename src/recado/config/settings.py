@@ -25,6 +25,8 @@ from recado.config.forms import (
     parse_key_list,
     parse_listen,
     parse_networks,
+    parse_smpp_source,
+    parse_smpp_text,
     parse_smpp_url,
     parse_words,
 )
@@ -219,10 +221,16 @@ class Settings(BaseSettings):
         "an address such as smpp://smsc.example.com:2775 or smpps://smsc.example.com:3550",
         "none",
     )
-    smpp_system_id: str | None = _setting(None, "Who we are at that SMS centre.", "a text", "none")
-    smpp_password: SecretStr | None = _setting(None, "The password there.", "a text of at most 8 characters", "none")
-    smpp_system_type: str = _setting("", "What that SMS centre calls our kind of system.", "a text", "none")
-    smpp_source: str = _setting(
+    smpp_system_id: Annotated[str | None, BeforeValidator(parse_smpp_text(15))] = _setting(
+        None, "Who we are at that SMS centre.", "a text of at most 15 characters", "none"
+    )
+    smpp_password: Annotated[SecretStr | None, BeforeValidator(parse_smpp_text(8))] = _setting(
+        None, "The password there.", "a text of at most 8 characters", "none"
+    )
+    smpp_system_type: Annotated[str, BeforeValidator(parse_smpp_text(12))] = _setting(
+        "", "What that SMS centre calls our kind of system.", "a text of at most 12 characters", "none"
+    )
+    smpp_source: Annotated[str, BeforeValidator(parse_smpp_source)] = _setting(
         "",
         "Whom messages come from where no dedicated sender is named.",
         "a phone, a short code, or a name of at most 11 characters",
@@ -233,14 +241,14 @@ class Settings(BaseSettings):
         ge=1,
         le=100,
         description="Connections to that SMS centre.",
-        json_schema_extra={"form": "a whole number of 1 or more", "default": "`1`"},
+        json_schema_extra={"form": "a whole number from 1 to 100", "default": "`1`"},
     )
     smpp_window: int = Field(
         50,
         ge=1,
         le=1_000,
         description="Messages on their way on each of these connections.",
-        json_schema_extra={"form": "a whole number of 1 or more", "default": "`50`"},
+        json_schema_extra={"form": "a whole number from 1 to 1,000", "default": "`50`"},
     )
     smpp_alphabet: Literal["gsm7", "gsm7_packed", "latin1"] = _setting(
         "gsm7", "How that SMS centre takes texts that GSM-7 can hold.", "gsm7, gsm7_packed or latin1", "`gsm7`"
@@ -257,10 +265,16 @@ class Settings(BaseSettings):
         "an address such as smpp://smsc.example.com:2775 or smpps://smsc.example.com:3550",
         "none",
     )
-    smpp_b_system_id: str | None = _setting(None, "Who we are at that SMS centre.", "a text", "none")
-    smpp_b_password: SecretStr | None = _setting(None, "The password there.", "a text of at most 8 characters", "none")
-    smpp_b_system_type: str = _setting("", "What that SMS centre calls our kind of system.", "a text", "none")
-    smpp_b_source: str = _setting(
+    smpp_b_system_id: Annotated[str | None, BeforeValidator(parse_smpp_text(15))] = _setting(
+        None, "Who we are at that SMS centre.", "a text of at most 15 characters", "none"
+    )
+    smpp_b_password: Annotated[SecretStr | None, BeforeValidator(parse_smpp_text(8))] = _setting(
+        None, "The password there.", "a text of at most 8 characters", "none"
+    )
+    smpp_b_system_type: Annotated[str, BeforeValidator(parse_smpp_text(12))] = _setting(
+        "", "What that SMS centre calls our kind of system.", "a text of at most 12 characters", "none"
+    )
+    smpp_b_source: Annotated[str, BeforeValidator(parse_smpp_source)] = _setting(
         "",
         "Whom messages come from where no dedicated sender is named.",
         "a phone, a short code, or a name of at most 11 characters",
@@ -271,14 +285,14 @@ class Settings(BaseSettings):
         ge=1,
         le=100,
         description="Connections to that SMS centre.",
-        json_schema_extra={"form": "a whole number of 1 or more", "default": "`1`"},
+        json_schema_extra={"form": "a whole number from 1 to 100", "default": "`1`"},
     )
     smpp_b_window: int = Field(
         50,
         ge=1,
         le=1_000,
         description="Messages on their way on each of these connections.",
-        json_schema_extra={"form": "a whole number of 1 or more", "default": "`50`"},
+        json_schema_extra={"form": "a whole number from 1 to 1,000", "default": "`50`"},
     )
     smpp_b_alphabet: Literal["gsm7", "gsm7_packed", "latin1"] = _setting(
         "gsm7", "How that SMS centre takes texts that GSM-7 can hold.", "gsm7, gsm7_packed or latin1", "`gsm7`"
@@ -294,14 +308,14 @@ class Settings(BaseSettings):
         ge=1,
         le=10_000,
         description="SMS that leave through `gateway_a` within a second at most; in test through the sandbox.",
-        json_schema_extra={"form": "a whole number of 1 or more", "default": "`100`"},
+        json_schema_extra={"form": "a whole number from 1 to 10,000", "default": "`100`"},
     )
     sms_gateway_b_per_second: int = Field(
         100,
         ge=1,
         le=10_000,
         description="SMS that leave through `gateway_b` within a second at most.",
-        json_schema_extra={"form": "a whole number of 1 or more", "default": "`100`"},
+        json_schema_extra={"form": "a whole number from 1 to 10,000", "default": "`100`"},
     )
     billing_enabled: bool = _setting(
         True, "Whether sends are paid from a wallet. Without, no wallet exists.", "true or false", "`true`"
