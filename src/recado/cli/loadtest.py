@@ -47,7 +47,13 @@ def loadtest(
         str | None, typer.Option("--template", metavar="ID", help="An approved template of the number.")
     ] = None,
     per_second: Annotated[
-        int | None, typer.Option("--per-second", min=1, max=1000, help="Set this rate limit on the numbers first.")
+        int | None,
+        typer.Option(
+            "--per-second",
+            min=1,
+            max=1000,
+            help="Set this rate limit on the numbers first. Of sms: the pace that its gateway has; it is not set.",
+        ),
     ] = None,
     rate: Annotated[
         float | None, typer.Option("--rate", min=0.1, help="Requests a second.", show_default="flat out")

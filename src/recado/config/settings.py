@@ -241,14 +241,14 @@ class Settings(BaseSettings):
         ge=1,
         le=100,
         description="Connections to that SMS centre.",
-        json_schema_extra={"form": "a whole number of 1 or more", "default": "`1`"},
+        json_schema_extra={"form": "a whole number from 1 to 100", "default": "`1`"},
     )
     smpp_window: int = Field(
         50,
         ge=1,
         le=1_000,
         description="Messages on their way on each of these connections.",
-        json_schema_extra={"form": "a whole number of 1 or more", "default": "`50`"},
+        json_schema_extra={"form": "a whole number from 1 to 1,000", "default": "`50`"},
     )
     smpp_alphabet: Literal["gsm7", "gsm7_packed", "latin1"] = _setting(
         "gsm7", "How that SMS centre takes texts that GSM-7 can hold.", "gsm7, gsm7_packed or latin1", "`gsm7`"
@@ -291,14 +291,14 @@ class Settings(BaseSettings):
         ge=1,
         le=100,
         description="Connections to that SMS centre.",
-        json_schema_extra={"form": "a whole number of 1 or more", "default": "`1`"},
+        json_schema_extra={"form": "a whole number from 1 to 100", "default": "`1`"},
     )
     smpp_b_window: int = Field(
         50,
         ge=1,
         le=1_000,
         description="Messages on their way on each of these connections.",
-        json_schema_extra={"form": "a whole number of 1 or more", "default": "`50`"},
+        json_schema_extra={"form": "a whole number from 1 to 1,000", "default": "`50`"},
     )
     smpp_b_alphabet: Literal["gsm7", "gsm7_packed", "latin1"] = _setting(
         "gsm7", "How that SMS centre takes texts that GSM-7 can hold.", "gsm7, gsm7_packed or latin1", "`gsm7`"
@@ -320,14 +320,14 @@ class Settings(BaseSettings):
         ge=1,
         le=10_000,
         description="SMS that leave through `gateway_a` within a second at most; in test through the sandbox.",
-        json_schema_extra={"form": "a whole number of 1 or more", "default": "`100`"},
+        json_schema_extra={"form": "a whole number from 1 to 10,000", "default": "`100`"},
     )
     sms_gateway_b_per_second: int = Field(
         100,
         ge=1,
         le=10_000,
         description="SMS that leave through `gateway_b` within a second at most.",
-        json_schema_extra={"form": "a whole number of 1 or more", "default": "`100`"},
+        json_schema_extra={"form": "a whole number from 1 to 10,000", "default": "`100`"},
     )
     billing_enabled: bool = _setting(
         True, "Whether sends are paid from a wallet. Without, no wallet exists.", "true or false", "`true`"

@@ -5,24 +5,25 @@ from typing import Any
 
 from pydantic import BaseModel, Field, JsonValue
 
+from recado.domain.channels.sms import SmsReason, SmsRoute
 from recado.domain.core.events import API_VERSION
 from recado.domain.messages.message import GenericStatus
 from recado.http.api.models import ApiModel, Timestamp
 from recado.http.routes.messages.bulk_models import Totals
 from recado.http.routes.messages.message_models import Channel, Direction, LinkOrigin, MessageType
+from recado.http.routes.sms.sms_models import Region, SmsStatus
 from recado.services.webhooks.webhook_samples import sample_of
 
 TAG = "Webhooks"
 
 
-class _MessageEvent(ApiModel):
+class _MessageSummary(ApiModel):
     """A message. When it was removed before the delivery, only `id` is there. Without `includePii`, `to` is masked."""
 
     id: str
     channel: Channel | None = None
     direction: Direction | None = None
     type: MessageType | None = None
-    status: GenericStatus | None = None
     to: str | None = None
     number_id: str | None = None
     contact_id: str | None = None
@@ -38,6 +39,12 @@ class _MessageEvent(ApiModel):
     delivered_at: Timestamp | None = None
     read_at: Timestamp | None = None
     failed_at: Timestamp | None = None
+
+
+class _MessageEvent(_MessageSummary):
+    """A message. When it was removed before the delivery, only `id` is there. Without `includePii`, `to` is masked."""
+
+    status: GenericStatus | None = None
 
 
 class FailedMessageEvent(_MessageEvent):
@@ -61,6 +68,40 @@ class ReceivedMessageEvent(_MessageEvent):
     contact: EventContact | None = None
     origem_do_link: LinkOrigin | None = None
     in_reply_to: str | None = None
+
+
+class _SmsSummary(_MessageSummary):
+    """An SMS; its `status` is the channel's own, which has `undelivered`."""
+
+    status: SmsStatus | None = None
+
+
+class SmsEvent(_SmsSummary):
+    """An SMS that went out. When it was removed before the delivery, only `id` is there."""
+
+    route: SmsRoute | None = None
+    segments: int | None = None
+    region: Region | None = None
+
+
+class SmsFailedEvent(SmsEvent):
+    """An SMS that did not arrive, and why."""
+
+    reason: SmsReason | None = None
+
+
+class SmsReceivedEvent(_SmsSummary):
+    """An SMS of a person."""
+
+    text: str | None = None
+
+
+class SmsClickedEvent(_SmsSummary):
+    """A click on a link of an SMS; `firstClick`: no link of the message was clicked before."""
+
+    url: str | None = None
+    clicked_at: Timestamp | None = None
+    first_click: bool | None = None
 
 
 class CampaignCompletedEvent(ApiModel):
@@ -182,6 +223,11 @@ EVENTS: Mapping[str, type[BaseModel]] = {
     "message.read": _MessageEvent,
     "message.failed": FailedMessageEvent,
     "message.received": ReceivedMessageEvent,
+    "sms.delivered": SmsEvent,
+    "sms.failed": SmsFailedEvent,
+    "sms.undelivered": SmsFailedEvent,
+    "sms.received": SmsReceivedEvent,
+    "sms.clicked": SmsClickedEvent,
     "campaign.completed": CampaignCompletedEvent,
     "number.quality_changed": NumberQualityEvent,
     "template.approved": _TemplateEvent,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 from tests.channels.sms.centre import Centre, Link
 from tests.channels.sms.conftest import PASSWORD, TIMES, Made, Stored, sending
 from tests.channels.test_guarded_http import certificate
@@ -196,6 +197,23 @@ async def test_a_bind_that_is_refused_is_tried_again_more_and_more_slowly(
     await clock.advance(3)
     assert len(centre.links) == 5
     assert PASSWORD not in caplog.text
+
+
+async def test_the_log_says_once_why_a_connection_that_was_lost_does_not_come_back(
+    centre: Centre, made: Made, clock: VirtualClock
+) -> None:
+    with capture_logs() as logs:
+        adapter = await made()
+        assert await sending(adapter) == Accepted("id-1")
+        centre.binds = lambda link, pdu: link.answer(pdu, 0x0E)
+        centre.link.transport.abort()
+        while adapter.binds:
+            await asyncio.sleep(0)
+        for tries, seconds in enumerate((0.6, 1.2, 2.4, 4.8), 2):
+            await clock.advance(seconds)
+            await centre.until(lambda tries=tries: len(centre.links) == tries and centre.link.lost.done())
+    told = [(entry["event"], entry.get("code")) for entry in logs if entry["event"].startswith("smpp_")]
+    assert told == [("smpp_bound", None), ("smpp_bind_lost", None), ("smpp_bind_failed", "unauthorized")]
 
 
 async def test_nobody_there_is_down(made: Made, unused_tcp_port: int) -> None:

@@ -111,18 +111,20 @@ class SmppSession:
 
     async def _keep(self) -> None:
         failures = 0
+        said: str | None = None  # the code that the log has of these failures
         while True:
             try:
                 connection = await self._connect()
             except Exception as error:  # noqa: BLE001 - whatever it is, another try may do better
                 failures += 1
                 self._lost(error.code if isinstance(error, BindRefused) else "connect_failed")
-                if failures == 1:
+                if self.failure != said:
+                    said = self.failure
                     log.warning("smpp_bind_failed", **self._where, code=self.failure, error=type(error).__name__)
             else:
                 log.info("smpp_bound", **self._where)
                 since = self._clock.monotonic()
-                self.bound, self.failure = connection, None
+                self.bound, self.failure, said = connection, None, None
                 self._changed()
                 connection.keep_alive()
                 await asyncio.wait([connection.retired])
