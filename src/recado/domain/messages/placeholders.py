@@ -12,6 +12,14 @@ def placeholders(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_PLACEHOLDER.findall(text)))
 
 
+def filled_length(text: str, values: Mapping[str, str]) -> int:
+    """How long `filled` would be: told without making it. Raises KeyError for a name without a value."""
+    length = len(text)
+    for found in _PLACEHOLDER.finditer(text):
+        length += len(values[found[1]]) - len(found[0])
+    return length
+
+
 def filled(text: str, values: Mapping[str, str]) -> str:
     """The text with these values in place of its placeholders. Raises KeyError for a name without a value."""
     return _PLACEHOLDER.sub(lambda found: values[found[1]], text)
