@@ -30,6 +30,8 @@ from recado.domain.core.clock import Clock, TimerHandle
 ENQUIRE_EVERY: Final = 30.0  # seconds
 MOST_UNANSWERED: Final = 1_000
 """Deliveries of the SMS centre that wait for their answer: it is told to come back with others."""
+MOST_OCTETS_UNANSWERED: Final = 4 * 2**20
+"""Of what those hold: a delivery may be of 64 KiB."""
 MOST_LATE: Final = 10_000
 PLACE_WITHIN: Final = 5.0  # seconds that a request waits for a place in the window
 
@@ -104,6 +106,7 @@ class SmppConnection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._writable = True
         self._unanswered = 0
+        self._octets_unanswered = 0
         self._heard = False
         self._timer: TimerHandle | None = None
         self._keepalive: TimerHandle | None = None
@@ -154,6 +157,7 @@ class SmppConnection(asyncio.Protocol):
     def answer(self, pdu: Pdu, status: int) -> None:
         """Answer what the SMS centre brought."""
         self._unanswered -= 1
+        self._octets_unanswered -= pdu.content_length
         self._answer(pdu, status)
 
     def _answer(self, pdu: Pdu, status: int) -> None:
@@ -249,10 +253,11 @@ class SmppConnection(asyncio.Protocol):
             return
         match pdu.command:
             case Command.DELIVER_SM | Command.DATA_SM:
-                if self._unanswered >= MOST_UNANSWERED:
+                if self._unanswered >= MOST_UNANSWERED or self._octets_unanswered >= MOST_OCTETS_UNANSWERED:
                     self._answer(pdu, Status.QUEUE_FULL)
                     return
                 self._unanswered += 1
+                self._octets_unanswered += pdu.content_length
                 self._delivered(self, pdu)
             case Command.ENQUIRE_LINK:
                 self._answer(pdu, Status.OK)
