@@ -1,6 +1,7 @@
 """What an SMS centre brings: stored, then answered, whatever happens in between."""
 
 import asyncio
+import itertools
 import logging
 import struct
 from typing import Any
@@ -11,7 +12,7 @@ from tests.channels.sms.centre import Centre
 from tests.channels.sms.conftest import Made, Stored
 
 from recado.channels.core.events import Inbound, Status
-from recado.channels.sms.smpp.connection import MOST_OCTETS_UNANSWERED, MOST_UNANSWERED
+from recado.channels.sms.smpp.connection import MOST_OCTETS_UNANSWERED, MOST_UNANSWERED, READ_IN_A_TURN
 from recado.channels.sms.smpp.pdu import Command, DataMessage, Pdu, ShortMessage, Tag, encode
 from recado.channels.sms.smpp.texts import LONGEST_READ
 from recado.engine.clock import VirtualClock
@@ -217,3 +218,22 @@ async def test_large_deliveries_are_held_by_their_octets_and_stored_few_at_a_tim
     assert len(stored.bodies) == fitting
     assert {len(event["payload"]["text"]["body"]) for event in stored.events} == {LONGEST_READ}
     assert await answered(centre, link.bring(written, ((Tag.MESSAGE_PAYLOAD, b"x" * size),))) == 0
+
+
+async def test_a_flood_is_read_in_turns_that_others_have_too(centre: Centre, made: Made, stored: Stored) -> None:
+    await bound(centre, made)
+    link, count = centre.link, 50 * READ_IN_A_TURN
+    seen: list[int] = []
+
+    def look() -> None:
+        seen.append(len(link.answers(Command.ENQUIRE_LINK_RESP)))
+        if seen[-1] < count:
+            asyncio.get_running_loop().call_soon(look)
+
+    link.write(b"".join(encode(Pdu(command=Command.ENQUIRE_LINK, sequence=each)) for each in range(1, count + 1)))
+    look()
+    await centre.until(lambda: len(link.answers(Command.ENQUIRE_LINK_RESP)) == count)
+    assert link.answers(Command.ENQUIRE_LINK_RESP) == [(each, 0) for each in range(1, count + 1)]
+    between = [after - before for before, after in itertools.pairwise(seen)]
+    assert max(between) <= count // 2
+    assert await answered(centre, link.bring(RECEIPT)) == 0
