@@ -2,7 +2,7 @@
 
 import pytest
 
-from recado.domain.messages.placeholders import filled, filled_length, placeholders
+from recado.domain.messages.placeholders import filled, measures, placeholders
 
 
 def test_the_names_of_a_text_are_found_once_each_in_their_order() -> None:
@@ -26,4 +26,4 @@ def test_a_name_without_a_value_is_an_error() -> None:
 
 def test_the_length_is_told_without_the_text() -> None:
     text, values = "{{a}}-{{ b }}{{a}} {{}}", {"a": "{{b}}", "b": ""}
-    assert filled_length(text, values) == len(filled(text, values))
+    assert measures(text).filled_length(values) == len(filled(text, values))

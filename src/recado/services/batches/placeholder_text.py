@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, TypedDict
 
 from recado.domain.core.errors import field_refused
-from recado.domain.messages.placeholders import filled, filled_length, placeholders
+from recado.domain.messages.placeholders import filled, measures, placeholders
 from recado.services.batches.channel_batches import MANY, Misfit, RecipientContent, RenderedContent
 
 MEMBER: Final = "variables"
@@ -43,11 +43,13 @@ def text_terms(text: str, render: Render) -> TextTerms:
             usual = usual._replace(payload=None)
         return TextTerms(usual=usual, member=None, in_a_turn=MANY, content=lambda given: usual)
 
+    measured = measures(text)
+
     def content(given: Mapping[str, str]) -> RecipientContent | Misfit:
         lacking = next((name for name in names if not given.get(name)), None)
         if lacking is not None:
             return _lacks(lacking)
-        if filled_length(text, given) > LONGEST:
+        if measured.filled_length(given) > LONGEST:
             return Misfit(_TOO_LONG, f"With its `{MEMBER}` the text has more than {LONGEST:,} characters.")
         return render(filled(text, given))
 
