@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from recado.channels.sms.smpp.framing import LONGEST_PDU, Framer
 from recado.channels.sms.smpp.pdu import (
     BODIES,
+    MOST_TLVS,
     Body,
     Command,
     MalformedPdu,
@@ -180,3 +181,10 @@ def test_the_longest_pdu_is_taken_octet_by_octet() -> None:
     for octet in octets:
         found += framer.feed(bytes((octet,)))
     assert found == [octets]
+
+
+def test_a_pdu_has_only_so_many_tlvs() -> None:
+    tlvs = ((0x1400, b""),) * MOST_TLVS
+    assert decode(encode(Pdu(command=Command.DELIVER_SM, body=ShortMessage(), tlvs=tlvs))).tlvs == tlvs
+    with pytest.raises(MalformedPdu):
+        decode(encode(Pdu(command=Command.DELIVER_SM, body=ShortMessage(), tlvs=(*tlvs, (0x1400, b"")))))

@@ -1,6 +1,7 @@
 """What an SMS centre brings: stored, then answered, whatever happens in between."""
 
 import asyncio
+import itertools
 import logging
 import struct
 from typing import Any
@@ -11,8 +12,9 @@ from tests.channels.sms.centre import Centre
 from tests.channels.sms.conftest import Made, Stored
 
 from recado.channels.core.events import Inbound, Status
-from recado.channels.sms.smpp.connection import MOST_UNANSWERED
+from recado.channels.sms.smpp.connection import MOST_OCTETS_UNANSWERED, MOST_UNANSWERED, READ_IN_A_TURN
 from recado.channels.sms.smpp.pdu import Command, DataMessage, Pdu, ShortMessage, Tag, encode
+from recado.channels.sms.smpp.texts import LONGEST_READ
 from recado.engine.clock import VirtualClock
 
 AT = "2026-11-20T12:00:00.000Z"
@@ -197,3 +199,41 @@ async def test_answers_that_nobody_asked_for_do_nothing(centre: Centre, made: Ma
     for command in (Command.SUBMIT_SM_RESP, Command.GENERIC_NACK, Command.BIND_TRANSCEIVER_RESP):
         centre.link.write(struct.pack(">IIII", 16, command, 0, 999))
     assert await answered(centre, centre.link.bring(RECEIPT)) == 0
+
+
+async def test_large_deliveries_are_held_by_their_octets_and_stored_few_at_a_time(
+    centre: Centre, made: Made, stored: Stored
+) -> None:
+    stored.held = asyncio.Event()
+    await bound(centre, made)
+    size = 60_000
+    written = ShortMessage(source_addr="5511987654321")
+    fitting = -(-MOST_OCTETS_UNANSWERED // size)
+    link = centre.link
+    sequences = [link.bring(written, ((Tag.MESSAGE_PAYLOAD, b"x" * size),)) for _ in range(fitting + 2)]
+    await centre.until(lambda: len(link.answers(Command.DELIVER_SM_RESP)) == 2)
+    assert link.answers(Command.DELIVER_SM_RESP) == [(each, 0x14) for each in sequences[-2:]]
+    stored.held.set()
+    await centre.until(lambda: len(link.answers(Command.DELIVER_SM_RESP)) == len(sequences))
+    assert len(stored.bodies) == fitting
+    assert {len(event["payload"]["text"]["body"]) for event in stored.events} == {LONGEST_READ}
+    assert await answered(centre, link.bring(written, ((Tag.MESSAGE_PAYLOAD, b"x" * size),))) == 0
+
+
+async def test_a_flood_is_read_in_turns_that_others_have_too(centre: Centre, made: Made, stored: Stored) -> None:
+    await bound(centre, made)
+    link, count = centre.link, 50 * READ_IN_A_TURN
+    seen: list[int] = []
+
+    def look() -> None:
+        seen.append(len(link.answers(Command.ENQUIRE_LINK_RESP)))
+        if seen[-1] < count:
+            asyncio.get_running_loop().call_soon(look)
+
+    link.write(b"".join(encode(Pdu(command=Command.ENQUIRE_LINK, sequence=each)) for each in range(1, count + 1)))
+    look()
+    await centre.until(lambda: len(link.answers(Command.ENQUIRE_LINK_RESP)) == count)
+    assert link.answers(Command.ENQUIRE_LINK_RESP) == [(each, 0) for each in range(1, count + 1)]
+    between = [after - before for before, after in itertools.pairwise(seen)]
+    assert max(between) <= count // 2
+    assert await answered(centre, link.bring(RECEIPT)) == 0

@@ -13,6 +13,7 @@ _ENDS: Final = '\\s\\x00-\\x1f\\x7f<>"`{}|\\\\^“”„‘’«»\u3000-\u303f�
 _ADDRESS: Final = re.compile(f"(?<![A-Za-z0-9+])[hH][tT][tT][pP][sS]?://(?=[\\w\\[])[^{_ENDS}]+")
 _TRAILING: Final = ".,;:!?'…"
 _OPENING: Final = {")": "(", "]": "["}
+_MAY_FOLLOW: Final = frozenset([*_TRAILING, *_OPENING])
 
 
 def parted(text: str) -> list[str]:
@@ -39,6 +40,8 @@ def short_link(link_base: str, code: str = SAMPLE_CODE) -> str:
 
 
 def _without_what_follows(link: str) -> str:
+    if link[-1] not in _MAY_FOLLOW:
+        return link
     open_brackets = {closing: link.count(closing) - link.count(opening) for closing, opening in _OPENING.items()}
     end = len(link)
     while (last := link[end - 1]) in _TRAILING or open_brackets.get(last, 0) > 0:

@@ -13,6 +13,7 @@ from recado.domain.core.ids import MESSAGE, IdSource
 from recado.domain.messages.message import CLASSES, MessageStatus
 from recado.domain.senders.sender import SenderKey
 from recado.engine.steps import in_steps
+from recado.engine.turns import turns
 from recado.services.batches.batch_arrivals import arrivals
 from recado.services.batches.batch_audience import Audiences, BatchMoved
 from recado.services.batches.channel_batches import ChannelBatches, Sort
@@ -78,7 +79,10 @@ class BatchMaker:
         """Cut the recipients into blocks, and price the first one."""
         recipients = batch.recipients
         batch.first = await self._block(batch, recipients if len(recipients) <= BLOCK else recipients.part(0, BLOCK))
-        batch.rest = [recipients.part(start, start + BLOCK).dump() for start in range(BLOCK, len(recipients), BLOCK)]
+        batch.rest = []
+        for start in range(BLOCK, len(recipients), BLOCK):
+            await turns.next()  # a block may hold megabytes of texts
+            batch.rest.append(recipients.part(start, start + BLOCK).dump())
         if self._tariff.charges:
             await self._tariff.price(batch, batch.first, batch.accepted_at)
             batch.estimate = batch.first.held

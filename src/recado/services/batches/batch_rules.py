@@ -29,7 +29,6 @@ from recado.storage.messages.recipients import Recipient
 
 ELSEWHERE: Final = "ROUTE_NOT_AVAILABLE"
 """Why a phone of a region is left out to which its messages do not go."""
-_STEP = 250  # recipients: some milliseconds when each has sixty variables
 
 
 @dataclass(slots=True)
@@ -79,7 +78,7 @@ def accept_recipients(draft: BatchDraft, terms: BatchTerms, contacts: Mapping[st
     contact_ids: list[str | None] = []
     left_out = LeftOut()
     for place, given in enumerate(draft.recipients):
-        if place and not place % _STEP:
+        if place and not place % terms.in_a_turn:
             yield
         try:
             address, contact_id = _address_of(given, contacts, kind, read)

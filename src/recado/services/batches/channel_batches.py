@@ -6,7 +6,7 @@ What concerns a batch as a whole is asked once for it; nothing but what a recipi
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from recado.domain.channels.policy import Obeys
 from recado.domain.core.steps import Steps
@@ -15,6 +15,9 @@ from recado.domain.messages.message import Priority
 from recado.services.batches.batch_draft import BatchDraft
 from recado.storage.batches.batch_rows import MessageKind, Recipients
 from recado.storage.messages.resends import Old
+
+MANY: Final = 250
+"""Recipients in a turn of the loop: some milliseconds when each has sixty variables."""
 
 Where = tuple[str, str]
 """Organization and environment."""
@@ -49,7 +52,8 @@ class BatchTerms:
 
     `granted_only`: of what is subject to consent, whether nobody gets it who never agreed (C12.5.5). `usual`: what a
     recipient without content of its own is told; `member`: by which member others have it (None: by none), and
-    `content` makes the message's content of that. It is called for each recipient, some hundreds in a turn of the loop.
+    `content` makes the message's content of that. It is called for each recipient, `in_a_turn` of them in a turn of the
+    loop.
     `region`: of the only phones that they go to; None: to all.
     """
 
@@ -61,6 +65,7 @@ class BatchTerms:
     granted_only: bool
     usual: RecipientContent | Misfit = None
     member: str | None = None
+    in_a_turn: int = MANY
     content: Callable[[Any], RecipientContent | Misfit] = _no_content
     region: str | None = None
 

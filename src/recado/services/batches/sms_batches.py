@@ -12,7 +12,6 @@ from recado.domain.core.errors import Problem
 from recado.domain.core.steps import Steps
 from recado.domain.links.tracked import MessageLinks, TrackedLink
 from recado.domain.messages.message import Priority
-from recado.domain.messages.placeholders import placeholders
 from recado.domain.senders.sender import route_sender
 from recado.services.batches.batch_draft import BatchDraft
 from recado.services.batches.channel_batches import (
@@ -55,8 +54,6 @@ class SmsBatches:
         check_dedicated(form.route, organization.dedicated_sender)
         check_priority(form.route, draft.priority)
         text = draft.payload["text"]["body"] if draft.payload else ""
-        if not placeholders(text):  # what all get is refused for all, and is the batch's own
-            draft.payload = self._content(form, text).payload
 
         def render(text: str) -> RenderedContent | Misfit:
             try:
@@ -65,6 +62,9 @@ class SmsBatches:
                 return Misfit(problem.code, problem.detail)
             return RenderedContent(_json(payload), units, _json(details))
 
+        told = text_terms(text, render)
+        if told["member"] is None:  # what all get is refused for all, and is the batch's own
+            draft.payload = self._content(form, text).payload
         category = category_of(form.route, transactional=form.transactional)
         return BatchTerms(
             sender_id=route_sender(SMS, draft.env, form.route),
@@ -74,7 +74,7 @@ class SmsBatches:
             obeys=POLICY.obeys(draft.type, category, draft.priority),
             granted_only=asks_grant(form.route) and organization.require_granted_for_marketing,
             region=region_for(form.route),
-            **text_terms(text, render),
+            **told,
         )
 
     async def kind(self, where: Where, priority: Priority, sort: Sort) -> MessageKind:

@@ -4,6 +4,7 @@ Every move is guarded, so that late, early and repeated reports are normal outco
 known yet is parked and tried again for ten minutes, also when nobody knows its number yet (C29.5).
 """
 
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -260,12 +261,15 @@ class Receipts:
         """Those that somebody with an address sent to an account that is known; the rest is dropped."""
         asked = [(event.account, address_told(source, event.sender)) for event in events]
         received = []
+        dropped: Counter[bool] = Counter()
         for event, owners in zip(events, await self._owners(executor, source, asked), strict=True):
             came = self._inbound.read(source, owners, event)
             if came is None:
-                log.info("inbound_dropped", known_number=bool(owners))
+                dropped[bool(owners)] += 1
             else:
                 received.append(came)
+        for known, count in dropped.items():  # a line for each would hold the loop while thousands come
+            log.info("inbound_dropped", known_number=known, count=count)
         return received
 
     async def _owners(

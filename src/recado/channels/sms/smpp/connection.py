@@ -30,6 +30,10 @@ from recado.domain.core.clock import Clock, TimerHandle
 ENQUIRE_EVERY: Final = 30.0  # seconds
 MOST_UNANSWERED: Final = 1_000
 """Deliveries of the SMS centre that wait for their answer: it is told to come back with others."""
+MOST_OCTETS_UNANSWERED: Final = 4 * 2**20
+"""Of what those hold: a delivery may be of 64 KiB."""
+READ_IN_A_TURN: Final = 100
+"""PDUs: what comes faster waits for turns of the loop, and nothing else is read meanwhile."""
 MOST_LATE: Final = 10_000
 PLACE_WITHIN: Final = 5.0  # seconds that a request waits for a place in the window
 
@@ -99,11 +103,14 @@ class SmppConnection(asyncio.Protocol):
         self._given_up: dict[int, str] = {}  # labels of requests whose answers are late
         self._sequence = 0
         self._framer = Framer()
+        self._unread: deque[bytes] = deque()  # PDUs of what has come
+        self._turn_asked = False
         self._out: list[bytes] = []
         self._reading = False  # what is written meanwhile leaves when all that came is read
         self._transport: asyncio.Transport | None = None
         self._writable = True
         self._unanswered = 0
+        self._octets_unanswered = 0
         self._heard = False
         self._timer: TimerHandle | None = None
         self._keepalive: TimerHandle | None = None
@@ -154,6 +161,7 @@ class SmppConnection(asyncio.Protocol):
     def answer(self, pdu: Pdu, status: int) -> None:
         """Answer what the SMS centre brought."""
         self._unanswered -= 1
+        self._octets_unanswered -= pdu.content_length
         self._answer(pdu, status)
 
     def _answer(self, pdu: Pdu, status: int) -> None:
@@ -213,8 +221,8 @@ class SmppConnection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._writable = True
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.resume_reading()
+        if not self._turn_asked:
+            self._read_on()
 
     # The other side ---------------------------------------------------------------------------------------------------
 
@@ -223,18 +231,40 @@ class SmppConnection(asyncio.Protocol):
         self._transport.set_write_buffer_limits(_HELD_BACK)
 
     def data_received(self, data: bytes) -> None:
-        self._heard = self._reading = True
-        for octets in self._framer.feed(data):
-            self._read(octets)
+        self._heard = True
+        self._unread.extend(self._framer.feed(data))
+        if not self._turn_asked and self._writable:
+            self._read_on()
+
+    def _read_on(self) -> None:
+        """Read some of what has come; what is left in a turn of its own."""
+        self._turn_asked = False
+        self._read_some(READ_IN_A_TURN)
+        transport = self._transport
+        if transport is None or transport.is_closing() or not self._writable:
+            return
+        if self._unread:
+            transport.pause_reading()
+            self._turn_asked = True
+            self._loop.call_soon(self._read_on)
+        elif self._framer.broken:
+            self.close()
+        else:
+            transport.resume_reading()
+
+    def _read_some(self, most: int) -> None:
+        self._reading = True
+        for _ in range(min(most, len(self._unread))):
+            self._read(self._unread.popleft())
         self._reading = False
         self._flush()
-        if self._framer.broken:
-            self.close()
 
     def eof_received(self) -> bool:
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
+        if not self.closed.done():  # what has come tells how requests ended
+            self._read_some(len(self._unread))
         self._end()
 
     def _read(self, octets: bytes) -> None:
@@ -249,10 +279,11 @@ class SmppConnection(asyncio.Protocol):
             return
         match pdu.command:
             case Command.DELIVER_SM | Command.DATA_SM:
-                if self._unanswered >= MOST_UNANSWERED:
+                if self._unanswered >= MOST_UNANSWERED or self._octets_unanswered >= MOST_OCTETS_UNANSWERED:
                     self._answer(pdu, Status.QUEUE_FULL)
                     return
                 self._unanswered += 1
+                self._octets_unanswered += pdu.content_length
                 self._delivered(self, pdu)
             case Command.ENQUIRE_LINK:
                 self._answer(pdu, Status.OK)
@@ -351,3 +382,4 @@ class SmppConnection(asyncio.Protocol):
             if not asked.answer.done():
                 asked.answer.set_result(Lost())
         self._given_up.clear()
+        self._unread.clear()

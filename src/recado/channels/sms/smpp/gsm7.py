@@ -56,9 +56,17 @@ def pack(septets: bytes, header: int = 0) -> bytes:
 def unpack(octets: bytes, header: int = 0) -> bytes:
     """The septets, without the carriage return that fills up the last octet."""
     fill = -header * 8 % 7
-    bits = int.from_bytes(octets, "little") >> fill
     count = max(0, len(octets) * 8 - fill) // 7
-    septets = bytes([bits >> 7 * place & 0x7F for place in range(count)])
+    found = []
+    bits, held = 0, -fill  # as many of them as wait to be a septet; the first ones fill up
+    for octet in octets:
+        bits |= octet << held if held >= 0 else octet >> -held
+        held += 8
+        while held >= 7:
+            found.append(bits & 0x7F)
+            bits >>= 7
+            held -= 7
+    septets = bytes(found)
     if count and (fill + 7 * count) % 8 == 0 and septets[-1] == _CARRIAGE_RETURN:
         return septets[:-1]
     return septets

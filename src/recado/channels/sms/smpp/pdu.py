@@ -16,6 +16,7 @@ HEADER_LENGTH: Final = HEADER.size
 RESPONSE: Final = 0x8000_0000
 LAST_SEQUENCE: Final = 0x7FFF_FFFF
 LONGEST_TEXT: Final = 254  # octets of a `short_message`; longer ones go as a TLV
+MOST_TLVS: Final = 100  # of one PDU
 _TLV: Final = struct.Struct(">HH")
 
 
@@ -184,6 +185,12 @@ class Pdu:
     sequence: int = 1
     body: Body = Nothing()
     tlvs: tuple[tuple[int, bytes], ...] = ()
+
+    @property
+    def content_length(self) -> int:
+        """Octets of its text and its TLVs."""
+        text = self.body.short_message if isinstance(self.body, ShortMessage) else b""
+        return len(text) + sum(len(value) for _, value in self.tlvs)
 
     def tlv(self, tag: Tag) -> bytes | None:
         """The first value under the tag."""
@@ -360,8 +367,10 @@ def decode(octets: bytes) -> Pdu:
 
 
 def _read_tlvs(octets: bytes, at: int, command: int, sequence: int) -> tuple[tuple[int, bytes], ...]:
-    tlvs = []
+    tlvs: list[tuple[int, bytes]] = []
     while at < len(octets):
+        if len(tlvs) == MOST_TLVS:
+            raise MalformedPdu("it has too many TLVs", _BAD_TLVS, command, sequence)
         start = at + _TLV.size
         if start > len(octets):
             raise MalformedPdu("a TLV is cut short", _BAD_TLVS, command, sequence)

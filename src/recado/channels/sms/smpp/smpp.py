@@ -44,6 +44,7 @@ from recado.domain.core.clock import Clock
 log = structlog.get_logger()
 
 AT_ONCE: Final = 500  # deliveries that are stored together
+OCTETS_AT_ONCE: Final = 32 * 1024  # of them, with which this many are enough: reading texts holds the loop
 PAUSE: Final = 1.0  # seconds until parts that were refused for now are tried again, and after a failure to store
 MOST_REPORTS: Final = 10_000  # late answers that are not stored yet
 STORED_WITHIN: Final = 2.0  # seconds, of what is being stored when the service stops
@@ -238,7 +239,8 @@ class Smpp:
 
     async def _take_in(self, sink: Sink) -> bool:
         """Store what has come, as much as goes at once, and answer it; False when it was not stored."""
-        arrived, self._arrived = self._arrived[:AT_ONCE], self._arrived[AT_ONCE:]
+        count = self._at_once()
+        arrived, self._arrived = self._arrived[:count], self._arrived[count:]
         late, self._late = self._late, []
         if not self._arrived:
             self._filled.clear()
@@ -260,6 +262,15 @@ class Smpp:
         for connection, pdu in arrived:
             connection.answer(pdu, status)
         return status == Status.OK
+
+    def _at_once(self) -> int:
+        """How many of the deliveries that have come are stored together."""
+        octets = 0
+        for count, (_, pdu) in enumerate(self._arrived[:AT_ONCE], start=1):
+            octets += pdu.content_length
+            if octets >= OCTETS_AT_ONCE:
+                return count
+        return AT_ONCE
 
     def parse_callback(self, headers: Mapping[str, str], body: bytes) -> Sequence[CallbackEvent]:
         """The events of what `run` gave; raises `MalformedCallback`."""

@@ -15,6 +15,8 @@ WITH_HEADER: Final = 0x40  # of `esm_class`
 GSM7: Final = 0
 LATIN1: Final = 3
 UCS2: Final = 8
+LONGEST_READ: Final = 8 * 1024
+"""Octets of a person's text: four times what the longest of a phone takes. What is beyond is cut."""
 _ASCII: Final = 1
 _TOO_LONG: Final = f"a segment is longer than {LONGEST_TEXT} octets"
 _CONCATENATIONS: Final = {0: 3, 8: 4}  # information elements, with the octets of each
@@ -93,7 +95,7 @@ def text_of(pdu: Pdu, alphabet: Alphabet) -> str | None:
         return None
     octets = body.short_message if isinstance(body, ShortMessage) else b""
     if not octets:
-        octets = pdu.tlv(Tag.MESSAGE_PAYLOAD) or b""
+        octets = (pdu.tlv(Tag.MESSAGE_PAYLOAD) or b"")[:LONGEST_READ]
     header = 1 + octets[0] if body.esm_class & WITH_HEADER and octets else 0
     text = _decoded(octets[header:], body.data_coding, alphabet, header)
     return None if text is None else text.replace("\0", "\ufffd")
