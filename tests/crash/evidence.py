@@ -89,7 +89,7 @@ def is_uncertain(message: Mapping[str, Any]) -> bool:
 
 def is_withdrawn(message: Mapping[str, Any]) -> bool:
     """Whether it was taken out of the queue, as its channel tells that."""
-    return message["status"] == "archived" or str(message.get("lastError")).startswith("abandoned")
+    return message["status"] == "archived" or str(message.get("lastError")).startswith("withdrawn")
 
 
 def by_message(requests: Iterable[Request]) -> dict[str, list[Request]]:

@@ -94,13 +94,14 @@ def _tries(submits: Sequence[Request]) -> list[list[Request]]:
 
 def _whole(message_id: str, submits: Sequence[Request]) -> Request:
     """What the parts come to (C29.2). The last part alone is reported, and its id is the message's."""
-    last, ended = max(submits, key=lambda it: it.part), {each.part: each.outcome for each in submits}
-    answers = [each.answered_at for each in submits if each.outcome not in PUT_OFF and each.answered_at is not None]
+    latest = {each.part: each for each in submits}
+    last = latest[max(latest)]
+    answers = [each.answered_at for each in latest.values() if each.outcome not in PUT_OFF and each.answered_at]
     return replace(
         last,
         id=message_id,
         at=submits[0].at,
-        outcome=_outcome([*ended.values()], last.parts),
+        outcome=_outcome([each.outcome for each in latest.values()], last.parts),
         answered_at=max(answers) if len(answers) == last.parts else None,
     )
 

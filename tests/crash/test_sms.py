@@ -21,11 +21,11 @@ A, P, R, L = Given.ACCEPTED, Given.SLOW_DOWN, Given.REFUSED, Given.LOST
 
 
 def submits(*parts: tuple[int, Given], of: int = 2) -> list[Request]:
-    """To one phone, one each tenth of a second, in this order."""
+    """To one phone, one each tenth of a second, in this order; what is taken of the last part is reported."""
     return [
         Request(
             f"smsc_{place}", at(place / 10), "28282", given, None, recipient_hash(TO), f"smsc_{place}",
-            receipts=("delivered",) if part == of else (), referenced=False,
+            receipts=("delivered",) if part == of and given is not P else (), referenced=False,
             answered_at=None if given is L else at(place / 10), protocol="smpp", part=part, parts=of,
         )
         for place, (part, given) in enumerate(parts)
@@ -60,6 +60,8 @@ def test_a_message_is_one_request_for_each_try_whatever_its_parts_were_answered(
 ) -> None:
     found = requests_of(made, {"msg_1": message()})
     assert [(each.id, each.outcome) for each in found] == [("msg_1", outcome) for outcome in outcomes]
+    taken = made[-1].part == made[-1].parts and made[-1].outcome is not P
+    assert found[-1].receipts == (("delivered",) if taken else ())
     whole = outcomes[-1] in (A, R, Given.FAILED)
     assert (found[-1].answered_at is not None) == whole
 
