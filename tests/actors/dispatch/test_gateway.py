@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 from recado.actors.dispatch import gateway as gateway_module
 from recado.actors.dispatch.call_room import CallRoom
 from recado.actors.dispatch.gateway import Borrower, Failover, Gateway, GatewayPlan, SharedGateway
-from recado.channels.core.provider import Accepted, Down, Outcome, Refused, Retry, SlowDown, Unknown
+from recado.channels.core.provider import Accepted, Account, Down, Outcome, Refused, Retry, SlowDown, Unknown
 from recado.domain.core.timestamps import format_timestamp
 from recado.domain.dispatch.gates import Hold
 from recado.domain.dispatch.shared_breaker import FAIL_OVER_FOR
@@ -29,6 +29,22 @@ def gateway(clock: VirtualClock, *, per_second: float = 100.0, name: str = "gate
         channel="sms", env="live", name=name, per_second=per_second, provider=NO_PROVIDER, account=NO_PROVIDER
     )
     return SharedGateway(plan, clock, ahead=lambda: AHEAD, opens_at=lambda: 0.0)
+
+
+def test_an_organization_has_half_of_the_calls_that_a_gateway_bears() -> None:
+    account = Account(sender_id="gateway_a", organization_id="", env="live", provider_id="gateway_a", owner="gateway_a")
+    plan = GatewayPlan(
+        channel="sms", env="live", name="gateway_a", per_second=1, provider=NO_PROVIDER, account=account, connections=4
+    )
+    shared = SharedGateway(plan, VirtualClock(START), ahead=lambda: AHEAD, opens_at=lambda: 0.0)
+    begun = []
+    for organization_id in ("org_a", "org_a", "org_a", "org_b", "org_b", "org_b"):
+        share = shared.share_of(organization_id)
+        assert share.account is not None
+        if share.room.has_place(share.account, lambda: None):
+            share.room.take(share.account)
+            begun.append(organization_id)
+    assert begun == ["org_a", "org_a", "org_b", "org_b"]
 
 
 class LaneOfAnOrganization:

@@ -7,7 +7,7 @@ by many lanes, which borrow permits: a provider's trouble is found out once, and
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
 from weakref import WeakValueDictionary
@@ -431,7 +431,9 @@ class GatewayShare(Gateway):
         self.gateway = gateway
         self.organization_id = organization_id
         self.name = gateway.name
-        self.provider, self.account = gateway.provider, gateway.account
+        self.provider = gateway.provider
+        # Of the calls that the gateway bears, an organization has a share as an account has of its adapter's (C31).
+        self.account = None if gateway.account is None else replace(gateway.account, owner=organization_id)
         self.room, self.pacer = gateway.room, gateway.pacer
         self.breaker = OrganizationBreaker(gateway.breaker, organization_id)
         self.in_flight = 0  # its calls whose outcome is not committed yet
