@@ -126,7 +126,8 @@ class Walk:
         """Whether nothing is under way: what the service does by itself would look like a caller's change."""
         return not await self.connection.fetchval(
             "select exists (select from messages m where direction = 'outbound' and "
-            "(status in ('sending', 'sent', 'delivered') or status = 'queued' and (force or scheduled_at is null)) "
+            "(status in ('sending', 'sent') or status = 'delivered' and channel = 'chatapp' "
+            "or status = 'queued' and (force or scheduled_at is null)) "
             "and not exists (select from dispatch d where d.id = m.id and d.reason = 'number_state')) "
             "or exists (select from callbacks where processed_at is null) "
             "or exists (select from numbers where deleted_at is null and status = 'pending') "

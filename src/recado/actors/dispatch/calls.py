@@ -137,7 +137,7 @@ class Calls:
         if outcome is None:
             return asyncio.get_running_loop().create_task(self._run(departure, done, settle))
         if settlement_of is None and isinstance(outcome, Accepted):
-            with suppress(Unavailable):  # the other way waits for room
+            with suppress(Exception):  # the other way waits for room, or tells what is wrong
                 settled = self.settlement_of(departure, outcome)
                 recorded = self._sending.put(settled)
                 recorded.add_done_callback(partial(self._recorded, departure, outcome, settled, done))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from recado.channels.core.provider import Outcome
-from recado.domain.channels.policies import POLICIES
+from recado.domain.channels.policies import POLICIES, sender_field
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem, Unavailable, no_provider
 from recado.domain.core.ids import IdSource
@@ -123,7 +123,7 @@ class Acceptance:
                 check_replaceable(draft.again, self._clock.now())
             rules = self._rules.get(draft.channel)
             if rules is None:
-                raise no_channel(draft.channel, self._rules)
+                raise no_channel(draft.channel, [each for each in self._rules if sender_field(each) is not None])
             known = None if draft.contact_id is None else await self._contact_of(draft)
             new = rules.at_once(draft) or await rules.read(draft)
             sends = draft.env in rules.sends_in
