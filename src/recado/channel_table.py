@@ -192,7 +192,7 @@ def chatapp_batches(parts: RuleParts) -> ChannelBatches:
 
 # SMS ------------------------------------------------------------------------------------------------------------------
 
-LONGEST_CALL = 15  # seconds (C29.2): so many seconds of a gateway's pace are in flight at most
+LONGEST_CALL = 15  # seconds (C29.2): so many seconds of a bridge's pace are in flight at most
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,7 +99,7 @@ class Calls:
         return len(self._running)
 
     async def start(self) -> None:
-        """Nothing runs until a number has its turn."""
+        """Nothing runs until a sender has its turn."""
 
     async def stop(self) -> None:
         """Waits for the calls in flight: each ends within the provider's time limit."""
@@ -343,7 +343,7 @@ def _repeated(departure: Departure, now: datetime) -> Returned:
 
 
 def _unspent(row: Row, now: datetime, pair_waits_until: datetime | None = None) -> Returned:
-    """Back to the head of its lane: the number waits, not the message. Only a pair of its own holds a message."""
+    """Back to the head of its lane: the gateway waits, not the message. Only a pair of its own holds a message."""
     reason = None if pair_waits_until is None else WaitReason.PAIR_LIMIT
     message = (row.organization_id, row.env, row.channel, row.id)
     return Returned(*message, row.claimed_at, pair_waits_until, reason, None, True, now)

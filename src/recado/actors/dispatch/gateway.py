@@ -44,7 +44,10 @@ REMEMBERED: Final = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewayPlan:
-    """A gateway that the lanes of a channel share in an environment. `connections`: the calls that it bears at once."""
+    """A gateway that the lanes of a channel share in an environment. `connections`: the calls that it bears at once.
+
+    `account`: the same for all organizations; by its owner the calls at once are shared out (`CallRoom`).
+    """
 
     channel: str
     env: str
@@ -278,7 +281,10 @@ class SharedGateway:
             self._failing.pop(share.organization_id, None)
 
     def has_failed(self, now: float) -> bool:
-        """Whether another gateway goes in its place, for all."""
+        """Whether another gateway goes in its place, for all.
+
+        Who asks first after the third failure begins the five minutes, and all lanes are woken.
+        """
         if self._failed_until is not None:
             if now < self._failed_until:
                 return True
@@ -447,7 +453,7 @@ class GatewayShare(Gateway):
         return bool(self.failures) or self._failed_until is not None or not self.breaker.own.clean
 
     def has_failed(self, now: float) -> bool:
-        """Whether another gateway goes in its place, for this organization."""
+        """As of the gateway, for this organization, whose lanes are woken."""
         if self._failed_until is not None:
             if now < self._failed_until:
                 return True
@@ -556,7 +562,10 @@ class OrganizationGateways:
 
     @property
     def current(self) -> GatewayShare:
-        """The first that has failed lately neither for all nor for the organization; when all have, the last."""
+        """The first that has failed lately neither for all nor for the organization; when all have, the last.
+
+        Asking may begin the time of another gateway, and wake lanes (`has_failed`).
+        """
         now = self._clock.monotonic()
         for share in self._shares[:-1]:
             if not share.gateway.has_failed(now) and not share.has_failed(now):

@@ -1,4 +1,6 @@
-"""When a number must not call its provider: asked to slow down, no connection, or answers that say nothing (C29.2).
+"""When nothing may call a provider: asked to slow down, no connection, or answers that say nothing (C29.2).
+
+Of the account of a number, or of a gateway that lanes share (`shared_breaker.py`).
 
 Times are monotonic seconds. A slow-down and a failure to connect spend no attempt of a message (C14.5.4). A call is
 answered with the count of `pauses` at its beginning: one that began before the last pause tells nothing of its effect.

@@ -1,1 +1,1 @@
-"""Links that people follow: those that bring them to a chat, and those in messages."""
+"""Links that people follow: to a chat (origin), in messages (tracked). How a text holds them: `messages/links.py`."""

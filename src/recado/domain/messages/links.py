@@ -1,4 +1,7 @@
-"""The web addresses in a text, and the short links that may take their place (C27.1)."""
+"""The web addresses in a text, and the form of the short links that may take their place (C27.1).
+
+The codes, and where they lead, are in the package `domain/links`.
+"""
 
 import re
 from typing import Final

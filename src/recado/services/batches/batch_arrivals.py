@@ -1,4 +1,4 @@
-"""What the lanes of numbers are told of the messages that a batch has just made."""
+"""What the lanes of senders are told of the messages that a batch has just made."""
 
 from datetime import datetime, timedelta
 
@@ -14,7 +14,7 @@ MOST = WINDOW + 1  # one more than fits tells the lane that there are more in th
 
 
 def arrivals(batch: NewBatch | PendingBlock, block: Block, due_at: datetime) -> dict[str, list[Row]]:
-    """The first rows of each number, as many as its lane can use."""
+    """The first rows of each sender, as many as its lane can use."""
     if batch.sender_id is not None:
         return {batch.sender_id: _rows(batch, block, due_at, MOST)}
     found: dict[str, list[Row]] = {}

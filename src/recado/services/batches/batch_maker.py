@@ -1,6 +1,6 @@
 """Makes the messages of batches: the first block in the commit of the batch, the others a block a commit (C15.5).
 
-What a commit made is told to the number's lane at once, so that a batch starts to leave while it is being made.
+What a commit made is told to the sender's lane at once, so that a batch starts to leave while it is being made.
 """
 
 from collections.abc import Mapping, Sequence
@@ -178,7 +178,7 @@ class BatchMaker:
         return blocks_left
 
     def told(self, batch: NewBatch) -> None:
-        """A batch was committed: its number's lane knows its first messages."""
+        """A batch was committed: its sender's lane knows its first messages."""
         if batch.first is not None:
             self._arrived(batch, batch.first, batch.due_at, batch.accepted_at)
 

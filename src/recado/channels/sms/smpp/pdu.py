@@ -68,7 +68,7 @@ class MalformedPdu(Exception):
         self.sequence = sequence
 
 
-# Its values are those of `statuses.py`, which stands on this module.
+# The values of `Status` in `statuses.py`: this module knows PDUs alone, and not what a status means.
 _BAD_LENGTH: Final = 0x02
 _BAD_COMMAND: Final = 0x03
 _BAD_TLVS: Final = 0xC0

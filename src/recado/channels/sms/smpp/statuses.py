@@ -42,7 +42,7 @@ BLACKLISTED: Final = "blacklisted"
 EXPIRED: Final = "expired"
 PROVIDER_ERROR: Final = "provider_error"
 CODES: Final = frozenset({INVALID_NUMBER, CARRIER_REJECTED, BLACKLISTED, EXPIRED, PROVIDER_ERROR})
-"""Of failures on this channel (C16.3)."""
+"""Of failures on this channel, as `SmsReason` says them, and what has no word there (C16.1)."""
 
 _TOO_FAST: Final = frozenset({Status.THROTTLED, Status.QUEUE_FULL})
 _FOR_NOW: Final = frozenset({Status.SYSTEM_ERROR, Status.SUBMIT_FAILED, Status.TEMPORARY_ERROR})
