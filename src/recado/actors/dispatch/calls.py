@@ -36,7 +36,6 @@ from recado.channels.core.references import NamedBy
 from recado.domain.channels.policies import POLICIES
 from recado.domain.channels.source import Source
 from recado.domain.core.clock import Clock
-from recado.domain.core.errors import Unavailable
 from recado.domain.dispatch.pair_pacing import PairPacing
 from recado.domain.dispatch.retry import MAX_ATTEMPTS, RETRY_DELAYS, retry_delay
 from recado.domain.messages.message import Cause, FailureCode, WaitReason, last_error
