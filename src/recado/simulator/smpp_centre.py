@@ -20,8 +20,8 @@ from recado.channels.sms.smpp.pdu import (
     HEADER_LENGTH,
     RESPONSE,
     Bind,
+    BindResponse,
     Body,
-    Bound,
     Command,
     MalformedPdu,
     Nothing,
@@ -32,7 +32,7 @@ from recado.channels.sms.smpp.pdu import (
     decode,
     encode,
 )
-from recado.channels.sms.smpp.statuses import Status
+from recado.channels.sms.smpp.statuses import CommandStatus
 from recado.channels.sms.smpp.texts import part_of
 from recado.simulator.behaviour import Given, Plan, Receipt
 from recado.simulator.record import Mark, Record, Request, recipient_hash
@@ -44,7 +44,10 @@ UNBIND: Final = "unbind"
 """The kind of note that tells of one: `id` of the request in whose place it came, and `at`."""
 
 _BINDS: Final = (Command.BIND_TRANSCEIVER, Command.BIND_RECEIVER, Command.BIND_TRANSMITTER)
-_REFUSALS: Final = {"recipient_unreachable": Status.INVALID_DESTINATION, "policy_blocked": Status.REJECTED}
+_REFUSALS: Final = {
+    "recipient_unreachable": CommandStatus.INVALID_DESTINATION,
+    "policy_blocked": CommandStatus.REJECTED,
+}
 _STATES: Final[dict[ReportStatus, tuple[str, int]]] = {"delivered": ("DELIVRD", 2), "failed": ("UNDELIV", 5)}
 _ODD_TEXTS: Final = (b"", b"stat:DELIVRD", b"id: stat:", b"\xff\x00id", b"id:1 stat:NEVER")
 
@@ -291,7 +294,7 @@ class _Link(asyncio.Protocol):
         body = pdu.body
         if isinstance(body, Bind) and pdu.command in _BINDS:
             known = self._centre.password is None or body.password == self._centre.password
-            self.answer(pdu, Status.OK if known else Status.INVALID_PASSWORD, Bound("simulator"))
+            self.answer(pdu, CommandStatus.OK if known else CommandStatus.INVALID_PASSWORD, BindResponse("simulator"))
             if known:
                 self._bound = pdu.command
                 self._centre.bring_waiting()
@@ -299,25 +302,25 @@ class _Link(asyncio.Protocol):
             if self._bound in (Command.BIND_TRANSCEIVER, Command.BIND_TRANSMITTER):
                 self._centre.submitted(self, pdu, body)
             else:
-                self.answer(pdu, Status.WRONG_BIND_STATE)
+                self.answer(pdu, CommandStatus.WRONG_BIND_STATE)
         elif pdu.command == Command.DELIVER_SM_RESP:
             delivery = self.unanswered.pop(pdu.sequence, None)
             if delivery is not None:
-                self._centre.taken(delivery) if pdu.status == Status.OK else self._centre.not_taken([delivery])
+                self._centre.taken(delivery) if pdu.status == CommandStatus.OK else self._centre.not_taken([delivery])
                 self._centre.bring_waiting()
         elif pdu.command == Command.ENQUIRE_LINK:
-            self.answer(pdu, Status.OK)
+            self.answer(pdu, CommandStatus.OK)
         elif pdu.command == Command.UNBIND:
-            self.answer(pdu, Status.OK)
+            self.answer(pdu, CommandStatus.OK)
             self.close()
         elif pdu.command == Command.UNBIND_RESP:
             self.close()
         elif not pdu.command & RESPONSE:
-            self._write(HEADER.pack(HEADER_LENGTH, Command.GENERIC_NACK, Status.INVALID_COMMAND, pdu.sequence))
+            self._write(HEADER.pack(HEADER_LENGTH, Command.GENERIC_NACK, CommandStatus.INVALID_COMMAND, pdu.sequence))
 
     def answer(self, pdu: Pdu, status: int, body: Body = Nothing()) -> None:  # noqa: B008 - a frozen value
         command = Command(pdu.command | RESPONSE)
-        if status != Status.OK or isinstance(body, Nothing):
+        if status != CommandStatus.OK or isinstance(body, Nothing):
             self._write(HEADER.pack(HEADER_LENGTH, command, status, pdu.sequence))
         else:
             self._write(encode(Pdu(command=command, sequence=pdu.sequence, body=body)))
@@ -330,7 +333,7 @@ class _Link(asyncio.Protocol):
     def unbind(self) -> None:
         """Take leave in the middle: what is submitted meanwhile is answered no more."""
         self._bound = None
-        self._write(HEADER.pack(HEADER_LENGTH, Command.UNBIND, Status.OK, self._next()))
+        self._write(HEADER.pack(HEADER_LENGTH, Command.UNBIND, CommandStatus.OK, self._next()))
 
     def close(self) -> None:
         if self._transport is not None:
@@ -357,15 +360,15 @@ def _of_sms(receipts: Iterable[Receipt]) -> Iterator[Receipt]:
     return (receipt for receipt in receipts if receipt.status in _STATES)
 
 
-def _status(plan: Plan) -> Status:
+def _status(plan: Plan) -> CommandStatus:
     match plan.given:
         case Given.SLOW_DOWN:
-            return Status.THROTTLED if plan.status == 429 else Status.QUEUE_FULL
+            return CommandStatus.THROTTLED if plan.status == 429 else CommandStatus.QUEUE_FULL
         case Given.REFUSED:
-            return _REFUSALS.get(plan.code or "", Status.PERMANENT_ERROR)
+            return _REFUSALS.get(plan.code or "", CommandStatus.PERMANENT_ERROR)
         case Given.FAILED:
-            return Status.UNKNOWN_ERROR
-    return Status.OK
+            return CommandStatus.UNKNOWN_ERROR
+    return CommandStatus.OK
 
 
 def _receipt(request: Request, place: int) -> _Delivery | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from recado.channels.sms.smpp.framing import Framer
-from recado.channels.sms.smpp.pdu import RESPONSE, Bound, Command, Pdu, ShortMessage, Taken, decode, encode
+from recado.channels.sms.smpp.pdu import RESPONSE, BindResponse, Command, Pdu, ShortMessage, Taken, decode, encode
 
 
 class Link(asyncio.Protocol):
@@ -45,7 +45,7 @@ class Link(asyncio.Protocol):
         body = pdu.body
         match pdu.command:
             case Command.BIND_TRANSCEIVER:
-                body = Bound("centre")
+                body = BindResponse("centre")
                 self.bound = status == 0
             case Command.SUBMIT_SM | Command.DATA_SM:
                 body = Taken(message_id)

@@ -70,7 +70,7 @@ async def test_every_hot_look_up_takes_an_index(filled: Database) -> None:
         (accounts.SQL.by_email, ("a7",)),
         (organizations.SQL.by_id, ("org_7",)),
         (numbers.SQL.by_id, (*one, "num_7")),
-        (numbers.SQL.by_provider_id, ("test", "pn7")),
+        (numbers.SQL.by_provider_id, ("test", "chatapp", "pn7")),
         (numbers.SQL.claim_due, ("test", now, now, 100)),
         (templates.SQL.by_id, (*one, "tpl_7")),
         (templates.SQL.by_provider_id, ("test", "p7", None)),

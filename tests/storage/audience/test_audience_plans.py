@@ -92,7 +92,7 @@ async def test_every_look_at_lists_and_audiences_takes_an_index(filled: Database
         (segments.SQL.note_size, (*ONE, "seg_7", 1, 1, NOW, NOW)),
         (audiences.SQL.of_batch, (*ONE, "btc_7")),
         (audiences.SQL.rolled, (*ONE, "btc_7", NOW, 1, True, "running", "failed", 7)),
-        (audiences.SQL.refusals, (*ONE, ids, [None] * len(ids))),
+        (audiences.SQL.refusals, (*ONE, ids, [0] * len(ids), "phone")),
     ]
     for change in ("add", "replace", "remove"):
         asked.append(("\n".join((SQL.resolved, getattr(SQL, change), SQL.outcome)), named))
@@ -213,7 +213,7 @@ async def test_members_are_looked_up_one_by_one_also_where_the_planner_knows_not
 
     async with opened(of_a_newcomer) as db, db.hot.transaction() as connection:
         await connection.execute(audiences.SQL.along_the_key)
-        arguments = ["org_new", "test", [contact_id(1)], [None]]
+        arguments = ["org_new", "test", [contact_id(1)], [0], "phone"]
         found = await plan_of(connection, audiences.SQL.refusals, arguments)
         (looked_up,) = [node for node in found if node.get("Relation Name") == "contacts"]
         assert looked_up["Index Name"] == "contacts_pkey"

@@ -84,7 +84,7 @@ async def test_batches_probe_the_keys(filled: Database) -> None:
     asked: list[tuple[str, tuple[Any, ...]]] = [
         (campaigns.SQL.open, (["org_7"], ["test"], ["c7"], ["chatapp"], "running")),
         (replacements.SQL.lock, (*ids, list(replacements.REPLACEABLE))),
-        (resends.SQL.by_ids, ("org_7", "test", ["msg_0"])),
+        (resends.SQL.by_ids, ("org_7", "test", ["msg_0"], "chatapp")),
         (replacements.SQL.inherit, ("org_7", "test", "chatapp", "msg_1", None, "btc_1", "canceled")),
     ]
     async with filled.hot.acquire() as connection:
@@ -96,6 +96,6 @@ async def test_batches_probe_the_keys(filled: Database) -> None:
 
 
 async def test_the_filter_of_a_resend_finds_what_failed(filled: Database) -> None:
-    found = await resends.failed(filled, "org_10", "test", resends.FailedFilter(campaign_id="c10"), 5)
+    found = await resends.failed(filled, "org_10", "test", "chatapp", resends.FailedFilter(campaign_id="c10"), 5)
     assert len(found) == 5
     assert {message.status for message in found} == {MessageStatus.FAILED.value}

@@ -24,7 +24,7 @@ from recado.channels.sms.smpp.pdu import (
     body_octets,
     decode,
 )
-from recado.channels.sms.smpp.statuses import Status
+from recado.channels.sms.smpp.statuses import CommandStatus
 from recado.domain.core.clock import Clock, TimerHandle
 
 ENQUIRE_EVERY: Final = 30.0  # seconds
@@ -280,19 +280,19 @@ class SmppConnection(asyncio.Protocol):
         match pdu.command:
             case Command.DELIVER_SM | Command.DATA_SM:
                 if self._unanswered >= MOST_UNANSWERED or self._octets_unanswered >= MOST_OCTETS_UNANSWERED:
-                    self._answer(pdu, Status.QUEUE_FULL)
+                    self._answer(pdu, CommandStatus.QUEUE_FULL)
                     return
                 self._unanswered += 1
                 self._octets_unanswered += pdu.content_length
                 self._delivered(self, pdu)
             case Command.ENQUIRE_LINK:
-                self._answer(pdu, Status.OK)
+                self._answer(pdu, CommandStatus.OK)
             case Command.UNBIND:
-                self._answer(pdu, Status.OK)
+                self._answer(pdu, CommandStatus.OK)
                 self.retire()
                 self._close_when_idle()
             case _:
-                self._write(HEADER.pack(HEADER_LENGTH, Command.GENERIC_NACK, Status.INVALID_COMMAND, sequence))
+                self._write(HEADER.pack(HEADER_LENGTH, Command.GENERIC_NACK, CommandStatus.INVALID_COMMAND, sequence))
 
     def _take_answer(self, sequence: int, status: int, octets: bytes) -> None:
         """Of a request of ours, also where it is none but a refusal to understand it."""

@@ -68,7 +68,7 @@ class MalformedPdu(Exception):
         self.sequence = sequence
 
 
-# The values of `Status` in `statuses.py`: this module knows PDUs alone, and not what a status means.
+# The values of `CommandStatus` in `statuses.py`: this module knows PDUs alone, and not what a status means.
 _BAD_LENGTH: Final = 0x02
 _BAD_COMMAND: Final = 0x03
 _BAD_TLVS: Final = 0xC0
@@ -101,7 +101,7 @@ class Outbind:
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class BindResponse:
     """The answer to a bind."""
 
     system_id: str = ""
@@ -164,7 +164,7 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class QueryResponse:
     """The answer to a query."""
 
     message_id: str = ""
@@ -173,7 +173,7 @@ class State:
     error_code: int = 0
 
 
-Body = Nothing | Bind | Outbind | Bound | ShortMessage | DataMessage | Taken | Query | State
+Body = Nothing | Bind | Outbind | BindResponse | ShortMessage | DataMessage | Taken | Query | QueryResponse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,7 +255,7 @@ _LAYOUTS: Final[Mapping[type[Body], Sequence[_Field]]] = {
     Nothing: (),
     Bind: (_text(16), _text(9), _text(13), _BYTE, _BYTE, _BYTE, _text(41)),
     Outbind: (_text(16), _text(9)),
-    Bound: (_text(16),),
+    BindResponse: (_text(16),),
     ShortMessage: (
         _text(6),
         *_ADDRESS,
@@ -274,18 +274,18 @@ _LAYOUTS: Final[Mapping[type[Body], Sequence[_Field]]] = {
     DataMessage: (_text(6), _BYTE, _BYTE, _text(65), _BYTE, _BYTE, _text(65), _BYTE, _BYTE, _BYTE),
     Taken: (_ID,),
     Query: (_ID, *_ADDRESS),
-    State: (_ID, _text(17), _BYTE, _BYTE),
+    QueryResponse: (_ID, _text(17), _BYTE, _BYTE),
 }
 _NAMES: Final = {body: tuple(body.__dataclass_fields__) for body in _LAYOUTS}
 
 BODIES: Final[Mapping[Command, type[Body]]] = {
     Command.GENERIC_NACK: Nothing,
     Command.BIND_RECEIVER: Bind,
-    Command.BIND_RECEIVER_RESP: Bound,
+    Command.BIND_RECEIVER_RESP: BindResponse,
     Command.BIND_TRANSMITTER: Bind,
-    Command.BIND_TRANSMITTER_RESP: Bound,
+    Command.BIND_TRANSMITTER_RESP: BindResponse,
     Command.QUERY_SM: Query,
-    Command.QUERY_SM_RESP: State,
+    Command.QUERY_SM_RESP: QueryResponse,
     Command.SUBMIT_SM: ShortMessage,
     Command.SUBMIT_SM_RESP: Taken,
     Command.DELIVER_SM: ShortMessage,
@@ -293,7 +293,7 @@ BODIES: Final[Mapping[Command, type[Body]]] = {
     Command.UNBIND: Nothing,
     Command.UNBIND_RESP: Nothing,
     Command.BIND_TRANSCEIVER: Bind,
-    Command.BIND_TRANSCEIVER_RESP: Bound,
+    Command.BIND_TRANSCEIVER_RESP: BindResponse,
     Command.OUTBIND: Outbind,
     Command.ENQUIRE_LINK: Nothing,
     Command.ENQUIRE_LINK_RESP: Nothing,

@@ -11,7 +11,7 @@ import structlog
 from recado.channels.http.connection_pool import default_tls
 from recado.channels.sms.smpp.connection import Answer, SmppConnection
 from recado.channels.sms.smpp.pdu import Bind, Command, Pdu, body_octets
-from recado.channels.sms.smpp.statuses import Status, bind_failure
+from recado.channels.sms.smpp.statuses import CommandStatus, bind_failure
 from recado.domain.core.clock import Clock
 from recado.domain.dispatch.retry import backoff
 
@@ -164,7 +164,7 @@ class SmppSession:
                 answer = await made.request(Command.BIND_TRANSCEIVER, self._bind)
                 if not isinstance(answer, tuple):
                     raise BindRefused("connect_failed")
-                if answer[0] != Status.OK:
+                if answer[0] != CommandStatus.OK:
                     raise BindRefused(bind_failure(answer[0]))
                 return made
         except BaseException:

@@ -36,7 +36,7 @@ from recado.channels.sms.smpp.connection import Answer, Answered, Crowded, SmppC
 from recado.channels.sms.smpp.delivery_receipts import MessageIds, canonical_id, is_receipt, read_receipt
 from recado.channels.sms.smpp.pdu import Command, DataMessage, Pdu, ShortMessage
 from recado.channels.sms.smpp.session import SmppLogin, SmppSession, SmppTimes
-from recado.channels.sms.smpp.statuses import CODES, Status, outcome_of
+from recado.channels.sms.smpp.statuses import CODES, CommandStatus, outcome_of
 from recado.channels.sms.smpp.submits import Segments, Submits, source_address
 from recado.channels.sms.smpp.texts import Alphabet, text_of
 from recado.domain.core.clock import Clock
@@ -205,7 +205,7 @@ class Smpp:
         if isinstance(answered, Crowded):  # the SMS centre answers more slowly than we send
             return SlowDown()
         status, body = answered
-        if status != Status.OK:
+        if status != CommandStatus.OK:
             return outcome_of(status)
         message_id = self._taken_id(body)
         # Taken without a readable id: saying "failed" could make somebody send it again.
@@ -249,19 +249,19 @@ class Smpp:
             event = self._event(pdu)
             if event is not None:
                 events.append(event)
-        status = Status.OK
+        status = CommandStatus.OK
         try:
             if events:
                 await sink(orjson.dumps({EVENTS: [event_to_json(event) for event in events]}))
         except Exception as error:  # noqa: BLE001 - whatever kept it from being stored: it is brought again
             log.warning("smpp_not_stored", count=len(arrived), error=type(error).__name__)
-            status = Status.TEMPORARY_ERROR
+            status = CommandStatus.TEMPORARY_ERROR
             self._late = [*late, *self._late][:MOST_REPORTS]
             if self._late:
                 self._filled.set()
         for connection, pdu in arrived:
             connection.answer(pdu, status)
-        return status == Status.OK
+        return status == CommandStatus.OK
 
     def _at_once(self) -> int:
         """How many of the deliveries that have come are stored together."""

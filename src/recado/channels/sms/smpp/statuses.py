@@ -7,7 +7,7 @@ from typing import Final
 from recado.channels.core.provider import Down, Outcome, Refused, Retry, SlowDown, Unknown
 
 
-class Status(IntEnum):
+class CommandStatus(IntEnum):
     """Those that mean something here, of `command_status`."""
 
     OK = 0x00
@@ -44,25 +44,27 @@ PROVIDER_ERROR: Final = "provider_error"
 CODES: Final = frozenset({INVALID_NUMBER, CARRIER_REJECTED, BLACKLISTED, EXPIRED, PROVIDER_ERROR})
 """Of failures on this channel, as `SmsReason` says them, and what has no word there (C16.1)."""
 
-_TOO_FAST: Final = frozenset({Status.THROTTLED, Status.QUEUE_FULL})
-_FOR_NOW: Final = frozenset({Status.SYSTEM_ERROR, Status.SUBMIT_FAILED, Status.TEMPORARY_ERROR})
-_NOT_BOUND: Final = frozenset({Status.WRONG_BIND_STATE, Status.INVALID_SYSTEM_ID, Status.INVALID_PASSWORD})
-_IN_DOUBT: Final = frozenset({Status.UNKNOWN_ERROR})
+_TOO_FAST: Final = frozenset({CommandStatus.THROTTLED, CommandStatus.QUEUE_FULL})
+_FOR_NOW: Final = frozenset({CommandStatus.SYSTEM_ERROR, CommandStatus.SUBMIT_FAILED, CommandStatus.TEMPORARY_ERROR})
+_NOT_BOUND: Final = frozenset(
+    {CommandStatus.WRONG_BIND_STATE, CommandStatus.INVALID_SYSTEM_ID, CommandStatus.INVALID_PASSWORD}
+)
+_IN_DOUBT: Final = frozenset({CommandStatus.UNKNOWN_ERROR})
 _REFUSALS: Final[Mapping[int, str]] = {
-    Status.INVALID_DESTINATION: INVALID_NUMBER,
-    Status.INVALID_DESTINATION_TON: INVALID_NUMBER,
-    Status.INVALID_DESTINATION_NPI: INVALID_NUMBER,
-    Status.PERMANENT_ERROR: CARRIER_REJECTED,
-    Status.REJECTED: CARRIER_REJECTED,
-    Status.DELIVERY_FAILURE: CARRIER_REJECTED,
+    CommandStatus.INVALID_DESTINATION: INVALID_NUMBER,
+    CommandStatus.INVALID_DESTINATION_TON: INVALID_NUMBER,
+    CommandStatus.INVALID_DESTINATION_NPI: INVALID_NUMBER,
+    CommandStatus.PERMANENT_ERROR: CARRIER_REJECTED,
+    CommandStatus.REJECTED: CARRIER_REJECTED,
+    CommandStatus.DELIVERY_FAILURE: CARRIER_REJECTED,
 }
 """Whatever is in none of these tables is `provider_error`: mostly a field that this SMS centre wants otherwise."""
 
 _BINDS: Final[Mapping[int, str]] = {
-    Status.BIND_FAILED: "unauthorized",
-    Status.INVALID_PASSWORD: "unauthorized",
-    Status.INVALID_SYSTEM_ID: "unauthorized",
-    Status.ALREADY_BOUND: "already_bound",
+    CommandStatus.BIND_FAILED: "unauthorized",
+    CommandStatus.INVALID_PASSWORD: "unauthorized",
+    CommandStatus.INVALID_SYSTEM_ID: "unauthorized",
+    CommandStatus.ALREADY_BOUND: "already_bound",
 }
 
 
