@@ -223,5 +223,5 @@ def _responses(route: Route, schemas: Schemas, problems: ProblemResponses) -> di
             "headers": {name: {"$ref": f"#/components/headers/{name}"} for name in header_names(route, 304)},
         }
     for status, codes in problem_codes(route).items():
-        found[str(status)] = problems.of(status, codes)
+        found[str(status)] = problems.of(status, codes, route.response_types.get(status))
     return dict(sorted(found.items()))

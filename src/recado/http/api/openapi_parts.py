@@ -139,10 +139,15 @@ class ProblemResponses:
         }
         self.components = {name: _problem_response(*problem) for problem, name in self._names.items()}
 
-    def of(self, status: int, codes: tuple[str, ...]) -> dict[str, Any]:
-        """Return the response, or the reference to it."""
+    def of(self, status: int, codes: tuple[str, ...], other_type: str | None = None) -> dict[str, Any]:
+        """Return the response, or the reference to it. `other_type`: what it may be instead of a problem."""
         name = self._names.get((status, codes))
-        return _problem_response(status, codes) if name is None else {"$ref": f"#/components/responses/{name}"}
+        if name is not None and other_type is None:
+            return {"$ref": f"#/components/responses/{name}"}
+        response = _problem_response(status, codes)
+        if other_type is not None:
+            response["content"][other_type] = {"schema": {}}
+        return response
 
 
 def header_names(route: Route, status: int) -> list[str]:
