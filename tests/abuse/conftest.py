@@ -15,9 +15,10 @@ from tests.program import Api, Service
 from tests.waiting import until
 
 IDLE_SECONDS = 2.0
+IDLE_HOLDS = 30.0  # seconds: a busy machine is another one later
 MEMORY_BACK_WITHIN = 30.0  # seconds
 MEMORY_SLACK = 150 * 2**20  # bytes that a process keeps for the next time
-ROUNDS = 3
+ROUNDS = 5
 ADMIN_TOKEN = "the administrator of the abused service"
 NEIGHBOUR = "Neighbour"  # the organization that is measured
 PROXY = "127.0.0.9"  # the address of a trusted proxy
@@ -86,6 +87,7 @@ class Resident:
     number_id: str
     template_id: str
     idle: Served | None = None
+    idle_at: float = 0.0
 
     @classmethod
     async def settle(cls, service: Service) -> "Resident":
@@ -104,8 +106,9 @@ class Resident:
         }  # fmt: skip
         sends = [{**body, "to": phone("1234")} for _ in range(50)]
         async with Neighbour(self.url, self.token, sends) as caller:
-            if self.idle is None:
-                self.idle = await caller.rest(IDLE_SECONDS)
+            now = asyncio.get_running_loop().time()
+            if self.idle is None or now - self.idle_at > IDLE_HOLDS:
+                self.idle, self.idle_at = await caller.rest(IDLE_SECONDS), now
             caller.idle = self.idle
             yield caller
 
