@@ -79,4 +79,4 @@ async def key_of(served: Served, tenant: Tenant) -> str:
 
 
 def test_generated_requests_and_sequences_find_no_5xx_and_nothing_undocumented(served: Served, tmp_path: Path) -> None:
-    fuzzed(served, tmp_path, phases="examples,coverage,fuzzing,stateful", examples=120, limit=1_500)
+    fuzzed(served, tmp_path, phases="examples,coverage,fuzzing,stateful", examples=200, limit=1_500)

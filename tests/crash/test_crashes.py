@@ -14,7 +14,7 @@ from tests.privacy import found_in_logs
 
 pytestmark = pytest.mark.alone
 
-ROUNDS = int(os.environ.get("CRASH_ROUNDS", "3"))
+ROUNDS = int(os.environ.get("CRASH_ROUNDS", "4"))
 FIRST_SEED = int(os.environ.get("CRASH_SEED", "10"))
 
 

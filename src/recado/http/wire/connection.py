@@ -35,7 +35,7 @@ LONGEST_LINE = 8190
 MOST_HEADERS = 100
 
 _ENDING_SECONDS = 1.0  # how long what is broken off at the end of the server may take to let go
-_SLICE = 16 * 1024  # bytes of chunks given to the parser at once: what it makes of them is looked at in between
+_SLICE = 4 * 1024  # bytes of chunks given to the parser at once: what it makes of them is looked at in between
 _USUAL_FRAMING = 1024  # bytes around the chunks of any body
 _FRAMING_SHARE = 2  # beyond them: as many as a half of the body itself
 _REST = 64 * 1024  # bytes of a body that nobody wanted, which are read on for anyone
