@@ -1,6 +1,7 @@
 """The watch over the event loop: what it measures, and whom it names (C31)."""
 
 import asyncio
+import signal
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -9,7 +10,6 @@ import pytest
 from structlog.testing import capture_logs
 
 from recado.domain.core.clock import TimerHandle
-from recado.engine.clock import SystemClock
 from recado.engine.loop_watch import BOUNDS, EVERY, QUIET, LoopWatch
 
 
@@ -50,7 +50,7 @@ def clock() -> LateClock:
 
 
 async def started(clock: LateClock) -> LoopWatch:
-    watch = LoopWatch(clock, look=lambda: "the culprit")
+    watch = LoopWatch(clock)
     await watch.start()
     await watch.start()
     return watch
@@ -79,43 +79,50 @@ async def test_a_long_delay_is_logged_with_who_held_the_loop_and_not_too_often(c
         clock.run_late(QUIET)
     await watch.stop()
     first, second = logs
+    assert first.pop("by") == "recado.engine.loop_watch.LoopWatch.look"
     assert first == {
         "event": "event_loop_held",
         "log_level": "warning",
         "seconds": 0.4,
-        "by": "the culprit",
         "left_out": 0,
     }
     assert second["left_out"] == 2
 
 
 async def test_a_loop_that_runs_in_time_is_not_looked_at(clock: LateClock) -> None:
-    watch = LoopWatch(clock, look=lambda: pytest.fail("looked"))
-    await watch.start()
-    clock.at = clock.due + EVERY
-    watch.look()
+    watch = await started(clock)
+    with capture_logs() as logs:
+        clock.at = clock.due + EVERY
+        watch.look()
+        clock.run_late(0.4)
     await watch.stop()
+    assert [entry["by"] for entry in logs] == [None]
 
 
-async def test_the_names_of_task_and_function_are_seen_from_outside() -> None:
-    entered, leave, seen = threading.Event(), threading.Event(), []
-    watch = LoopWatch(SystemClock())
-    await watch.start()
-
-    def look() -> None:
-        entered.wait(10)
-        seen.append(watch._held_by())
-        leave.set()
+async def test_the_names_of_task_and_function_are_seen_while_they_hold_the_loop(clock: LateClock) -> None:
+    watch = await started(clock)
+    clock.at = clock.due + 0.3
 
     async def hold_the_loop(secret: str) -> None:
-        entered.set()
-        leave.wait(10)
+        looking = threading.Thread(target=watch.look)
+        looking.start()
+        looking.join()
+        assert secret
 
-    looking = threading.Thread(target=look)
-    looking.start()
-    await asyncio.create_task(hold_the_loop("+5511999990000"), name="replaceListMembers")
-    looking.join()
+    with capture_logs() as logs:
+        await asyncio.create_task(hold_the_loop("+5511999990000"), name="replaceListMembers")
+        clock.run_late(0.3)
     await watch.stop()
-    assert seen[0].startswith("replaceListMembers: ")
-    assert "hold_the_loop" in seen[0]
-    assert "5511" not in seen[0]
+    by = logs[0]["by"]
+    assert by.startswith("replaceListMembers: ")
+    assert "hold_the_loop" in by
+    assert "5511" not in by
+
+
+async def test_the_signal_is_handled_as_before_when_the_watch_has_stopped(clock: LateClock) -> None:
+    before = signal.getsignal(signal.SIGURG)
+    watch = await started(clock)
+    assert signal.getsignal(signal.SIGURG) != before
+    await watch.stop()
+    await watch.stop()
+    assert signal.getsignal(signal.SIGURG) == before

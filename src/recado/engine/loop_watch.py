@@ -1,16 +1,16 @@
 """The watch over the event loop: how late it runs what is due, always; and by whom it was held when that took long.
 
-A timer measures. A thread looks at the loop's own from outside while it is held, and takes down the names of functions
-and of the task, never values.
+A timer measures. While the loop is held, a thread has its thread interrupted by a signal, whose handler takes down the
+names of functions and of the task, never values. The thread does not read the other's frames itself: CPython 3.11
+crashes at times when one thread reads the frames that another runs.
 """
 
 import asyncio
-import sys
+import signal
 import threading
 from bisect import bisect_left
-from collections.abc import Callable
 from types import FrameType
-from typing import Final
+from typing import Any, Final
 
 import structlog
 
@@ -21,6 +21,7 @@ LONG: Final = 0.25  # seconds
 QUIET: Final = 10.0  # seconds between two entries in the log
 BOUNDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _SHOWN_FRAMES = 6
+_LOOK = signal.SIGURG  # of no use to a program without out-of-band data, and without a handler it ends none
 
 _log = structlog.get_logger(__name__)
 
@@ -32,10 +33,8 @@ class LoopWatch:
     many were later; `seconds`: the sum of all.
     """
 
-    def __init__(self, clock: Clock, *, look: Callable[[], str] | None = None) -> None:
-        """`look`: tells by whom the loop is held; by default the thread's own look."""
+    def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._look = look or self._held_by
         self._due = 0.0
         self._seen = ""
         self._timer: TimerHandle | None = None
@@ -43,17 +42,20 @@ class LoopWatch:
         self._stopping = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._loops_thread = 0
+        self._handled_before: Any = signal.SIG_DFL
         self._quiet_until = float("-inf")
         self._left_out = 0
         self.counts = [0] * (len(BOUNDS) + 1)
         self.seconds = 0.0
 
     async def start(self) -> None:
-        """Begin; safe to call twice."""
+        """Begin, in the main thread, the only one that handles signals; safe to call twice."""
         if self._timer is not None:
             return
         self._loop, self._loops_thread = asyncio.get_running_loop(), threading.get_ident()
         self._stopping.clear()
+        self._handled_before = signal.signal(_LOOK, self._on_signal)
+        signal.siginterrupt(_LOOK, False)
         self._expect()
         self._thread = threading.Thread(target=self._run, name="loop watch", daemon=True)
         self._thread.start()
@@ -67,11 +69,18 @@ class LoopWatch:
         thread, self._thread = self._thread, None
         if thread is not None:
             await asyncio.to_thread(thread.join)
+            signal.signal(_LOOK, self._handled_before)
 
     def look(self) -> None:
-        """Note by whom the loop is held, when it is: what the thread does ten times a second."""
+        """Have it noted by whom the loop is held, when it is: what the thread does ten times a second."""
         if self._clock.monotonic() - self._due >= LONG:
-            self._seen = self._look()
+            signal.pthread_kill(self._loops_thread, _LOOK)
+
+    def _on_signal(self, _signal: int, frame: FrameType | None) -> None:
+        task = asyncio.current_task(self._loop)
+        name = task.get_name() if task is not None else ""
+        shown = _functions(frame)
+        self._seen = f"{name}: {shown}" if name and not name.startswith("Task-") else shown
 
     def _expect(self) -> None:
         self._due = self._clock.monotonic() + EVERY
@@ -98,13 +107,6 @@ class LoopWatch:
     def _run(self) -> None:
         while not self._stopping.wait(EVERY):
             self.look()
-
-    def _held_by(self) -> str:
-        frame = sys._current_frames().get(self._loops_thread)
-        task = asyncio.current_task(self._loop)
-        name = task.get_name() if task is not None else ""
-        shown = _functions(frame)
-        return f"{name}: {shown}" if name and not name.startswith("Task-") else shown
 
 
 def _functions(frame: FrameType | None) -> str:
