@@ -4,6 +4,7 @@ import asyncio
 import signal
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
 import pytest
@@ -126,3 +127,15 @@ async def test_the_signal_is_handled_as_before_when_the_watch_has_stopped(clock:
     await watch.stop()
     await watch.stop()
     assert signal.getsignal(signal.SIGURG) == before
+
+
+def test_a_loop_of_another_thread_is_measured_all_the_same(clock: LateClock) -> None:
+    async def measure() -> LoopWatch:
+        watch = await started(clock)
+        clock.run_late(0.3)
+        await watch.stop()
+        return watch
+
+    with ThreadPoolExecutor(1) as threads:
+        watch = threads.submit(asyncio.run, measure()).result()
+    assert watch.seconds == pytest.approx(0.3)

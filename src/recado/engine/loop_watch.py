@@ -49,14 +49,16 @@ class LoopWatch:
         self.seconds = 0.0
 
     async def start(self) -> None:
-        """Begin, in the main thread, the only one that handles signals; safe to call twice."""
+        """Begin; safe to call twice. A loop in another thread than the main one is measured, and not looked at."""
         if self._timer is not None:
             return
         self._loop, self._loops_thread = asyncio.get_running_loop(), threading.get_ident()
         self._stopping.clear()
+        self._expect()
+        if threading.current_thread() is not threading.main_thread():
+            return  # which is the only one that handles signals
         self._handled_before = signal.signal(_LOOK, self._on_signal)
         signal.siginterrupt(_LOOK, False)
-        self._expect()
         self._thread = threading.Thread(target=self._run, name="loop watch", daemon=True)
         self._thread.start()
 
