@@ -54,7 +54,9 @@ async def test_what_is_stored_is_read_again_as_events(centre: Centre, made: Made
     )
 
 
-async def test_a_message_of_a_person_is_told_with_its_text(centre: Centre, made: Made, stored: Stored) -> None:
+async def test_a_message_of_a_person_is_told_with_its_text_and_what_it_came_to(
+    centre: Centre, made: Made, stored: Stored
+) -> None:
     await bound(centre, made)
     written = ShortMessage(source_addr="5511987654321", destination_addr="28282", short_message=b"Ol\x05")
     for _ in range(2):  # two that are the same are two
@@ -63,7 +65,7 @@ async def test_a_message_of_a_person_is_told_with_its_text(centre: Centre, made:
     assert len({event.pop("providerMessageId") for event in events}) == 2
     expected = {
         "kind": "inbound",
-        "account": "gateway_a",
+        "account": "28282",
         "from": "5511987654321",
         "at": AT,
         "type": "text",

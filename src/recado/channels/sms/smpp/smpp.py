@@ -308,7 +308,7 @@ class Smpp:
             return None
         self._received += 1
         return Inbound(
-            self._account,
+            body.destination_addr or self._account,  # which may be one organization's own sender
             body.source_addr,
             self._clock.now(),
             "text",
