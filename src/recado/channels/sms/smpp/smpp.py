@@ -31,14 +31,16 @@ from recado.channels.core.provider import (
     Unknown,
 )
 from recado.channels.core.references import NamedBy
+from recado.channels.core.refusals import codes_of
 from recado.channels.http.answer import Lost, NotSent
 from recado.channels.sms.smpp.connection import Answer, Answered, Crowded, SmppConnection
 from recado.channels.sms.smpp.delivery_receipts import MessageIds, canonical_id, is_receipt, read_receipt
 from recado.channels.sms.smpp.pdu import Command, DataMessage, Pdu, ShortMessage
 from recado.channels.sms.smpp.session import SmppLogin, SmppSession, SmppTimes
-from recado.channels.sms.smpp.statuses import CODES, CommandStatus, outcome_of
+from recado.channels.sms.smpp.statuses import CommandStatus, outcome_of
 from recado.channels.sms.smpp.submits import Segments, Submits, source_address
 from recado.channels.sms.smpp.texts import Alphabet, text_of
+from recado.domain.channels.sms import SMS
 from recado.domain.core.clock import Clock
 
 log = structlog.get_logger()
@@ -274,7 +276,7 @@ class Smpp:
 
     def parse_callback(self, headers: Mapping[str, str], body: bytes) -> Sequence[CallbackEvent]:
         """The events of what `run` gave; raises `MalformedCallback`."""
-        return channel_events(body, CODES)
+        return channel_events(body, codes_of(SMS))
 
     def _delivered(self, connection: SmppConnection, pdu: Pdu) -> None:
         self._arrived.append((connection, pdu))
