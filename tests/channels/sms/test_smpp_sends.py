@@ -312,6 +312,30 @@ async def test_a_message_of_which_a_part_never_leaves_is_not_sent_again(
     assert await sent == Unknown()
 
 
+async def test_the_last_part_that_was_taken_names_the_message_also_where_an_earlier_one_is_in_doubt(
+    centre: Centre, made: Made
+) -> None:
+    answers = iter([(0xFF, ""), (0, ""), (0, "last")])
+
+    def doubtful(link: Link, pdu: Pdu) -> None:
+        status, message_id = next(answers)
+        link.answer(pdu, status, message_id)
+
+    centre.submitted = doubtful
+    assert await sending(await made(), "one\ntwo\nthree") == Accepted("last")
+
+
+async def test_a_message_without_one_of_its_parts_is_not_named_by_the_last_one(
+    centre: Centre, made: Made, clock: VirtualClock
+) -> None:
+    centre.submitted = lambda link, pdu: link.answer(pdu, 0 if pdu.body.short_message.endswith(b"two") else 0x58, "b")
+    sent = sending(await made(), "one\ntwo")
+    await centre.until(lambda: len(centre.submits) == 2)
+    while not sent.done():
+        await clock.advance(1)
+    assert await sent == Unknown()
+
+
 async def test_a_part_that_is_refused_refuses_the_message(centre: Centre, made: Made) -> None:
     centre.submitted = lambda link, pdu: link.answer(pdu, 0x0B if len(link.centre.submits) > 1 else 0, "a")
     assert await sending(await made(), "one\ntwo") == Refused(

@@ -340,12 +340,16 @@ def _worth_another_try(outcomes: Sequence[Outcome]) -> list[int]:
 
 
 def _of_all(outcomes: Sequence[Outcome]) -> Outcome:
-    """What a message comes to by its parts: the id of the last one is its own."""
+    """What a message comes to by its parts: the id of the last one is its own.
+
+    Where the last one was taken, its receipt says what became of the message, also of one with an earlier part in
+    doubt: without that id the receipt would be nobody's.
+    """
     refused = next((each for each in outcomes if isinstance(each, Refused)), None)
     if refused is not None:
         return refused
     if not any(isinstance(each, Accepted | Unknown) for each in outcomes):
         return outcomes[0]
-    if all(isinstance(each, Accepted) for each in outcomes):
+    if isinstance(outcomes[-1], Accepted) and all(isinstance(each, Accepted | Unknown) for each in outcomes):
         return outcomes[-1]
     return Unknown()
