@@ -6,8 +6,8 @@ and one timer watches all of them.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple, cast
 
 from recado.channels.http.answer import Lost, NotSent
@@ -35,7 +35,6 @@ MOST_OCTETS_UNANSWERED: Final = 4 * 2**20
 READ_IN_A_TURN: Final = 100
 """PDUs: what comes faster waits for turns of the loop, and nothing else is read meanwhile."""
 MOST_LATE: Final = 10_000
-PLACE_WITHIN: Final = 5.0  # seconds that a request waits for a place in the window
 
 _TAKEN: Final = body_octets(Taken())
 _HELD_BACK: Final = 256 * 1024  # octets that the other side has not taken: it reads no more
@@ -46,7 +45,7 @@ Answer = tuple[int, bytes]
 
 @dataclass(frozen=True, slots=True)
 class Crowded:
-    """The window had no place in time: the request was not written."""
+    """The window had no place in time: the part was not written."""
 
 
 Answered = Answer | NotSent | Crowded | Lost
@@ -61,18 +60,46 @@ class _Asked(NamedTuple):
     label: str
 
 
-class _Queued(NamedTuple):
-    """A request that waits for its place, until `limit` (monotonic seconds)."""
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """Parts of one message, in their order, which begin together when the window has a place for each of them.
 
-    answer: "asyncio.Future[Answered]"
-    limit: float
-    label: str
-    command: Command
-    body: bytes
+    `place_by`, `answer_by` (monotonic seconds): until then they wait for their places, and for their answers. `label`:
+    what a late answer to the last of them is told with; empty: it is of no use.
+    """
+
+    bodies: Sequence[bytes] = field(repr=False)
+    place_by: float
+    answer_by: float
+    label: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class _Queued:
+    """A submission that waits for places. `answers`: of its parts, of which so many are `written`."""
+
+    submission: Submission
+    answers: "list[asyncio.Future[Answered]]"
+    written: int = 0
+
+    @property
+    def limit(self) -> float:
+        """Until when what is not written yet may wait (monotonic seconds)."""
+        return self.submission.answer_by if self.written else self.submission.place_by
+
+    @property
+    def parts_left(self) -> int:
+        return len(self.answers) - self.written
+
+    def end(self, outcome: "Answered") -> None:
+        """What is not written yet never will be."""
+        for answer in self.answers[self.written :]:
+            if not answer.done():
+                answer.set_result(outcome)
 
 
 class SmppConnection(asyncio.Protocol):
-    """`window`: requests that wait for their answers at once; `timeout`: seconds.
+    """`window`: requests that wait for their answers at once; `timeout`: seconds, of all requests but submissions.
 
     `delivered` gets what the SMS centre brings, which is answered by `answer`; `late` the answer of a request that was
     given up, with its label. `retired` is done when no new request may use it.
@@ -97,8 +124,10 @@ class SmppConnection(asyncio.Protocol):
         self.usable = True  # for new requests
         self.retired: asyncio.Future[None] = self._loop.create_future()
         self.closed: asyncio.Future[None] = self._loop.create_future()
+        self._window = window
         self._free = window
         self._queue: deque[_Queued] = deque()
+        self._parts_waiting = 0  # of those in the queue
         self._pending: dict[int, _Asked] = {}  # by sequence number, oldest first
         self._given_up: dict[int, str] = {}  # labels of requests whose answers are late
         self._sequence = 0
@@ -113,50 +142,62 @@ class SmppConnection(asyncio.Protocol):
         self._octets_unanswered = 0
         self._heard = False
         self._timer: TimerHandle | None = None
+        self._timer_at = 0.0
         self._keepalive: TimerHandle | None = None
 
     # Requests ---------------------------------------------------------------------------------------------------------
 
     @property
     def room(self) -> int:
-        """Places in the window; fewer than none where some wait for one."""
-        return self._free - len(self._queue)
+        """Places in the window; fewer than none where some parts wait for one."""
+        return self._free - self._parts_waiting
 
-    def request(self, command: Command, body: bytes, label: str = "") -> "asyncio.Future[Answered]":
-        """Write a request when the window has a place for it, in the order of the calls; the future has what comes.
-
-        `label`: what a late answer is told with; empty: it is of no use.
-        """
-        answer: asyncio.Future[Answered] = self._loop.create_future()
+    def submit(self, submission: Submission) -> "list[asyncio.Future[Answered]]":
+        """Write parts when the window has places for them, in the order of the calls; the futures have what comes."""
+        queued = _Queued(submission, [self._loop.create_future() for _ in submission.bodies])
         if not self.usable:
-            answer.set_result(NotSent())
-            return answer
-        if self._free > 0:
-            self._ask(answer, label, command, body)
-        else:
-            self._queue.append(_Queued(answer, self._clock.monotonic() + PLACE_WITHIN, label, command, body))
-            if self._timer is not None and len(self._queue) == 1:  # which may be set for a later moment
-                self._timer.cancel()
-                self._timer = None
-        if self._timer is None:
-            self._watch()
-        return answer
+            queued.end(NotSent())
+        elif self._queue or not self._write_parts(queued):
+            self._queue.append(queued)
+            self._parts_waiting += queued.parts_left
+            self._watch_until(queued.limit)
+        return queued.answers
 
-    def _beside(self, command: Command) -> "asyncio.Future[Answered]":
+    def _write_parts(self, queued: _Queued) -> bool:
+        """Write what has a place, and whether that is all.
+
+        None is written before all can be: what has left in part cannot go back to the queue of messages. Of a message
+        with more parts than the window has places, the others follow as places become free.
+        """
+        submission = queued.submission
+        if not queued.written and self._free < min(len(submission.bodies), self._window):
+            return False
+        last = len(submission.bodies) - 1
+        while queued.parts_left and self._free > 0:
+            place = queued.written
+            label = submission.label if place == last else ""
+            answer, body = queued.answers[place], submission.bodies[place]
+            queued.written += 1
+            self._ask(answer, label, Command.SUBMIT_SM, body, submission.answer_by)
+        return not queued.parts_left
+
+    def request(self, command: Command, body: bytes = b"") -> "asyncio.Future[Answered]":
         """Ask something that needs no place: the window is for messages."""
         answer: asyncio.Future[Answered] = self._loop.create_future()
         if self.closed.done():
             answer.set_result(NotSent())
         else:
-            self._ask(answer, "", command, b"")
-            self._watch()
+            self._ask(answer, "", command, body, self._clock.monotonic() + self._timeout)
         return answer
 
-    def _ask(self, answer: "asyncio.Future[Answered]", label: str, command: Command, body: bytes) -> None:
+    def _ask(
+        self, answer: "asyncio.Future[Answered]", label: str, command: Command, body: bytes, answer_by: float
+    ) -> None:
         self._free -= 1
         self._sequence = sequence = 1 if self._sequence >= LAST_SEQUENCE else self._sequence + 1
-        self._pending[sequence] = _Asked(answer, self._clock.monotonic() + self._timeout, label)
+        self._pending[sequence] = _Asked(answer, answer_by, label)
         self._write(HEADER.pack(HEADER_LENGTH + len(body), command, 0, sequence) + body)
+        self._watch_until(answer_by)
 
     def answer(self, pdu: Pdu, status: int) -> None:
         """Answer what the SMS centre brought."""
@@ -172,7 +213,7 @@ class SmppConnection(asyncio.Protocol):
         """Take leave: returns when the SMS centre has answered, or does not in time; the connection is closed."""
         self.retire()
         try:
-            await self._beside(Command.UNBIND)
+            await self.request(Command.UNBIND)
         finally:
             self.close()
 
@@ -182,9 +223,9 @@ class SmppConnection(asyncio.Protocol):
             self.usable = False
             self.retired.set_result(None)
         queue, self._queue = self._queue, deque()
+        self._parts_waiting = 0
         for queued in queue:
-            if not queued.answer.done():
-                queued.answer.set_result(NotSent())
+            queued.end(NotSent())
 
     def keep_alive(self) -> None:
         """From now on ask whether the other side is there, whenever nothing is heard of it for so long."""
@@ -307,12 +348,16 @@ class SmppConnection(asyncio.Protocol):
         self._freed()
 
     def _freed(self) -> None:
-        """A place is free: the request that has waited longest gets it."""
+        """A place is free: who has waited longest gets it."""
         self._free += 1
         while self._queue and self._free > 0:
-            answer, _, label, command, body = self._queue.popleft()
-            if not answer.done():  # its caller was not cancelled
-                self._ask(answer, label, command, body)
+            queued = self._queue[0]
+            before = queued.parts_left
+            whole = queued.answers[-1].cancelled() or self._write_parts(queued)
+            self._parts_waiting -= before if whole else before - queued.parts_left
+            if not whole:
+                break
+            self._queue.popleft()
         if not self.usable:
             self._close_when_idle()
 
@@ -322,28 +367,25 @@ class SmppConnection(asyncio.Protocol):
 
     # Time -------------------------------------------------------------------------------------------------------------
 
-    def _watch(self) -> None:
+    def _watch_until(self, limit: float) -> None:
         """One timer for all who wait: at the first of their limits."""
         if self._timer is not None:
-            return
-        limits = [self._queue[0].limit] if self._queue else []
-        if self._pending:
-            limits.append(next(iter(self._pending.values())).limit)
-        if limits:
-            self._timer = self._clock.call_at(min(limits), self._give_up)
+            if self._timer_at <= limit:
+                return
+            self._timer.cancel()
+        self._timer, self._timer_at = self._clock.call_at(limit, self._give_up), limit
 
     def _give_up(self) -> None:
         self._timer = None
         now = self._clock.monotonic()
-        while self._queue and self._queue[0].limit <= now:
-            queued = self._queue.popleft()
-            if not queued.answer.done():
-                queued.answer.set_result(Crowded())
-        while self._pending:
-            sequence, asked = next(iter(self._pending.items()))
-            if asked.limit > now:
-                break
-            del self._pending[sequence]
+        if any(queued.limit <= now for queued in self._queue):
+            late = [queued for queued in self._queue if queued.limit <= now]
+            self._queue = deque(queued for queued in self._queue if queued.limit > now)
+            self._parts_waiting -= sum(queued.parts_left for queued in late)
+            for queued in late:
+                queued.end(Crowded())
+        for sequence in [sequence for sequence, asked in self._pending.items() if asked.limit <= now]:
+            asked = self._pending.pop(sequence)
             if not asked.answer.done():
                 asked.answer.set_result(Lost())
             if asked.label:
@@ -351,7 +393,9 @@ class SmppConnection(asyncio.Protocol):
                 if len(self._given_up) > MOST_LATE:
                     del self._given_up[next(iter(self._given_up))]
             self._freed()
-        self._watch()
+        limits = [queued.limit for queued in self._queue] + [asked.limit for asked in self._pending.values()]
+        if limits:
+            self._watch_until(min(limits))
 
     def _enquire(self) -> None:
         if self.closed.done():
@@ -359,7 +403,7 @@ class SmppConnection(asyncio.Protocol):
         if self._heard:
             self.keep_alive()
             return
-        self._beside(Command.ENQUIRE_LINK).add_done_callback(self._enquired)
+        self.request(Command.ENQUIRE_LINK).add_done_callback(self._enquired)
 
     def _enquired(self, asked: "asyncio.Future[Answered]") -> None:
         if not isinstance(asked.result(), tuple):

@@ -23,6 +23,7 @@ from recado.channels.core.provider import (
     Accepted,
     Account,
     Down,
+    NoPlace,
     OutboundMessage,
     Outcome,
     Refused,
@@ -33,9 +34,9 @@ from recado.channels.core.provider import (
 from recado.channels.core.references import NamedBy
 from recado.channels.core.refusals import codes_of
 from recado.channels.http.answer import Lost, NotSent
-from recado.channels.sms.smpp.connection import Answer, Answered, Crowded, SmppConnection
+from recado.channels.sms.smpp.connection import Answer, Answered, Crowded, SmppConnection, Submission
 from recado.channels.sms.smpp.delivery_receipts import MessageIds, canonical_id, is_receipt, read_receipt
-from recado.channels.sms.smpp.pdu import Command, DataMessage, Pdu, ShortMessage
+from recado.channels.sms.smpp.pdu import DataMessage, Pdu, ShortMessage
 from recado.channels.sms.smpp.session import SmppLogin, SmppSession, SmppTimes
 from recado.channels.sms.smpp.statuses import CommandStatus, outcome_of
 from recado.channels.sms.smpp.submits import Segments, Submits, source_address
@@ -47,12 +48,13 @@ log = structlog.get_logger()
 
 AT_ONCE: Final = 500  # deliveries that are stored together
 OCTETS_AT_ONCE: Final = 32 * 1024  # of them, with which this many are enough: reading texts holds the loop
+PLACE_WITHIN: Final = 5.0  # seconds that a message waits for its places in a window, of those that it has in all
 PAUSE: Final = 1.0  # seconds until parts that were refused for now are tried again, and after a failure to store
 MOST_REPORTS: Final = 10_000  # late answers that are not stored yet
 STORED_WITHIN: Final = 2.0  # seconds, of what is being stored when the service stops
 _LONGEST_ID: Final = 255  # characters
 
-_FOR_NOW: Final = (SlowDown, Retry, Down)
+_FOR_NOW: Final = (SlowDown, NoPlace, Retry, Down)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,41 +140,29 @@ class Smpp:
             bodies = self._submits.bodies(message.id, source, message.to, text)
         except ValueError as error:
             return Refused("provider_error", str(error))
-        if len(bodies) == 1:
-            return await self._submit_one(bodies[0], message.id)
-        outcomes = await self._submit(bodies, message.id)
-        until = self._clock.monotonic() + self._patience
-        while (left := _worth_another_try(outcomes)) and self._clock.monotonic() + PAUSE <= until:
+        begun = self._clock.monotonic()
+        answer_by = begun + self._patience
+        outcomes = await self._submit(Submission(bodies, begun + PLACE_WITHIN, answer_by, message.id))
+        while (left := _worth_another_try(outcomes)) and self._clock.monotonic() + PAUSE < answer_by:
             await self._clock.sleep(PAUSE)
-            again = await self._submit([bodies[place] for place in left], message.id, ends=left[-1] == len(bodies) - 1)
+            label = message.id if left[-1] == len(bodies) - 1 else ""
+            again = await self._submit(Submission([bodies[place] for place in left], answer_by, answer_by, label))
             for place, outcome in zip(left, again, strict=True):
                 outcomes[place] = outcome
         return _of_all(outcomes)
 
-    async def _submit_one(self, body: bytes, message_id: str) -> Outcome:
+    async def _submit(self, submission: Submission) -> list[Outcome]:
+        """Submit parts on one connection; on another one where that was lost before any of them had left."""
         while True:
             connection = self._roomiest()
             if connection is None:
                 try:
                     connection = await self._connection()
                 except _NoConnection as error:
-                    return Down(error.code)
-            answered = await connection.request(Command.SUBMIT_SM, body, message_id)
-            if not isinstance(answered, NotSent):
-                return self._outcome(answered)
-
-    async def _submit(self, bodies: Sequence[bytes], message_id: str, *, ends: bool = True) -> list[Outcome]:
-        """Submit parts on one connection, in their order. `ends`: the last of them is the message's last."""
-        try:
-            connection = await self._connection()
-        except _NoConnection as error:
-            return [Down(error.code)] * len(bodies)
-        last = len(bodies) - 1 if ends else None
-        asked = [
-            connection.request(Command.SUBMIT_SM, body, message_id if place == last else "")
-            for place, body in enumerate(bodies)
-        ]
-        return [self._outcome(await answer) for answer in asked]
+                    return [Down(error.code)] * len(submission.bodies)
+            answered = [await answer for answer in connection.submit(submission)]
+            if not isinstance(answered[0], NotSent):
+                return [self._outcome(each) for each in answered]
 
     async def _connection(self) -> SmppConnection:
         """The one with most room; raises `_NoConnection`. While nobody knows whether there is one, it waits."""
@@ -204,8 +194,8 @@ class Smpp:
             return Down("connect_failed")
         if isinstance(answered, Lost):
             return Unknown()
-        if isinstance(answered, Crowded):  # the SMS centre answers more slowly than we send
-            return SlowDown()
+        if isinstance(answered, Crowded):  # our window is full: the SMS centre refused nothing, and no one pauses
+            return NoPlace()
         status, body = answered
         if status != CommandStatus.OK:
             return outcome_of(status)
