@@ -7,6 +7,7 @@ import struct
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 from tests.channels.conftest import NOW
 from tests.channels.sms.centre import Centre
 from tests.channels.sms.conftest import Made, Stored
@@ -15,6 +16,7 @@ from recado.channels.core.events import Inbound, Status
 from recado.channels.sms.smpp.connection import MOST_OCTETS_UNANSWERED, MOST_UNANSWERED, READ_IN_A_TURN
 from recado.channels.sms.smpp.pdu import Command, DataMessage, Pdu, ShortMessage, Tag, encode
 from recado.channels.sms.smpp.texts import LONGEST_READ
+from recado.domain.core.log_rate import QUIET
 from recado.engine.clock import VirtualClock
 
 AT = "2026-11-20T12:00:00.000Z"
@@ -147,6 +149,24 @@ async def test_what_means_nothing_is_answered_and_dropped(
     await bound(centre, made)
     assert await answered(centre, centre.link.bring(body)) == 0
     assert stored.bodies == []
+
+
+async def test_the_log_tells_now_and_then_of_what_was_dropped_and_how_often(
+    centre: Centre, made: Made, clock: VirtualClock
+) -> None:
+    no_id, no_sender = ShortMessage(esm_class=4, short_message=b"thanks"), ShortMessage(short_message=b"who?")
+    await bound(centre, made)
+    with capture_logs() as logs:
+        for body in (no_id, no_id, no_sender, no_id):
+            assert await answered(centre, centre.link.bring(body)) == 0
+        await clock.advance(QUIET)
+        assert await answered(centre, centre.link.bring(no_id)) == 0
+    told = [(entry["event"], entry["reason"], entry["left_out"]) for entry in logs if "left_out" in entry]
+    assert told == [
+        ("smpp_receipt_of_no_use", "no id", 0),
+        ("smpp_message_dropped", "no sender", 0),
+        ("smpp_receipt_of_no_use", "no id", 2),
+    ]
 
 
 async def test_more_than_can_be_held_is_sent_back(centre: Centre, made: Made, stored: Stored) -> None:

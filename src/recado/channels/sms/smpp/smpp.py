@@ -43,6 +43,7 @@ from recado.channels.sms.smpp.submits import Segments, Submits, source_address
 from recado.channels.sms.smpp.texts import Alphabet, text_of
 from recado.domain.channels.sms import SMS
 from recado.domain.core.clock import Clock
+from recado.domain.core.log_rate import LogRate
 
 log = structlog.get_logger()
 
@@ -114,6 +115,7 @@ class Smpp:
         self._waiting: asyncio.Future[None] | None = None  # for the first bind, or its failure
         self._life = f"{chance.getrandbits(64):016x}"  # ids of messages from people are unique over restarts
         self._received = 0
+        self._log_rate = LogRate()
         self._arrived: list[tuple[SmppConnection, Pdu]] = []
         self._late: list[Report] = []
         self._filled = asyncio.Event()
@@ -291,12 +293,12 @@ class Smpp:
         if is_receipt(pdu):
             receipt = read_receipt(pdu, self._ids)
             if receipt is None or receipt.status is None:
-                log.info("smpp_receipt_of_no_use", named=receipt is not None)
+                self._drop("smpp_receipt_of_no_use", "no id" if receipt is None else "no status")
                 return None
             return Report(receipt.status, self._clock.now(), receipt.message_id, None, receipt.code, self._account)
         text = text_of(pdu, self._alphabet)
         if text is None or not body.source_addr:
-            log.info("smpp_message_dropped", readable=text is not None)
+            self._drop("smpp_message_dropped", "no text" if text is None else "no sender")
             return None
         self._received += 1
         return Inbound(
@@ -307,6 +309,12 @@ class Smpp:
             {"text": {"body": text}},
             f"smpp_{self._life}_{self._received}",
         )
+
+    def _drop(self, event: str, reason: str) -> None:
+        """Tell that something which came was dropped: not each time, for whoever sends it could fill the disk."""
+        left_out = self._log_rate.admits(f"{event} {reason}", self._clock.monotonic())
+        if left_out is not None:
+            log.info(event, account=self._account, reason=reason, left_out=left_out)
 
 
 class _NoConnection(Exception):
