@@ -28,13 +28,9 @@ from recado.channels.sms.smpp.statuses import CommandStatus
 from recado.domain.core.clock import Clock, TimerHandle
 
 ENQUIRE_EVERY: Final = 30.0  # seconds
-MOST_UNANSWERED: Final = 1_000
-"""Deliveries of the SMS centre that wait for their answer: it is told to come back with others."""
-MOST_OCTETS_UNANSWERED: Final = 4 * 2**20
-"""Of what those hold: a delivery may be of 64 KiB."""
 READ_IN_A_TURN: Final = 100
 """PDUs: what comes faster waits for turns of the loop, and nothing else is read meanwhile."""
-MOST_LATE: Final = 10_000
+MOST_LATE: Final = 10_000  # requests that were given up, and whose answers are still waited for
 
 _TAKEN: Final = body_octets(Taken())
 _HELD_BACK: Final = 256 * 1024  # octets that the other side has not taken: it reads no more
@@ -101,8 +97,10 @@ class _Queued:
 class SmppConnection(asyncio.Protocol):
     """`window`: requests that wait for their answers at once; `timeout`: seconds, of all requests but submissions.
 
-    `delivered` gets what the SMS centre brings, which is answered by `answer`; `late` the answer of a request that was
-    given up, with its label. `retired` is done when no new request may use it.
+    `delivered` gets what the SMS centre brings, which is answered by `answer`; where it says False, the SMS centre is
+    told to come back with it. `late` gets the answer of a request that was given up, with its label; None: it is not
+    waited for any more. When `may_read` says no, nothing is read until `read_on`. `retired` is done when no new request
+    may use it.
     """
 
     def __init__(
@@ -111,8 +109,9 @@ class SmppConnection(asyncio.Protocol):
         *,
         window: int,
         timeout: float,
-        delivered: Callable[["SmppConnection", Pdu], None],
-        late: Callable[[str, Answer], None],
+        delivered: Callable[["SmppConnection", Pdu], bool],
+        late: Callable[[str, Answer | None], None],
+        may_read: Callable[["SmppConnection"], bool],
         enquire_every: float = ENQUIRE_EVERY,
     ) -> None:
         self._clock = clock
@@ -120,6 +119,7 @@ class SmppConnection(asyncio.Protocol):
         self._timeout = timeout
         self._delivered = delivered
         self._late = late
+        self._may_read = may_read
         self._enquire_every = enquire_every
         self.usable = True  # for new requests
         self.retired: asyncio.Future[None] = self._loop.create_future()
@@ -138,9 +138,8 @@ class SmppConnection(asyncio.Protocol):
         self._reading = False  # what is written meanwhile leaves when all that came is read
         self._transport: asyncio.Transport | None = None
         self._writable = True
-        self._unanswered = 0
-        self._octets_unanswered = 0
         self._heard = False
+        self._deaf = False  # what comes is not read for now
         self._timer: TimerHandle | None = None
         self._timer_at = 0.0
         self._keepalive: TimerHandle | None = None
@@ -201,11 +200,6 @@ class SmppConnection(asyncio.Protocol):
 
     def answer(self, pdu: Pdu, status: int) -> None:
         """Answer what the SMS centre brought."""
-        self._unanswered -= 1
-        self._octets_unanswered -= pdu.content_length
-        self._answer(pdu, status)
-
-    def _answer(self, pdu: Pdu, status: int) -> None:
         body = _TAKEN if pdu.command in (Command.DELIVER_SM, Command.DATA_SM) else b""
         self._write(HEADER.pack(HEADER_LENGTH + len(body), pdu.command | RESPONSE, status, pdu.sequence) + body)
 
@@ -263,7 +257,7 @@ class SmppConnection(asyncio.Protocol):
     def resume_writing(self) -> None:
         self._writable = True
         if not self._turn_asked:
-            self._read_on()
+            self.read_on()
 
     # The other side ---------------------------------------------------------------------------------------------------
 
@@ -275,19 +269,25 @@ class SmppConnection(asyncio.Protocol):
         self._heard = True
         self._unread.extend(self._framer.feed(data))
         if not self._turn_asked and self._writable:
-            self._read_on()
+            self.read_on()
 
-    def _read_on(self) -> None:
+    def read_on(self) -> None:
         """Read some of what has come; what is left in a turn of its own."""
         self._turn_asked = False
-        self._read_some(READ_IN_A_TURN)
         transport = self._transport
         if transport is None or transport.is_closing() or not self._writable:
+            return
+        self._deaf = bool(self._unread) and not self._may_read(self)
+        if self._deaf:
+            transport.pause_reading()
+            return
+        self._read_some(READ_IN_A_TURN)
+        if transport.is_closing() or not self._writable:
             return
         if self._unread:
             transport.pause_reading()
             self._turn_asked = True
-            self._loop.call_soon(self._read_on)
+            self._loop.call_soon(self.read_on)
         elif self._framer.broken:
             self.close()
         else:
@@ -320,16 +320,12 @@ class SmppConnection(asyncio.Protocol):
             return
         match pdu.command:
             case Command.DELIVER_SM | Command.DATA_SM:
-                if self._unanswered >= MOST_UNANSWERED or self._octets_unanswered >= MOST_OCTETS_UNANSWERED:
-                    self._answer(pdu, CommandStatus.QUEUE_FULL)
-                    return
-                self._unanswered += 1
-                self._octets_unanswered += pdu.content_length
-                self._delivered(self, pdu)
+                if not self._delivered(self, pdu):
+                    self.answer(pdu, CommandStatus.QUEUE_FULL)
             case Command.ENQUIRE_LINK:
-                self._answer(pdu, CommandStatus.OK)
+                self.answer(pdu, CommandStatus.OK)
             case Command.UNBIND:
-                self._answer(pdu, CommandStatus.OK)
+                self.answer(pdu, CommandStatus.OK)
                 self.retire()
                 self._close_when_idle()
             case _:
@@ -391,7 +387,7 @@ class SmppConnection(asyncio.Protocol):
             if asked.label:
                 self._given_up[sequence] = asked.label
                 if len(self._given_up) > MOST_LATE:
-                    del self._given_up[next(iter(self._given_up))]
+                    self._late(self._given_up.pop(next(iter(self._given_up))), None)
             self._freed()
         limits = [queued.limit for queued in self._queue] + [asked.limit for asked in self._pending.values()]
         if limits:
@@ -400,13 +396,13 @@ class SmppConnection(asyncio.Protocol):
     def _enquire(self) -> None:
         if self.closed.done():
             return
-        if self._heard:
+        if self._heard or self._deaf:
             self.keep_alive()
             return
         self.request(Command.ENQUIRE_LINK).add_done_callback(self._enquired)
 
     def _enquired(self, asked: "asyncio.Future[Answered]") -> None:
-        if not isinstance(asked.result(), tuple):
+        if not isinstance(asked.result(), tuple) and not self._deaf:
             self.close()
         elif not self.closed.done():
             self.keep_alive()

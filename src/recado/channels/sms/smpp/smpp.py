@@ -34,6 +34,7 @@ from recado.channels.core.provider import (
 from recado.channels.core.references import NamedBy
 from recado.channels.core.refusals import codes_of
 from recado.channels.http.answer import Lost, NotSent
+from recado.channels.sms.smpp.arrivals import SmppArrivals
 from recado.channels.sms.smpp.connection import Answer, Answered, Crowded, SmppConnection, Submission
 from recado.channels.sms.smpp.delivery_receipts import MessageIds, canonical_id, is_receipt, read_receipt
 from recado.channels.sms.smpp.pdu import DataMessage, Pdu, ShortMessage
@@ -47,11 +48,8 @@ from recado.domain.core.log_rate import LogRate
 
 log = structlog.get_logger()
 
-AT_ONCE: Final = 500  # deliveries that are stored together
-OCTETS_AT_ONCE: Final = 32 * 1024  # of them, with which this many are enough: reading texts holds the loop
 PLACE_WITHIN: Final = 5.0  # seconds that a message waits for its places in a window, of those that it has in all
 PAUSE: Final = 1.0  # seconds until parts that were refused for now are tried again, and after a failure to store
-MOST_REPORTS: Final = 10_000  # late answers that are not stored yet
 STORED_WITHIN: Final = 2.0  # seconds, of what is being stored when the service stops
 _LONGEST_ID: Final = 255  # characters
 
@@ -99,6 +97,7 @@ class Smpp:
         self._source = source_address(options.source)
         self._patience = options.times.answer
         self._submits = Submits(segments, alphabet=options.alphabet, wide_reference=options.wide_reference)
+        self._arrivals = SmppArrivals()
         self._sessions = [
             SmppSession(
                 login,
@@ -107,8 +106,9 @@ class Smpp:
                 window=options.window,
                 times=options.times,
                 changed=self._changed,
-                delivered=self._delivered,
+                delivered=self._arrivals.bring,
                 late=self._answered_late,
+                may_read=self._arrivals.may_read,
             )
             for _ in range(options.binds)
         ]
@@ -116,9 +116,6 @@ class Smpp:
         self._life = f"{chance.getrandbits(64):016x}"  # ids of messages from people are unique over restarts
         self._received = 0
         self._log_rate = LogRate()
-        self._arrived: list[tuple[SmppConnection, Pdu]] = []
-        self._late: list[Report] = []
-        self._filled = asyncio.Event()
 
     @property
     def binds(self) -> int:
@@ -218,7 +215,7 @@ class Smpp:
         What `sink` returns for is stored, and answered; what it raises for the SMS centre brings again.
         """
         while True:
-            await self._filled.wait()
+            await self._arrivals.filled.wait()
             taking = asyncio.get_running_loop().create_task(self._take_in(sink))
             try:
                 taken = await asyncio.shield(taking)
@@ -233,58 +230,43 @@ class Smpp:
 
     async def _take_in(self, sink: Sink) -> bool:
         """Store what has come, as much as goes at once, and answer it; False when it was not stored."""
-        count = self._at_once()
-        arrived, self._arrived = self._arrived[:count], self._arrived[count:]
-        late, self._late = self._late, []
-        if not self._arrived:
-            self._filled.clear()
-        events: list[Event] = [*late]
-        for _, pdu in arrived:
-            event = self._event(pdu)
-            if event is not None:
-                events.append(event)
-        status = CommandStatus.OK
+        block = self._arrivals.take()
+        status = CommandStatus.TEMPORARY_ERROR
         try:
+            events: list[Event] = [*block.reports]
+            for _, pdu in block.deliveries:
+                event = self._event(pdu)
+                if event is not None:
+                    events.append(event)
             if events:
                 await sink(orjson.dumps({EVENTS: [event_to_json(event) for event in events]}))
+            status = CommandStatus.OK
         except Exception as error:  # noqa: BLE001 - whatever kept it from being stored: it is brought again
-            log.warning("smpp_not_stored", count=len(arrived), error=type(error).__name__)
-            status = CommandStatus.TEMPORARY_ERROR
-            self._late = [*late, *self._late][:MOST_REPORTS]
-            if self._late:
-                self._filled.set()
-        for connection, pdu in arrived:
+            log.warning("smpp_not_stored", count=len(block.deliveries), error=type(error).__name__)
+        finally:
+            if status == CommandStatus.OK:
+                self._arrivals.stored(block)
+            else:
+                self._arrivals.not_stored(block)
+        for connection, pdu in block.deliveries:
             connection.answer(pdu, status)
         return status == CommandStatus.OK
-
-    def _at_once(self) -> int:
-        """How many of the deliveries that have come are stored together."""
-        octets = 0
-        for count, (_, pdu) in enumerate(self._arrived[:AT_ONCE], start=1):
-            octets += pdu.content_length
-            if octets >= OCTETS_AT_ONCE:
-                return count
-        return AT_ONCE
 
     def parse_callback(self, headers: Mapping[str, str], body: bytes) -> Sequence[CallbackEvent]:
         """The events of what `run` gave; raises `MalformedCallback`."""
         return channel_events(body, codes_of(SMS))
 
-    def _delivered(self, connection: SmppConnection, pdu: Pdu) -> None:
-        self._arrived.append((connection, pdu))
-        self._filled.set()
-
-    def _answered_late(self, message_id: str, answer: Answer) -> None:
-        """The answer to the last part of a message whose outcome is unknown by now."""
+    def _answered_late(self, message_id: str, answer: Answer | None) -> None:
+        """The answer to the last part of a message whose outcome is unknown by now; None: none is waited for."""
+        if answer is None:
+            self._drop("smpp_answer_given_up", "too many")
+            return
         outcome = self._outcome(answer)
-        report: Report | None = None
         if isinstance(outcome, Accepted):
-            report = Report("sent", self._clock.now(), outcome.provider_message_id, message_id, account=self._account)
+            taken = outcome.provider_message_id
+            self._arrivals.report(Report("sent", self._clock.now(), taken, message_id, account=self._account))
         elif isinstance(outcome, Refused):
-            report = Report("failed", self._clock.now(), None, message_id, outcome.code, self._account)
-        if report is not None and len(self._late) < MOST_REPORTS:
-            self._late.append(report)
-            self._filled.set()
+            self._arrivals.report(Report("failed", self._clock.now(), None, message_id, outcome.code, self._account))
 
     def _event(self, pdu: Pdu) -> Event | None:
         """What a delivery tells, at the moment of its arrival: the dates in receipts have no zone."""
