@@ -282,6 +282,23 @@ async def test_a_message_begins_when_all_its_parts_have_a_place_and_others_keep_
     assert [await each for each in sent] == [Accepted("b"), Accepted("three"), Accepted("c")]
 
 
+async def test_who_waited_behind_a_message_that_went_back_leaves_at_once(
+    centre: Centre, made: Made, clock: VirtualClock
+) -> None:
+    centre.submitted = silent
+    adapter = await made(window=2)
+    sending(adapter)
+    await centre.until(lambda: len(centre.submits) == 1)
+    large = sending(adapter, "one\ntwo")
+    await asyncio.sleep(0)
+    await clock.advance(1)
+    small = sending(adapter, "three")
+    await asyncio.sleep(0)
+    centre.submitted = lambda link, pdu: link.answer(pdu, message_id="small")
+    await clock.advance(PLACE_WITHIN - 1)
+    assert (await large, await small) == (NoPlace(), Accepted("small"))
+
+
 async def test_a_message_of_more_parts_than_the_window_has_places_leaves_within_it(centre: Centre, made: Made) -> None:
     centre.submitted = silent
     sent = sending(await made(window=2), "one\ntwo\nthree\nfour\nfive")

@@ -87,6 +87,11 @@ class _Queued:
     def parts_left(self) -> int:
         return len(self.answers) - self.written
 
+    @property
+    def cancelled(self) -> bool:
+        """Nobody waits for it any more."""
+        return any(answer.cancelled() for answer in self.answers)
+
     def end(self, outcome: "Answered") -> None:
         """What is not written yet never will be."""
         for answer in self.answers[self.written :]:
@@ -344,18 +349,22 @@ class SmppConnection(asyncio.Protocol):
         self._freed()
 
     def _freed(self) -> None:
-        """A place is free: who has waited longest gets it."""
+        """A place is free."""
         self._free += 1
+        self._serve()
+        if not self.usable:
+            self._close_when_idle()
+
+    def _serve(self) -> None:
+        """Who has waited longest gets the places that are free."""
         while self._queue and self._free > 0:
             queued = self._queue[0]
             before = queued.parts_left
-            whole = queued.answers[-1].cancelled() or self._write_parts(queued)
+            whole = queued.cancelled or self._write_parts(queued)
             self._parts_waiting -= before if whole else before - queued.parts_left
             if not whole:
                 break
             self._queue.popleft()
-        if not self.usable:
-            self._close_when_idle()
 
     def _close_when_idle(self) -> None:
         if not self._pending:
@@ -380,6 +389,7 @@ class SmppConnection(asyncio.Protocol):
             self._parts_waiting -= sum(queued.parts_left for queued in late)
             for queued in late:
                 queued.end(Crowded())
+            self._serve()  # who waited behind one that needed more places than were free
         for sequence in [sequence for sequence, asked in self._pending.items() if asked.limit <= now]:
             asked = self._pending.pop(sequence)
             if not asked.answer.done():
