@@ -11,7 +11,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from recado.domain.core.clock import TimerHandle
-from recado.engine.loop_watch import BOUNDS, EVERY, QUIET, LoopWatch
+from recado.domain.core.log_rate import QUIET
+from recado.engine.loop_watch import BOUNDS, EVERY, LoopWatch
 
 
 class Timer:

@@ -200,6 +200,11 @@ async def test_the_administrator_sets_the_dedicated_sender(api: Any) -> None:
     assert (await api.patch(path, {"dedicatedSender": "29000"}, token=ADMIN)).body["dedicatedSender"] == "29000"
     assert (await api.get("/v2/organization")).body["dedicatedSender"] == "29000"
     assert (await api.patch(path, {"dedicatedSender": None}, token=ADMIN)).body["dedicatedSender"] is None
+    for sender in ("+5511987654321", "Recado & Co", "1"):
+        assert (await api.patch(path, {"dedicatedSender": sender}, token=ADMIN)).body["dedicatedSender"] == sender
+    for wrong in ("", "a longer name", "São", "+" + "9" * 21):
+        refused = await api.patch(path, {"dedicatedSender": wrong}, token=ADMIN)
+        assert (refused.status, refused.body["errors"][0]["path"]) == (422, "/dedicatedSender")
     assert (await api.patch(path, {"status": "gone"}, token=ADMIN)).status == 422
     assert (await api.patch(path, {"status": None}, token=ADMIN)).status == 422
     assert (await api.patch(path[:-1] + "!", {}, token=ADMIN)).status == 404

@@ -15,10 +15,10 @@ from typing import Any, Final
 import structlog
 
 from recado.domain.core.clock import Clock, TimerHandle
+from recado.domain.core.log_rate import LogRate
 
 EVERY: Final = 0.1  # seconds
 LONG: Final = 0.25  # seconds
-QUIET: Final = 10.0  # seconds between two entries in the log
 BOUNDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _SHOWN_FRAMES = 6
 _LOOK = signal.SIGURG  # of no use to a program without out-of-band data, and without a handler it ends none
@@ -43,8 +43,7 @@ class LoopWatch:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._loops_thread = 0
         self._handled_before: Any = signal.SIG_DFL
-        self._quiet_until = float("-inf")
-        self._left_out = 0
+        self._log_rate = LogRate()
         self.counts = [0] * (len(BOUNDS) + 1)
         self.seconds = 0.0
 
@@ -99,12 +98,9 @@ class LoopWatch:
         self._expect()
 
     def _tell(self, late: float, now: float) -> None:
-        if now < self._quiet_until:
-            self._left_out += 1
-            return
-        _log.warning("event_loop_held", seconds=round(late, 3), by=self._seen or None, left_out=self._left_out)
-        self._quiet_until = now + QUIET
-        self._left_out = 0
+        left_out = self._log_rate.admits("event_loop_held", now)
+        if left_out is not None:
+            _log.warning("event_loop_held", seconds=round(late, 3), by=self._seen or None, left_out=left_out)
 
     def _run(self) -> None:
         while not self._stopping.wait(EVERY):

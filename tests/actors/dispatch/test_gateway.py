@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 from recado.actors.dispatch import gateway as gateway_module
 from recado.actors.dispatch.call_room import CallRoom
 from recado.actors.dispatch.gateway import Borrower, Failover, Gateway, GatewayPlan, SharedGateway
-from recado.channels.core.provider import Accepted, Account, Down, Outcome, Refused, Retry, SlowDown, Unknown
+from recado.channels.core.provider import Accepted, Account, Down, NoPlace, Outcome, Refused, Retry, SlowDown, Unknown
 from recado.domain.core.timestamps import format_timestamp
 from recado.domain.dispatch.gates import Hold
 from recado.domain.dispatch.shared_breaker import FAIL_OVER_FOR
@@ -218,6 +218,17 @@ async def test_a_provider_that_asks_to_slow_down_holds_everybody_s_messages() ->
     lane = Borrower(at.share_of("org_1"), lambda: None)
     at.want(lane, {CRITICAL: 1})
     assert not lane.permits
+
+
+async def test_calls_without_a_place_say_nothing_of_the_gateway() -> None:
+    clock = VirtualClock(START)
+    first, second = gateway(clock), gateway(clock, name="gateway_b")
+    share = Failover(clock, (first, second)).of("org_1").current
+    for _ in range(10):
+        share.take(clock.monotonic(), forced=True)
+        share.ended(NoPlace(), share.breaker.pauses)
+    assert (share.holding(), first.failures.total) == (None, 0)
+    assert Failover(clock, (first, second)).of("org_1").current.name == "gateway_a"
 
 
 async def test_after_three_failures_in_a_row_the_other_gateway_takes_over_for_five_minutes() -> None:

@@ -36,7 +36,6 @@ LENGTHS = {
     "schedule_delivery_time": 16,
     "validity_period": 16,
     "message_id": 64,
-    "final_date": 16,
 }
 CHARACTERS = st.characters(min_codepoint=1, max_codepoint=255)
 

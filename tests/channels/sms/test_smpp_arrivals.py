@@ -7,14 +7,19 @@ import struct
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 from tests.channels.conftest import NOW
 from tests.channels.sms.centre import Centre
-from tests.channels.sms.conftest import Made, Stored
+from tests.channels.sms.conftest import TIMES, Made, Stored, sending
 
 from recado.channels.core.events import Inbound, Status
-from recado.channels.sms.smpp.connection import MOST_OCTETS_UNANSWERED, MOST_UNANSWERED, READ_IN_A_TURN
+from recado.channels.core.provider import Unknown
+from recado.channels.sms.smpp import arrivals, connection
+from recado.channels.sms.smpp.arrivals import MOST_DELIVERIES, MOST_OCTETS
+from recado.channels.sms.smpp.connection import READ_IN_A_TURN
 from recado.channels.sms.smpp.pdu import Command, DataMessage, Pdu, ShortMessage, Tag, encode
 from recado.channels.sms.smpp.texts import LONGEST_READ
+from recado.domain.core.log_rate import QUIET
 from recado.engine.clock import VirtualClock
 
 AT = "2026-11-20T12:00:00.000Z"
@@ -54,7 +59,9 @@ async def test_what_is_stored_is_read_again_as_events(centre: Centre, made: Made
     )
 
 
-async def test_a_message_of_a_person_is_told_with_its_text(centre: Centre, made: Made, stored: Stored) -> None:
+async def test_a_message_of_a_person_is_told_with_its_text_and_what_it_came_to(
+    centre: Centre, made: Made, stored: Stored
+) -> None:
     await bound(centre, made)
     written = ShortMessage(source_addr="5511987654321", destination_addr="28282", short_message=b"Ol\x05")
     for _ in range(2):  # two that are the same are two
@@ -63,7 +70,7 @@ async def test_a_message_of_a_person_is_told_with_its_text(centre: Centre, made:
     assert len({event.pop("providerMessageId") for event in events}) == 2
     expected = {
         "kind": "inbound",
-        "account": "gateway_a",
+        "account": "28282",
         "from": "5511987654321",
         "at": AT,
         "type": "text",
@@ -147,17 +154,102 @@ async def test_what_means_nothing_is_answered_and_dropped(
     assert stored.bodies == []
 
 
+async def test_the_log_tells_now_and_then_of_what_was_dropped_and_how_often(
+    centre: Centre, made: Made, clock: VirtualClock
+) -> None:
+    no_id, no_sender = ShortMessage(esm_class=4, short_message=b"thanks"), ShortMessage(short_message=b"who?")
+    await bound(centre, made)
+    with capture_logs() as logs:
+        for body in (no_id, no_id, no_sender, no_id):
+            assert await answered(centre, centre.link.bring(body)) == 0
+        await clock.advance(QUIET)
+        assert await answered(centre, centre.link.bring(no_id)) == 0
+    told = [(entry["event"], entry["reason"], entry["left_out"]) for entry in logs if "left_out" in entry]
+    assert told == [
+        ("smpp_receipt_of_no_use", "no id", 0),
+        ("smpp_message_dropped", "no sender", 0),
+        ("smpp_receipt_of_no_use", "no id", 2),
+    ]
+
+
 async def test_more_than_can_be_held_is_sent_back(centre: Centre, made: Made, stored: Stored) -> None:
     stored.held = asyncio.Event()
     await bound(centre, made)
-    sequences = [centre.link.bring(RECEIPT) for _ in range(MOST_UNANSWERED + 5)]
+    sequences = [centre.link.bring(RECEIPT) for _ in range(MOST_DELIVERIES + 5)]
     link = centre.link
     await centre.until(lambda: len(link.answers(Command.DELIVER_SM_RESP)) == 5)
     assert link.answers(Command.DELIVER_SM_RESP) == [(each, 0x14) for each in sequences[-5:]]
     stored.held.set()
     await centre.until(lambda: len(link.answers(Command.DELIVER_SM_RESP)) == len(sequences))
     assert {status for _, status in link.answers(Command.DELIVER_SM_RESP)[5:]} == {0}
-    assert len(stored.events) == MOST_UNANSWERED
+    assert len(stored.events) == MOST_DELIVERIES
+
+
+async def test_what_can_be_held_is_counted_over_all_connections(
+    centre: Centre, made: Made, stored: Stored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arrivals, "MOST_DELIVERIES", 10)
+    stored.held = asyncio.Event()
+    await made(binds=2)
+    await centre.until(lambda: len(centre.links) == 2 and all(link.bound for link in centre.links))
+    first, second = centre.links
+
+    def answers() -> list[int]:
+        return [status for link in centre.links for _, status in link.answers(Command.DELIVER_SM_RESP)]
+
+    for link in (first, second):
+        for _ in range(6):
+            link.bring(RECEIPT)
+    await centre.until(lambda: len(answers()) == 2)
+    assert answers() == [0x14, 0x14]
+    stored.held.set()
+    await centre.until(lambda: len(answers()) == 12)
+    assert len(stored.events) == 10
+    assert await answered(centre, second.bring(RECEIPT)) == 0
+
+
+async def test_no_late_answer_is_lost_for_want_of_room_the_centre_waits_with_it(
+    centre: Centre, made: Made, stored: Stored, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arrivals, "MOST_REPORTS", 2)
+    centre.submitted = lambda link, pdu: None
+    stored.held = asyncio.Event()
+    adapter = await bound(centre, made)
+    sent = [sending(adapter, id=f"msg_0000000000000000000a{place}") for place in range(5)]
+    await centre.until(lambda: len(centre.submits) == 5)
+    await clock.advance(TIMES.answer)
+    assert [await each for each in sent] == [Unknown()] * 5
+    link, submits = centre.link, [pdu for pdu in centre.got if pdu.command == Command.SUBMIT_SM]
+    for pdu in submits[:2]:
+        link.answer(pdu, message_id="taken")
+        await centre.settled()
+    asked = link.ask(Command.ENQUIRE_LINK)
+    for pdu in submits[2:]:
+        link.answer(pdu, message_id="taken")
+    receipt = link.bring(RECEIPT)
+    for _ in range(4):  # nor is the connection taken for dead meanwhile
+        await clock.advance(TIMES.enquire)
+        await asyncio.sleep(0)
+    assert (asked, 0) not in link.answers(Command.ENQUIRE_LINK_RESP)
+    assert not link.lost.done()
+    stored.held.set()
+    assert await answered(centre, receipt) == 0
+    told = [event["reference"] for event in stored.events if event["status"] == "sent"]
+    assert told == [f"msg_0000000000000000000a{place}" for place in range(5)]
+
+
+async def test_the_log_tells_of_answers_that_are_waited_for_no_longer(
+    centre: Centre, made: Made, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "MOST_LATE", 1)
+    centre.submitted = lambda link, pdu: None
+    adapter = await bound(centre, made)
+    sent = [sending(adapter) for _ in range(3)]
+    await centre.until(lambda: len(centre.submits) == 3)
+    with capture_logs() as logs:
+        await clock.advance(TIMES.answer)
+        assert [await each for each in sent] == [Unknown()] * 3
+    assert [entry["left_out"] for entry in logs if entry["event"] == "smpp_answer_given_up"] == [0]
 
 
 @pytest.mark.parametrize(
@@ -208,7 +300,7 @@ async def test_large_deliveries_are_held_by_their_octets_and_stored_few_at_a_tim
     await bound(centre, made)
     size = 60_000
     written = ShortMessage(source_addr="5511987654321")
-    fitting = -(-MOST_OCTETS_UNANSWERED // size)
+    fitting = -(-MOST_OCTETS // size)
     link = centre.link
     sequences = [link.bring(written, ((Tag.MESSAGE_PAYLOAD, b"x" * size),)) for _ in range(fitting + 2)]
     await centre.until(lambda: len(link.answers(Command.DELIVER_SM_RESP)) == 2)

@@ -13,10 +13,10 @@ from tests.channels.sms.centre import Centre, Link
 from tests.channels.sms.conftest import PASSWORD, TIMES, Made, Stored, sending
 from tests.channels.test_guarded_http import certificate
 
-from recado.channels.core.provider import Accepted, Down, Outcome, Refused, Retry, SlowDown, Unknown
+from recado.channels.core.provider import Accepted, Down, NoPlace, Outcome, Refused, Retry, SlowDown, Unknown
 from recado.channels.sms.smpp import session
-from recado.channels.sms.smpp.connection import PLACE_WITHIN
 from recado.channels.sms.smpp.pdu import Bind, Command, Pdu, ShortMessage
+from recado.channels.sms.smpp.smpp import PLACE_WITHIN
 from recado.channels.sms.smpp.submits import SmppAddress, source_address
 from recado.engine.clock import VirtualClock
 
@@ -239,7 +239,7 @@ async def test_the_window_bounds_what_waits_for_an_answer(centre: Centre, made: 
     assert [body.destination_addr[-2:] for body in centre.submits] == [f"{place:02}" for place in range(8)]
 
 
-async def test_who_gets_no_place_in_the_window_goes_more_slowly(
+async def test_who_gets_no_place_in_the_window_goes_back_and_says_nothing_of_the_centre(
     centre: Centre, made: Made, clock: VirtualClock
 ) -> None:
     centre.submitted = silent
@@ -249,16 +249,90 @@ async def test_who_gets_no_place_in_the_window_goes_more_slowly(
     others = [sending(adapter) for _ in range(3)]
     await asyncio.sleep(0)
     await clock.advance(PLACE_WITHIN)
-    assert [await each for each in others] == [SlowDown()] * 3
+    assert [await each for each in others] == [NoPlace()] * 3
     await clock.advance(ANSWER - PLACE_WITHIN - 1)
     patient = sending(adapter)
     await asyncio.sleep(0)
     await clock.advance(1)
     assert await first == Unknown()
     await centre.until(lambda: len(centre.submits) == 2)
-    await clock.advance(ANSWER - 1)
+    await clock.advance(ANSWER - 2)  # with the second that it waited for its place
     centre.link.answer(centre.got[-1], message_id="in time")
     assert await patient == Accepted("in time")
+
+
+async def test_a_message_begins_when_all_its_parts_have_a_place_and_others_keep_their_turns(
+    centre: Centre, made: Made
+) -> None:
+    centre.submitted = silent
+    adapter = await made(window=3)
+    sent = [sending(adapter, text) for text in ("a\nb", "one\ntwo\nthree", "c")]
+    await centre.until(lambda: len(centre.submits) == 2)
+    first, second = [pdu for pdu in centre.got if pdu.command == Command.SUBMIT_SM]
+    centre.link.answer(first, message_id="a")
+    await centre.settled()
+    assert len(centre.submits) == 2, "two of three parts would have a place"
+    centre.link.answer(second, message_id="b")
+    await centre.until(lambda: len(centre.submits) == 5)
+    await centre.settled()
+    assert len(centre.submits) == 5
+    centre.submitted = lambda link, pdu: link.answer(pdu, message_id="c")
+    for pdu in [pdu for pdu in centre.got if pdu.command == Command.SUBMIT_SM][2:]:
+        centre.link.answer(pdu, message_id="three")
+    assert [await each for each in sent] == [Accepted("b"), Accepted("three"), Accepted("c")]
+
+
+async def test_who_waited_behind_a_message_that_went_back_leaves_at_once(
+    centre: Centre, made: Made, clock: VirtualClock
+) -> None:
+    centre.submitted = silent
+    adapter = await made(window=2)
+    sending(adapter)
+    await centre.until(lambda: len(centre.submits) == 1)
+    large = sending(adapter, "one\ntwo")
+    await asyncio.sleep(0)
+    await clock.advance(1)
+    small = sending(adapter, "three")
+    await asyncio.sleep(0)
+    centre.submitted = lambda link, pdu: link.answer(pdu, message_id="small")
+    await clock.advance(PLACE_WITHIN - 1)
+    assert (await large, await small) == (NoPlace(), Accepted("small"))
+
+
+async def test_a_message_of_more_parts_than_the_window_has_places_leaves_within_it(centre: Centre, made: Made) -> None:
+    centre.submitted = silent
+    sent = sending(await made(window=2), "one\ntwo\nthree\nfour\nfive")
+    for answered in range(5):
+        await centre.until(lambda answered=answered: len(centre.submits) == min(5, answered + 2))
+        await centre.settled()
+        assert len(centre.submits) == min(5, answered + 2)
+        submitted = [pdu for pdu in centre.got if pdu.command == Command.SUBMIT_SM]
+        centre.link.answer(submitted[answered], message_id=f"{answered}")
+    assert await sent == Accepted("4")
+
+
+async def test_a_message_of_parts_is_over_in_the_time_of_one_call(
+    centre: Centre, made: Made, clock: VirtualClock
+) -> None:
+    centre.submitted = silent
+    adapter = await made(window=2)
+    first = sending(adapter, "one\ntwo")
+    await centre.until(lambda: len(centre.submits) == 2)
+    begun, waiting = clock.monotonic(), sending(adapter, "three\nfour")
+    await asyncio.sleep(0)
+    await clock.advance(PLACE_WITHIN - 1)
+    for pdu in [pdu for pdu in centre.got if pdu.command == Command.SUBMIT_SM]:
+        centre.link.answer(pdu, message_id="first")
+    assert await first == Accepted("first")
+    await centre.until(lambda: len(centre.submits) == 4)
+    three = [pdu for pdu in centre.got if pdu.command == Command.SUBMIT_SM][2]
+    centre.link.answer(three, 0x58)
+    await centre.settled()
+    while not waiting.done():
+        await clock.advance(0.5)
+        await asyncio.sleep(0)
+    assert await waiting == Unknown()
+    assert clock.monotonic() - begun <= ANSWER
 
 
 async def test_several_binds_share_the_work(centre: Centre, made: Made) -> None:
@@ -305,6 +379,30 @@ async def test_a_message_of_which_a_part_never_leaves_is_not_sent_again(
     centre: Centre, made: Made, clock: VirtualClock
 ) -> None:
     centre.submitted = lambda link, pdu: link.answer(pdu, 0x58 if len(link.centre.submits) > 1 else 0, "a")
+    sent = sending(await made(), "one\ntwo")
+    await centre.until(lambda: len(centre.submits) == 2)
+    while not sent.done():
+        await clock.advance(1)
+    assert await sent == Unknown()
+
+
+async def test_the_last_part_that_was_taken_names_the_message_also_where_an_earlier_one_is_in_doubt(
+    centre: Centre, made: Made
+) -> None:
+    answers = iter([(0xFF, ""), (0, ""), (0, "last")])
+
+    def doubtful(link: Link, pdu: Pdu) -> None:
+        status, message_id = next(answers)
+        link.answer(pdu, status, message_id)
+
+    centre.submitted = doubtful
+    assert await sending(await made(), "one\ntwo\nthree") == Accepted("last")
+
+
+async def test_a_message_without_one_of_its_parts_is_not_named_by_the_last_one(
+    centre: Centre, made: Made, clock: VirtualClock
+) -> None:
+    centre.submitted = lambda link, pdu: link.answer(pdu, 0 if pdu.body.short_message.endswith(b"two") else 0x58, "b")
     sent = sending(await made(), "one\ntwo")
     await centre.until(lambda: len(centre.submits) == 2)
     while not sent.done():

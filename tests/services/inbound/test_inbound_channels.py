@@ -105,6 +105,17 @@ async def test_what_comes_to_a_shared_sender_is_for_whoever_sent_there_last_and_
     ]
 
 
+@pytest.mark.parametrize(
+    ("own", "told"), [("+551140028922", "551140028922"), ("551140028922", "+551140028922"), ("28282", "+28282")]
+)
+async def test_a_dedicated_sender_is_found_with_and_without_its_plus(phone: Phone, own: str, told: str) -> None:
+    first, source = phone.number.organization_id, Source("sms", "smpp", "live")
+    await phone.db.execute("update organizations set dedicated_sender = $2 where id = $1", first, own)
+    asked: list[tuple[str, Address | None]] = [(told, Address(AddressKind.PHONE, PHONE)), ("9" + told, None)]
+    found = await account_owners.owners_in("sms")(phone.db, source, asked, phone.event().at)
+    assert found == [[AccountOwner(first, "sms:live:premium")], []]
+
+
 async def test_an_opt_out_there_is_not_answered_and_is_one_at_each_that_shares_the_sender(
     phone: Phone, letters: tuple[Source, Shared]
 ) -> None:

@@ -23,6 +23,7 @@ from recado.channels.core.provider import (
     Accepted,
     Account,
     Down,
+    NoPlace,
     OutboundMessage,
     Outcome,
     Refused,
@@ -242,7 +243,7 @@ class Calls:
                 return _failed(row, POLICIES[row.channel].failure_code(outcome.code), outcome.text, now)
             case Retry():
                 return self._try_again(departure, outcome.after, now)
-            case SlowDown():
+            case SlowDown() | NoPlace():
                 return _unspent(row, now)
             case SlowPair():
                 return _unspent(row, now, now + timedelta(seconds=outcome.after))

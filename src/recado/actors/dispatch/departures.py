@@ -19,7 +19,7 @@ from recado.actors.dispatch.lane_context import LaneContext
 from recado.actors.dispatch.lane_messages import CameBack, NotClaimed
 from recado.actors.dispatch.ready_rows import ReadyRows
 from recado.actors.dispatch.sender_view import SenderView
-from recado.channels.core.provider import Accepted, Down, Outcome, Refused, SlowDown, SlowPair, Unknown
+from recado.channels.core.provider import Accepted, Down, NoPlace, Outcome, Refused, SlowDown, SlowPair, Unknown
 from recado.domain.core.clock import TimerHandle
 from recado.domain.core.errors import Unavailable
 from recado.domain.dispatch.day_usage import DayUsage
@@ -345,7 +345,7 @@ class Departures:
         opened = departure.gateway.ended(outcome, departure.pauses)
         if self._closed:
             return
-        if isinstance(outcome, SlowDown | Down):
+        if isinstance(outcome, SlowDown | NoPlace | Down):
             self._tasks.tell(CameBack(row))
         elif opened:
             self._tasks.wake()  # it gives back what is claimed
@@ -365,7 +365,7 @@ class Departures:
         recipient = departure.row.recipient_hash
         if isinstance(outcome, SlowPair):  # the others to the same recipient need not be refused one by one
             pairs.exhaust(recipient, departure.sent_at, timedelta(seconds=outcome.after))
-        elif isinstance(outcome, SlowDown | Down):
+        elif isinstance(outcome, SlowDown | NoPlace | Down):
             pairs.take_back(recipient)
 
     def _room(self) -> None:

@@ -16,7 +16,7 @@ import structlog
 
 from recado.actors.dispatch.call_room import CallRoom
 from recado.channels.core.adapters import MessageSender
-from recado.channels.core.provider import Accepted, Account, Down, Outcome, Refused, SlowDown, Unknown
+from recado.channels.core.provider import Accepted, Account, Down, NoPlace, Outcome, Refused, SlowDown, Unknown
 from recado.channels.http.outbound_http import CONNECTIONS
 from recado.domain.core.clock import Clock, TimerHandle
 from recado.domain.core.fairness import SmoothRoundRobin
@@ -161,7 +161,7 @@ class Gateway:
                 breaker.down(now)
             case Unknown():
                 breaker.unknown(now)
-            case None:
+            case None | NoPlace():
                 breaker.unrecorded(now)
             case _:
                 breaker.answered(pauses)
@@ -530,7 +530,7 @@ class GatewayShare(Gateway):
         if isinstance(outcome, Accepted | Refused):
             self.failures = 0
             self.gateway.failures.reset()
-        elif outcome is not None:
+        elif outcome is not None and not isinstance(outcome, NoPlace):
             self.failures += 1
             nobodys = isinstance(outcome, Down | SlowDown)
             self.gateway.failures.add(None if nobodys else self.organization_id)

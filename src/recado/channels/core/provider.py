@@ -96,6 +96,11 @@ class SlowPair:
     after: float
 
 
+@dataclass(frozen=True, slots=True)
+class NoPlace:
+    """The adapter had no place for the message in time: it goes back unspent, and says nothing of the provider."""
+
+
 ACCOUNT_BLOCKED = "account_blocked"  # the code of a Down that somebody must look at
 
 
@@ -116,7 +121,7 @@ class Unknown:
     followups: tuple[Followup, ...] = ()
 
 
-Outcome = Accepted | Refused | Retry | SlowDown | SlowPair | Down | Unknown
+Outcome = Accepted | Refused | Retry | SlowDown | SlowPair | NoPlace | Down | Unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -56,6 +56,16 @@ _REASONS: Final[Mapping[str, SmsReason]] = {
 }
 
 
+SENDER: Final = r"^(\+?[0-9]{1,20}|[!-~]([ -~]{0,9}[!-~])?)$"
+"""Whom a message may come from: a phone or a short code, or a name of at most 11 characters."""
+
+
+def spellings(sender: str) -> tuple[str, ...]:
+    """All forms of one sender: one says digits with the `+` of a phone, another without."""
+    digits = sender.removeprefix("+")
+    return (digits, f"+{digits}") if digits.isascii() and digits.isdigit() else (sender,)
+
+
 def reason_of(code: str | None) -> SmsReason | None:
     """The reason that a record shows for the code it failed with: what has no word of its own, the carrier refused."""
     return None if code is None else _REASONS.get(code, SmsReason.CARRIER_REJECTED)

@@ -1,12 +1,13 @@
 """Whose it is what people send, or tell a provider: found by the account at the provider that it came to (C28.1)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Final, NamedTuple, Protocol
 
 from recado.domain.channels.address import Address
 from recado.domain.channels.policies import POLICIES
 from recado.domain.channels.policy import SenderKind
+from recado.domain.channels.sms import spellings
 from recado.domain.channels.source import Source
 from recado.domain.core.retention import REACHED
 from recado.domain.senders.sender import route_sender
@@ -49,7 +50,7 @@ async def owners_of_routes(
     """
     channel = source.channel
     hashes = {address.hash(channel) for _, address in asked if address is not None}
-    dedicated = await reached_recipients.dedicated(executor, sorted({account for account, _ in asked}))
+    dedicated = await _dedicated(executor, {account for account, _ in asked})
     reached = await reached_recipients.senders_to(executor, source, sorted(hashes), now - REACHED)
     sole = {account: AccountOwner(each, own_sender(source)) for account, each in dedicated.items()}
     found: list[Sequence[AccountOwner]] = []
@@ -61,6 +62,14 @@ async def owners_of_routes(
         else:
             found.append([AccountOwner(*each) for each in reached.get(address.hash(channel), ())])
     return found
+
+
+async def _dedicated(executor: Executor, accounts: Collection[str]) -> dict[str, str]:
+    """The organizations whose own sender these are, however it is spelled here and there; of two the older one."""
+    forms = {account: spellings(account) for account in accounts}
+    found = await reached_recipients.dedicated(executor, sorted({form for each in forms.values() for form in each}))
+    owners = {account: [found[form] for form in each if form in found] for account, each in forms.items()}
+    return {account: min(ids) for account, ids in owners.items() if ids}
 
 
 def own_sender(source: Source) -> str:

@@ -6,8 +6,8 @@ and one timer watches all of them.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple, cast
 
 from recado.channels.http.answer import Lost, NotSent
@@ -28,14 +28,9 @@ from recado.channels.sms.smpp.statuses import CommandStatus
 from recado.domain.core.clock import Clock, TimerHandle
 
 ENQUIRE_EVERY: Final = 30.0  # seconds
-MOST_UNANSWERED: Final = 1_000
-"""Deliveries of the SMS centre that wait for their answer: it is told to come back with others."""
-MOST_OCTETS_UNANSWERED: Final = 4 * 2**20
-"""Of what those hold: a delivery may be of 64 KiB."""
 READ_IN_A_TURN: Final = 100
 """PDUs: what comes faster waits for turns of the loop, and nothing else is read meanwhile."""
-MOST_LATE: Final = 10_000
-PLACE_WITHIN: Final = 5.0  # seconds that a request waits for a place in the window
+MOST_LATE: Final = 10_000  # requests that were given up, and whose answers are still waited for
 
 _TAKEN: Final = body_octets(Taken())
 _HELD_BACK: Final = 256 * 1024  # octets that the other side has not taken: it reads no more
@@ -46,7 +41,7 @@ Answer = tuple[int, bytes]
 
 @dataclass(frozen=True, slots=True)
 class Crowded:
-    """The window had no place in time: the request was not written."""
+    """The window had no place in time: the part was not written."""
 
 
 Answered = Answer | NotSent | Crowded | Lost
@@ -61,21 +56,56 @@ class _Asked(NamedTuple):
     label: str
 
 
-class _Queued(NamedTuple):
-    """A request that waits for its place, until `limit` (monotonic seconds)."""
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """Parts of one message, in their order, which begin together when the window has a place for each of them.
 
-    answer: "asyncio.Future[Answered]"
-    limit: float
-    label: str
-    command: Command
-    body: bytes
+    `place_by`, `answer_by` (monotonic seconds): until then they wait for their places, and for their answers. `label`:
+    what a late answer to the last of them is told with; empty: it is of no use.
+    """
+
+    bodies: Sequence[bytes] = field(repr=False)
+    place_by: float
+    answer_by: float
+    label: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class _Queued:
+    """A submission that waits for places. `answers`: of its parts, of which so many are `written`."""
+
+    submission: Submission
+    answers: "list[asyncio.Future[Answered]]"
+    written: int = 0
+
+    @property
+    def limit(self) -> float:
+        """Until when what is not written yet may wait (monotonic seconds)."""
+        return self.submission.answer_by if self.written else self.submission.place_by
+
+    @property
+    def parts_left(self) -> int:
+        return len(self.answers) - self.written
+
+    @property
+    def cancelled(self) -> bool:
+        """Nobody waits for it any more."""
+        return any(answer.cancelled() for answer in self.answers)
+
+    def end(self, outcome: "Answered") -> None:
+        """What is not written yet never will be."""
+        for answer in self.answers[self.written :]:
+            if not answer.done():
+                answer.set_result(outcome)
 
 
 class SmppConnection(asyncio.Protocol):
-    """`window`: requests that wait for their answers at once; `timeout`: seconds.
+    """`window`: requests that wait for their answers at once; `timeout`: seconds, of all requests but submissions.
 
-    `delivered` gets what the SMS centre brings, which is answered by `answer`; `late` the answer of a request that was
-    given up, with its label. `retired` is done when no new request may use it.
+    `delivered` gets what the SMS centre brings, which is answered by `answer`; where it says False, the SMS centre is
+    told to come back with it. `late` gets the answer of a request that was given up, with its label; None: it is not
+    waited for any more. When `may_read` says no, nothing is read until `read_on`. `retired` is done when no new request
+    may use it.
     """
 
     def __init__(
@@ -84,8 +114,9 @@ class SmppConnection(asyncio.Protocol):
         *,
         window: int,
         timeout: float,
-        delivered: Callable[["SmppConnection", Pdu], None],
-        late: Callable[[str, Answer], None],
+        delivered: Callable[["SmppConnection", Pdu], bool],
+        late: Callable[[str, Answer | None], None],
+        may_read: Callable[["SmppConnection"], bool],
         enquire_every: float = ENQUIRE_EVERY,
     ) -> None:
         self._clock = clock
@@ -93,12 +124,15 @@ class SmppConnection(asyncio.Protocol):
         self._timeout = timeout
         self._delivered = delivered
         self._late = late
+        self._may_read = may_read
         self._enquire_every = enquire_every
         self.usable = True  # for new requests
         self.retired: asyncio.Future[None] = self._loop.create_future()
         self.closed: asyncio.Future[None] = self._loop.create_future()
+        self._window = window
         self._free = window
         self._queue: deque[_Queued] = deque()
+        self._parts_waiting = 0  # of those in the queue
         self._pending: dict[int, _Asked] = {}  # by sequence number, oldest first
         self._given_up: dict[int, str] = {}  # labels of requests whose answers are late
         self._sequence = 0
@@ -109,62 +143,68 @@ class SmppConnection(asyncio.Protocol):
         self._reading = False  # what is written meanwhile leaves when all that came is read
         self._transport: asyncio.Transport | None = None
         self._writable = True
-        self._unanswered = 0
-        self._octets_unanswered = 0
         self._heard = False
+        self._deaf = False  # what comes is not read for now
         self._timer: TimerHandle | None = None
+        self._timer_at = 0.0
         self._keepalive: TimerHandle | None = None
 
     # Requests ---------------------------------------------------------------------------------------------------------
 
     @property
     def room(self) -> int:
-        """Places in the window; fewer than none where some wait for one."""
-        return self._free - len(self._queue)
+        """Places in the window; fewer than none where some parts wait for one."""
+        return self._free - self._parts_waiting
 
-    def request(self, command: Command, body: bytes, label: str = "") -> "asyncio.Future[Answered]":
-        """Write a request when the window has a place for it, in the order of the calls; the future has what comes.
-
-        `label`: what a late answer is told with; empty: it is of no use.
-        """
-        answer: asyncio.Future[Answered] = self._loop.create_future()
+    def submit(self, submission: Submission) -> "list[asyncio.Future[Answered]]":
+        """Write parts when the window has places for them, in the order of the calls; the futures have what comes."""
+        queued = _Queued(submission, [self._loop.create_future() for _ in submission.bodies])
         if not self.usable:
-            answer.set_result(NotSent())
-            return answer
-        if self._free > 0:
-            self._ask(answer, label, command, body)
-        else:
-            self._queue.append(_Queued(answer, self._clock.monotonic() + PLACE_WITHIN, label, command, body))
-            if self._timer is not None and len(self._queue) == 1:  # which may be set for a later moment
-                self._timer.cancel()
-                self._timer = None
-        if self._timer is None:
-            self._watch()
-        return answer
+            queued.end(NotSent())
+        elif self._queue or not self._write_parts(queued):
+            self._queue.append(queued)
+            self._parts_waiting += queued.parts_left
+            self._watch_until(queued.limit)
+        return queued.answers
 
-    def _beside(self, command: Command) -> "asyncio.Future[Answered]":
+    def _write_parts(self, queued: _Queued) -> bool:
+        """Write what has a place, and whether that is all.
+
+        None is written before all can be: what has left in part cannot go back to the queue of messages. Of a message
+        with more parts than the window has places, the others follow as places become free.
+        """
+        submission = queued.submission
+        if not queued.written and self._free < min(len(submission.bodies), self._window):
+            return False
+        last = len(submission.bodies) - 1
+        while queued.parts_left and self._free > 0:
+            place = queued.written
+            label = submission.label if place == last else ""
+            answer, body = queued.answers[place], submission.bodies[place]
+            queued.written += 1
+            self._ask(answer, label, Command.SUBMIT_SM, body, submission.answer_by)
+        return not queued.parts_left
+
+    def request(self, command: Command, body: bytes = b"") -> "asyncio.Future[Answered]":
         """Ask something that needs no place: the window is for messages."""
         answer: asyncio.Future[Answered] = self._loop.create_future()
         if self.closed.done():
             answer.set_result(NotSent())
         else:
-            self._ask(answer, "", command, b"")
-            self._watch()
+            self._ask(answer, "", command, body, self._clock.monotonic() + self._timeout)
         return answer
 
-    def _ask(self, answer: "asyncio.Future[Answered]", label: str, command: Command, body: bytes) -> None:
+    def _ask(
+        self, answer: "asyncio.Future[Answered]", label: str, command: Command, body: bytes, answer_by: float
+    ) -> None:
         self._free -= 1
         self._sequence = sequence = 1 if self._sequence >= LAST_SEQUENCE else self._sequence + 1
-        self._pending[sequence] = _Asked(answer, self._clock.monotonic() + self._timeout, label)
+        self._pending[sequence] = _Asked(answer, answer_by, label)
         self._write(HEADER.pack(HEADER_LENGTH + len(body), command, 0, sequence) + body)
+        self._watch_until(answer_by)
 
     def answer(self, pdu: Pdu, status: int) -> None:
         """Answer what the SMS centre brought."""
-        self._unanswered -= 1
-        self._octets_unanswered -= pdu.content_length
-        self._answer(pdu, status)
-
-    def _answer(self, pdu: Pdu, status: int) -> None:
         body = _TAKEN if pdu.command in (Command.DELIVER_SM, Command.DATA_SM) else b""
         self._write(HEADER.pack(HEADER_LENGTH + len(body), pdu.command | RESPONSE, status, pdu.sequence) + body)
 
@@ -172,7 +212,7 @@ class SmppConnection(asyncio.Protocol):
         """Take leave: returns when the SMS centre has answered, or does not in time; the connection is closed."""
         self.retire()
         try:
-            await self._beside(Command.UNBIND)
+            await self.request(Command.UNBIND)
         finally:
             self.close()
 
@@ -182,9 +222,9 @@ class SmppConnection(asyncio.Protocol):
             self.usable = False
             self.retired.set_result(None)
         queue, self._queue = self._queue, deque()
+        self._parts_waiting = 0
         for queued in queue:
-            if not queued.answer.done():
-                queued.answer.set_result(NotSent())
+            queued.end(NotSent())
 
     def keep_alive(self) -> None:
         """From now on ask whether the other side is there, whenever nothing is heard of it for so long."""
@@ -222,7 +262,7 @@ class SmppConnection(asyncio.Protocol):
     def resume_writing(self) -> None:
         self._writable = True
         if not self._turn_asked:
-            self._read_on()
+            self.read_on()
 
     # The other side ---------------------------------------------------------------------------------------------------
 
@@ -234,19 +274,25 @@ class SmppConnection(asyncio.Protocol):
         self._heard = True
         self._unread.extend(self._framer.feed(data))
         if not self._turn_asked and self._writable:
-            self._read_on()
+            self.read_on()
 
-    def _read_on(self) -> None:
+    def read_on(self) -> None:
         """Read some of what has come; what is left in a turn of its own."""
         self._turn_asked = False
-        self._read_some(READ_IN_A_TURN)
         transport = self._transport
         if transport is None or transport.is_closing() or not self._writable:
+            return
+        self._deaf = bool(self._unread) and not self._may_read(self)
+        if self._deaf:
+            transport.pause_reading()
+            return
+        self._read_some(READ_IN_A_TURN)
+        if transport.is_closing() or not self._writable:
             return
         if self._unread:
             transport.pause_reading()
             self._turn_asked = True
-            self._loop.call_soon(self._read_on)
+            self._loop.call_soon(self.read_on)
         elif self._framer.broken:
             self.close()
         else:
@@ -279,16 +325,12 @@ class SmppConnection(asyncio.Protocol):
             return
         match pdu.command:
             case Command.DELIVER_SM | Command.DATA_SM:
-                if self._unanswered >= MOST_UNANSWERED or self._octets_unanswered >= MOST_OCTETS_UNANSWERED:
-                    self._answer(pdu, CommandStatus.QUEUE_FULL)
-                    return
-                self._unanswered += 1
-                self._octets_unanswered += pdu.content_length
-                self._delivered(self, pdu)
+                if not self._delivered(self, pdu):
+                    self.answer(pdu, CommandStatus.QUEUE_FULL)
             case Command.ENQUIRE_LINK:
-                self._answer(pdu, CommandStatus.OK)
+                self.answer(pdu, CommandStatus.OK)
             case Command.UNBIND:
-                self._answer(pdu, CommandStatus.OK)
+                self.answer(pdu, CommandStatus.OK)
                 self.retire()
                 self._close_when_idle()
             case _:
@@ -307,14 +349,22 @@ class SmppConnection(asyncio.Protocol):
         self._freed()
 
     def _freed(self) -> None:
-        """A place is free: the request that has waited longest gets it."""
+        """A place is free."""
         self._free += 1
-        while self._queue and self._free > 0:
-            answer, _, label, command, body = self._queue.popleft()
-            if not answer.done():  # its caller was not cancelled
-                self._ask(answer, label, command, body)
+        self._serve()
         if not self.usable:
             self._close_when_idle()
+
+    def _serve(self) -> None:
+        """Who has waited longest gets the places that are free."""
+        while self._queue and self._free > 0:
+            queued = self._queue[0]
+            before = queued.parts_left
+            whole = queued.cancelled or self._write_parts(queued)
+            self._parts_waiting -= before if whole else before - queued.parts_left
+            if not whole:
+                break
+            self._queue.popleft()
 
     def _close_when_idle(self) -> None:
         if not self._pending:
@@ -322,47 +372,47 @@ class SmppConnection(asyncio.Protocol):
 
     # Time -------------------------------------------------------------------------------------------------------------
 
-    def _watch(self) -> None:
+    def _watch_until(self, limit: float) -> None:
         """One timer for all who wait: at the first of their limits."""
         if self._timer is not None:
-            return
-        limits = [self._queue[0].limit] if self._queue else []
-        if self._pending:
-            limits.append(next(iter(self._pending.values())).limit)
-        if limits:
-            self._timer = self._clock.call_at(min(limits), self._give_up)
+            if self._timer_at <= limit:
+                return
+            self._timer.cancel()
+        self._timer, self._timer_at = self._clock.call_at(limit, self._give_up), limit
 
     def _give_up(self) -> None:
         self._timer = None
         now = self._clock.monotonic()
-        while self._queue and self._queue[0].limit <= now:
-            queued = self._queue.popleft()
-            if not queued.answer.done():
-                queued.answer.set_result(Crowded())
-        while self._pending:
-            sequence, asked = next(iter(self._pending.items()))
-            if asked.limit > now:
-                break
-            del self._pending[sequence]
+        if any(queued.limit <= now for queued in self._queue):
+            late = [queued for queued in self._queue if queued.limit <= now]
+            self._queue = deque(queued for queued in self._queue if queued.limit > now)
+            self._parts_waiting -= sum(queued.parts_left for queued in late)
+            for queued in late:
+                queued.end(Crowded())
+            self._serve()  # who waited behind one that needed more places than were free
+        for sequence in [sequence for sequence, asked in self._pending.items() if asked.limit <= now]:
+            asked = self._pending.pop(sequence)
             if not asked.answer.done():
                 asked.answer.set_result(Lost())
             if asked.label:
                 self._given_up[sequence] = asked.label
                 if len(self._given_up) > MOST_LATE:
-                    del self._given_up[next(iter(self._given_up))]
+                    self._late(self._given_up.pop(next(iter(self._given_up))), None)
             self._freed()
-        self._watch()
+        limits = [queued.limit for queued in self._queue] + [asked.limit for asked in self._pending.values()]
+        if limits:
+            self._watch_until(min(limits))
 
     def _enquire(self) -> None:
         if self.closed.done():
             return
-        if self._heard:
+        if self._heard or self._deaf:
             self.keep_alive()
             return
-        self._beside(Command.ENQUIRE_LINK).add_done_callback(self._enquired)
+        self.request(Command.ENQUIRE_LINK).add_done_callback(self._enquired)
 
     def _enquired(self, asked: "asyncio.Future[Answered]") -> None:
-        if not isinstance(asked.result(), tuple):
+        if not isinstance(asked.result(), tuple) and not self._deaf:
             self.close()
         elif not self.closed.done():
             self.keep_alive()

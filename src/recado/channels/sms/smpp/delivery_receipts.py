@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from recado.channels.core.events import ReportStatus
 from recado.channels.sms.smpp.pdu import DataMessage, Pdu, ShortMessage, Tag
-from recado.channels.sms.smpp.statuses import CARRIER_REJECTED, EXPIRED, INVALID_NUMBER
+from recado.domain.channels.sms import SmsReason
 
 MessageIds = Literal["text", "hex", "hex_decimal", "decimal_hex"]
 """How ids of messages are written in answers and in receipts: the same text, both in hexadecimal digits, or one in
@@ -23,8 +23,8 @@ _UNKNOWN_SUBSCRIBER: Final = 1
 
 _DELIVERED: Final = ("delivered", None)
 _UNDERWAY: Final = ("sent", None)
-_EXPIRED: Final = ("failed", EXPIRED)
-_NOT_DELIVERED: Final = ("failed", CARRIER_REJECTED)
+_EXPIRED: Final = ("failed", SmsReason.EXPIRED)
+_NOT_DELIVERED: Final = ("failed", SmsReason.CARRIER_REJECTED)
 _MEANINGS: Final[Mapping[str, tuple[ReportStatus, str | None]]] = {
     "ENROUTE": _UNDERWAY,
     "DELIVRD": _DELIVERED,
@@ -75,7 +75,7 @@ def read_receipt(pdu: Pdu, ids: MessageIds) -> DeliveryReceipt | None:
     word = _STATES.get(state[0], "") if state else fields.get("stat", "").upper()[:7]
     status, code = _MEANINGS.get(word, (None, None))
     if status == "failed" and _no_such_number(pdu.tlv(Tag.NETWORK_ERROR_CODE) or b""):
-        code = INVALID_NUMBER
+        code = SmsReason.INVALID_NUMBER
     return DeliveryReceipt(message_id, status, code)
 
 

@@ -28,8 +28,6 @@ class Command(IntEnum):
     BIND_RECEIVER_RESP = 0x8000_0001
     BIND_TRANSMITTER = 0x0000_0002
     BIND_TRANSMITTER_RESP = 0x8000_0002
-    QUERY_SM = 0x0000_0003
-    QUERY_SM_RESP = 0x8000_0003
     SUBMIT_SM = 0x0000_0004
     SUBMIT_SM_RESP = 0x8000_0004
     DELIVER_SM = 0x0000_0005
@@ -38,7 +36,6 @@ class Command(IntEnum):
     UNBIND_RESP = 0x8000_0006
     BIND_TRANSCEIVER = 0x0000_0009
     BIND_TRANSCEIVER_RESP = 0x8000_0009
-    OUTBIND = 0x0000_000B
     ENQUIRE_LINK = 0x0000_0015
     ENQUIRE_LINK_RESP = 0x8000_0015
     DATA_SM = 0x0000_0103
@@ -48,14 +45,10 @@ class Command(IntEnum):
 class Tag(IntEnum):
     """The optional parameters that matter here."""
 
-    SC_INTERFACE_VERSION = 0x0210
     NETWORK_ERROR_CODE = 0x0423
     MESSAGE_PAYLOAD = 0x0424
     RECEIPTED_MESSAGE_ID = 0x001E
     MESSAGE_STATE = 0x0427
-    SAR_MSG_REF_NUM = 0x020C
-    SAR_TOTAL_SEGMENTS = 0x020E
-    SAR_SEGMENT_SEQNUM = 0x020F
 
 
 class MalformedPdu(Exception):
@@ -90,14 +83,6 @@ class Bind:
     addr_ton: int = 0
     addr_npi: int = 0
     address_range: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Outbind:
-    """An SMS centre asks us to bind."""
-
-    system_id: str = ""
-    password: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,27 +138,7 @@ class Taken:
     message_id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
-    """Asks for the state of a message."""
-
-    message_id: str = ""
-    source_addr_ton: int = 0
-    source_addr_npi: int = 0
-    source_addr: str = field(default="", repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class QueryResponse:
-    """The answer to a query."""
-
-    message_id: str = ""
-    final_date: str = ""
-    message_state: int = 0
-    error_code: int = 0
-
-
-Body = Nothing | Bind | Outbind | BindResponse | ShortMessage | DataMessage | Taken | Query | QueryResponse
+Body = Nothing | Bind | BindResponse | ShortMessage | DataMessage | Taken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,13 +213,11 @@ def _read_short(octets: bytes, at: int) -> tuple[bytes, int]:
 
 
 _SHORT: Final = _Field(_write_short, _read_short)
-_ID: Final = _text(65)
 _ADDRESS: Final = (_BYTE, _BYTE, _text(21))
 
 _LAYOUTS: Final[Mapping[type[Body], Sequence[_Field]]] = {
     Nothing: (),
     Bind: (_text(16), _text(9), _text(13), _BYTE, _BYTE, _BYTE, _text(41)),
-    Outbind: (_text(16), _text(9)),
     BindResponse: (_text(16),),
     ShortMessage: (
         _text(6),
@@ -272,9 +235,7 @@ _LAYOUTS: Final[Mapping[type[Body], Sequence[_Field]]] = {
         _SHORT,
     ),
     DataMessage: (_text(6), _BYTE, _BYTE, _text(65), _BYTE, _BYTE, _text(65), _BYTE, _BYTE, _BYTE),
-    Taken: (_ID,),
-    Query: (_ID, *_ADDRESS),
-    QueryResponse: (_ID, _text(17), _BYTE, _BYTE),
+    Taken: (_text(65),),
 }
 _NAMES: Final = {body: tuple(body.__dataclass_fields__) for body in _LAYOUTS}
 
@@ -284,8 +245,6 @@ BODIES: Final[Mapping[Command, type[Body]]] = {
     Command.BIND_RECEIVER_RESP: BindResponse,
     Command.BIND_TRANSMITTER: Bind,
     Command.BIND_TRANSMITTER_RESP: BindResponse,
-    Command.QUERY_SM: Query,
-    Command.QUERY_SM_RESP: QueryResponse,
     Command.SUBMIT_SM: ShortMessage,
     Command.SUBMIT_SM_RESP: Taken,
     Command.DELIVER_SM: ShortMessage,
@@ -294,7 +253,6 @@ BODIES: Final[Mapping[Command, type[Body]]] = {
     Command.UNBIND_RESP: Nothing,
     Command.BIND_TRANSCEIVER: Bind,
     Command.BIND_TRANSCEIVER_RESP: BindResponse,
-    Command.OUTBIND: Outbind,
     Command.ENQUIRE_LINK: Nothing,
     Command.ENQUIRE_LINK_RESP: Nothing,
     Command.DATA_SM: DataMessage,

@@ -67,8 +67,9 @@ class SmppSession:
         window: int,
         times: SmppTimes,
         changed: Callable[[], None],
-        delivered: Callable[[SmppConnection, Pdu], None],
-        late: Callable[[str, Answer], None],
+        delivered: Callable[[SmppConnection, Pdu], bool],
+        late: Callable[[str, Answer | None], None],
+        may_read: Callable[[SmppConnection], bool],
     ) -> None:
         self._login = login
         self._where = {"host": login.host, "port": login.port}
@@ -82,6 +83,7 @@ class SmppSession:
         self._changed = changed
         self._delivered = delivered
         self._late = late
+        self._may_read = may_read
         self._task: asyncio.Task[None] | None = None
         self.bound: SmppConnection | None = None
         self.failure: str | None = None
@@ -155,6 +157,7 @@ class SmppSession:
                         enquire_every=times.enquire,
                         delivered=self._delivered,
                         late=self._late,
+                        may_read=self._may_read,
                     ),
                     login.host,
                     login.port,

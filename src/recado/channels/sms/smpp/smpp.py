@@ -23,6 +23,7 @@ from recado.channels.core.provider import (
     Accepted,
     Account,
     Down,
+    NoPlace,
     OutboundMessage,
     Outcome,
     Refused,
@@ -31,26 +32,28 @@ from recado.channels.core.provider import (
     Unknown,
 )
 from recado.channels.core.references import NamedBy
+from recado.channels.core.refusals import codes_of
 from recado.channels.http.answer import Lost, NotSent
-from recado.channels.sms.smpp.connection import Answer, Answered, Crowded, SmppConnection
+from recado.channels.sms.smpp.arrivals import SmppArrivals
+from recado.channels.sms.smpp.connection import Answer, Answered, Crowded, SmppConnection, Submission
 from recado.channels.sms.smpp.delivery_receipts import MessageIds, canonical_id, is_receipt, read_receipt
-from recado.channels.sms.smpp.pdu import Command, DataMessage, Pdu, ShortMessage
+from recado.channels.sms.smpp.pdu import DataMessage, Pdu, ShortMessage
 from recado.channels.sms.smpp.session import SmppLogin, SmppSession, SmppTimes
-from recado.channels.sms.smpp.statuses import CODES, CommandStatus, outcome_of
+from recado.channels.sms.smpp.statuses import CommandStatus, outcome_of
 from recado.channels.sms.smpp.submits import Segments, Submits, source_address
 from recado.channels.sms.smpp.texts import Alphabet, text_of
+from recado.domain.channels.sms import SMS
 from recado.domain.core.clock import Clock
+from recado.domain.core.log_rate import LogRate
 
 log = structlog.get_logger()
 
-AT_ONCE: Final = 500  # deliveries that are stored together
-OCTETS_AT_ONCE: Final = 32 * 1024  # of them, with which this many are enough: reading texts holds the loop
+PLACE_WITHIN: Final = 5.0  # seconds that a message waits for its places in a window, of those that it has in all
 PAUSE: Final = 1.0  # seconds until parts that were refused for now are tried again, and after a failure to store
-MOST_REPORTS: Final = 10_000  # late answers that are not stored yet
 STORED_WITHIN: Final = 2.0  # seconds, of what is being stored when the service stops
 _LONGEST_ID: Final = 255  # characters
 
-_FOR_NOW: Final = (SlowDown, Retry, Down)
+_FOR_NOW: Final = (SlowDown, NoPlace, Retry, Down)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +97,7 @@ class Smpp:
         self._source = source_address(options.source)
         self._patience = options.times.answer
         self._submits = Submits(segments, alphabet=options.alphabet, wide_reference=options.wide_reference)
+        self._arrivals = SmppArrivals()
         self._sessions = [
             SmppSession(
                 login,
@@ -102,17 +106,16 @@ class Smpp:
                 window=options.window,
                 times=options.times,
                 changed=self._changed,
-                delivered=self._delivered,
+                delivered=self._arrivals.bring,
                 late=self._answered_late,
+                may_read=self._arrivals.may_read,
             )
             for _ in range(options.binds)
         ]
         self._waiting: asyncio.Future[None] | None = None  # for the first bind, or its failure
         self._life = f"{chance.getrandbits(64):016x}"  # ids of messages from people are unique over restarts
         self._received = 0
-        self._arrived: list[tuple[SmppConnection, Pdu]] = []
-        self._late: list[Report] = []
-        self._filled = asyncio.Event()
+        self._log_rate = LogRate()
 
     @property
     def binds(self) -> int:
@@ -136,41 +139,29 @@ class Smpp:
             bodies = self._submits.bodies(message.id, source, message.to, text)
         except ValueError as error:
             return Refused("provider_error", str(error))
-        if len(bodies) == 1:
-            return await self._submit_one(bodies[0], message.id)
-        outcomes = await self._submit(bodies, message.id)
-        until = self._clock.monotonic() + self._patience
-        while (left := _worth_another_try(outcomes)) and self._clock.monotonic() + PAUSE <= until:
+        begun = self._clock.monotonic()
+        answer_by = begun + self._patience
+        outcomes = await self._submit(Submission(bodies, begun + PLACE_WITHIN, answer_by, message.id))
+        while (left := _worth_another_try(outcomes)) and self._clock.monotonic() + PAUSE < answer_by:
             await self._clock.sleep(PAUSE)
-            again = await self._submit([bodies[place] for place in left], message.id, ends=left[-1] == len(bodies) - 1)
+            label = message.id if left[-1] == len(bodies) - 1 else ""
+            again = await self._submit(Submission([bodies[place] for place in left], answer_by, answer_by, label))
             for place, outcome in zip(left, again, strict=True):
                 outcomes[place] = outcome
         return _of_all(outcomes)
 
-    async def _submit_one(self, body: bytes, message_id: str) -> Outcome:
+    async def _submit(self, submission: Submission) -> list[Outcome]:
+        """Submit parts on one connection; on another one where that was lost before any of them had left."""
         while True:
             connection = self._roomiest()
             if connection is None:
                 try:
                     connection = await self._connection()
                 except _NoConnection as error:
-                    return Down(error.code)
-            answered = await connection.request(Command.SUBMIT_SM, body, message_id)
-            if not isinstance(answered, NotSent):
-                return self._outcome(answered)
-
-    async def _submit(self, bodies: Sequence[bytes], message_id: str, *, ends: bool = True) -> list[Outcome]:
-        """Submit parts on one connection, in their order. `ends`: the last of them is the message's last."""
-        try:
-            connection = await self._connection()
-        except _NoConnection as error:
-            return [Down(error.code)] * len(bodies)
-        last = len(bodies) - 1 if ends else None
-        asked = [
-            connection.request(Command.SUBMIT_SM, body, message_id if place == last else "")
-            for place, body in enumerate(bodies)
-        ]
-        return [self._outcome(await answer) for answer in asked]
+                    return [Down(error.code)] * len(submission.bodies)
+            answered = [await answer for answer in connection.submit(submission)]
+            if not isinstance(answered[0], NotSent):
+                return [self._outcome(each) for each in answered]
 
     async def _connection(self) -> SmppConnection:
         """The one with most room; raises `_NoConnection`. While nobody knows whether there is one, it waits."""
@@ -202,8 +193,8 @@ class Smpp:
             return Down("connect_failed")
         if isinstance(answered, Lost):
             return Unknown()
-        if isinstance(answered, Crowded):  # the SMS centre answers more slowly than we send
-            return SlowDown()
+        if isinstance(answered, Crowded):  # our window is full: the SMS centre refused nothing, and no one pauses
+            return NoPlace()
         status, body = answered
         if status != CommandStatus.OK:
             return outcome_of(status)
@@ -224,7 +215,7 @@ class Smpp:
         What `sink` returns for is stored, and answered; what it raises for the SMS centre brings again.
         """
         while True:
-            await self._filled.wait()
+            await self._arrivals.filled.wait()
             taking = asyncio.get_running_loop().create_task(self._take_in(sink))
             try:
                 taken = await asyncio.shield(taking)
@@ -239,58 +230,43 @@ class Smpp:
 
     async def _take_in(self, sink: Sink) -> bool:
         """Store what has come, as much as goes at once, and answer it; False when it was not stored."""
-        count = self._at_once()
-        arrived, self._arrived = self._arrived[:count], self._arrived[count:]
-        late, self._late = self._late, []
-        if not self._arrived:
-            self._filled.clear()
-        events: list[Event] = [*late]
-        for _, pdu in arrived:
-            event = self._event(pdu)
-            if event is not None:
-                events.append(event)
-        status = CommandStatus.OK
+        block = self._arrivals.take()
+        status = CommandStatus.TEMPORARY_ERROR
         try:
+            events: list[Event] = [*block.reports]
+            for _, pdu in block.deliveries:
+                event = self._event(pdu)
+                if event is not None:
+                    events.append(event)
             if events:
                 await sink(orjson.dumps({EVENTS: [event_to_json(event) for event in events]}))
+            status = CommandStatus.OK
         except Exception as error:  # noqa: BLE001 - whatever kept it from being stored: it is brought again
-            log.warning("smpp_not_stored", count=len(arrived), error=type(error).__name__)
-            status = CommandStatus.TEMPORARY_ERROR
-            self._late = [*late, *self._late][:MOST_REPORTS]
-            if self._late:
-                self._filled.set()
-        for connection, pdu in arrived:
+            log.warning("smpp_not_stored", count=len(block.deliveries), error=type(error).__name__)
+        finally:
+            if status == CommandStatus.OK:
+                self._arrivals.stored(block)
+            else:
+                self._arrivals.not_stored(block)
+        for connection, pdu in block.deliveries:
             connection.answer(pdu, status)
         return status == CommandStatus.OK
 
-    def _at_once(self) -> int:
-        """How many of the deliveries that have come are stored together."""
-        octets = 0
-        for count, (_, pdu) in enumerate(self._arrived[:AT_ONCE], start=1):
-            octets += pdu.content_length
-            if octets >= OCTETS_AT_ONCE:
-                return count
-        return AT_ONCE
-
     def parse_callback(self, headers: Mapping[str, str], body: bytes) -> Sequence[CallbackEvent]:
         """The events of what `run` gave; raises `MalformedCallback`."""
-        return channel_events(body, CODES)
+        return channel_events(body, codes_of(SMS))
 
-    def _delivered(self, connection: SmppConnection, pdu: Pdu) -> None:
-        self._arrived.append((connection, pdu))
-        self._filled.set()
-
-    def _answered_late(self, message_id: str, answer: Answer) -> None:
-        """The answer to the last part of a message whose outcome is unknown by now."""
+    def _answered_late(self, message_id: str, answer: Answer | None) -> None:
+        """The answer to the last part of a message whose outcome is unknown by now; None: none is waited for."""
+        if answer is None:
+            self._drop("smpp_answer_given_up", "too many")
+            return
         outcome = self._outcome(answer)
-        report: Report | None = None
         if isinstance(outcome, Accepted):
-            report = Report("sent", self._clock.now(), outcome.provider_message_id, message_id, account=self._account)
+            taken = outcome.provider_message_id
+            self._arrivals.report(Report("sent", self._clock.now(), taken, message_id, account=self._account))
         elif isinstance(outcome, Refused):
-            report = Report("failed", self._clock.now(), None, message_id, outcome.code, self._account)
-        if report is not None and len(self._late) < MOST_REPORTS:
-            self._late.append(report)
-            self._filled.set()
+            self._arrivals.report(Report("failed", self._clock.now(), None, message_id, outcome.code, self._account))
 
     def _event(self, pdu: Pdu) -> Event | None:
         """What a delivery tells, at the moment of its arrival: the dates in receipts have no zone."""
@@ -299,22 +275,28 @@ class Smpp:
         if is_receipt(pdu):
             receipt = read_receipt(pdu, self._ids)
             if receipt is None or receipt.status is None:
-                log.info("smpp_receipt_of_no_use", named=receipt is not None)
+                self._drop("smpp_receipt_of_no_use", "no id" if receipt is None else "no status")
                 return None
             return Report(receipt.status, self._clock.now(), receipt.message_id, None, receipt.code, self._account)
         text = text_of(pdu, self._alphabet)
         if text is None or not body.source_addr:
-            log.info("smpp_message_dropped", readable=text is not None)
+            self._drop("smpp_message_dropped", "no text" if text is None else "no sender")
             return None
         self._received += 1
         return Inbound(
-            self._account,
+            body.destination_addr or self._account,  # which may be one organization's own sender
             body.source_addr,
             self._clock.now(),
             "text",
             {"text": {"body": text}},
             f"smpp_{self._life}_{self._received}",
         )
+
+    def _drop(self, event: str, reason: str) -> None:
+        """Tell that something which came was dropped: not each time, for whoever sends it could fill the disk."""
+        left_out = self._log_rate.admits(f"{event} {reason}", self._clock.monotonic())
+        if left_out is not None:
+            log.info(event, account=self._account, reason=reason, left_out=left_out)
 
 
 class _NoConnection(Exception):
@@ -338,12 +320,16 @@ def _worth_another_try(outcomes: Sequence[Outcome]) -> list[int]:
 
 
 def _of_all(outcomes: Sequence[Outcome]) -> Outcome:
-    """What a message comes to by its parts: the id of the last one is its own."""
+    """What a message comes to by its parts: the id of the last one is its own.
+
+    Where the last one was taken, its receipt says what became of the message, also of one with an earlier part in
+    doubt: without that id the receipt would be nobody's.
+    """
     refused = next((each for each in outcomes if isinstance(each, Refused)), None)
     if refused is not None:
         return refused
     if not any(isinstance(each, Accepted | Unknown) for each in outcomes):
         return outcomes[0]
-    if all(isinstance(each, Accepted) for each in outcomes):
+    if isinstance(outcomes[-1], Accepted) and all(isinstance(each, Accepted | Unknown) for each in outcomes):
         return outcomes[-1]
     return Unknown()

@@ -5,21 +5,20 @@ from enum import IntEnum
 from typing import Final
 
 from recado.channels.core.provider import Down, Outcome, Refused, Retry, SlowDown, Unknown
+from recado.domain.channels.sms import SmsReason
+from recado.domain.messages.message import FailureCode
 
 
 class CommandStatus(IntEnum):
     """Those that mean something here, of `command_status`."""
 
     OK = 0x00
-    INVALID_MESSAGE_LENGTH = 0x01
     INVALID_COMMAND_LENGTH = 0x02
     INVALID_COMMAND = 0x03
     WRONG_BIND_STATE = 0x04
     ALREADY_BOUND = 0x05
     SYSTEM_ERROR = 0x08
-    INVALID_SOURCE = 0x0A
     INVALID_DESTINATION = 0x0B
-    INVALID_MESSAGE_ID = 0x0C
     BIND_FAILED = 0x0D
     INVALID_PASSWORD = 0x0E
     INVALID_SYSTEM_ID = 0x0F
@@ -36,14 +35,6 @@ class CommandStatus(IntEnum):
     UNKNOWN_ERROR = 0xFF
 
 
-INVALID_NUMBER: Final = "invalid_number"
-CARRIER_REJECTED: Final = "carrier_rejected"
-BLACKLISTED: Final = "blacklisted"
-EXPIRED: Final = "expired"
-PROVIDER_ERROR: Final = "provider_error"
-CODES: Final = frozenset({INVALID_NUMBER, CARRIER_REJECTED, BLACKLISTED, EXPIRED, PROVIDER_ERROR})
-"""Of failures on this channel, as `SmsReason` says them, and what has no word there (C16.1)."""
-
 _TOO_FAST: Final = frozenset({CommandStatus.THROTTLED, CommandStatus.QUEUE_FULL})
 _FOR_NOW: Final = frozenset({CommandStatus.SYSTEM_ERROR, CommandStatus.SUBMIT_FAILED, CommandStatus.TEMPORARY_ERROR})
 _NOT_BOUND: Final = frozenset(
@@ -51,12 +42,12 @@ _NOT_BOUND: Final = frozenset(
 )
 _IN_DOUBT: Final = frozenset({CommandStatus.UNKNOWN_ERROR})
 _REFUSALS: Final[Mapping[int, str]] = {
-    CommandStatus.INVALID_DESTINATION: INVALID_NUMBER,
-    CommandStatus.INVALID_DESTINATION_TON: INVALID_NUMBER,
-    CommandStatus.INVALID_DESTINATION_NPI: INVALID_NUMBER,
-    CommandStatus.PERMANENT_ERROR: CARRIER_REJECTED,
-    CommandStatus.REJECTED: CARRIER_REJECTED,
-    CommandStatus.DELIVERY_FAILURE: CARRIER_REJECTED,
+    CommandStatus.INVALID_DESTINATION: SmsReason.INVALID_NUMBER,
+    CommandStatus.INVALID_DESTINATION_TON: SmsReason.INVALID_NUMBER,
+    CommandStatus.INVALID_DESTINATION_NPI: SmsReason.INVALID_NUMBER,
+    CommandStatus.PERMANENT_ERROR: SmsReason.CARRIER_REJECTED,
+    CommandStatus.REJECTED: SmsReason.CARRIER_REJECTED,
+    CommandStatus.DELIVERY_FAILURE: SmsReason.CARRIER_REJECTED,
 }
 """Whatever is in none of these tables is `provider_error`: mostly a field that this SMS centre wants otherwise."""
 
@@ -78,7 +69,9 @@ def outcome_of(status: int) -> Outcome:
         return Down("not_bound")
     if status in _IN_DOUBT:
         return Unknown()
-    return Refused(_REFUSALS.get(status, PROVIDER_ERROR), f"the SMS centre answered with status 0x{status:08X}")
+    return Refused(
+        _REFUSALS.get(status, FailureCode.PROVIDER_ERROR), f"the SMS centre answered with status 0x{status:08X}"
+    )
 
 
 def bind_failure(status: int) -> str:

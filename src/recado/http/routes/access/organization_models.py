@@ -8,6 +8,7 @@ from zoneinfo import available_timezones
 
 from pydantic import AfterValidator, Field, model_validator
 
+from recado.domain.channels.sms import SENDER
 from recado.http.api.models import ApiModel, PatchModel, Timestamp, most_members, unset
 from recado.http.routes.access.account_models import Email
 from recado.http.routes.access.api_key_models import IssuedKey
@@ -34,7 +35,10 @@ Minute = Annotated[str, Field(pattern="^([01][0-9]|2[0-3]):[0-5][0-9]$", descrip
 Keyword = Annotated[str, Field(min_length=1, max_length=80)]
 Keywords = Annotated[list[Keyword], Field(max_length=30)]
 Text = Annotated[str, Field(min_length=1, max_length=1024)]
-Sender = Annotated[str, Field(min_length=1, max_length=64)]
+Sender = Annotated[
+    str,
+    Field(pattern=SENDER, examples=["28282"], description="A phone, a short code, or a name of at most 11 characters."),
+]
 Coins = Annotated[int, Field(ge=0, le=1_000_000_000)]
 PriceKind = Literal[
     "sms_premium", "sms_otp", "sms_la_dedicada", "rcs_text", "rcs_other", "rcs_otp", "chatapp_marketing",
