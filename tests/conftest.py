@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import itertools
 import os
 import shutil
 import tempfile
@@ -15,6 +14,7 @@ import asyncpg
 import pytest
 from tests import system_postgres as packaged
 from tests.alone import pytest_ignore_collect, pytest_itemcollected  # noqa: F401 - hooks of this run
+from tests.emptied import POOL_SIZE, TEMPLATE, Emptied, emptied
 from tests.examples import use_profile
 from tests.required import (  # noqa: F401 - hooks of this run
     pytest_collection_modifyitems,
@@ -34,10 +34,8 @@ use_profile()
 
 ON_SYSTEM_POSTGRES = "RECADO_TESTS_ON_SYSTEM_POSTGRES"  # 1: not on the embedded server but on the system's
 
-_TEMPLATE = "recado_template"
 _MEMORY = Path("/dev/shm")
 _ROOM = 2 * 2**30  # bytes: the databases of a run take a tenth of it
-_numbers = itertools.count(1)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -124,8 +122,8 @@ def packaged_server(*, superuser: bool = False) -> Iterator[dict[str, Any]]:
 
 async def _prepare(arguments: dict[str, Any], place: str) -> None:
     clock = SystemClock()
-    await _execute(arguments, f"create database {_TEMPLATE} {place}")
-    template = Database({**arguments, "database": _TEMPLATE}, clock=clock)
+    await _execute(arguments, f"create database {TEMPLATE} {place}")
+    template = Database({**arguments, "database": TEMPLATE}, clock=clock)
     await template.start()
     await migrate(template)
     await ensure_partitions(template, clock.now())
@@ -139,18 +137,22 @@ def maker(postgres: dict[str, Any]) -> Iterator[StandingConnection]:
         yield connection
 
 
+@pytest.fixture(scope="session")
+async def emptied_database(postgres: dict[str, Any], maker: StandingConnection) -> AsyncIterator[Emptied]:
+    with emptied(postgres, "recado_tests", maker) as database:
+        yield database
+
+
 @pytest.fixture
-async def database(postgres: dict[str, Any], maker: StandingConnection) -> AsyncIterator[Database]:
-    """A started `Database` on a database of this test's own, with the schema and this month's partitions."""
-    arguments = {**postgres, "database": f"recado_test_{next(_numbers)}"}
-    await maker.execute(f"create database {arguments['database']} template {_TEMPLATE} strategy file_copy")
-    db = Database(arguments, clock=SystemClock(), pool_size=8, hot_size=4)
+async def database(emptied_database: Emptied) -> AsyncIterator[Database]:
+    """A started `Database` on an empty database with the schema and this month's partitions."""
+    await emptied_database.empty()
+    db = Database(emptied_database.arguments, clock=SystemClock(), pool_size=POOL_SIZE, hot_size=4)
     await db.start()
     try:
         yield db
     finally:
         await db.stop()
-        await maker.execute(f"drop database {arguments['database']} with (force)")
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -16,6 +15,7 @@ from types import TracebackType
 from typing import Any, ClassVar, Self
 
 import aiohttp
+from tests import forked
 from tests.clusters import give_cluster
 from tests.waiting import until
 
@@ -30,14 +30,15 @@ COMMAND_LIMIT = 60.0
 class Program:
     """One command as a process: its standard output and its log go to files that several lives continue."""
 
-    starts_with: ClassVar[Sequence[str]] = (sys.executable, "-m", "recado")
+    starts_with: ClassVar[Sequence[str]] = ()
+    """The command of which the arguments are the rest; none: `recado` itself."""
 
     def __init__(self, folder: Path, name: str, *arguments: str, **settings: str) -> None:
         """`settings` without the prefix: LOG_LEVEL="debug"."""
         self._folder = folder
         self._arguments = arguments
         self._settings = settings
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | forked.Forked | None = None
         self.output = folder / f"{name}.out"
         self.log = folder / f"{name}.log"
 
@@ -53,6 +54,11 @@ class Program:
 
     def spawn(self) -> None:
         with self.output.open("ab") as output, self.log.open("ab") as log:
+            if not self.starts_with:
+                self._process = forked.spawn(
+                    self._arguments, cwd=self._folder, env=_environment(self._settings), stdout=output, stderr=log
+                )
+                return
             self._process = subprocess.Popen(
                 [*self.starts_with, *self._arguments],
                 cwd=self._folder,
@@ -90,15 +96,7 @@ class Program:
 
     def attempt(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
         """Run another command on the same data folder, which may fail."""
-        return subprocess.run(
-            [sys.executable, "-m", "recado", *arguments],
-            cwd=self._folder,
-            env=_environment(self._settings),
-            capture_output=True,
-            text=True,
-            timeout=COMMAND_LIMIT,
-            check=False,
-        )
+        return forked.run(arguments, cwd=self._folder, env=_environment(self._settings), timeout=COMMAND_LIMIT)
 
 
 class Service(Program):

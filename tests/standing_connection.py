@@ -18,6 +18,10 @@ class StandingConnection:
         self._loop = loop
         self._connection = connection
 
+    @property
+    def closed(self) -> bool:
+        return self._connection.is_closed()
+
     async def execute(self, sql: str) -> None:
         """For a test, in whatever loop it runs."""
         await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._connection.execute(sql), self._loop))

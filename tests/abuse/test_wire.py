@@ -1,6 +1,7 @@
 """What happens before a request is understood: requests sent ahead, and idle connections."""
 
 import resource
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
@@ -41,7 +42,7 @@ async def test_a_stranger_who_sends_thousands_of_requests_ahead_keeps_nobody_wai
 class Limited(Service):
     """The service under a limit of descriptors."""
 
-    starts_with = ("/bin/sh", "-c", f'ulimit -n {DESCRIPTORS}; exec "$0" -m recado "$@"', *Service.starts_with[:1])
+    starts_with = ("/bin/sh", "-c", f'ulimit -n {DESCRIPTORS}; exec "$0" -m recado "$@"', sys.executable)
 
 
 @pytest.fixture

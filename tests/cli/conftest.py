@@ -3,10 +3,10 @@
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 
 import pytest
+from tests import forked
 
 from recado.storage.embedded.service_folder import service_folder
 
@@ -21,14 +21,11 @@ def recado(tmp_path_factory: pytest.TempPathFactory) -> Recado:
 
     def run(*arguments: str, **settings: str) -> "subprocess.CompletedProcess[str]":
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("RECADO_")}
-        return subprocess.run(
-            [sys.executable, "-m", "recado", *arguments],
+        return forked.run(
+            arguments,
             cwd=folder,
             env={**inherited, **{f"RECADO_{name}": value for name, value in settings.items()}},
-            capture_output=True,
-            text=True,
             timeout=_LIMIT,
-            check=False,
         )
 
     return run

@@ -7,7 +7,6 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -17,6 +16,7 @@ from typing import Any
 
 import asyncpg
 import pytest
+from tests import forked
 
 import recado.app
 from recado.cli import serve
@@ -38,17 +38,18 @@ class Service:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("RECADO_")}
         self.log = log
         self._log = log.open("wb")
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "recado", "serve", "--data-dir", folder, "--listen", "127.0.0.1:0", *options],
-            cwd=log.parent,
-            env={**inherited, "PYTHONUNBUFFERED": "1", **settings},
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            text=True,
-        )
-        assert self.process.stdout is not None
+        reading, writing = os.pipe()
+        self._output = os.fdopen(reading)
+        with os.fdopen(writing, "wb") as printed:
+            self.process = forked.spawn(
+                ["serve", "--data-dir", folder, "--listen", "127.0.0.1:0", *options],
+                cwd=log.parent,
+                env={**inherited, **settings},
+                stdout=printed,
+                stderr=self._log,
+            )
         lines = 1 if settings.get("RECADO_LOG_FORMAT") == "json" else 2
-        self.lines = [self.process.stdout.readline().rstrip() for _ in range(lines)]
+        self.lines = [self._output.readline().rstrip() for _ in range(lines)]
         self.address = self.lines[0].rpartition(" ")[2]
 
     def get(self, path: str, token: str | None = None, body: Any = None) -> Any:
@@ -64,8 +65,7 @@ class Service:
     def stop(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, str]:
         """Tell it to stop; return its exit status and what else it had printed."""
         self.process.send_signal(number)
-        assert self.process.stdout is not None
-        with self.process.stdout as output, self._log:
+        with self._output as output, self._log:
             rest = output.read()
             return self.process.wait(timeout=60), rest
 

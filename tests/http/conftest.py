@@ -4,18 +4,16 @@ import asyncio
 import io
 import os
 import random
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from ipaddress import ip_network
 from typing import Any
 
 import aiohttp
-import asyncpg
 import orjson
 import pytest
 from tests.http.contract import Contract
 from tests.http.scripted_provider import ScriptedProvider, ShiftedClock
-from tests.standing_connection import StandingConnection, standing_connection
 
 from recado.actors.webhooks.webhooks import Webhooks
 from recado.channels.chatapp.chat_address import ChatAddress
@@ -27,7 +25,6 @@ from recado.domain.core.ids import IdSource
 from recado.domain.core.page import CursorSigner
 from recado.domain.dispatch.gates import Hold
 from recado.domain.messages.changes import Change
-from recado.engine.clock import SystemClock
 from recado.engine.runtime import Runtime
 from recado.engine.supervisor import Supervisor
 from recado.http.api.paging import Cursors
@@ -206,46 +203,6 @@ class Api:
 def _cheap_passwords(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a derivation costs is the matter of its own tests: here it would be most of the time of accounts."""
     monkeypatch.setattr(passwords, "_LOG_N", 4)
-
-
-@pytest.fixture(scope="session")
-def shared_server(postgres: dict[str, Any]) -> dict[str, Any]:
-    """The connect arguments of a database that the tests of the resources share: making one costs more than a test."""
-
-    async def make() -> None:
-        connection = await asyncpg.connect(**postgres)
-        try:
-            await connection.execute("create database recado_resources template recado_template")
-        finally:
-            await connection.close()
-
-    with asyncio.Runner() as runner:
-        runner.run(make())
-    return {**postgres, "database": "recado_resources"}
-
-
-_TABLES = (
-    "select string_agg(format('delete from %I', tablename), ';') from pg_tables "
-    "where schemaname = 'public' and tablename not in ('schema_migrations', 'dispatchers', 'prices') "
-    "and tablename !~ '^messages_'"
-)
-
-
-@pytest.fixture(scope="session")
-def cleaner(shared_server: dict[str, Any]) -> Iterator[StandingConnection]:
-    """Empties the shared database. It knows all tables, which every connection of a test would have to read about."""
-    with standing_connection(shared_server) as connection:
-        yield connection
-
-
-@pytest.fixture
-async def database(shared_server: dict[str, Any], cleaner: StandingConnection) -> AsyncIterator[Database]:
-    """The shared database, emptied."""
-    await cleaner.execute(await cleaner.fetchval(_TABLES))
-    db = Database(shared_server, clock=SystemClock(), pool_size=8, hot_size=1)
-    await db.start()
-    yield db
-    await db.stop()
 
 
 @pytest.fixture

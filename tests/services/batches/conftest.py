@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from tests.acme import acme, add_template, shared_database
+from tests.acme import acme, add_template
 from tests.waiting import until
 
 from recado.channels.core.adapters import Adapters
@@ -17,7 +17,7 @@ from recado.domain.batches.batch import BatchStatus
 from recado.domain.channels.chatapp import CHATAPP
 from recado.domain.core.ids import IdSource
 from recado.domain.messages.message import Priority
-from recado.engine.clock import SystemClock, VirtualClock
+from recado.engine.clock import VirtualClock
 from recado.services.batches.batch_acceptance import AcceptedBatch, BatchAcceptance
 from recado.services.batches.batch_audience import Audiences
 from recado.services.batches.batch_draft import BatchDraft
@@ -162,23 +162,6 @@ class Workshop:
 
 def people(count: int, first: int = 0) -> list[dict[str, Any]]:
     return [{"to": f"+4915{number:09}"} for number in range(first, first + count)]
-
-
-@pytest.fixture(scope="session")
-def shared(postgres: dict[str, Any]) -> dict[str, Any]:
-    return shared_database(postgres, "recado_batches")
-
-
-@pytest.fixture
-async def database(shared: dict[str, Any]) -> AsyncIterator[Database]:
-    """The shared database, without what another test left behind."""
-    db = Database(shared, clock=SystemClock(), pool_size=4, hot_size=6)
-    await db.start()
-    await db.execute(
-        "truncate messages, dispatch, batches, batch_blocks, batch_ranges, totals, campaigns, idempotency, audit"
-    )
-    yield db
-    await db.stop()
 
 
 @pytest.fixture

@@ -1,10 +1,12 @@
 """Pauses of a batch: what waits is held, and is let go again, whatever comes between (C15.5)."""
 
 import asyncio
+from contextlib import AsyncExitStack
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.emptied import POOL_SIZE
 from tests.services.batches.conftest import Workshop
 from tests.services.batches.counting import another_process
 from tests.waiting import until
@@ -109,7 +111,9 @@ async def test_a_pause_that_waits_for_the_share_of_its_organization_keeps_no_oth
 
     async def pause_in_a_full_share() -> bool:
         working_for.set("org_full")
-        async with workshop.db.acquire(), workshop.db.acquire():
+        async with AsyncExitStack() as share:
+            for _ in range(POOL_SIZE // 2):
+                await share.enter_async_context(workshop.db.acquire())
             paused = asyncio.ensure_future(workshop.batches.pause(batch))
             await let_go.wait()
         return await paused

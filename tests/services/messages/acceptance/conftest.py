@@ -8,14 +8,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from tests.acme import acme, add_template, shared_database
+from tests.acme import acme, add_template
 from tests.causes import FAILED_AS
 
 from recado.domain.core.errors import Problem
 from recado.domain.core.ids import IdSource
 from recado.domain.core.phones import recipient_hash
 from recado.domain.messages.message import Priority
-from recado.engine.clock import SystemClock, VirtualClock
+from recado.engine.clock import VirtualClock
 from recado.services.dispatch.sending import Sending
 from recado.services.effects.consequences import Consequences
 from recado.services.effects.outbox import Outbox
@@ -123,22 +123,6 @@ class House:
 
 
 NOTHING_DIRECT: Any = None  # chat-app sends nothing so
-
-
-@pytest.fixture(scope="session")
-def shared(postgres: dict[str, Any]) -> dict[str, Any]:
-    return shared_database(postgres, "recado_acceptance")
-
-
-@pytest.fixture
-async def database(shared: dict[str, Any]) -> AsyncIterator[Database]:
-    """The shared database; every test has an organization of its own."""
-    db = Database(shared, clock=SystemClock(), pool_size=4, hot_size=4)
-    await db.start()
-    await db.execute("delete from messages")
-    await db.execute("delete from audit")
-    yield db
-    await db.stop()
 
 
 @pytest.fixture

@@ -1,0 +1,140 @@
+"""A database that the tests of a process use one after the other, emptied between them: to make one is slow.
+
+What a test changes of its tables, or of what the planner knows of them, costs it its database: the next makes its own.
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import asyncpg
+import pytest
+from tests.standing_connection import StandingConnection, standing_connection
+
+TEMPLATE = "recado_template"
+POOL_SIZE = 8
+_create_pool = asyncpg.create_pool
+
+_LEFT = """
+select pg_terminate_backend(pid) from pg_stat_activity
+where
+    datname = current_database() and pid <> pg_backend_pid()
+    and (state <> 'idle' or pid in (select pid from pg_locks where locktype <> 'virtualxid'))
+"""
+# A new or changed row of the catalogs shows in the number of its transaction, and a dropped one in how many there are.
+_SHAPE = "select concat_ws(' ', {})".format(
+    ", ".join(
+        f"(select format('%s %s', count(*), max(xmin::text::bigint)) from {catalog})"
+        for catalog in (
+            "pg_class",
+            "pg_attribute",
+            "pg_index",
+            "pg_constraint",
+            "pg_proc",
+            "pg_trigger",
+            "pg_statistic",
+        )
+    )
+)
+_LARGE = 1_024  # pages of a table: one that was larger is slower to look through than a new one is to make
+_GROWN = f"select exists (select from pg_class where relkind = 'r' and pg_relation_size(oid) > {_LARGE} * 8192)"
+# A table without pages was never written to.
+_WRITTEN = """
+select coalesce(array_agg(relname::text), '{}') from pg_class
+where relnamespace = 'public'::regnamespace and relkind = 'r' and pg_relation_size(oid) > 0
+"""
+_CONTENT = "select coalesce(md5(string_agg(t::text, ',' order by t::text)), '') from {} t"
+
+
+class KeptPool:
+    """asyncpg's pool as `recado.storage.core.pool` uses it; what is closed in good order opens again as it was."""
+
+    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]") -> None:
+        self._pool = pool
+        self._ended = False
+        self.acquire, self.release, self.expire_connections = pool.acquire, pool.release, pool.expire_connections
+
+    @property
+    def usable(self) -> bool:
+        return not self._ended and self._pool.get_idle_size() == self._pool.get_size()
+
+    async def close(self) -> None:
+        if not self.usable:
+            self._ended = True
+            await self._pool.close()
+
+    def terminate(self) -> None:
+        self._ended = True
+        self._pool.terminate()
+
+
+class Emptied:
+    """`arguments`: to connect to it. It exists once it was emptied for the first time."""
+
+    def __init__(self, server: dict[str, Any], name: str, maker: StandingConnection) -> None:
+        self.arguments = {**server, "database": name}
+        self._pools: dict[str, KeptPool] = {}
+        self._maker = maker
+        self._open = ExitStack()
+        self._connection: StandingConnection | None = None
+        self._shape = ""
+        self._born_with: dict[str, str] = {}  # the tables that hold rows from their start, and what these come to
+
+    async def open(self, **how: Any) -> Any:
+        """In place of `asyncpg.create_pool`."""
+        if how.get("database") != self.arguments["database"]:
+            return await _create_pool(**how)
+        kind = repr(how)
+        pool = self._pools.get(kind)
+        if pool is None or not pool.usable:
+            pool = self._pools[kind] = KeptPool(await _create_pool(**how))
+        return pool
+
+    async def empty(self) -> None:
+        if not await self._emptied():
+            await self._make()
+
+    async def _emptied(self) -> bool:
+        connection = self._connection
+        if connection is None or connection.closed:
+            return False
+        await connection.execute(_LEFT)
+        if await connection.fetchval(_SHAPE) != self._shape or await connection.fetchval(_GROWN):
+            return False
+        for table, content in self._born_with.items():
+            if await connection.fetchval(_CONTENT.format(table)) != content:
+                return False
+        written = [table for table in await connection.fetchval(_WRITTEN) if table not in self._born_with]
+        await connection.execute(
+            "set session_replication_role = replica;" + ";".join(f"delete from {table}" for table in written)
+        )
+        return True
+
+    async def _make(self) -> None:
+        self.close()
+        name = self.arguments["database"]
+        await self._maker.execute(f"drop database if exists {name} with (force)")
+        await self._maker.execute(f"create database {name} template {TEMPLATE} strategy file_copy")
+        connection = self._connection = self._open.enter_context(standing_connection(self.arguments))
+        written = await connection.fetchval(_WRITTEN)
+        self._born_with = {table: await connection.fetchval(_CONTENT.format(table)) for table in written}
+        self._shape = await connection.fetchval(_SHAPE)
+
+    def close(self) -> None:
+        for pool in self._pools.values():
+            pool.terminate()
+        self._pools.clear()
+        self._connection = None
+        self._open.close()
+
+
+@contextmanager
+def emptied(server: dict[str, Any], name: str, maker: StandingConnection) -> Iterator[Emptied]:
+    """For a loop that all tests share: connections stay open between them, and know the tables already."""
+    database = Emptied(server, name, maker)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(asyncpg, "create_pool", database.open)
+        try:
+            yield database
+        finally:
+            database.close()
