@@ -16,8 +16,13 @@ from recado.storage.core.months import ALL_MONTHS, Months
 from recado.storage.core.moves import Moved
 from recado.storage.core.rows import Executor, array, columns, in_blocks, in_order, pack, pack_moments
 from recado.storage.core.sql import load
+from recado.storage.messages.reached_recipients import REPORTED, any_shared
 
 SQL = load("receipts")
+
+APPLY = SQL.apply.replace("{reached}", "")
+APPLY_TO_SHARED = SQL.apply.replace("{reached}", ",\n" + REPORTED)
+"""Where some have a sender that organizations share: what a report settles has left by it."""
 
 _IN_HAND = states_before(MessageEvent.REPORT_SENT)
 """What is being sent: a report moves it only with its row of the queue."""
@@ -112,7 +117,7 @@ async def _apply(executor: Executor, reports: Sequence[ReportRow], now: datetime
     causes = [row.cause for row in rows]
     return await months.fetch(
         executor,
-        SQL.apply,
+        APPLY_TO_SHARED if any_shared(rows) else APPLY,
         [row.id for row in rows],
         pack([row.organization_id for row in rows]),
         pack([row.env for row in rows]),

@@ -91,7 +91,8 @@ moved as (
         and (g.status <> all($12::text[]) or g.claimed_at is not null)
     returning
         m.organization_id, m.env, m.channel, m.sender_id, m.id, m.sent_at, m.type, m.template_category,
-        m.provider_message_id, g.account, g.adapter, g.unsent as left_now
+        m.provider_message_id, g.account, g.adapter, g.unsent as left_now,
+        case when m.recipient_hash is not null then m.recipient end as recipient
 ),
 known as (
     insert into provider_messages (reference, account, adapter, organization_id, env, channel, message_id)
@@ -117,7 +118,8 @@ counted as (
         marketing = sender_minutes.marketing + excluded.marketing,
         uncategorized = sender_minutes.uncategorized + excluded.uncategorized,
         oldest_id = least(sender_minutes.oldest_id, excluded.oldest_id)
-)
+    returning 1
+){reached}
 select
     g.id,
     g.id in (select id from moved) as moved,
