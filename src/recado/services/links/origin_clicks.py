@@ -12,7 +12,6 @@ import structlog
 
 from recado.channels.core.adapters import OpenerFor
 from recado.domain.core.clock import Clock
-from recado.domain.core.errors import Unavailable
 from recado.domain.links.codes import RandomBytes, is_link_code, origin_code
 from recado.domain.links.origin import opening_text, origin
 from recado.storage.core.batch import Batcher
@@ -25,6 +24,7 @@ from recado.storage.senders.numbers import NumberDirectory
 TRIES: Final = 3  # a number may have the code already: one in a billion codes
 WAITING_FOR: Final = 2.0  # seconds that a person waits for a database that is away
 MOST_WAITING: Final = 2_000  # clicks
+TOLD_EVERY: Final = 60.0  # seconds between two lines of the log about clicks without a code
 
 log = structlog.get_logger(__name__)
 
@@ -54,6 +54,7 @@ class OriginClicks:
         self._clock = clock
         self._random_bytes = random_bytes
         self.uncoded = 0
+        self._told = (0, float("-inf"))  # uncoded then, and when (monotonic)
         self._links: CodeLookup[OriginLink] = CodeLookup("origin links", self._read, clock=clock)
         self._codes: Batcher[Opened, str | None] = Batcher(
             "origin codes", self._store, clock=clock, concurrency=1, max_queue=MOST_WAITING, deadline=WAITING_FOR,
@@ -85,14 +86,25 @@ class OriginClicks:
         return opener.open_chat_url(number.display_phone, link.text if code is None else opening_text(link.text, code))
 
     async def _code(self, opened: Opened) -> str | None:
+        trouble: Exception | None = None
         try:
             code = await self._codes.put(opened)
-        except Unavailable:
-            code = None
+        except Exception as error:  # noqa: BLE001 - whatever it is: the person is led on
+            code, trouble = None, error
         if code is None:
-            self.uncoded += 1
-            log.debug("origin_link_without_code", uncoded=self.uncoded)
+            self._count_uncoded(trouble)
         return code
+
+    def _count_uncoded(self, trouble: Exception | None) -> None:
+        self.uncoded += 1
+        told, at = self._told
+        now = self._clock.monotonic()
+        if now - at >= TOLD_EVERY:
+            self._told = (self.uncoded, now)
+            error = None if trouble is None else type(trouble).__name__
+            log.warning(
+                "origin_links_without_code", since_last=self.uncoded - told, since_start=self.uncoded, error=error
+            )
 
     async def _read(self, slugs: Sequence[str]) -> Mapping[str, OriginLink]:
         return await origin_links.by_slug(self._db.hot, slugs)
