@@ -2,14 +2,17 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
+from tests.plans import indexes, plan_for_any, whole_tables
 from tests.storage.dispatch.test_claims import IDS, NOW, ORGANIZATION, of
 
 from recado.domain.channels.address import Address, AddressKind
 from recado.domain.channels.source import Source
 from recado.domain.core.ids import MESSAGE
+from recado.storage.contacts import contact_erasures
+from recado.storage.contacts.contact_erasures import Erasure
 from recado.storage.core.postgres import Database
 from recado.storage.dispatch import departures, dispatch, settlements
 from recado.storage.dispatch.departures import Following
@@ -20,6 +23,7 @@ from recado.storage.messages.messages import NewMessage
 from recado.storage.messages.receipts import ReportRow
 
 PHONE, OTHER = "+5511987654321", "+5511987654322"
+SECOND = "org_" + "9" * 21
 PREMIUM = "sms:live:premium"
 LIVE = Source("sms", "bridge", "live")
 NOBODYS = "num_" + "0" * 21
@@ -107,3 +111,42 @@ async def test_those_of_several_channels_are_reported_together(database: Databas
     assert found.keys() == {shared, own}
     assert await senders_to(database, PHONE) == [(ORGANIZATION, PREMIUM)]
     assert await senders_to(database, OTHER) == []
+
+
+async def erased(db: Database, contact_id: str) -> None:
+    key = (ORGANIZATION, "live", contact_id)
+    await contact_erasures.begin(db, key, NOW)
+    assert await contact_erasures.block(db, Erasure(key, ""), NOW, mask=lambda channel, recipient: "***")
+
+
+async def belongs(db: Database, message_id: str, contact_id: str, sent_at: datetime = NOW) -> None:
+    await db.execute("update messages set contact_id = $2, sent_at = $3 where id = $1", message_id, contact_id, sent_at)
+
+
+async def test_that_an_erased_contact_was_reached_is_forgotten_and_what_else_was_is_not(database: Database) -> None:
+    for contact_id, recipient in (("cnt_1", PHONE), ("cnt_1", PHONE), ("cnt_2", OTHER)):
+        message_id = await sending(database, recipient=recipient)
+        await answered(database, message_id, "sms", "live")
+        await belongs(database, message_id, contact_id)
+    await database.execute(
+        "insert into reached_recipients select env, channel, address_hash, $1, sender_id, reached_at "
+        "from reached_recipients",
+        SECOND,
+    )
+    await erased(database, "cnt_1")
+    assert await senders_to(database, PHONE) == [(SECOND, PREMIUM)]
+    assert {*await senders_to(database, OTHER)} == {(ORGANIZATION, PREMIUM), (SECOND, PREMIUM)}
+
+
+async def test_whoever_is_sent_to_again_after_the_deletion_stays_reached(database: Database) -> None:
+    """The phone may be that of a new contact by the time that the old one is erased."""
+    message_id = await sending(database)
+    await answered(database, message_id, "sms", "live")
+    await belongs(database, message_id, "cnt_1", NOW - timedelta(minutes=1))
+    await erased(database, "cnt_1")
+    assert await senders_to(database, PHONE) == [(ORGANIZATION, PREMIUM)]
+
+
+async def test_what_is_forgotten_is_found_through_its_key(database: Database) -> None:
+    found = await plan_for_any(database.hot, contact_erasures.SQL.forget)
+    assert (indexes(found), whole_tables(found)) == ({"reached_recipients_pkey"}, set())

@@ -2,18 +2,14 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Final, Protocol
+from typing import Protocol
 
-from recado.domain.channels.policies import POLICIES
-from recado.domain.channels.policy import SenderKind
+from recado.domain.channels.policies import SHARED
 from recado.domain.channels.source import Source
 from recado.storage.core.rows import Executor
 from recado.storage.core.sql import load
 
 SQL = load("reached_recipients")
-
-SHARED: Final = frozenset(each.channel for each in POLICIES.values() if each.sender is SenderKind.ROUTE)
-"""The channels whose senders organizations share."""
 
 
 class Leaving(Protocol):
