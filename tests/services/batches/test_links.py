@@ -10,7 +10,7 @@ from recado.domain.batches.batch import BLOCK
 from recado.domain.channels.chatapp import CHATAPP
 from recado.domain.core.steps import Steps
 from recado.domain.links.tracked import TrackedLink
-from recado.services.batches.channel_batches import Tracked
+from recado.services.batches.channel_batches import Replaced, Tracked
 from recado.storage.batches.batch_rows import Recipients
 from recado.storage.links.tracked_links import CodeTaken
 
@@ -23,7 +23,7 @@ class Links:
     def __init__(self) -> None:
         self.drawn: Iterator[str] = iter(())
 
-    def tracked(self, payload: str | None, recipients: Recipients) -> Steps[Tracked | None]:
+    def tracked(self, payload: str | None, recipients: Recipients, replaced: Replaced) -> Steps[Tracked | None]:
         yield from ()
         return Tracked(recipients, [[TrackedLink(next(self.drawn), URL)], *[[]] * (len(recipients) - 1)])
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from recado.domain.batches.batch import BLOCK
+from recado.domain.channels.policies import TRACKED
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem
 from recado.domain.core.ids import MESSAGE, IdSource
@@ -16,7 +17,7 @@ from recado.engine.steps import in_steps
 from recado.engine.turns import turns
 from recado.services.batches.batch_arrivals import arrivals
 from recado.services.batches.batch_audience import Audiences, BatchMoved
-from recado.services.batches.channel_batches import ChannelBatches, Sort
+from recado.services.batches.channel_batches import ChannelBatches, Replaced, Sort
 from recado.services.batches.tariff import NotCovered, Tariff
 from recado.services.dispatch.hints import Arrived
 from recado.services.dispatch.sending import Tell
@@ -185,7 +186,10 @@ class BatchMaker:
     # The parts ------------------------------------------------------------------------------------------------------
 
     async def _block(self, batch: NewBatch | PendingBlock, recipients: Recipients) -> Block:
-        tracked = await in_steps(self._channels[batch.channel].tracked(batch.payload, recipients))
+        replaced: Replaced = {}
+        if recipients.replaces and batch.channel in TRACKED:
+            replaced = await tracked_links.of_messages(self._db.hot, recipients.replaces)
+        tracked = await in_steps(self._channels[batch.channel].tracked(batch.payload, recipients, replaced))
         if tracked is not None:
             recipients = tracked.recipients
         new, count = self._ids.new, len(recipients)

@@ -96,6 +96,10 @@ class Tracked(NamedTuple):
     links: Sequence[Sequence[TrackedLink]]
 
 
+Replaced = Mapping[str, Sequence[TrackedLink]]
+"""Tracked links by the id of their message."""
+
+
 class ChannelBatches(Protocol):
     """The rules of a channel that has batches. Whatever forbids one as a whole is a `Problem`."""
 
@@ -116,10 +120,10 @@ class ChannelBatches(Protocol):
     async def kind(self, where: Where, priority: Priority, sort: Sort) -> MessageKind:
         """What messages of a sort obey and cost, as their records are now."""
 
-    def tracked(self, payload: str | None, recipients: Recipients) -> Steps[Tracked | None]:
+    def tracked(self, payload: str | None, recipients: Recipients, replaced: Replaced) -> Steps[Tracked | None]:
         """What a block is told, when it becomes messages, with links that are tracked; None: none of them is.
 
-        `payload`: of those without one of their own.
+        `payload`: of those without one of their own. `replaced`: the links of the messages whose place these take.
         """
 
     async def check_sender(self, where: Where, sender_id: str, *, field: str, sends: bool) -> None:

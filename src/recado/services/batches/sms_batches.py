@@ -19,6 +19,7 @@ from recado.services.batches.channel_batches import (
     MessageCopy,
     Misfit,
     RenderedContent,
+    Replaced,
     Sort,
     Tracked,
     Where,
@@ -80,7 +81,9 @@ class SmsBatches:
     async def kind(self, where: Where, priority: Priority, sort: Sort) -> MessageKind:
         return _kind(sort.type, sort.details, priority)
 
-    def tracked(self, payload: str | None, recipients: Recipients) -> Steps[Tracked | None]:
+    def tracked(self, payload: str | None, recipients: Recipients, replaced: Replaced) -> Steps[Tracked | None]:
+        if replaced:
+            return (yield from self._renewed(payload, recipients, replaced))
         if not recipients.details or UNTRACKED not in _details(recipients.details[0]):
             return None  # as all of the batch
         contents: list[SmsContent] = []
@@ -99,6 +102,19 @@ class SmsBatches:
             details=[_json(content.details) for content in contents],
         )
         return Tracked(told, links)
+
+    def _renewed(self, payload: str | None, recipients: Recipients, replaced: Replaced) -> Steps[Tracked | None]:
+        """Messages that are sent again say what the old ones did, with links of their own."""
+        payloads: list[str | None] = []
+        links: list[Sequence[TrackedLink]] = []
+        for place, old_id in enumerate(recipients.replaces or ()):
+            if place and not place % STEP:
+                yield
+            own = payload if recipients.payloads is None else recipients.payloads[place] or payload
+            of_message = self._links()
+            payloads.append(None if own is None else of_message.in_place_of(own, replaced.get(old_id, ())))
+            links.append(of_message.rows)
+        return Tracked(replace(recipients, payloads=payloads), links)
 
     async def check_sender(self, where: Where, sender_id: str, *, field: str, sends: bool) -> None:
         """Nobody names what an SMS leaves from."""

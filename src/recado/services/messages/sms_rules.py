@@ -23,7 +23,7 @@ class SmsRules:
     """Makes the row of an SMS draft, or refuses it.
 
     The `details` of a draft say how its text is to leave (`SmsForm.asked`). One that takes the place of another has the
-    details of that one, and its text as it left.
+    details of that one, and its text as it left, with links of its own (C27.1).
     """
 
     channel = SMS
@@ -99,6 +99,9 @@ class SmsRules:
             new.payload, new.details = json_text(content.payload), json_text(content.details)
         if draft.again is not None:
             new.replaces = replacement(draft.again, new.id, self._ids)
+            if draft.again.links and new.payload is not None:
+                links = self._links()
+                new.payload = links.in_place_of(new.payload, draft.again.links)
         if links is not None:
             new.links = links.rows
         return new

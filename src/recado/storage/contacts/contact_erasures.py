@@ -6,12 +6,12 @@ That a sender which organizations share reached them is forgotten too.
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any
 
 import asyncpg
 import orjson
 
-from recado.domain.channels.policies import POLICIES, SHARED
+from recado.domain.channels.policies import SHARED, TRACKED
 from recado.storage.core.postgres import Connection, Database
 from recado.storage.core.rows import Executor, columns
 from recado.storage.core.sql import load
@@ -25,9 +25,6 @@ AGAIN = timedelta(minutes=5)
 """Until the next look: longer than a request or a block takes that found the contact before it was deleted."""
 
 _SEEN = " "  # before every id: where a look begins that is not the first
-
-TRACKED: Final = frozenset(each.channel for each in POLICIES.values() if each.clicked is not None)
-"""The channels whose messages have links of their own: what an address says may tell of the person."""
 
 Key = tuple[str, str, str]
 """Organization, environment, contact."""
@@ -72,6 +69,7 @@ async def block(
         kept = {row["id"]: mask(row["channel"], row["recipient"]) for row in settled}
         channels = sorted({row["channel"] for row in settled})
         await connection.execute(SQL.erase, *erasure.key[:2], channels, list(kept), kept)
+        # What an address says may tell of the person.
         if with_links := [row["id"] for row in settled if row["channel"] in TRACKED]:
             await tracked_links.erase(connection, with_links)
         if reached := _reached(settled):
