@@ -3,6 +3,7 @@
 What a commit made is told to the sender's lane at once, so that a batch starts to leave while it is being made.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
@@ -158,6 +159,8 @@ class BatchMaker:
         kinds = await self._kinds(waiting, waiting.recipients)
         pending, left_out = await self._audiences.allowed(waiting, kinds)
         block = await self._block(pending, pending.recipients)
+        left_out = dict(Counter(left_out) + Counter(block.left_out))
+        fitting = len(block.ids)
         if self._tariff.charges:
             await self._tariff.price(pending, block, now)
         try:
@@ -167,7 +170,7 @@ class BatchMaker:
                 await self._store_links(connection, pending, block)
                 await self._replace(connection, pending, block)
                 after = await self._follow(connection, pending, block, now)
-                if gone := len(pending.recipients) - len(block.ids):
+                if gone := fitting - len(block.ids):
                     left_out[batch_making.ALREADY_REPLACED] = gone
                 blocks_left = await batch_making.block_made(connection, pending, now, left_out)
                 if blocks_left is None:
@@ -195,7 +198,8 @@ class BatchMaker:
         new, count = self._ids.new, len(recipients)
         ids, kinds = [new(MESSAGE) for _ in range(count)], await self._kinds(batch, recipients)
         links = {} if tracked is None else {id_: each for id_, each in zip(ids, tracked.links, strict=True) if each}
-        return Block(recipients, ids, kinds, [None] * count, [None] * count, links)
+        left_out = {} if tracked is None else tracked.left_out
+        return Block(recipients, ids, kinds, [None] * count, [None] * count, links, left_out)
 
     async def _kinds(self, batch: NewBatch | PendingBlock, recipients: Recipients) -> list[MessageKind]:
         """As what the message of each recipient leaves, by what it is now."""

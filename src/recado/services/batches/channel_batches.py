@@ -6,6 +6,7 @@ What concerns a batch as a whole is asked once for it; nothing but what a recipi
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol
 
 from recado.domain.channels.policy import Obeys
@@ -90,10 +91,14 @@ class MessageCopy(NamedTuple):
 
 
 class Tracked(NamedTuple):
-    """Recipients with short links in what they are told, and the links of each (C27.1)."""
+    """Recipients with short links in what they are told, and the links of each (C27.1).
+
+    `left_out`: how many get no message, by reason: what they were to be told is too long with the links of now.
+    """
 
     recipients: Recipients
     links: Sequence[Sequence[TrackedLink]]
+    left_out: Mapping[str, int] = MappingProxyType({})
 
 
 Replaced = Mapping[str, Sequence[TrackedLink]]

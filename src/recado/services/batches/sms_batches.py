@@ -1,5 +1,6 @@
 """What makes batches of SMS acceptable: their route, and each recipient's text, measured for itself (C15.5, C16)."""
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -86,22 +87,30 @@ class SmsBatches:
             return (yield from self._renewed(payload, recipients, replaced))
         if not recipients.details or UNTRACKED not in _details(recipients.details[0]):
             return None  # as all of the batch
+        places: list[int] = []
         contents: list[SmsContent] = []
         links: list[Sequence[TrackedLink]] = []
+        left_out: Counter[str] = Counter()
         for place, details in enumerate(recipients.details):
             if place and not place % STEP:
                 yield
             own = payload if recipients.payloads is None else recipients.payloads[place] or payload
             of_message = self._links()
-            contents.append(with_links(_details(own)["text"]["body"], _details(details), of_message.shorten))
+            try:
+                content = with_links(_details(own)["text"]["body"], _details(details), of_message.shorten)
+            except Problem as problem:  # short links were shorter when the batch was accepted
+                left_out[problem.code] += 1
+                continue
+            places.append(place)
+            contents.append(content)
             links.append(of_message.rows)
         told = replace(
-            recipients,
+            recipients.only(places) if left_out else recipients,
             payloads=[_json(content.payload) for content in contents],
             units=[content.units for content in contents],
             details=[_json(content.details) for content in contents],
         )
-        return Tracked(told, links)
+        return Tracked(told, links, left_out)
 
     def _renewed(self, payload: str | None, recipients: Recipients, replaced: Replaced) -> Steps[Tracked | None]:
         """Messages that are sent again say what the old ones did, with links of their own."""
