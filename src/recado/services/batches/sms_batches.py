@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import orjson
 
-from recado.domain.channels.sms import POLICY, SMS, TRANSACTIONAL, SmsRoute, asks_grant, category_of
+from recado.domain.channels.sms import POLICY, SMS, asks_grant, category_in, category_of, route_in
 from recado.domain.core.errors import Problem
 from recado.domain.core.steps import Steps
 from recado.domain.links.tracked import MessageLinks, TrackedLink
@@ -80,7 +80,7 @@ class SmsBatches:
         )
 
     async def kind(self, where: Where, priority: Priority, sort: Sort) -> MessageKind:
-        return _kind(sort.type, sort.details, priority)
+        return _kind(sort.type, _details(sort.details), priority)
 
     def tracked(self, payload: str | None, recipients: Recipients, replaced: Replaced) -> Steps[Tracked | None]:
         if replaced:
@@ -134,7 +134,8 @@ class SmsBatches:
         organization = await self._organizations.of_caller(where[0])
         found: dict[str, MessageCopy | Misfit] = {}
         for old in olds:
-            route, category = _route(old.details), _category(old.details)
+            details = _details(old.details)
+            route, category = route_in(details), category_in(details)
             try:
                 check_dedicated(route, organization.dedicated_sender)
             except Problem as problem:
@@ -143,7 +144,7 @@ class SmsBatches:
             found[old.id] = MessageCopy(
                 route_sender(SMS, where[1], route),
                 None,
-                _kind(old.type, old.details, Priority.BULK),
+                _kind(old.type, details, Priority.BULK),
                 POLICY.ttl(category, Priority.BULK),
                 organization.held_ms,
             )
@@ -153,19 +154,11 @@ class SmsBatches:
         return form.untracked(text, self._links().shorten) if form.shorten_links else form.content(text)
 
 
-def _kind(message_type: str, details: str | None, priority: Priority) -> MessageKind:
-    category = _category(details)
+def _kind(message_type: str, details: Mapping[str, Any], priority: Priority) -> MessageKind:
+    category = category_in(details)
     obeys = POLICY.obeys(message_type, category, priority)
-    route = _route(details)
+    route = route_in(details)
     return MessageKind(obeys, POLICY.price_kind(category, False), asks_grant(route), region_for(route))
-
-
-def _category(details: str | None) -> str:
-    return category_of(_route(details), transactional=bool(_details(details).get(TRANSACTIONAL)))
-
-
-def _route(details: str | None) -> SmsRoute:
-    return SmsRoute(_details(details).get("route", SmsRoute.PREMIUM))
 
 
 def _details(details: str | None) -> Mapping[str, Any]:
