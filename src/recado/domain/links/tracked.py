@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Final, NamedTuple
 
 from recado.domain.links.codes import RandomBytes, link_code
-from recado.domain.messages.links import parted, short_link
+from recado.domain.links.text_links import parted, short_link
 
 LINKS_KEPT: Final = timedelta(days=180)
 LONGEST_URL: Final = 2_048  # characters: what is longer stays as it is

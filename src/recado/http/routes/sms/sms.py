@@ -11,9 +11,9 @@ from recado.domain.core.errors import FieldError, Problem, validation_error
 from recado.domain.core.ids import MESSAGE
 from recado.domain.core.metadata import metadata_errors
 from recado.domain.core.retention import MESSAGES_MONTHS, months_before
+from recado.domain.links.text_links import short_link
 from recado.domain.links.tracked import LONGEST_URL
 from recado.domain.messages.gsm_alphabet import outside
-from recado.domain.messages.links import short_link
 from recado.http.api.call import Call
 from recado.http.api.missing import found
 from recado.http.api.page_items import PageItems, each
