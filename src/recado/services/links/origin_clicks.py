@@ -29,8 +29,8 @@ TOLD_EVERY: Final = 60.0  # seconds between two lines of the log about clicks wi
 log = structlog.get_logger(__name__)
 
 
-class Opened(NamedTuple):
-    """A link that somebody opened. `labels`: what its address said besides."""
+class OriginClick(NamedTuple):
+    """A link that a person opened, who gets a code. `labels`: what its address said besides."""
 
     link: OriginLink
     labels: Mapping[str, str]
@@ -56,9 +56,9 @@ class OriginClicks:
         self.uncoded = 0
         self._told = (0, float("-inf"))  # uncoded then, and when (monotonic)
         self._links: CodeLookup[OriginLink] = CodeLookup("origin links", self._read, clock=clock)
-        self._codes: Batcher[Opened, str | None] = Batcher(
+        self._codes: Batcher[OriginClick, str | None] = Batcher(
             "origin codes", self._store, clock=clock, concurrency=1, max_queue=MOST_WAITING, deadline=WAITING_FOR,
-            owner=lambda opened: opened.link.organization_id,
+            owner=lambda click: click.link.organization_id,
         )  # fmt: skip
 
     async def start(self) -> None:
@@ -82,13 +82,13 @@ class OriginClicks:
         opener = self._opener_for(link.env)
         if number is None or opener is None:
             return None
-        code = await self._code(Opened(link, labels)) if counted else None
+        code = await self._code(OriginClick(link, labels)) if counted else None
         return opener.open_chat_url(number.display_phone, link.text if code is None else opening_text(link.text, code))
 
-    async def _code(self, opened: Opened) -> str | None:
+    async def _code(self, click: OriginClick) -> str | None:
         trouble: Exception | None = None
         try:
-            code = await self._codes.put(opened)
+            code = await self._codes.put(click)
         except Exception as error:  # noqa: BLE001 - whatever it is: the person is led on
             code, trouble = None, error
         if code is None:
@@ -109,12 +109,12 @@ class OriginClicks:
     async def _read(self, slugs: Sequence[str]) -> Mapping[str, OriginLink]:
         return await origin_links.by_slug(self._db.hot, slugs)
 
-    async def _store(self, batch: Sequence[Opened]) -> list[str | None]:
+    async def _store(self, batch: Sequence[OriginClick]) -> list[str | None]:
         """A code for each, and the count of the links, in one commit."""
         codes: dict[int, str] = {}
         without = dict(enumerate(batch))
         async with self._db.hot.transaction() as connection:
-            await origin_links.count_clicks(connection, [opened.link for opened in batch])
+            await origin_links.count_clicks(connection, [click.link for click in batch])
             for _ in range(TRIES):
                 drawn = {code.key: (place, code) for place, code in self._drawn(without)}
                 stored = await origin_links.store_codes(connection, [code for _, code in drawn.values()])
@@ -125,9 +125,9 @@ class OriginClicks:
                     break
         return [codes.get(place) for place in range(len(batch))]
 
-    def _drawn(self, opened: Mapping[int, Opened]) -> Iterator[tuple[int, OriginCode]]:
+    def _drawn(self, clicks: Mapping[int, OriginClick]) -> Iterator[tuple[int, OriginCode]]:
         now = self._clock.now()
-        for place, (link, labels) in opened.items():
+        for place, (link, labels) in clicks.items():
             code = origin_code(self._random_bytes)
             told = orjson.dumps(origin(link.fonte, link.fonte_rotulo, labels, code)).decode()
             yield place, OriginCode(link.organization_id, link.number_id, code, told, now)
