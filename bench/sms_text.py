@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import smsutil
 
 from bench.harness import Figure, Say
-from recado.domain.messages.links import short_link
+from recado.domain.links.text_links import short_link
 from recado.domain.messages.sms_text import measure
 
 TEXTS = 20_000

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from recado.domain.core.errors import CODES
+from recado.domain.links.text_links import parted, short_link
 from recado.domain.messages.gsm_alphabet import BASIC, EXTENSION, encoded, transliterated
-from recado.domain.messages.links import parted, short_link
 from recado.domain.messages.sms_text import MOST_CHARACTERS, MOST_SEGMENTS, measure
 
 PAGE = (Path(__file__).parents[2] / "docs" / "sms-texts.md").read_text("utf-8")

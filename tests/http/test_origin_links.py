@@ -6,7 +6,11 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import asyncpg
+import orjson
 import pytest
+from structlog.testing import capture_logs
+from yarl import URL
 
 from recado.http.routes.links.opened_links import CODES_OF_ADDRESS
 from recado.storage.links import origin_links
@@ -98,6 +102,39 @@ async def test_whoever_opens_a_link_comes_to_the_chat_with_a_code(api: Any) -> N
     (row,) = await codes(api)
     assert (row["code"], row["sender_id"]) == (code, found["numberId"])
     assert (await api.get(LINKS)).body["items"][0]["clicks"] == 1
+
+
+@pytest.mark.parametrize(
+    ("query", "campanha"),
+    [
+        ("?utm_campaign=spring&utm_campaign=summer", "spring"),
+        ("?utm_campaign=%00&gclid=%00", None),
+        ("?utm_campaign=%ff%fe&campanha=own", "own"),
+        ("?utm_campaign=" + "x" * 3_000, "x" * 200),
+    ],
+)
+async def test_whatever_was_made_of_its_address_a_link_leads_on(api: Any, query: str, campanha: str | None) -> None:
+    found = await made(api)
+    url = URL(f"{api.base}{urlsplit(found['url']).path}{query}", encoded=True)
+    async with api.session.get(url, allow_redirects=False, headers={"Prefer": "handling=strict"}) as answer:
+        assert (answer.status, answer.headers.get("X-Recado-Warnings")) == (302, None)
+    (row,) = await codes(api)
+    assert orjson.loads(row["origin"]).get("campanha") == campanha
+
+
+async def test_a_trouble_of_the_database_costs_the_code_only_and_is_told_once(
+    api: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fails(*_: Any) -> None:
+        raise asyncpg.UndefinedColumnError("no such column")
+
+    found = await made(api)
+    monkeypatch.setattr(origin_links, "store_codes", fails)
+    with capture_logs() as logs:
+        answers = [await opened(api, found) for _ in range(3)]
+    assert [(status, text_of(location)) for status, location in answers] == [(302, "I saw the shoes")] * 3
+    told = [each for each in logs if each["event"] == "origin_links_without_code"]
+    assert [(each["log_level"], each["error"]) for each in told] == [("warning", "UndefinedColumnError")]
 
 
 async def test_a_change_holds_for_the_next_click(api: Any) -> None:

@@ -10,7 +10,7 @@ import structlog
 from recado.actors.dispatch.calls import Calls
 from recado.actors.dispatch.direct_sends import DirectSends
 from recado.actors.dispatch.due_poller import DuePoller
-from recado.actors.dispatch.gateway import GatewayPlan
+from recado.actors.dispatch.gateway import GatewayPlan, told_by
 from recado.actors.dispatch.lane import Lane
 from recado.actors.dispatch.lane_context import LaneContext
 from recado.actors.dispatch.lane_messages import AskSituation, Changed, LaneSituation, TemplateMoved
@@ -142,8 +142,14 @@ class ActorSystem:
         inbound = InboundMessages(
             organizations=records.organizations, clock=clock, ids=ids, changed=changed, owing=owing
         )
+        shared = tuple(gateways)
         self.receipts = Receipts(
-            db, clock=clock, consequences=self.consequences, inbound=inbound, departed_at=begun.moment_of
+            db,
+            clock=clock,
+            consequences=self.consequences,
+            inbound=inbound,
+            departed_at=begun.moment_of,
+            gateways=told_by(shared),
         )
         self.sandbox_reports = SandboxReports(db, clock=clock, receipts_of=self.receipts, opens=opens)
         self.sending = Sending(
@@ -169,7 +175,7 @@ class ActorSystem:
             clock.monotonic() + OWNERSHIP_PAUSE,
             connections=connections or {},
         )
-        self._lane_context.share(gateways)
+        self._lane_context.share(shared)
         self.direct = DirectSends(self._lane_context)
         self._new_lane = partial(Lane, context=self._lane_context)
         readers: dict[tuple[str, str], EventReader] = {

@@ -3,6 +3,7 @@
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from itertools import cycle
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,8 +11,9 @@ from structlog.testing import capture_logs
 
 from recado.actors.dispatch import gateway as gateway_module
 from recado.actors.dispatch.call_room import CallRoom
-from recado.actors.dispatch.gateway import Borrower, Failover, Gateway, GatewayPlan, SharedGateway
+from recado.actors.dispatch.gateway import Borrower, Failover, Gateway, GatewayPlan, SharedGateway, told_by
 from recado.channels.core.provider import Accepted, Account, Down, NoPlace, Outcome, Refused, Retry, SlowDown, Unknown
+from recado.domain.channels.source import Source
 from recado.domain.core.timestamps import format_timestamp
 from recado.domain.dispatch.gates import Hold
 from recado.domain.dispatch.shared_breaker import FAIL_OVER_FOR
@@ -45,6 +47,24 @@ def test_an_organization_has_half_of_the_calls_that_a_gateway_bears() -> None:
             share.room.take(share.account)
             begun.append(organization_id)
     assert begun == ["org_a", "org_a", "org_b", "org_b"]
+
+
+def test_two_gateways_of_one_adapter_are_both_told_of_by_it() -> None:
+    plans = [
+        GatewayPlan(
+            channel="sms",
+            env="live",
+            name=name,
+            per_second=1,
+            provider=SimpleNamespace(name=adapter),
+            account=NO_PROVIDER,
+        )
+        for name, adapter in (("gateway_a", "smpp"), ("gateway_b", "smpp"), ("gateway_c", "bridge"))
+    ]
+    assert told_by(plans) == {
+        Source("sms", "smpp", "live"): ["gateway_a", "gateway_b"],
+        Source("sms", "bridge", "live"): ["gateway_c"],
+    }
 
 
 class LaneOfAnOrganization:

@@ -37,6 +37,7 @@ from recado.services.batches.channel_batches import (
     MessageCopy,
     Misfit,
     RenderedContent,
+    Replaced,
     Sort,
     Tracked,
     Where,
@@ -171,7 +172,7 @@ class PageBatches:
     async def kind(self, where: Where, priority: Priority, sort: Sort) -> MessageKind:
         return self._kind(sort.type, priority)
 
-    def tracked(self, payload: str | None, recipients: Recipients) -> Steps[Tracked | None]:
+    def tracked(self, payload: str | None, recipients: Recipients, replaced: Replaced) -> Steps[Tracked | None]:
         """Links in batches of pages stay as they are."""
         yield from ()
         return None

@@ -8,7 +8,7 @@ from typing import Any
 import aiohttp
 import orjson
 import pytest
-from tests.channels.behaviours import says
+from tests.channels.behaviours import resets_after_reading, says
 from tests.channels.peer import FakeBridge
 from tests.program import Api, Service, free_port
 from tests.waiting import until
@@ -17,7 +17,7 @@ from recado.channels.core.signing import PROVIDER_SIGNATURE, signature, signing_
 from recado.engine.clock import SystemClock
 
 SECRET = "a secret between the two"
-PERSON, ANOTHER = "+5511987650001", "+5511987650002"
+PERSON, ANOTHER, THIRD = "+5511987650001", "+5511987650002", "+5511987650003"
 OTHER_PORT, PORT = free_port(), free_port()
 
 
@@ -131,3 +131,26 @@ async def test_an_answer_is_the_organizations_that_wrote_last_and_a_refusal_all_
             body = {"to": ANOTHER, "text": "once more"}
             async with session.post(f"{service.url}/v2/sms/messages", json=body, headers=headers) as answer:
                 assert (await answer.json())["code"] == "CONTACT_OPTED_OUT"
+
+
+async def test_a_message_whose_answer_was_lost_is_of_the_gateway_that_reports_it_and_its_person_is_known(
+    place: Place,
+) -> None:
+    place.bridge.behaviour = resets_after_reading
+    sent = await place.send(THIRD)
+
+    async def asked() -> bool:
+        return any(each.json["id"] == sent["id"] for each in place.bridge.requests)
+
+    await until(asked, 30, "the second gateway has read it", every=0.05)
+    await place.tell(kind="status", status="delivered", reference=sent["id"])
+    assert (await place.comes_to(sent["id"], "delivered"))["provider"] == "gateway_b"
+
+    inbound = {"kind": "inbound", "account": "shared", "from": THIRD, "type": "text", "providerMessageId": "in-3"}
+    await place.tell(**inbound, payload={"text": {"body": "who is this?"}})
+
+    async def came() -> Any:
+        listed = await place.api.call("GET", "/messages", channel="sms", direction="inbound")
+        return [each["payload"]["text"]["body"] for each in listed["items"]]
+
+    assert await until(came, 30, "the answer is there", every=0.05) == ["who is this?"]

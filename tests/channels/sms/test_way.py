@@ -301,6 +301,34 @@ async def test_a_shortened_link_leads_to_its_address_and_its_clicks_are_counted(
     assert again["segments"] == 2
 
 
+async def test_a_message_that_is_sent_again_has_links_of_its_own(sms: Sms) -> None:
+    """A click in it is one of it, and not of the message that never arrived (C27.1)."""
+    addresses = ["https://shop.example/orders/" + "1" * 200, "https://shop.example/help"]
+    text = f"See {addresses[0]} or {addresses[1]} or {addresses[0]}"
+    sent = await sms.send("+5511987679001", text, shortenLinks=True)
+    await sms.comes_to(sent["id"], "failed")
+    by_one = await sms.api.call("POST", f"/messages/{sent['id']}/reprocess")
+    await sms.comes_to(by_one["id"], "failed")
+    resend = await sms.api.call("POST", "/messages/resend", {"channel": "sms", "messageIds": [by_one["id"]]})
+
+    async def made() -> Any:
+        return (await sms.api.call("GET", "/messages", batchId=resend["batch"]["id"]))["items"]
+
+    (by_many,) = await until(made, 20, "the resend is made", every=0.1)
+    seen: set[str] = set()
+    async with aiohttp.ClientSession() as session:
+        for message_id in (sent["id"], by_one["id"], by_many["id"]):
+            told = (await sms.api.call("GET", f"/messages/{message_id}"))["payload"]["text"]["body"]
+            assert len(told) == sent["length"]
+            shorts = told.removeprefix("See ").split(" or ")
+            for short, address in zip(shorts, [*addresses, addresses[0]], strict=True):
+                async with session.get(short, allow_redirects=False) as answer:
+                    assert (answer.status, answer.headers["Location"]) == (302, address)
+            assert seen.isdisjoint(shorts)
+            seen |= {*shorts}
+    assert len(seen) == 6
+
+
 async def test_the_dedicated_route_is_for_whoever_has_a_sender_and_a_grant_is_asked_for_premium_alone(sms: Sms) -> None:
     organization = (await sms.api.call("GET", "/v2/organization"))["id"]
     person = "+5511987653333"

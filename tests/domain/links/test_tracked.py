@@ -45,3 +45,14 @@ def test_addresses_in_a_text_give_way_to_short_links() -> None:
     assert (first, second) == ("https://example.com/a", "http://example.com/b")
     assert text == f"See {BASE}/l/{a} (or {BASE}/l/{b}), then {BASE}/l/{a}."
     assert made.in_text("none") == "none"
+
+
+def test_a_message_in_the_place_of_another_has_codes_of_its_own_for_the_same_addresses() -> None:
+    old, new = links(), links()
+    text = old.in_text("See https://example.com/a, https://example.com/b and https://example.com/a.")
+    new.shorten("https://example.com/other")  # what is drawn next is the code of the second one
+    told = new.in_place_of(text, old.rows)
+    (_, a, b) = new.rows
+    assert told == f"See {BASE}/l/{a.code}, {BASE}/l/{b.code} and {BASE}/l/{a.code}."
+    assert [a.url, b.url] == ["https://example.com/a", "https://example.com/b"]
+    assert links().in_place_of(text, ()) == text

@@ -9,8 +9,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from recado.domain.core.errors import Problem
+from recado.domain.links.text_links import short_link
 from recado.domain.messages.gsm_alphabet import BASIC, EXTENSION
-from recado.domain.messages.links import short_link
 from recado.domain.messages.sms_text import MOST_CHARACTERS, MOST_SEGMENTS, Encoding, measure, segment_texts
 
 BASE = "https://go.example"

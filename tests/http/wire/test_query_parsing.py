@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from pydantic import Field
 from tests.http.wire.test_parsing import Colour, outcome
 
-from recado.domain.core.errors import Problem
+from recado.domain.core.errors import FieldError, Problem
 from recado.http.api.models import QueryBool, QueryInt, QueryModel, Timestamp
 from recado.http.api.parsing import QueryParser
 from recado.http.routes.messages.message_models import MessageQuery
@@ -18,6 +18,13 @@ class Query(QueryModel):
     status: list[Colour] | None = None
     since: Timestamp | None = None
     full: QueryBool = False
+
+
+class Said(QueryModel):
+    forgiving = True
+
+    source: str | None = None
+    term: str | None = None
 
 
 def query(text: str, status: int = 400) -> Query:
@@ -84,3 +91,32 @@ def test_more_channels_than_there_are_are_refused_before_any_is_looked_at() -> N
     found = parser.parse("channel=sms&channel=chatapp&channel=email&channel=social")
     assert isinstance(found, MessageQuery)
     assert found.channel == ["sms", "chatapp", "email", "social"]
+
+
+@pytest.mark.parametrize(
+    ("text", "source"),
+    [
+        ("source=a&source=b", "a"),
+        ("source=&source=%20&source=b", "b"),
+        ("source=%00&source=b%00&source=c", "c"),
+        ("source=%ff%fe&source=b", "b"),
+        ("source=\udcff&source=b", "b"),
+        ("source=%ED%A0%80", None),
+        ("source=%F0%9F%91%A9%E2%80%8D%F0%9F%92%BB", "\U0001f469\u200d\U0001f4bb"),
+        ("%ff=x&%00&&=&other=1", None),
+    ],
+)
+def test_of_parameters_that_may_be_anything_the_first_text_counts_and_nothing_is_unknown(
+    text: str, source: str | None
+) -> None:
+    unknown: list[FieldError] = []
+    found = QueryParser(Said, 400).parse(text + "&term=t", unknown)
+    assert found == Said(source=source, term="t")
+    assert unknown == []
+
+
+@given(st.text(alphabet=st.characters(), max_size=40), st.sampled_from(["source", "term", "", "other"]))
+def test_parameters_that_may_be_anything_are_never_refused(text: str, name: str) -> None:
+    found = QueryParser(Said, 400).parse(f"{name}={text}&source={text}")
+    assert isinstance(found, Said)
+    (found.source or "").encode()

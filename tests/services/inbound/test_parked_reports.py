@@ -220,3 +220,28 @@ async def test_a_report_that_waited_keeps_a_code_that_only_its_channel_knows(par
     row = await line.db.fetchrow("select status, failure_code from messages where id = $1", message_id)
     assert row is not None
     assert tuple(row) == ("undelivered", "invalid_number")
+
+
+@pytest.mark.parametrize(
+    ("names", "account", "known", "gateway"),
+    [
+        (["a"], "shared", None, "a"),
+        (["a", "b"], "b", None, "b"),
+        (["a", "b"], "shared", None, None),
+        (["a", "b"], "b", "a", "a"),
+        ([], "b", None, None),
+    ],
+)
+async def test_a_report_says_which_gateway_its_message_left_through_where_nothing_else_does(
+    parked: Parked, names: list[str], account: str, known: str | None, gateway: str | None
+) -> None:
+    line = parked.line
+    message_id = line.ids.new(MESSAGE)
+    organization_id = line.number.organization_id
+    await line.db.execute(SENT, organization_id, message_id, line.number.id, parked.now, "live")
+    await line.db.execute("update messages set gateway = $2 where id = $1", message_id, known)
+    await line.db.execute(KNOWN, "p-1", account, organization_id, message_id)
+    line.receipts._gateways = {BRIDGE: names}
+    await parked.arrive(Status("delivered", parked.now, "p-1", account=account))
+    row = await line.db.fetchrow("select status, gateway from messages where id = $1", message_id)
+    assert tuple(row or ()) == ("delivered", gateway)

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -228,3 +229,51 @@ async def test_codes_that_are_guessed_are_asked_for_once(linked: Linked) -> None
     await linked.click("AAAAAAAA")
     await linked.message("AAAAAAAA")
     assert await linked.click("AAAAAAAA") == [None]
+
+
+async def test_what_fails_after_the_commit_forgets_no_click_that_came_since(
+    linked: Linked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await linked.message("AAAAAAAA")
+
+    async def tell(*_: object) -> Any:
+        await linked.clicks.open("AAAAAAAA", counted=True)
+
+        def fails() -> None:
+            raise RuntimeError("a hint that nobody takes")
+
+        return fails
+
+    with monkeypatch.context() as patched:
+        patched.setattr(linked.clicks._outbox, "tell", tell)
+        with pytest.raises(RuntimeError, match="nobody takes"):
+            await linked.click("AAAAAAAA", "AAAAAAAA")
+    assert (await linked.counted(), linked.clicks.dropped) == ({"AAAAAAAA": 2}, 0)
+    await linked.clicks.record()
+    assert (await linked.counted(), linked.clicks.dropped) == ({"AAAAAAAA": 3}, 0)
+
+
+async def test_a_stop_that_could_record_nothing_leaves_an_empty_service_behind(
+    linked: Linked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tracked_clicks, "MOST_OF_ORGANIZATION", 1)
+    await linked.message("AAAAAAAA")
+
+    def broken(*_: object) -> Any:
+        raise ValueError("no such table")
+
+    def away(*_: object) -> Any:
+        raise Unavailable
+
+    for count in (broken, away):
+        await linked.clicks.open("AAAAAAAA", counted=True)
+        with monkeypatch.context() as patched, suppress(ValueError):
+            patched.setattr(tracked_links, "count", count)
+            await linked.clicks.stop()
+        with pytest.raises(Unavailable):
+            await linked.clicks.open("BBBBBBBB", counted=True)  # nothing looks codes up any more
+        await linked.clicks.stop()
+        await linked.clicks.start()
+    assert linked.clicks.dropped == 2
+    await linked.click("AAAAAAAA")
+    assert (await linked.counted(), linked.clicks.dropped) == ({"AAAAAAAA": 1}, 2)

@@ -120,6 +120,7 @@ async def test_links_go_with_what_an_erased_contact_was_sent(
         ("count", "tracked_links_pkey"),
         ("count", "tracked_links_of_message"),
         ("erase", "tracked_links_of_message"),
+        ("of_messages", "tracked_links_of_message"),
         ("purge", "tracked_links_of_message"),
     ],
 )

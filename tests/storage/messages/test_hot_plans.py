@@ -13,14 +13,17 @@ from recado.storage.core.postgres import Database
 from recado.storage.dispatch import departures, dispatch, settlements
 from recado.storage.messages import message_deadlines, messages, receipts, recipients, replacements, state_moves
 
-DEADLINES = "depart with deadlines"
+MORE = "depart with more"
+SHARED = "sent from shared senders"
+REPORTED = "apply to shared senders"
 STATEMENTS = {
     "accept": messages.ACCEPT,
     "make": batch_making.MAKE,
     "claim": dispatch.SQL.claim,
     "sent": settlements.SENT,
+    SHARED: settlements.SENT_FROM_SHARED,
     "depart": departures.DEPART,
-    DEADLINES: departures.DEPART_WITH_DEADLINES,
+    MORE: departures.DEPART_WITH_MORE,
     "left": message_deadlines.SQL.left,
     "lock by event": state_moves.SQL.lock,
     "move by event": state_moves.SQL.move,
@@ -29,7 +32,8 @@ STATEMENTS = {
     "returned": dispatch.SQL.returned,
     "uncertain": dispatch.SQL.uncertain,
     "hold": dispatch.SQL.hold,
-    "apply": receipts.SQL.apply,
+    "apply": receipts.APPLY,
+    REPORTED: receipts.APPLY_TO_SHARED,
     "lock": replacements.SQL.lock,
     "known": messages.SQL.known,
 }
@@ -60,7 +64,7 @@ async def test_messages_of_one_month_are_found_in_its_table_alone(database: Data
 
 def test_every_move_of_many_messages_may_name_their_month() -> None:
     named = {name for name, statement in STATEMENTS.items() if ANY_MONTH in statement}
-    assert named == {"accept", "make", "claim", "sent", "depart", "failed", "returned", "apply", DEADLINES}
+    assert named == {"accept", "make", "claim", "sent", "depart", "failed", "returned", "apply", MORE, SHARED, REPORTED}
 
 
 @pytest.mark.parametrize(

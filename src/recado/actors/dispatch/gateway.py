@@ -18,6 +18,7 @@ from recado.actors.dispatch.call_room import CallRoom
 from recado.channels.core.adapters import MessageSender
 from recado.channels.core.provider import Accepted, Account, Down, NoPlace, Outcome, Refused, SlowDown, Unknown
 from recado.channels.http.outbound_http import CONNECTIONS
+from recado.domain.channels.source import Source
 from recado.domain.core.clock import Clock, TimerHandle
 from recado.domain.core.fairness import SmoothRoundRobin
 from recado.domain.core.timestamps import format_timestamp
@@ -56,6 +57,14 @@ class GatewayPlan:
     provider: MessageSender
     account: Account
     connections: int = CONNECTIONS
+
+
+def told_by(plans: Iterable[GatewayPlan]) -> dict[Source, list[str]]:
+    """The gateways of which each adapter tells, by name."""
+    found: dict[Source, list[str]] = {}
+    for plan in plans:
+        found.setdefault(Source(plan.channel, plan.provider.name, plan.env), []).append(plan.name)
+    return found
 
 
 class Gateway:

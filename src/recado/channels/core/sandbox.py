@@ -21,7 +21,7 @@ from recado.channels.core.provider import (
 from recado.channels.core.references import NamedBy
 from recado.domain.core.clock import Clock
 from recado.domain.links.codes import is_link_code
-from recado.domain.messages.links import parted
+from recado.domain.links.text_links import parted
 
 # Seconds after the hand-over, before scaling.
 ACCEPT = 0.1

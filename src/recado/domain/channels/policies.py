@@ -14,6 +14,10 @@ from recado.domain.messages.message import MessageEvent, MessageStatus, Report, 
 POLICIES: Final[Mapping[str, Policy]] = {each.channel: each for each in INSTALLED}
 NUMBERS_CHANNEL: Final = next(each.channel for each in INSTALLED if each.sender is SenderKind.NUMBER)
 """The channel whose messages leave from numbers: these, and templates, are its own."""
+SHARED: Final = frozenset(each.channel for each in POLICIES.values() if each.sender is SenderKind.ROUTE)
+"""Those whose senders organizations share."""
+TRACKED: Final = frozenset(each.channel for each in POLICIES.values() if each.clicked is not None)
+"""Those whose messages have links of their own (C27.1)."""
 
 _MASKS: Final = {
     "email": MASK[AddressKind.EMAIL],  # without a policy as yet

@@ -151,6 +151,16 @@ def category_of(route: SmsRoute, *, transactional: bool) -> str:
     return f"{route} {TRANSACTIONAL}" if transactional else route
 
 
+def route_in(details: Mapping[str, Any] | None) -> SmsRoute:
+    """The route that the details of a draft, or of a message, name."""
+    return SmsRoute((details or {}).get("route", SmsRoute.PREMIUM))
+
+
+def category_in(details: Mapping[str, Any] | None) -> str:
+    """The category by these."""
+    return category_of(route_in(details), transactional=bool((details or {}).get(TRANSACTIONAL)))
+
+
 def _route(category: str | None) -> SmsRoute:
     return SmsRoute.PREMIUM if category is None else SmsRoute(category.partition(" ")[0])
 

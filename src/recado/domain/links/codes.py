@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Final
 
 from recado.domain.core.ids import BASE62, base62
-from recado.domain.messages.links import CODE_LENGTH
+from recado.domain.links.text_links import CODE_LENGTH
 
 RandomBytes = Callable[[int], bytes]
 

@@ -1,10 +1,12 @@
 """Links in messages (C27.1): each address of a message has a code, and a short link stands in its place."""
 
+import re
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final, NamedTuple
 
 from recado.domain.links.codes import RandomBytes, link_code
-from recado.domain.messages.links import parted, short_link
+from recado.domain.links.text_links import parted, short_link
 
 LINKS_KEPT: Final = timedelta(days=180)
 LONGEST_URL: Final = 2_048  # characters: what is longer stays as it is
@@ -48,3 +50,14 @@ class MessageLinks:
         parts = parted(text)
         parts[1::2] = map(self.shorten, parts[1::2])
         return "".join(parts)
+
+    def in_place_of(self, text: str, others: Sequence[TrackedLink]) -> str:
+        """A text that has the links of another message, with links of this one instead."""
+        if not others:
+            return text
+        own: dict[str, str] = {}
+        for code, url in others:
+            drawn = self._codes[url] = link_code(self._random_bytes)
+            own[short_link("", code)] = short_link("", drawn)
+        # All at once: what is drawn for one may be the code of another.
+        return re.sub("|".join(own), lambda found: own[found[0]], text)

@@ -6,8 +6,8 @@ from typing import Final, NamedTuple
 
 from recado.domain.core.counting import counted
 from recado.domain.core.errors import Problem, field_refused
+from recado.domain.links.text_links import parted
 from recado.domain.messages.gsm_alphabet import ESCAPE, encoded, outside, transliterated
-from recado.domain.messages.links import parted
 
 MOST_SEGMENTS: Final = 10
 MOST_CHARACTERS: Final = 10_000

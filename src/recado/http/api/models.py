@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Mapping
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic.alias_generators import to_camel
@@ -60,7 +60,12 @@ def unset() -> Any:
 
 
 class QueryModel(BaseModel):
-    """Query parameters: camelCase names, values read from text; lists are repeated parameters."""
+    """Query parameters: camelCase names, values read from text; lists are repeated parameters.
+
+    `forgiving`: what cannot be used of them is left out, and nothing is refused. Each is a text, or absent.
+    """
+
+    forgiving: ClassVar[bool] = False
 
     model_config = ConfigDict(
         alias_generator=to_camel,

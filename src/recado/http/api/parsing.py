@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 
 from recado.domain.core.errors import CODES, KINDS, MAX_FIELD_ERRORS, FieldError, Problem, told
 from recado.http.api.field_errors import escape, from_body, from_items, from_query, last_bad_items
-from recado.http.api.models import ApiModel
+from recado.http.api.models import ApiModel, QueryModel
 from recado.http.api.unknown_fields import unknown_parameters
 
 NUL = b"\\u0000"  # the one way to write U+0000 in JSON
@@ -200,7 +200,7 @@ class QueryParser:
 
     __slots__ = ("_lists", "_model", "_names", "_status")
 
-    def __init__(self, model: type[BaseModel], bad_status: int) -> None:
+    def __init__(self, model: type[QueryModel], bad_status: int) -> None:
         self._model = model
         self._status = bad_status
         names: Mapping[str, Any] = {info.alias or name: info for name, info in model.model_fields.items()}
@@ -210,9 +210,14 @@ class QueryParser:
     def parse(self, query: str, unknown: list[FieldError] | None = None) -> BaseModel:
         """Return the parameters; INVALID_PARAMETER (400) or VALIDATION_ERROR (422) per the operation.
 
-        What the operation does not know is added to `unknown`.
+        What the operation does not know is added to `unknown`. A forgiving one takes of each the first that is a text.
         """
         values: dict[str, Any] = {}
+        if self._model.forgiving:
+            for name, value in parse_qsl(query, errors="surrogateescape"):
+                if name in self._names and _is_text(value):
+                    values.setdefault(name, value)
+            return self._model(**values)
         others: list[str] = []
         for name, value in pairs_of(query):
             if name not in self._names:
@@ -246,6 +251,11 @@ def pairs_of(query: str) -> list[tuple[str, str]]:
         return parse_qsl(query, keep_blank_values=True, errors="strict")
     except ValueError:  # UnicodeDecodeError among them
         raise Problem("INVALID_PARAMETER", "The query string is not valid UTF-8.") from None
+
+
+def _is_text(value: str) -> bool:
+    """Whether it says something, and can be stored."""
+    return not value.isspace() and "\0" not in value and not any("\ud800" <= sign <= "\udfff" for sign in value)
 
 
 def _is_list(annotation: Any) -> bool:

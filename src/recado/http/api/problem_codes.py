@@ -1,8 +1,7 @@
 """Which problems an operation can answer: by what its route says, and the codes that its handler adds (C4.2)."""
 
-from pydantic import BaseModel
-
 from recado.domain.core.errors import CODES, KINDS
+from recado.http.api.models import QueryModel
 from recado.http.api.paging import PeriodQuery
 from recado.http.api.route import Access, Idempotency, Route
 
@@ -49,7 +48,9 @@ def _of_everyone(route: Route) -> set[tuple[int, str]]:
     return {(_status(code), code) for code in codes}
 
 
-def _of_the_query(query: type[BaseModel], bad_status: int) -> set[tuple[int, str]]:
+def _of_the_query(query: type[QueryModel], bad_status: int) -> set[tuple[int, str]]:
+    if query.forgiving:
+        return set()
     codes = {"INVALID_PARAMETER", KINDS[bad_status] if bad_status != 400 else "INVALID_PARAMETER"}
     if "cursor" in query.model_fields:
         codes.add("INVALID_CURSOR")

@@ -11,6 +11,7 @@ from typing import Any, TypedDict
 from pydantic import BaseModel
 
 from recado.http.api.call import Call
+from recado.http.api.models import QueryModel
 from recado.http.wire.reply import Reply
 
 MIB = 1024 * 1024
@@ -51,7 +52,7 @@ class Route:
     access: Access = Access.KEY
     rate_class: str = ""  # of C6.1; empty only where no request is counted
     description: str = ""
-    query: type[BaseModel] | None = None
+    query: type[QueryModel] | None = None
     body: type[BaseModel] | None = None
     # By the member `channel` of a body: the models of those whose bodies are not of the model `body`.
     bodies: Mapping[str, type[BaseModel]] = field(default_factory=dict)
@@ -98,7 +99,7 @@ class RouteOptions(TypedDict, total=False):
     scope: str
     rate_class: str
     description: str
-    query: type[BaseModel]
+    query: type[QueryModel]
     body: type[BaseModel]
     body_limit: int
     bad_query_status: int

@@ -3,10 +3,12 @@
 What a commit made is told to the sender's lane at once, so that a batch starts to leave while it is being made.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from recado.domain.batches.batch import BLOCK
+from recado.domain.channels.policies import TRACKED
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem
 from recado.domain.core.ids import MESSAGE, IdSource
@@ -16,7 +18,7 @@ from recado.engine.steps import in_steps
 from recado.engine.turns import turns
 from recado.services.batches.batch_arrivals import arrivals
 from recado.services.batches.batch_audience import Audiences, BatchMoved
-from recado.services.batches.channel_batches import ChannelBatches, Sort
+from recado.services.batches.channel_batches import ChannelBatches, Replaced, Sort
 from recado.services.batches.tariff import NotCovered, Tariff
 from recado.services.dispatch.hints import Arrived
 from recado.services.dispatch.sending import Tell
@@ -157,6 +159,8 @@ class BatchMaker:
         kinds = await self._kinds(waiting, waiting.recipients)
         pending, left_out = await self._audiences.allowed(waiting, kinds)
         block = await self._block(pending, pending.recipients)
+        left_out = dict(Counter(left_out) + Counter(block.left_out))
+        fitting = len(block.ids)
         if self._tariff.charges:
             await self._tariff.price(pending, block, now)
         try:
@@ -166,7 +170,7 @@ class BatchMaker:
                 await self._store_links(connection, pending, block)
                 await self._replace(connection, pending, block)
                 after = await self._follow(connection, pending, block, now)
-                if gone := len(pending.recipients) - len(block.ids):
+                if gone := fitting - len(block.ids):
                     left_out[batch_making.ALREADY_REPLACED] = gone
                 blocks_left = await batch_making.block_made(connection, pending, now, left_out)
                 if blocks_left is None:
@@ -185,13 +189,17 @@ class BatchMaker:
     # The parts ------------------------------------------------------------------------------------------------------
 
     async def _block(self, batch: NewBatch | PendingBlock, recipients: Recipients) -> Block:
-        tracked = await in_steps(self._channels[batch.channel].tracked(batch.payload, recipients))
+        replaced: Replaced = {}
+        if recipients.replaces and batch.channel in TRACKED:
+            replaced = await tracked_links.of_messages(self._db.hot, recipients.replaces)
+        tracked = await in_steps(self._channels[batch.channel].tracked(batch.payload, recipients, replaced))
         if tracked is not None:
             recipients = tracked.recipients
         new, count = self._ids.new, len(recipients)
         ids, kinds = [new(MESSAGE) for _ in range(count)], await self._kinds(batch, recipients)
         links = {} if tracked is None else {id_: each for id_, each in zip(ids, tracked.links, strict=True) if each}
-        return Block(recipients, ids, kinds, [None] * count, [None] * count, links)
+        left_out = {} if tracked is None else tracked.left_out
+        return Block(recipients, ids, kinds, [None] * count, [None] * count, links, left_out)
 
     async def _kinds(self, batch: NewBatch | PendingBlock, recipients: Recipients) -> list[MessageKind]:
         """As what the message of each recipient leaves, by what it is now."""

@@ -6,6 +6,7 @@ What concerns a batch as a whole is asked once for it; nothing but what a recipi
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol
 
 from recado.domain.channels.policy import Obeys
@@ -90,10 +91,18 @@ class MessageCopy(NamedTuple):
 
 
 class Tracked(NamedTuple):
-    """Recipients with short links in what they are told, and the links of each (C27.1)."""
+    """Recipients with short links in what they are told, and the links of each (C27.1).
+
+    `left_out`: how many get no message, by reason: what they were to be told is too long with the links of now.
+    """
 
     recipients: Recipients
     links: Sequence[Sequence[TrackedLink]]
+    left_out: Mapping[str, int] = MappingProxyType({})
+
+
+Replaced = Mapping[str, Sequence[TrackedLink]]
+"""Tracked links by the id of their message."""
 
 
 class ChannelBatches(Protocol):
@@ -116,10 +125,10 @@ class ChannelBatches(Protocol):
     async def kind(self, where: Where, priority: Priority, sort: Sort) -> MessageKind:
         """What messages of a sort obey and cost, as their records are now."""
 
-    def tracked(self, payload: str | None, recipients: Recipients) -> Steps[Tracked | None]:
+    def tracked(self, payload: str | None, recipients: Recipients, replaced: Replaced) -> Steps[Tracked | None]:
         """What a block is told, when it becomes messages, with links that are tracked; None: none of them is.
 
-        `payload`: of those without one of their own.
+        `payload`: of those without one of their own. `replaced`: the links of the messages whose place these take.
         """
 
     async def check_sender(self, where: Where, sender_id: str, *, field: str, sends: bool) -> None:

@@ -20,6 +20,7 @@ from recado.services.batches.channel_batches import (
     MessageCopy,
     Misfit,
     RecipientContent,
+    Replaced,
     Sort,
     Tracked,
     Where,
@@ -99,7 +100,7 @@ class ChatAppBatches:
         number = None if sort.sender_id is None else await self._numbers.get((*where, sort.sender_id))
         return _kind(sort.type, template, number, priority)
 
-    def tracked(self, payload: str | None, recipients: Recipients) -> Steps[Tracked | None]:
+    def tracked(self, payload: str | None, recipients: Recipients, replaced: Replaced) -> Steps[Tracked | None]:
         """Links of chat-app stay as they are."""
         yield from ()
         return None

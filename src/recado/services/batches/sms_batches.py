@@ -1,5 +1,6 @@
 """What makes batches of SMS acceptable: their route, and each recipient's text, measured for itself (C15.5, C16)."""
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -7,7 +8,7 @@ from typing import Any, Final
 
 import orjson
 
-from recado.domain.channels.sms import POLICY, SMS, TRANSACTIONAL, SmsRoute, asks_grant, category_of
+from recado.domain.channels.sms import POLICY, SMS, asks_grant, category_in, category_of, route_in
 from recado.domain.core.errors import Problem
 from recado.domain.core.steps import Steps
 from recado.domain.links.tracked import MessageLinks, TrackedLink
@@ -19,6 +20,7 @@ from recado.services.batches.channel_batches import (
     MessageCopy,
     Misfit,
     RenderedContent,
+    Replaced,
     Sort,
     Tracked,
     Where,
@@ -78,27 +80,50 @@ class SmsBatches:
         )
 
     async def kind(self, where: Where, priority: Priority, sort: Sort) -> MessageKind:
-        return _kind(sort.type, sort.details, priority)
+        return _kind(sort.type, _details(sort.details), priority)
 
-    def tracked(self, payload: str | None, recipients: Recipients) -> Steps[Tracked | None]:
+    def tracked(self, payload: str | None, recipients: Recipients, replaced: Replaced) -> Steps[Tracked | None]:
+        if replaced:
+            return (yield from self._renewed(payload, recipients, replaced))
         if not recipients.details or UNTRACKED not in _details(recipients.details[0]):
             return None  # as all of the batch
+        places: list[int] = []
         contents: list[SmsContent] = []
         links: list[Sequence[TrackedLink]] = []
+        left_out: Counter[str] = Counter()
         for place, details in enumerate(recipients.details):
             if place and not place % STEP:
                 yield
             own = payload if recipients.payloads is None else recipients.payloads[place] or payload
             of_message = self._links()
-            contents.append(with_links(_details(own)["text"]["body"], _details(details), of_message.shorten))
+            try:
+                content = with_links(_details(own)["text"]["body"], _details(details), of_message.shorten)
+            except Problem as problem:  # short links were shorter when the batch was accepted
+                left_out[problem.code] += 1
+                continue
+            places.append(place)
+            contents.append(content)
             links.append(of_message.rows)
         told = replace(
-            recipients,
+            recipients.only(places) if left_out else recipients,
             payloads=[_json(content.payload) for content in contents],
             units=[content.units for content in contents],
             details=[_json(content.details) for content in contents],
         )
-        return Tracked(told, links)
+        return Tracked(told, links, left_out)
+
+    def _renewed(self, payload: str | None, recipients: Recipients, replaced: Replaced) -> Steps[Tracked | None]:
+        """Messages that are sent again say what the old ones did, with links of their own."""
+        payloads: list[str | None] = []
+        links: list[Sequence[TrackedLink]] = []
+        for place, old_id in enumerate(recipients.replaces or ()):
+            if place and not place % STEP:
+                yield
+            own = payload if recipients.payloads is None else recipients.payloads[place] or payload
+            of_message = self._links()
+            payloads.append(None if own is None else of_message.in_place_of(own, replaced.get(old_id, ())))
+            links.append(of_message.rows)
+        return Tracked(replace(recipients, payloads=payloads), links)
 
     async def check_sender(self, where: Where, sender_id: str, *, field: str, sends: bool) -> None:
         """Nobody names what an SMS leaves from."""
@@ -109,7 +134,8 @@ class SmsBatches:
         organization = await self._organizations.of_caller(where[0])
         found: dict[str, MessageCopy | Misfit] = {}
         for old in olds:
-            route, category = _route(old.details), _category(old.details)
+            details = _details(old.details)
+            route, category = route_in(details), category_in(details)
             try:
                 check_dedicated(route, organization.dedicated_sender)
             except Problem as problem:
@@ -118,7 +144,7 @@ class SmsBatches:
             found[old.id] = MessageCopy(
                 route_sender(SMS, where[1], route),
                 None,
-                _kind(old.type, old.details, Priority.BULK),
+                _kind(old.type, details, Priority.BULK),
                 POLICY.ttl(category, Priority.BULK),
                 organization.held_ms,
             )
@@ -128,19 +154,11 @@ class SmsBatches:
         return form.untracked(text, self._links().shorten) if form.shorten_links else form.content(text)
 
 
-def _kind(message_type: str, details: str | None, priority: Priority) -> MessageKind:
-    category = _category(details)
+def _kind(message_type: str, details: Mapping[str, Any], priority: Priority) -> MessageKind:
+    category = category_in(details)
     obeys = POLICY.obeys(message_type, category, priority)
-    route = _route(details)
+    route = route_in(details)
     return MessageKind(obeys, POLICY.price_kind(category, False), asks_grant(route), region_for(route))
-
-
-def _category(details: str | None) -> str:
-    return category_of(_route(details), transactional=bool(_details(details).get(TRANSACTIONAL)))
-
-
-def _route(details: str | None) -> SmsRoute:
-    return SmsRoute(_details(details).get("route", SmsRoute.PREMIUM))
 
 
 def _details(details: str | None) -> Mapping[str, Any]:

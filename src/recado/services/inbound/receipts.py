@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import Final, NamedTuple, get_args
 
 import orjson
@@ -76,10 +77,13 @@ class Receipts:
         consequences: Consequences,
         inbound: InboundMessages,
         departed_at: Callable[[str], datetime | None] = lambda message_id: None,
+        gateways: Mapping[Source, Sequence[str]] = MappingProxyType({}),
     ) -> None:
-        """`departed_at`: when the call for a message began whose outcome is not recorded yet."""
+        """`departed_at`: when the call for a message began whose outcome is not recorded yet. `gateways`: those that
+        senders share, by who tells of them."""
         self._db = db
         self._departed_at = departed_at
+        self._gateways = gateways
         self._consequences = consequences
         self._inbound = inbound
         self._uncommitted: dict[Executor, list[AfterCommit]] = {}
@@ -155,7 +159,13 @@ class Receipts:
         moved: list[Moved] = []
         for round_of_reports in _rounds(reports):
             rows = [
-                _row(report, report.message_id, now, self._departed_at(report.message_id))
+                _row(
+                    report,
+                    report.message_id,
+                    now,
+                    self._departed_at(report.message_id),
+                    self._gateway(report.source, report.status.account),
+                )
                 for report in round_of_reports
                 if report.message_id is not None
             ]
@@ -168,6 +178,11 @@ class Receipts:
         ]
         await self._park(executor, parked, now)
         return moved
+
+    def _gateway(self, source: Source, account: str | None) -> str | None:
+        """Of which shared gateway this tells: two may have one adapter, which names them as its accounts then."""
+        names = self._gateways.get(source, ())
+        return account if account in names else names[0] if len(names) == 1 else None
 
     async def _park(self, executor: Executor, rows: Sequence[ParkedRow], now: datetime) -> None:
         """Keep reports for another try, but those whose ten minutes are over."""
@@ -336,7 +351,9 @@ def _rounds(reports: Iterable[OwnedReport]) -> list[list[OwnedReport]]:
     return rounds
 
 
-def _row(report: OwnedReport, message_id: str, now: datetime, departed_at: datetime | None) -> ReportRow:
+def _row(
+    report: OwnedReport, message_id: str, now: datetime, departed_at: datetime | None, gateway: str | None
+) -> ReportRow:
     status, source, kind = report.status, report.source, Report(report.status.status)
     cause = None
     if report_guard(source.channel, kind).leads_to in FAILURES:
@@ -355,6 +372,7 @@ def _row(report: OwnedReport, message_id: str, now: datetime, departed_at: datet
         status.account,
         source.adapter,
         None if status.receipt is None else orjson.dumps(status.receipt).decode(),
+        gateway,
     )
 
 

@@ -12,7 +12,6 @@ import structlog
 
 from recado.channels.core.adapters import OpenerFor
 from recado.domain.core.clock import Clock
-from recado.domain.core.errors import Unavailable
 from recado.domain.links.codes import RandomBytes, is_link_code, origin_code
 from recado.domain.links.origin import opening_text, origin
 from recado.storage.core.batch import Batcher
@@ -25,12 +24,13 @@ from recado.storage.senders.numbers import NumberDirectory
 TRIES: Final = 3  # a number may have the code already: one in a billion codes
 WAITING_FOR: Final = 2.0  # seconds that a person waits for a database that is away
 MOST_WAITING: Final = 2_000  # clicks
+TOLD_EVERY: Final = 60.0  # seconds between two lines of the log about clicks without a code
 
 log = structlog.get_logger(__name__)
 
 
-class Opened(NamedTuple):
-    """A link that somebody opened. `labels`: what its address said besides."""
+class OriginClick(NamedTuple):
+    """A link that a person opened, who gets a code. `labels`: what its address said besides."""
 
     link: OriginLink
     labels: Mapping[str, str]
@@ -54,10 +54,11 @@ class OriginClicks:
         self._clock = clock
         self._random_bytes = random_bytes
         self.uncoded = 0
+        self._told = (0, float("-inf"))  # uncoded then, and when (monotonic)
         self._links: CodeLookup[OriginLink] = CodeLookup("origin links", self._read, clock=clock)
-        self._codes: Batcher[Opened, str | None] = Batcher(
+        self._codes: Batcher[OriginClick, str | None] = Batcher(
             "origin codes", self._store, clock=clock, concurrency=1, max_queue=MOST_WAITING, deadline=WAITING_FOR,
-            owner=lambda opened: opened.link.organization_id,
+            owner=lambda click: click.link.organization_id,
         )  # fmt: skip
 
     async def start(self) -> None:
@@ -81,28 +82,39 @@ class OriginClicks:
         opener = self._opener_for(link.env)
         if number is None or opener is None:
             return None
-        code = await self._code(Opened(link, labels)) if counted else None
+        code = await self._code(OriginClick(link, labels)) if counted else None
         return opener.open_chat_url(number.display_phone, link.text if code is None else opening_text(link.text, code))
 
-    async def _code(self, opened: Opened) -> str | None:
+    async def _code(self, click: OriginClick) -> str | None:
+        trouble: Exception | None = None
         try:
-            code = await self._codes.put(opened)
-        except Unavailable:
-            code = None
+            code = await self._codes.put(click)
+        except Exception as error:  # noqa: BLE001 - whatever it is: the person is led on
+            code, trouble = None, error
         if code is None:
-            self.uncoded += 1
-            log.debug("origin_link_without_code", uncoded=self.uncoded)
+            self._count_uncoded(trouble)
         return code
+
+    def _count_uncoded(self, trouble: Exception | None) -> None:
+        self.uncoded += 1
+        told, at = self._told
+        now = self._clock.monotonic()
+        if now - at >= TOLD_EVERY:
+            self._told = (self.uncoded, now)
+            error = None if trouble is None else type(trouble).__name__
+            log.warning(
+                "origin_links_without_code", since_last=self.uncoded - told, since_start=self.uncoded, error=error
+            )
 
     async def _read(self, slugs: Sequence[str]) -> Mapping[str, OriginLink]:
         return await origin_links.by_slug(self._db.hot, slugs)
 
-    async def _store(self, batch: Sequence[Opened]) -> list[str | None]:
+    async def _store(self, batch: Sequence[OriginClick]) -> list[str | None]:
         """A code for each, and the count of the links, in one commit."""
         codes: dict[int, str] = {}
         without = dict(enumerate(batch))
         async with self._db.hot.transaction() as connection:
-            await origin_links.count_clicks(connection, [opened.link for opened in batch])
+            await origin_links.count_clicks(connection, [click.link for click in batch])
             for _ in range(TRIES):
                 drawn = {code.key: (place, code) for place, code in self._drawn(without)}
                 stored = await origin_links.store_codes(connection, [code for _, code in drawn.values()])
@@ -113,9 +125,9 @@ class OriginClicks:
                     break
         return [codes.get(place) for place in range(len(batch))]
 
-    def _drawn(self, opened: Mapping[int, Opened]) -> Iterator[tuple[int, OriginCode]]:
+    def _drawn(self, clicks: Mapping[int, OriginClick]) -> Iterator[tuple[int, OriginCode]]:
         now = self._clock.now()
-        for place, (link, labels) in opened.items():
+        for place, (link, labels) in clicks.items():
             code = origin_code(self._random_bytes)
             told = orjson.dumps(origin(link.fonte, link.fonte_rotulo, labels, code)).decode()
             yield place, OriginCode(link.organization_id, link.number_id, code, told, now)

@@ -22,6 +22,7 @@ from recado.domain.core.timestamps import format_timestamp
 from recado.domain.links.codes import is_link_code
 from recado.engine.periodic import Periodic
 from recado.services.effects.outbox import Happened, Outbox
+from recado.storage.core.moves import AfterCommit
 from recado.storage.core.postgres import Database
 from recado.storage.links import tracked_links
 from recado.storage.links.code_lookup import CodeLookup
@@ -62,11 +63,14 @@ class TrackedClicks:
 
     async def stop(self) -> None:
         await self._recorder.stop()
-        with suppress(Unavailable):
-            await self.record()
-        self._drop(self._count)
-        self._waiting, self._count = {}, 0
-        await self._links.stop()
+        try:
+            with suppress(Unavailable):
+                await self.record()
+        finally:
+            self._drop(self._count)
+            self._waiting, self._count = {}, 0
+            self._of_organization.clear()
+            await self._links.stop()
 
     async def open(self, code: str, *, counted: bool) -> str | None:
         """Where the code leads; None: nowhere. `counted`: a person clicked. Raises `Unavailable` under overload."""
@@ -83,13 +87,16 @@ class TrackedClicks:
             while self._waiting:
                 clicks = self._first()
                 try:
-                    await self._record(clicks)
+                    committed = await self._record(clicks)
                 except Unavailable:
                     raise
                 except Exception:  # it would fail again, and everything behind it would wait for that
                     self._forget(clicks)
                     self._drop(sum(map(len, clicks.values())))
                     raise
+                self._forget(clicks)
+                if committed is not None:
+                    committed()
 
     # Recording -----------------------------------------------------------------------------------------------------
 
@@ -139,13 +146,10 @@ class TrackedClicks:
             self._told = (self.dropped, now)
             log.warning("clicks_dropped", since_last=self.dropped - told, since_start=self.dropped)
 
-    async def _record(self, clicks: Waiting) -> None:
+    async def _record(self, clicks: Waiting) -> AfterCommit | None:
         async with self._db.hot.transaction() as connection:
             clicked = await tracked_links.count(connection, clicks)
-            committed = await self._outbox.tell(connection, await self._events(clicks, clicked))
-        self._forget(clicks)
-        if committed is not None:
-            committed()
+            return await self._outbox.tell(connection, await self._events(clicks, clicked))
 
     async def _events(self, clicks: Waiting, clicked: Mapping[str, Clicked]) -> list[Happened]:
         """The events of clicks that somebody takes, in their order: the first one of a message says so (C23.6)."""

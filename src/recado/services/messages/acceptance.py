@@ -7,11 +7,11 @@ the commit, in which a marketing one is also asked for consent; a free-form one 
 import asyncio
 from collections.abc import Collection, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from recado.channels.core.provider import Outcome
-from recado.domain.channels.policies import POLICIES, sender_field
+from recado.domain.channels.policies import POLICIES, TRACKED, sender_field
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem, Unavailable, no_provider
 from recado.domain.core.ids import IdSource
@@ -25,6 +25,7 @@ from recado.storage.access.organizations import OrganizationDirectory
 from recado.storage.billing import wallet
 from recado.storage.core import audit
 from recado.storage.core.postgres import Database
+from recado.storage.links import tracked_links
 from recado.storage.links.tracked_links import CodeTaken
 from recado.storage.messages import message_reads, messages
 from recado.storage.messages.message_reads import Message
@@ -121,6 +122,9 @@ class Acceptance:
         try:
             if draft.again is not None:
                 check_replaceable(draft.again, self._clock.now())
+                if draft.channel in TRACKED:
+                    found = await tracked_links.of_messages(self._db, [draft.again.old.id])
+                    draft.again = replace(draft.again, links=found.get(draft.again.old.id, ()))
             rules = self._rules.get(draft.channel)
             if rules is None:
                 raise no_channel(draft.channel, [each for each in self._rules if sender_field(each) is not None])

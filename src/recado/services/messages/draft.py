@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from recado.domain.links.tracked import TrackedLink
 from recado.domain.messages.message import Priority
 from recado.storage.core.audit import AuditPrincipal
 from recado.storage.messages.message_reads import Message
@@ -43,8 +44,12 @@ class MessageDraft:
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """The message is sent in the place of `old`, by whom, and also when `old` may have left (C15.4)."""
+    """The message is sent in the place of `old`, by whom, and also when `old` may have left (C15.4).
+
+    `links`: those of `old` that are tracked, which the acceptance reads.
+    """
 
     old: Message
     by: AuditPrincipal
     include_uncertain: bool
+    links: Sequence[TrackedLink] = ()

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection
 
 from recado.domain.billing.prices import BR, Price, region_of
-from recado.domain.channels.sms import POLICY, SMS, TRANSACTIONAL, SmsRoute, asks_grant, category_of
+from recado.domain.channels.sms import POLICY, SMS, SmsRoute, asks_grant, category_in, route_in
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem, field_refused
 from recado.domain.core.ids import MESSAGE, IdSource
@@ -23,7 +23,7 @@ class SmsRules:
     """Makes the row of an SMS draft, or refuses it.
 
     The `details` of a draft say how its text is to leave (`SmsForm.asked`). One that takes the place of another has the
-    details of that one, and its text as it left.
+    details of that one, and its text as it left, with links of its own (C27.1).
     """
 
     channel = SMS
@@ -52,7 +52,7 @@ class SmsRules:
             return None
         price = None
         if self._prices is not None:
-            unit = POLICY.price_kind(_category(draft), False), region_of(draft.to)
+            unit = POLICY.price_kind(category_in(draft.details), False), region_of(draft.to)
             price = self._prices.peek(draft.organization_id, draft.env, *unit, self._clock.now())
             if price is None:
                 return None
@@ -60,10 +60,10 @@ class SmsRules:
 
     async def read(self, draft: MessageDraft) -> NewMessage:
         organization = await self._organizations.of_caller(draft.organization_id)
-        check_route(_route(draft), region_of(draft.to), organization.dedicated_sender)
+        check_route(route_in(draft.details), region_of(draft.to), organization.dedicated_sender)
         price = None
         if self._prices is not None:
-            unit = POLICY.price_kind(_category(draft), False), region_of(draft.to)
+            unit = POLICY.price_kind(category_in(draft.details), False), region_of(draft.to)
             price = await self._prices.price_of(draft.organization_id, draft.env, *unit, self._clock.now())
         return self._row(draft, organization, price)
 
@@ -71,7 +71,7 @@ class SmsRules:
         """No SMS needs one."""
 
     def _row(self, draft: MessageDraft, organization: Organization, price: Price | None) -> NewMessage:
-        route, category = _route(draft), _category(draft)
+        route, category = route_in(draft.details), category_in(draft.details)
         check_route(route, region_of(draft.to), organization.dedicated_sender)
         content, links = None, None
         if draft.again is None:
@@ -99,6 +99,9 @@ class SmsRules:
             new.payload, new.details = json_text(content.payload), json_text(content.details)
         if draft.again is not None:
             new.replaces = replacement(draft.again, new.id, self._ids)
+            if draft.again.links and new.payload is not None:
+                links = self._links()
+                new.payload = links.in_place_of(new.payload, draft.again.links)
         if links is not None:
             new.links = links.rows
         return new
@@ -130,11 +133,3 @@ def check_priority(route: SmsRoute, priority: Priority) -> None:
 
 def no_route(detail: str) -> Problem:
     return field_refused("ROUTE_NOT_AVAILABLE", "/route", detail)
-
-
-def _route(draft: MessageDraft) -> SmsRoute:
-    return SmsRoute((draft.details or {}).get("route", SmsRoute.PREMIUM))
-
-
-def _category(draft: MessageDraft) -> str:
-    return category_of(_route(draft), transactional=bool((draft.details or {}).get(TRANSACTIONAL)))

@@ -76,7 +76,8 @@ class Recipients:
 @dataclass(slots=True, eq=False)
 class Block:
     """Recipients that become messages in one commit: `ids`, as what each of them leaves, and what each holds of the
-    wallet (None: not billed). `links`: those of their texts that are tracked, by message (C27.1).
+    wallet (None: not billed). `links`: those of their texts that are tracked, by message (C27.1). `left_out`: how many
+    recipients become none, by reason.
     """
 
     recipients: Recipients
@@ -85,6 +86,7 @@ class Block:
     coins: list[int | None]
     price_kinds: list[str | None]
     links: Mapping[str, Sequence[TrackedLink]] = field(default_factory=dict)
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def held(self) -> int:

@@ -1,15 +1,19 @@
-"""What messages and events of deleted contacts lose (C12.6): recipients are masked for good, content is emptied."""
+"""What messages and events of deleted contacts lose (C12.6): recipients are masked for good, content is emptied.
 
-from collections.abc import Callable, Mapping
+That a sender which organizations share reached them is forgotten too.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any
 
+import asyncpg
 import orjson
 
-from recado.domain.channels.policies import POLICIES
+from recado.domain.channels.policies import SHARED, TRACKED
 from recado.storage.core.postgres import Connection, Database
-from recado.storage.core.rows import Executor
+from recado.storage.core.rows import Executor, columns
 from recado.storage.core.sql import load
 from recado.storage.links import tracked_links
 
@@ -21,9 +25,6 @@ AGAIN = timedelta(minutes=5)
 """Until the next look: longer than a request or a block takes that found the contact before it was deleted."""
 
 _SEEN = " "  # before every id: where a look begins that is not the first
-
-TRACKED: Final = frozenset(each.channel for each in POLICIES.values() if each.clicked is not None)
-"""The channels whose messages have links of their own: what an address says may tell of the person."""
 
 Key = tuple[str, str, str]
 """Organization, environment, contact."""
@@ -68,8 +69,11 @@ async def block(
         kept = {row["id"]: mask(row["channel"], row["recipient"]) for row in settled}
         channels = sorted({row["channel"] for row in settled})
         await connection.execute(SQL.erase, *erasure.key[:2], channels, list(kept), kept)
+        # What an address says may tell of the person.
         if with_links := [row["id"] for row in settled if row["channel"] in TRACKED]:
             await tracked_links.erase(connection, with_links)
+        if reached := _reached(settled):
+            await connection.execute(SQL.forget, *erasure.key[:2], *columns(reached, 3))
         after_id = rows[-1]["id"]
         await connection.execute(SQL.advance, *erasure.key, after_id)
     return Erasure(erasure.key, after_id, erasure.seen)
@@ -95,6 +99,16 @@ async def erase_events(
         if changed:
             await executor.execute(SQL.erase_events, key[0], list(changed), orjson.dumps(changed).decode())
         after_id = rows[-1]["id"]
+
+
+def _reached(rows: Iterable[asyncpg.Record]) -> list[tuple[str, str, datetime]]:
+    """Channel and recipient of those that left from shared senders, and when the last one did."""
+    found: dict[tuple[str, str], datetime] = {}
+    for row in rows:
+        if row["channel"] in SHARED and row["sent_at"] is not None:
+            key = (row["channel"], row["recipient"])
+            found[key] = max(row["sent_at"], found.get(key, row["sent_at"]))
+    return [(*key, sent_at) for key, sent_at in sorted(found.items())]
 
 
 async def _finish(connection: Connection, erasure: Erasure, now: datetime) -> None:

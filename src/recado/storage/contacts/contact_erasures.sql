@@ -7,7 +7,7 @@ select organization_id, env, contact_id, after_id from contact_erasures where du
 
 -- name: block
 -- The next messages of a contact that have their recipient, by id; locked in that order. `settled`: nothing reads it any more.
-select channel, id, recipient, status not in ('queued', 'sending') as settled
+select channel, id, recipient, sent_at, status not in ('queued', 'sending') as settled
 from messages
 where organization_id = $1 and env = $2 and contact_id = $3 and id > $4 and recipient_hash is not null
 order by id
@@ -23,6 +23,25 @@ where
     organization_id = $1 and env = $2 and channel = any($3::text[]) and id = any($4::text[])
     and id >= ($4::text[])[1] and id <= ($4::text[])[cardinality($4::text[])]
     and status not in ('queued', 'sending');
+
+-- name: forget
+-- Organization $1 did not reach these in environment $2, as far as it did so until then: what it sent since stays. Each is found
+-- through the key, whatever the statistics say.
+delete from reached_recipients r
+using (
+    select f.place
+    from unnest($3::text[], $4::text[], $5::timestamptz[]) as g (channel, recipient, until)
+    cross join lateral (
+        select ctid as place, reached_at
+        from reached_recipients
+        where
+            env = $2 and channel = g.channel and address_hash = sha256(convert_to(g.channel || ':' || g.recipient, 'UTF8'))
+            and organization_id = $1
+        offset 0
+    ) f
+    where f.reached_at <= g.until
+) q
+where r.ctid = q.place;
 
 -- name: events
 -- The next events of a contact, by id.

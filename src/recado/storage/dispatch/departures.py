@@ -10,28 +10,26 @@ from datetime import date
 from typing import Any
 
 from recado.domain.billing.prices import FAMILY_OF
-from recado.domain.channels.policies import POLICIES
-from recado.domain.channels.policy import Deadline, SenderKind
+from recado.domain.channels.policy import Deadline
 from recado.storage.batches.totals import TotalsKey
 from recado.storage.billing.holds import store
 from recado.storage.billing.prices import Captured
 from recado.storage.core.months import ALL_MONTHS, Months
 from recado.storage.core.rows import Executor, pack, pack_moments, pack_numbers
 from recado.storage.dispatch.settlements import PARTS, Departed, captures_of, columns_of, look_ups_of, sent
+from recado.storage.messages.reached_recipients import ANSWERED, any_shared
 from recado.storage.webhooks import events
 from recado.storage.webhooks.events import Emission
 
-_ON_ROUTES = ", ".join(f"'{each.channel}'" for each in POLICIES.values() if each.sender is SenderKind.ROUTE)
-_SHARED = f"array[{_ON_ROUTES}]::text[]"
-"""The channels whose senders organizations share, as text of a statement."""
 DEPART = sent(following=",\n" + PARTS.following, answer=PARTS.answer, accounts=40, due="", due_rows="")
-DEPART_WITH_DEADLINES = sent(
+DEPART_WITH_MORE = sent(
     following=",\n" + PARTS.following,
     answer=PARTS.answer,
     accounts=47,
-    due="\n" + PARTS.due.replace("{shared}", _SHARED),
+    due=f"\n{PARTS.due}\n{ANSWERED},",
     due_rows=" + (select count(*) from due) + (select count(*) from reached)",
 )
+"""Where some have deadlines, or a sender that organizations share."""
 
 _KINDS, _FAMILIES = list(FAMILY_OF), list(FAMILY_OF.values())
 
@@ -68,8 +66,9 @@ async def depart(
     """
     arguments = [*columns_of(rows), *_entries(following), *captures_of(rows), *_columns(following)]
     deadlines = [(row, each) for row in rows for each in row.deadlines]
-    statement = DEPART_WITH_DEADLINES if deadlines else DEPART
-    if deadlines:
+    more = bool(deadlines) or any_shared(rows)
+    statement = DEPART_WITH_MORE if more else DEPART
+    if more:
         arguments += _deadlines(deadlines)
     arguments += look_ups_of(rows)
     found = await store(months.fetch(executor, statement, [row.id for row in rows], *arguments))

@@ -143,19 +143,6 @@ due as (
     on conflict do nothing
     returning 1
 ),
-reached as ( -- whose it is what comes back from a sender that organizations share (C28.1)
-    insert into reached_recipients as r (env, channel, address_hash, organization_id, sender_id, reached_at)
-    select distinct on (1, 2, 3, 4)
-        g.env, g.channel, sha256(convert_to(g.channel || ':' || m.recipient, 'UTF8')), g.organization_id, g.sender_id, g.sent_at
-    from given g
-    join moved m on m.id = g.id
-    where g.env = 'live' and g.channel = any({shared})
-    order by 1, 2, 3, 4, g.sent_at desc
-    on conflict (env, channel, address_hash, organization_id) do update
-    set sender_id = excluded.sender_id, reached_at = excluded.reached_at
-    where r.reached_at < excluded.reached_at
-    returning 1
-),
 
 -- name: answer
 -- Messages that were left alone, usually none; the volumes of the month; totals of which nothing is queued any more.

@@ -17,6 +17,7 @@ from recado.storage.core.moves import Money, Moved, left
 from recado.storage.core.postgres import Database
 from recado.storage.core.rows import Executor, array, columns, in_order, pack, pack_moments, pack_numbers, pack_some
 from recado.storage.core.sql import load
+from recado.storage.messages.reached_recipients import ANSWERED, any_shared
 
 SQL = load("dispatch")
 PARTS = load("departures")
@@ -33,6 +34,8 @@ def sent(*, accounts: int, **parts: str) -> str:
 
 
 SENT = sent(accounts=23, following="", answer=PARTS.moved)
+SENT_FROM_SHARED = sent(accounts=23, following=",\n" + ANSWERED, answer=PARTS.moved)
+"""Where some have a sender that organizations share."""
 
 _RETURNABLE = states_before(MessageEvent.RETURN_TO_QUEUE)
 # A report, of a failure too, may have been faster than the answer to the call: the departure is recorded then as well.
@@ -160,7 +163,7 @@ async def departed(executor: Executor, rows: Sequence[Departed], *, months: Mont
 
     async def run(some: Sequence[Departed]) -> list[Mapping[str, Any]]:
         ids, arguments = [row.id for row in some], [*columns_of(some), None, *captures_of(some), *look_ups_of(some)]
-        return await months.fetch(executor, SENT, ids, *arguments)
+        return await months.fetch(executor, SENT_FROM_SHARED if any_shared(some) else SENT, ids, *arguments)
 
     return (_departed(row, record) for row, record in await _twice(rows, run))
 

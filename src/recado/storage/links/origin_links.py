@@ -17,7 +17,7 @@ PURGE_BLOCK: Final = 5_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OriginLink:
-    """One link to the chat of a number. `clicks`: how often it was opened."""
+    """One link to the chat of a number. `clicks`: how often people opened it."""
 
     organization_id: str
     env: str
@@ -67,9 +67,9 @@ async def by_slug(executor: Executor, slugs: Sequence[str]) -> dict[str, OriginL
     return {row["slug"]: ORIGIN_LINKS.read(row) for row in await executor.fetch(SQL.by_slug, list(slugs))}
 
 
-async def count_clicks(connection: Executor, opened: Sequence[OriginLink]) -> None:
-    """Each stands there as often as it was opened."""
-    clicks = Counter(ORIGIN_LINKS.key_of(link) for link in opened)
+async def count_clicks(connection: Executor, clicked: Sequence[OriginLink]) -> None:
+    """Each stands there as often as it was clicked."""
+    clicks = Counter(ORIGIN_LINKS.key_of(link) for link in clicked)
     await connection.execute(SQL.count_clicks, *columns([(*key, clicks[key]) for key in sorted(clicks)], 4))
 
 

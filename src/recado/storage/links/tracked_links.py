@@ -74,6 +74,14 @@ async def by_code(executor: Executor, codes: Sequence[str], now: datetime) -> di
     return {row[0]: FoundLink(*row) for row in rows}
 
 
+async def of_messages(executor: Executor, message_ids: Sequence[str]) -> dict[str, list[TrackedLink]]:
+    """The links of those of these messages that have some."""
+    found: dict[str, list[TrackedLink]] = {}
+    for message_id, code, url in await executor.fetch(SQL.of_messages, list(message_ids)):
+        found.setdefault(message_id, []).append(TrackedLink(code, url))
+    return found
+
+
 async def count(connection: Executor, clicks: Mapping[FoundLink, Sequence[datetime]]) -> dict[str, Clicked]:
     """Count clicks, in a transaction: on the links, on the campaigns, and as the last interaction of contacts.
 

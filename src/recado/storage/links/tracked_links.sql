@@ -25,6 +25,12 @@ from unnest($1::text[]) as g (code)
 cross join lateral (select * from tracked_links where code = g.code offset 0) t
 where t.message_id >= $2;
 
+-- name: of_messages
+select t.message_id, t.code, t.url
+from unnest($1::text[]) as g (id)
+cross join lateral (select message_id, code, url from tracked_links where message_id = g.id offset 0) t
+order by t.message_id, t.code;
+
 -- name: count
 -- Clicks by code. Answers one row for each message: how it is, whether any of its links was clicked before, and whom it went to, by
 -- contact or, without one, by phone.

@@ -1,13 +1,39 @@
 """Whom organizations have lately sent to from senders that they share: whose it is what comes back there (C28.1)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
+from typing import Protocol
 
+from recado.domain.channels.policies import SHARED
 from recado.domain.channels.source import Source
 from recado.storage.core.rows import Executor
 from recado.storage.core.sql import load
 
 SQL = load("reached_recipients")
+
+
+class Leaving(Protocol):
+    """A message that leaves."""
+
+    @property
+    def env(self) -> str: ...
+    @property
+    def channel(self) -> str: ...
+
+
+def any_shared(rows: Iterable[Leaving]) -> bool:
+    """Whether any of these leaves, in live, from a sender that organizations share."""
+    return any(row.channel in SHARED and row.env == "live" for row in rows)
+
+
+def _reached(leaving: str) -> str:
+    """The part of a statement that notes whom messages reach; `leaving`: the query of those that leave by it."""
+    shared = ", ".join(f"'{each}'" for each in sorted(SHARED))
+    return SQL.reached.replace("{leaving}", leaving).replace("{shared}", f"array[{shared}]::text[]")
+
+
+ANSWERED, REPORTED = _reached(SQL.answered), _reached(SQL.reported)
+"""That part of `sent`, and of `apply`."""
 
 
 async def dedicated(executor: Executor, accounts: Sequence[str]) -> dict[str, str]:

@@ -14,10 +14,15 @@ from recado.domain.channels.source import Source
 from recado.domain.messages.message import ARRIVED, FAILURES, Cause, MessageEvent, MessageStatus, Report
 from recado.storage.core.months import ALL_MONTHS, Months
 from recado.storage.core.moves import Moved
-from recado.storage.core.rows import Executor, array, columns, in_blocks, in_order, pack, pack_moments
+from recado.storage.core.rows import Executor, array, columns, in_blocks, in_order, pack, pack_moments, pack_some
 from recado.storage.core.sql import load
+from recado.storage.messages.reached_recipients import REPORTED, any_shared
 
 SQL = load("receipts")
+
+APPLY = SQL.apply.replace("{reached}", "")
+APPLY_TO_SHARED = SQL.apply.replace("{reached}", ",\n" + REPORTED)
+"""Where some have a sender that organizations share: what a report settles has left by it."""
 
 _IN_HAND = states_before(MessageEvent.REPORT_SENT)
 """What is being sent: a report moves it only with its row of the queue."""
@@ -29,7 +34,8 @@ _UNPAID = {*map(MessageStatus, _IN_HAND), MessageStatus.FAILED}
 class ReportRow:
     """A report on a message that it names. `cause`: of a failure; `departed_at`: of a call under way.
 
-    `account`, `adapter`: who told it, where that is known; `receipt`: what the provider gave with it, as JSON.
+    `account`, `adapter`, `gateway` (of those that senders share): who told it, where that is known;
+    `receipt`: what the provider gave with it, as JSON.
     """
 
     organization_id: str
@@ -44,6 +50,7 @@ class ReportRow:
     account: str | None = None
     adapter: str | None = None
     receipt: str | None = None
+    gateway: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +119,7 @@ async def _apply(executor: Executor, reports: Sequence[ReportRow], now: datetime
     causes = [row.cause for row in rows]
     return await months.fetch(
         executor,
-        SQL.apply,
+        APPLY_TO_SHARED if any_shared(rows) else APPLY,
         [row.id for row in rows],
         pack([row.organization_id for row in rows]),
         pack([row.env for row in rows]),
@@ -133,6 +140,7 @@ async def _apply(executor: Executor, reports: Sequence[ReportRow], now: datetime
         pack([row.account for row in rows]),
         pack([row.adapter for row in rows]),
         array([row.receipt for row in rows]),
+        pack_some([row.gateway for row in rows]),
     )
 
 

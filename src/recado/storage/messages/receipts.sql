@@ -7,19 +7,20 @@
 -- its lock: claimed, or waiting for its repeat. What a report does not move keeps its row: it names what is sent elsewhere, or is of a
 -- kind that the channel does not know of what it has in hand. When another changes either at the same moment the message is `busy`, and its
 -- report is applied once more.
--- $15: when their calls began, of those whose outcome is not recorded yet. $17, $18: account and adapter that told it; $19: the report as JSON, where the provider gives one.
+-- $15: when their calls began, of those whose outcome is not recorded yet. $17, $18: account and adapter that told it; $19: the report
+-- as JSON, where the provider gives one; $20: the gateway that told it, of those that senders share.
 -- A message that gets its `sent_at` here counts in its number's minute, also after an unknown outcome: `called_at` is its moment then.
 with given as (
     select
         organization_id, env, channel, id, becomes, moment(at_us) as at, last_error, provider_message_id, departed_at,
         failure_code, string_to_array(leaves, ' ') as leaves, string_to_array(revives, ' ') as revives, account, adapter,
-        receipt
+        receipt, gateway
     from unnest(
         unpack($1), unpack($2), unpack($3), unpack($4), unpack($5), unpack($6)::bigint[], $7::text[], $8::text[],
-        unpack($10), unpack($11), $15::timestamptz[], $16::text[], unpack($17), unpack($18), $19::text[]
+        unpack($10), unpack($11), $15::timestamptz[], $16::text[], unpack($17), unpack($18), $19::text[], unpack($20)
     ) as g (
         organization_id, env, channel, id, becomes, at_us, last_error, provider_message_id, leaves, revives, departed_at,
-        failure_code, account, adapter, receipt
+        failure_code, account, adapter, receipt, gateway
     )
 ),
 seen as (
@@ -78,6 +79,7 @@ moved as (
         last_error = g.last_error, failure_code = g.failure_code,
         outcome_certain = case when g.becomes = any($14::text[]) then true end,
         provider_message_id = coalesce(m.provider_message_id, g.provider_message_id),
+        gateway = coalesce(m.gateway, g.gateway), -- whose answer was lost, until it comes
         receipt = case when m.recipient_hash is not null then coalesce(g.receipt::jsonb, m.receipt) end, -- else it was erased
         template_category = coalesce(
             m.template_category,
@@ -91,7 +93,8 @@ moved as (
         and (g.status <> all($12::text[]) or g.claimed_at is not null)
     returning
         m.organization_id, m.env, m.channel, m.sender_id, m.id, m.sent_at, m.type, m.template_category,
-        m.provider_message_id, g.account, g.adapter, g.unsent as left_now
+        m.provider_message_id, g.account, g.adapter, g.unsent as left_now,
+        case when m.recipient_hash is not null then m.recipient end as recipient
 ),
 known as (
     insert into provider_messages (reference, account, adapter, organization_id, env, channel, message_id)
@@ -117,7 +120,8 @@ counted as (
         marketing = sender_minutes.marketing + excluded.marketing,
         uncategorized = sender_minutes.uncategorized + excluded.uncategorized,
         oldest_id = least(sender_minutes.oldest_id, excluded.oldest_id)
-)
+    returning 1
+){reached}
 select
     g.id,
     g.id in (select id from moved) as moved,

@@ -56,7 +56,6 @@ def to_chat(clicks: OriginClicks, visitors: Visitors, monotonic: Callable[[], fl
     codes = RateLimiter({"codes": CODES_OF_ADDRESS}, {})
 
     async def opened(call: Call) -> Reply:
-        call.unknown.clear()  # addresses of advertisers hold more, which is no mistake of whoever opens them
         labels = labels_of(call.query.model_dump(by_alias=True, exclude_none=True))
         counted = visitors.is_counted(call)
         if counted:

@@ -57,7 +57,12 @@ class OriginLinkPage(CountedPage[OriginLinkOut]):
 
 
 class OpenQuery(QueryModel):
-    """What the address of a click says of it; all of it may be absent, and what is too long is cut."""
+    """What the address of a click says of it; all of it may be absent, and what is too long is cut.
+
+    Whoever follows a link is led on, whatever was made of its address on the way.
+    """
+
+    forgiving = True
 
     utm_campaign: Annotated[str | None, Field(alias="utm_campaign")] = None
     utm_content: Annotated[str | None, Field(alias="utm_content")] = None

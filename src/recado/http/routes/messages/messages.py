@@ -1,6 +1,6 @@
 """Messages: send one, list and read, force and archive (C15.1)."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final, Protocol
@@ -14,11 +14,9 @@ from recado.domain.messages.message import MessageEvent, MessageStatus
 from recado.domain.senders.sender import SenderKey
 from recado.http.api.audit import actor_of
 from recado.http.api.call import Call
-from recado.http.api.page_items import PageItems, each
 from recado.http.api.paging import Cursors
 from recado.http.api.principal import ACCOUNT
 from recado.http.api.route import Idempotency, Route
-from recado.http.routes.core.lists import shown
 from recado.http.routes.core.phones import searched_phone
 from recado.http.routes.messages.message_draft import FORCE, SENDING_CODES, draft_of
 from recado.http.routes.messages.message_models import (
@@ -29,13 +27,14 @@ from recado.http.routes.messages.message_models import (
     MessageModel,
     MessageQuery,
 )
+from recado.http.routes.messages.message_pages import MessagePages
 from recado.http.routes.messages.message_view import AcceptedView, created_view, masked, message_view
 from recado.http.wire.reply import REPLAYED, Reply
 from recado.services.messages.acceptance import Acceptance, AcceptedMessage
 from recado.storage.core.moves import Effects
 from recado.storage.core.postgres import Database
 from recado.storage.messages import message_moves, message_reads
-from recado.storage.messages.message_reads import Message, MessageFilter, MessagePage
+from recado.storage.messages.message_reads import Message, MessageFilter
 
 LIST: Final = "listMessages"
 
@@ -70,7 +69,9 @@ class MessageOperations:
         self._explainer = explainer
         self._forced = forced
         self._effects = effects
-        self._cursors = cursors
+        self._pages = MessagePages(
+            database, cursors, name=LIST, view=lambda call: partial(message_view, unmasked=call.can(PII))
+        )
         self._accepted = AcceptedView()
 
     async def create(self, call: Call) -> Reply:
@@ -82,20 +83,7 @@ class MessageOperations:
         return Reply(201, view, headers=REPLAYED)
 
     async def list(self, call: Call) -> Reply:
-        query: MessageQuery = call.query
-        after = self._cursors.read(call, LIST)
-        skip = query.skip if after is None else 0
-        read = partial(message_reads.list_page, self._database.page(skip), _filter(call, query))
-
-        def rest(last: Message, left: int) -> Awaitable[MessagePage]:
-            return read(limit=left, before_id=last.id, counted=False)
-
-        first = await read(limit=query.limit, skip=skip, before_id=None if after is None else after[0])
-        return await shown(
-            PageItems(first, each(partial(message_view, unmasked=call.can(PII))), rest, query.limit),
-            cursor=lambda last: self._cursors.write(call, LIST, [last.id]),
-            ends_early=after is not None,
-        )
+        return await self._pages.page(call, _filter(call, call.query))
 
     async def read(self, call: Call) -> Reply:
         message: Message = call.resource

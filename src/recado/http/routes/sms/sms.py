@@ -1,6 +1,5 @@
 """SMS: send one, see what a text would take, list and read (C16.1)."""
 
-from collections.abc import Awaitable
 from functools import partial
 from typing import Any, Final
 
@@ -11,18 +10,17 @@ from recado.domain.core.errors import FieldError, Problem, validation_error
 from recado.domain.core.ids import MESSAGE
 from recado.domain.core.metadata import metadata_errors
 from recado.domain.core.retention import MESSAGES_MONTHS, months_before
+from recado.domain.links.text_links import short_link
 from recado.domain.links.tracked import LONGEST_URL
 from recado.domain.messages.gsm_alphabet import outside
-from recado.domain.messages.links import short_link
 from recado.http.api.call import Call
 from recado.http.api.missing import found
-from recado.http.api.page_items import PageItems, each
 from recado.http.api.route import Idempotency, Route
 from recado.http.routes.core.dependencies import Dependencies
 from recado.http.routes.core.groups import Group
-from recado.http.routes.core.lists import shown
 from recado.http.routes.core.phones import phone_at, searched_phone
 from recado.http.routes.messages.message_models import NO_RECIPIENT
+from recado.http.routes.messages.message_pages import MessagePages
 from recado.http.routes.sms.sms_models import (
     CreatedSms,
     CreateSms,
@@ -38,7 +36,7 @@ from recado.services.messages.acceptance import Acceptance, AcceptedMessage
 from recado.services.messages.draft import MessageDraft
 from recado.services.messages.sms_rules import check_route
 from recado.storage.messages import message_reads
-from recado.storage.messages.message_reads import Message, MessageFilter, MessagePage
+from recado.storage.messages.message_reads import Message, MessageFilter
 
 LIST: Final = "listSms"
 OF_SMS: Final = (SMS,)
@@ -51,7 +49,12 @@ class SmsOperations:
     def __init__(self, dependencies: Dependencies, acceptance: Acceptance) -> None:
         self._database = dependencies.database
         self._organizations = dependencies.directories.organizations
-        self._cursors = dependencies.cursors
+        self._pages = MessagePages(
+            dependencies.database,
+            dependencies.cursors,
+            name=LIST,
+            view=lambda call: partial(sms_view, unmasked=call.can(PII)),
+        )
         self._acceptance = acceptance
         self._prices = dependencies.prices
         self._short_link = short_link(dependencies.link_base)
@@ -88,20 +91,7 @@ class SmsOperations:
         return Reply(200, view)
 
     async def list(self, call: Call) -> Reply:
-        query: SmsQuery = call.query
-        after = self._cursors.read(call, LIST)
-        skip = query.skip if after is None else 0
-        read = partial(message_reads.list_page, self._database.page(skip), _filter(call, query))
-
-        def rest(last: Message, left: int) -> Awaitable[MessagePage]:
-            return read(limit=left, before_id=last.id, counted=False)
-
-        first = await read(limit=query.limit, skip=skip, before_id=None if after is None else after[0])
-        return await shown(
-            PageItems(first, each(partial(sms_view, unmasked=call.can(PII))), rest, query.limit),
-            cursor=lambda last: self._cursors.write(call, LIST, [last.id]),
-            ends_early=after is not None,
-        )
+        return await self._pages.page(call, _filter(call, call.query))
 
     async def read(self, call: Call) -> Reply:
         return Reply(200, sms_view(call.resource, unmasked=call.can(PII)))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.domain.messages.links import CODE_LENGTH, parted, short_link
+from recado.domain.links.text_links import CODE_LENGTH, parted, short_link
 
 pieces = st.sampled_from(
     ["http://", "https://", "HTTPS://", "a.example", "/x", "?q=1", *"()[].,' \né：“"]

@@ -1,6 +1,6 @@
 """The web addresses in a text, and the form of the short links that may take their place (C27.1).
 
-The codes, and where they lead, are in the package `domain/links`.
+The codes, and where they lead, are in `codes.py` and `tracked.py`.
 """
 
 import re
