@@ -11,7 +11,7 @@ from tests.crash.verdict_events import event_violations
 from tests.crash.verdict_parts import part_violations
 from tests.crash.verdict_wallet import wallet_violations
 
-from recado.channels.sms.smpp.statuses import CODES
+from recado.domain.channels import sms
 from recado.simulator.behaviour import REFUSALS, Given
 from recado.simulator.record import Request
 
@@ -23,7 +23,7 @@ ON_THE_WIRE = 0.1  # seconds in which a call that has begun reaches the provider
 # An answer that came is settled in the next commit: 60 ms at most in those rounds. The rest is for a loaded machine
 # whose disk is busy with the recovery of PostgreSQL.
 SETTLED_WITHIN = timedelta(seconds=2)
-DEFINITE = {*REFUSALS, *CODES - {"provider_error"}}
+DEFINITE = {*REFUSALS, *sms.REFUSALS, sms.SmsReason.EXPIRED}
 STAMPS = {"sent": ("sentAt",), "delivered": ("sentAt", "deliveredAt"), "read": ("sentAt", "deliveredAt", "readAt")}
 # `sentAt` is when the token was taken (C14.5), so that a request arrives after it: 0.4 to 50 ms. The service follows
 # the wall clock to 20 ms, so the order of the two may be wrong by that much; more than 5 s is another departure.

@@ -19,7 +19,7 @@ AT_ONCE: Final = 500  # deliveries that are stored together
 OCTETS_AT_ONCE: Final = 32 * 1024  # of them, with which this many are enough: reading texts holds the loop
 
 
-class Delivery(NamedTuple):
+class Arrival(NamedTuple):
     """What the SMS centre brought, and the connection on which it is answered."""
 
     connection: SmppConnection
@@ -29,7 +29,7 @@ class Delivery(NamedTuple):
 class ArrivalBlock(NamedTuple):
     """What is stored together."""
 
-    deliveries: list[Delivery]
+    deliveries: list[Arrival]
     reports: list[Status]
 
 
@@ -38,7 +38,7 @@ class SmppArrivals:
 
     def __init__(self) -> None:
         self.filled = asyncio.Event()
-        self._deliveries: deque[Delivery] = deque()
+        self._deliveries: deque[Arrival] = deque()
         self._reports: list[Status] = []
         # With what is being stored.
         self._held = 0
@@ -52,7 +52,7 @@ class SmppArrivals:
             return False
         self._held += 1
         self._octets_held += pdu.content_length
-        self._deliveries.append(Delivery(connection, pdu))
+        self._deliveries.append(Arrival(connection, pdu))
         self.filled.set()
         return True
 
@@ -94,7 +94,7 @@ class SmppArrivals:
         if self._reports:
             self.filled.set()
 
-    def _forget(self, deliveries: list[Delivery]) -> None:
+    def _forget(self, deliveries: list[Arrival]) -> None:
         self._held -= len(deliveries)
         self._octets_held -= sum(pdu.content_length for _, pdu in deliveries)
 

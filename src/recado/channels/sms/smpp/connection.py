@@ -57,7 +57,7 @@ class _Asked(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Submission:
+class Transmission:
     """Parts of one message, in their order, which begin together when the window has a place for each of them.
 
     `place_by`, `answer_by` (monotonic seconds): until then they wait for their places, and for their answers. `label`:
@@ -72,16 +72,16 @@ class Submission:
 
 @dataclass(slots=True, eq=False)
 class _Queued:
-    """A submission that waits for places. `answers`: of its parts, of which so many are `written`."""
+    """A transmission that waits for places. `answers`: of its parts, of which so many are `written`."""
 
-    submission: Submission
+    transmission: Transmission
     answers: "list[asyncio.Future[Answered]]"
     written: int = 0
 
     @property
     def limit(self) -> float:
         """Until when what is not written yet may wait (monotonic seconds)."""
-        return self.submission.answer_by if self.written else self.submission.place_by
+        return self.transmission.answer_by if self.written else self.transmission.place_by
 
     @property
     def parts_left(self) -> int:
@@ -156,9 +156,9 @@ class SmppConnection(asyncio.Protocol):
         """Places in the window; fewer than none where some parts wait for one."""
         return self._free - self._parts_waiting
 
-    def submit(self, submission: Submission) -> "list[asyncio.Future[Answered]]":
+    def submit(self, transmission: Transmission) -> "list[asyncio.Future[Answered]]":
         """Write parts when the window has places for them, in the order of the calls; the futures have what comes."""
-        queued = _Queued(submission, [self._loop.create_future() for _ in submission.bodies])
+        queued = _Queued(transmission, [self._loop.create_future() for _ in transmission.bodies])
         if not self.usable:
             queued.end(NotSent())
         elif self._queue or not self._write_parts(queued):
@@ -173,16 +173,16 @@ class SmppConnection(asyncio.Protocol):
         None is written before all can be: what has left in part cannot go back to the queue of messages. Of a message
         with more parts than the window has places, the others follow as places become free.
         """
-        submission = queued.submission
-        if not queued.written and self._free < min(len(submission.bodies), self._window):
+        transmission = queued.transmission
+        if not queued.written and self._free < min(len(transmission.bodies), self._window):
             return False
-        last = len(submission.bodies) - 1
+        last = len(transmission.bodies) - 1
         while queued.parts_left and self._free > 0:
             place = queued.written
-            label = submission.label if place == last else ""
-            answer, body = queued.answers[place], submission.bodies[place]
+            label = transmission.label if place == last else ""
+            answer, body = queued.answers[place], transmission.bodies[place]
             queued.written += 1
-            self._ask(answer, label, Command.SUBMIT_SM, body, submission.answer_by)
+            self._ask(answer, label, Command.SUBMIT_SM, body, transmission.answer_by)
         return not queued.parts_left
 
     def request(self, command: Command, body: bytes = b"") -> "asyncio.Future[Answered]":

@@ -35,7 +35,7 @@ from recado.channels.core.references import NamedBy
 from recado.channels.core.refusals import codes_of
 from recado.channels.http.answer import Lost, NotSent
 from recado.channels.sms.smpp.arrivals import SmppArrivals
-from recado.channels.sms.smpp.connection import Answer, Answered, Crowded, SmppConnection, Submission
+from recado.channels.sms.smpp.connection import Answer, Answered, Crowded, SmppConnection, Transmission
 from recado.channels.sms.smpp.delivery_receipts import MessageIds, canonical_id, is_receipt, read_receipt
 from recado.channels.sms.smpp.pdu import DataMessage, Pdu, ShortMessage
 from recado.channels.sms.smpp.session import SmppLogin, SmppSession, SmppTimes
@@ -141,16 +141,16 @@ class Smpp:
             return Refused("provider_error", str(error))
         begun = self._clock.monotonic()
         answer_by = begun + self._patience
-        outcomes = await self._submit(Submission(bodies, begun + PLACE_WITHIN, answer_by, message.id))
+        outcomes = await self._submit(Transmission(bodies, begun + PLACE_WITHIN, answer_by, message.id))
         while (left := _worth_another_try(outcomes)) and self._clock.monotonic() + PAUSE < answer_by:
             await self._clock.sleep(PAUSE)
             label = message.id if left[-1] == len(bodies) - 1 else ""
-            again = await self._submit(Submission([bodies[place] for place in left], answer_by, answer_by, label))
+            again = await self._submit(Transmission([bodies[place] for place in left], answer_by, answer_by, label))
             for place, outcome in zip(left, again, strict=True):
                 outcomes[place] = outcome
         return _of_all(outcomes)
 
-    async def _submit(self, submission: Submission) -> list[Outcome]:
+    async def _submit(self, transmission: Transmission) -> list[Outcome]:
         """Submit parts on one connection; on another one where that was lost before any of them had left."""
         while True:
             connection = self._roomiest()
@@ -158,8 +158,8 @@ class Smpp:
                 try:
                     connection = await self._connection()
                 except _NoConnection as error:
-                    return [Down(error.code)] * len(submission.bodies)
-            answered = [await answer for answer in connection.submit(submission)]
+                    return [Down(error.code)] * len(transmission.bodies)
+            answered = [await answer for answer in connection.submit(transmission)]
             if not isinstance(answered[0], NotSent):
                 return [self._outcome(each) for each in answered]
 

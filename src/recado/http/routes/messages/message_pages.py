@@ -30,12 +30,12 @@ class MessagePages:
         self._name = name
         self._view = view
 
-    async def page(self, call: Call, wanted: MessageFilter) -> Reply:
-        """The page that the query of the call asks for, of what is `wanted`."""
+    async def page(self, call: Call, wanted: Callable[[Call, Any], MessageFilter]) -> Reply:
+        """The page that the query of the call asks for, of what is `wanted` by it."""
         query: MessagePageQuery = call.query
-        after = self._cursors.read(call, self._name)
+        after = self._cursors.read(call, self._name)  # first: of a cursor with other filters, that alone is told
         skip = query.skip if after is None else 0
-        read = partial(message_reads.list_page, self._database.page(skip), wanted)
+        read = partial(message_reads.list_page, self._database.page(skip), wanted(call, query))
 
         def rest(last: Message, left: int) -> Awaitable[MessagePage]:
             return read(limit=left, before_id=last.id, counted=False)

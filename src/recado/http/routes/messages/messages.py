@@ -83,7 +83,7 @@ class MessageOperations:
         return Reply(201, view, headers=REPLAYED)
 
     async def list(self, call: Call) -> Reply:
-        return await self._pages.page(call, _filter(call, call.query))
+        return await self._pages.page(call, _filter)
 
     async def read(self, call: Call) -> Reply:
         message: Message = call.resource

@@ -91,7 +91,7 @@ class SmsOperations:
         return Reply(200, view)
 
     async def list(self, call: Call) -> Reply:
-        return await self._pages.page(call, _filter(call, call.query))
+        return await self._pages.page(call, _filter)
 
     async def read(self, call: Call) -> Reply:
         return Reply(200, sms_view(call.resource, unmasked=call.can(PII)))
