@@ -70,6 +70,7 @@ async def sender(resident: Resident) -> AsyncIterator[Sender]:
         await found.withdraw()
 
 
+@pytest.mark.long
 async def test_batches_of_slow_audiences_keep_no_other_batch_waiting(
     attacker: Attacker, api: Api, sender: Sender, seconds: float
 ) -> None:

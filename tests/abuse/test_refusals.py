@@ -121,6 +121,7 @@ async def delete(customer: Customer, contact: Any) -> None:
     await customer.api.call("DELETE", f"/contacts/{contact['id']}")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("refuse", cases({"opt-out": opt_out, "sair": write_sair, "deletion": delete}, "opt-out"))
 async def test_the_end_of_all_that_waits_for_one_person_keeps_nobody_waiting(
     scene: Scene, refuse: Callable[[Customer, Any], Awaitable[None]]

@@ -65,6 +65,7 @@ async def limited(folder: Any) -> AsyncIterator[Limited]:
         await service.wipe()
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("descriptors")
 async def test_idle_connections_leave_descriptors_for_those_who_send(tmp_path: Any) -> None:
     async with limited(tmp_path) as service, AsyncExitStack() as streams:

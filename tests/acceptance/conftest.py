@@ -63,7 +63,8 @@ def served_document(served: Served) -> Any:
 async def walk(
     served: Served, served_document: Any, tenants: tuple[Tenant, Tenant], prepared: dict[str, Request]
 ) -> AsyncIterator[Walk]:
-    connection = await asyncpg.connect(**served.database)
+    # The statement that looks for changes is long, and takes longer to plan than to run.
+    connection = await asyncpg.connect(**served.database, max_cacheable_statement_size=0)
     try:
         async with aiohttp.ClientSession() as session, Api(served.url, tenants[0].token) as api:
             caller = Caller(session, served.url, served_document)

@@ -70,6 +70,7 @@ def test_the_document_passes_foreign_validators(document: Any, tmp_path: Path) -
     assert done.returncode == 0
 
 
+@pytest.mark.long
 @pytest.mark.node
 def test_a_typescript_client_compiles_that_gives_only_what_is_required(served_document: Any, tmp_path: Path) -> None:
     (tmp_path / "openapi.json").write_text(json.dumps(served_document), "utf-8")

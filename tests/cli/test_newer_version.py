@@ -60,6 +60,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
         asyncio.run(running.wipe())
 
 
+@pytest.mark.long
 def test_a_newer_program_changes_no_tables_under_a_service_that_runs_unless_it_takes_its_place(
     service: Service, tmp_path: Path
 ) -> None:

@@ -44,6 +44,7 @@ def address(environment: dict[str, str], tmp_path: Path) -> Iterator[str]:
             service.wait(timeout=60)
 
 
+@pytest.mark.long
 def test_the_tour_works_pasted_as_it_is(environment: dict[str, str], address: str, tmp_path: Path) -> None:
     receiver = str(free_port())
     script = "\n".join(STEPS).replace(".venv/bin", str(PROGRAMS))

@@ -93,7 +93,7 @@ class Answer:
         return self.headers["ETag"]
 
 
-@dataclass
+@dataclass(repr=False)  # tasks that make it would show all of it
 class Api:
     """A started service and its callers. `organizations`: two, each with a key of every scope in live and in test."""
 
