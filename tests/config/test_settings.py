@@ -7,7 +7,7 @@ import pytest
 
 from recado.config.errors import SettingsError
 from recado.config.limits import ceilings
-from recado.config.settings import database_host, load_settings, misspelled
+from recado.config.settings import database_host, load_settings, misspelled, unused_together
 
 KEY = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="  # 32 bytes
 
@@ -229,6 +229,14 @@ def test_names_that_no_setting_has_are_told_with_what_was_probably_meant(
         ("RECADO_LOG_LEVLE", "RECADO_LOG_LEVEL"),
         ("RECADO_TEA", None),
     ]
+
+
+def test_settings_of_an_adapter_that_is_not_chosen_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RECADO_ADAPTER_SMS", "sandbox")
+    monkeypatch.setenv("RECADO_SMPP_URL", "smpp://127.0.0.1:2775")
+    assert unused_together(load_settings()) == ["RECADO_SMPP_URL is set, and used only with RECADO_ADAPTER_SMS=smpp"]
+    monkeypatch.delenv("RECADO_SMPP_URL")
+    assert unused_together(load_settings()) == []
 
 
 def test_the_hosted_api_needs_its_address_secret_and_token(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from recado.cli.common import DataDir, print_json
 from recado.cli.errors import explain
 from recado.cli.last_resort import NOT_FLUSHED, LastResort
 from recado.config.logging import configure_logging, log_loop_errors
-from recado.config.settings import Settings, load_settings, misspelled
+from recado.config.settings import Settings, load_settings, misspelled, unused_together
 from recado.domain.core.timestamps import format_timestamp
 from recado.engine.clock import SystemClock
 
@@ -51,6 +51,8 @@ def serve(
     configure_logging(settings.log_level, settings.log_format)
     for name, meant in misspelled(os.environ):
         log.warning("setting_unknown", name=name, meant=meant)
+    for text in unused_together(settings):
+        log.warning("setting_unused", reason=text)
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             last_resort = LastResort()

@@ -490,6 +490,17 @@ def _missing_together(settings: Settings) -> list[str]:
     ]
 
 
+def unused_together(settings: Settings) -> list[str]:
+    """What nothing uses: a setting of an adapter that another setting does not choose."""
+    return [
+        f"{PREFIX}{name.upper()} is set, and used only with {PREFIX}{adapter.upper()}={value}"
+        for (adapter, value), names in _NEEDED.items()
+        if getattr(settings, adapter) != value
+        for name in names
+        if getattr(settings, name) is not None
+    ]
+
+
 def misspelled(environment: Mapping[str, str]) -> list[tuple[str, str | None]]:
     """Return the names with our prefix, of the environment and of `.env`, that no setting has: each is probably
     misspelled. Beside it the setting that was probably meant, if one is like it."""

@@ -440,6 +440,30 @@ async def test_a_circuit_that_opens_and_closes_is_one_line_of_the_log_each() -> 
     ]
 
 
+async def test_a_gateway_that_another_one_replaces_is_one_line_of_the_log() -> None:
+    clock = VirtualClock(START)
+    first = gateway(clock)
+    second = gateway(clock, name="gateway_b")
+    both = Failover(clock, (first, second))
+    with capture_logs() as logs:
+        await outcomes(clock, first, *[Retry()] * 3, of="org_0")
+        assert [both.of(each).current.gateway for each in ("org_0", "org_1", "org_0")] == [second, first, second]
+        await outcomes(clock, first, *[SlowDown(0.1)] * 3, of="org_1")
+        assert [both.of(each).current.gateway for each in ("org_1", "org_2")] == [second, second]
+        until = format_timestamp(clock.now() + timedelta(seconds=FAIL_OVER_FOR))
+    failed = {
+        "event": "gateway_failed",
+        "log_level": "warning",
+        "channel": "sms",
+        "env": "live",
+        "gateway": "gateway_a",
+    }
+    assert [{**line, "until": ""} for line in logs] == [
+        {**failed, "organization_id": "org_0", "until": ""}, {**failed, "until": ""},
+    ]  # fmt: skip
+    assert logs[-1]["until"] == until
+
+
 async def test_a_gateway_without_a_connection_says_what_it_waits_for() -> None:
     clock = VirtualClock(START)
     own = Gateway(clock, CallRoom(), channel="chatapp")

@@ -302,8 +302,14 @@ class SharedGateway:
         if self.failures.total < FAILURES_TO_FAIL_OVER:
             return False
         self._failed_until = now + FAIL_OVER_FOR
+        self.tell_failed()
         self.wake_all()
         return True
+
+    def tell_failed(self, **whose: str) -> None:
+        """One line of the log: for how long another gateway goes in its place, and of whom that is so."""
+        until = format_timestamp(self._clock.now() + timedelta(seconds=FAIL_OVER_FOR))
+        log.warning("gateway_failed", channel=self.channel, env=self.env, gateway=self.name, **whose, until=until)
 
     # Permits ----------------------------------------------------------------------------------------------------------
 
@@ -470,6 +476,7 @@ class GatewayShare(Gateway):
         if self.failures < FAILURES_TO_FAIL_OVER:
             return False
         self._failed_until = now + FAIL_OVER_FOR
+        self.gateway.tell_failed(organization_id=self.organization_id)
         self.gateway.wake_all(self)
         return True
 

@@ -16,7 +16,7 @@ from recado.cli.doctor.running import at_the_address
 from recado.config.errors import SettingsError
 from recado.config.logging import configure_logging
 from recado.config.secrets import KEY_FILE, load_keys
-from recado.config.settings import Settings, load_settings, misspelled
+from recado.config.settings import Settings, load_settings, misspelled, unused_together
 from recado.storage.embedded.abandoned_clusters import abandoned_clusters
 from recado.storage.embedded.service_folder import USERS_LOCK
 
@@ -55,6 +55,8 @@ def _names(environment: dict[str, str]) -> Iterator[Finding]:
 
 
 def _settings(settings: Settings) -> Iterator[Finding]:
+    for text in unused_together(settings):
+        yield warning("settings", text)
     for name in ("admin_token", "cloud_verify_token"):
         token: SecretStr | None = getattr(settings, name)
         if token is not None and len(token.get_secret_value()) < _SHORT_TOKEN:
