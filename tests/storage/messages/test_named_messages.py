@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -100,6 +101,28 @@ async def test_one_provider_s_id_is_another_message_of_another_account(database:
     asked: list[tuple[str, str | None]] = [("p-1", OTHERS), ("p-2", PN), ("p-1", PN)]
     found = await receipts.messages_named(database, BRIDGE, asked)
     assert found == [(ORGANIZATION, second), None, (ORGANIZATION, first)]
+
+
+@each_way
+async def test_an_id_that_a_provider_gives_once_more_names_the_latest_message(
+    database: Database, settle: Depart
+) -> None:
+    first, second = await sending(database), await sending(database)
+    theirs = LookUps(PN, "bridge", theirs=True, ours=False)
+    for message_id in (first, second):
+        await settle(database, departed(message_id, theirs))
+        assert await named(database, "p-1", PN) == message_id
+    await settle(database, departed(second, theirs))  # as when the answer to the statement is lost
+    assert await named(database, "p-1", PN) == second
+
+
+async def test_two_of_a_batch_may_have_one_id(database: Database) -> None:
+    theirs = LookUps(PN, "bridge", theirs=True, ours=False)
+    first, second = [await sending(database) for _ in range(2)]
+    later = replace(departed(first, theirs), sent_at=NOW + timedelta(seconds=1))
+    moved = await settlements.departed(database, [departed(second, theirs), later])
+    assert {each.id for each in moved} == {first, second}
+    assert await named(database, "p-1", PN) == first
 
 
 async def uncertain(db: Database, message_id: str) -> None:

@@ -314,14 +314,18 @@ moved as (
         and m.status = any($11::text[])
     returning m.id, m.status, m.recipient
 ),
-known as (
-    insert into provider_messages (reference, account, adapter, organization_id, env, channel, message_id)
-    select k.reference, g.account, g.adapter, g.organization_id, g.env, g.channel, g.id
+known as ( -- of a provider that gives its ids once more, as one that counts from 1 again, the latest message counts
+    insert into provider_messages as p (reference, account, adapter, organization_id, env, channel, message_id)
+    select distinct on (1, 2, 3) k.reference, g.account, g.adapter, g.organization_id, g.env, g.channel, g.id
     from given g
     cross join lateral (values (1, g.provider_message_id), (2, g.id)) as k (look_up, reference)
     where g.look_ups & k.look_up > 0
-    order by 1, 2, 3
-    on conflict do nothing
+    order by 1, 2, 3, g.sent_at desc, g.id desc
+    on conflict (reference, account, adapter) do update
+    set
+        organization_id = excluded.organization_id, env = excluded.env, channel = excluded.channel,
+        message_id = excluded.message_id
+    where p.message_id <> excluded.message_id
     returning 1
 ),
 planned as (

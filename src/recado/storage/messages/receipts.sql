@@ -96,13 +96,18 @@ moved as (
         m.provider_message_id, g.account, g.adapter, g.unsent as left_now,
         case when m.recipient_hash is not null then m.recipient end as recipient
 ),
-known as (
-    insert into provider_messages (reference, account, adapter, organization_id, env, channel, message_id)
-    select provider_message_id, coalesce(account, ''), coalesce(adapter, ''), organization_id, env, channel, id
+known as ( -- dispatch.sql: sent
+    insert into provider_messages as p (reference, account, adapter, organization_id, env, channel, message_id)
+    select distinct on (1, 2, 3)
+        provider_message_id, coalesce(account, ''), coalesce(adapter, ''), organization_id, env, channel, id
     from moved
     where left_now and provider_message_id is not null
-    order by 1, 2, 3
-    on conflict do nothing
+    order by 1, 2, 3, sent_at desc, id desc
+    on conflict (reference, account, adapter) do update
+    set
+        organization_id = excluded.organization_id, env = excluded.env, channel = excluded.channel,
+        message_id = excluded.message_id
+    where p.message_id <> excluded.message_id
 ),
 counted as (
     insert into sender_minutes (organization_id, sender_id, minute, sent, marketing, uncategorized, oldest_id)
