@@ -27,11 +27,15 @@ def segments(text: str) -> list[str]:
 
 
 class Stored:
-    """A sink that keeps what it gets, or fails; `fails` is how often it still will."""
+    """A sink that keeps what it gets, or fails; `fails` is how often it still will.
+
+    `in_doubt`: what it fails for it keeps all the same, as a commit does whose answer is lost.
+    """
 
     def __init__(self) -> None:
         self.bodies: list[bytes] = []
         self.fails = 0
+        self.in_doubt = False
         self.held: asyncio.Event | None = None
 
     async def __call__(self, body: bytes) -> None:
@@ -39,6 +43,8 @@ class Stored:
             await self.held.wait()
         if self.fails:
             self.fails -= 1
+            if self.in_doubt:
+                self.bodies.append(body)
             raise ConnectionError("the database is away")
         self.bodies.append(body)
 

@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import logging
 import struct
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,10 +15,11 @@ from tests.channels.sms.conftest import TIMES, Made, Stored, sending
 
 from recado.channels.core.events import Inbound, Status
 from recado.channels.core.provider import Unknown
-from recado.channels.sms.smpp import arrivals, connection
+from recado.channels.sms.smpp import arrivals, connection, repeated_texts
 from recado.channels.sms.smpp.arrivals import MOST_DELIVERIES, MOST_OCTETS
 from recado.channels.sms.smpp.connection import READ_IN_A_TURN
 from recado.channels.sms.smpp.pdu import Command, DataMessage, Pdu, ShortMessage, Tag, encode
+from recado.channels.sms.smpp.repeated_texts import KEPT, RepeatedTexts
 from recado.channels.sms.smpp.texts import LONGEST_READ
 from recado.domain.core.log_rate import QUIET
 from recado.engine.clock import VirtualClock
@@ -114,6 +116,57 @@ async def test_what_cannot_be_stored_is_asked_for_again(
     await clock.advance(1)
     assert await answered(centre, again) == 0
     assert len(stored.events) == 1
+
+
+TEXT = ShortMessage(source_addr="5511987654321", destination_addr="28282", short_message=b"OK")
+
+
+def ids(stored: Stored) -> list[str]:
+    return [event["providerMessageId"] for event in stored.events]
+
+
+async def test_a_text_that_is_brought_again_as_it_was_asked_for_is_the_same_message(
+    centre: Centre, made: Made, stored: Stored, clock: VirtualClock
+) -> None:
+    stored.fails, stored.in_doubt = 1, True  # its commit was made, and the answer to it lost
+    await bound(centre, made)
+    assert await answered(centre, centre.link.bring(TEXT)) == 0x64
+    sequences = [centre.link.bring(TEXT) for _ in range(2)]
+    await centre.settled()
+    await clock.advance(1)
+    assert [await answered(centre, each) for each in sequences] == [0, 0]
+    first, again, another = ids(stored)
+    assert first == again != another, "a person may write the same once more"
+
+
+async def test_a_text_whose_answer_found_no_connection_is_the_same_message_when_it_comes_again(
+    centre: Centre, made: Made, stored: Stored, clock: VirtualClock
+) -> None:
+    stored.held = asyncio.Event()
+    await bound(centre, made)
+    lost = centre.link
+    lost.bring(TEXT)
+    await centre.settled()
+    lost.transport.abort()
+    while len(centre.links) == 1 or not centre.link.bound:
+        await clock.advance(1)
+    stored.held.set()
+    assert await answered(centre, centre.link.bring(TEXT)) == 0
+    assert await answered(centre, centre.link.bring(TEXT)) == 0
+    first, again, another = ids(stored)
+    assert first == again != another
+
+
+def test_what_was_not_answered_is_remembered_for_an_hour_and_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(repeated_texts, "MOST", 2)
+    repeated = RepeatedTexts()
+    texts = [Pdu(command=Command.DELIVER_SM, body=replace(TEXT, short_message=each)) for each in (b"1", b"2", b"3")]
+    for pdu in texts:
+        repeated.unanswered(pdu, f"id of {pdu.content_length}", 0.0)
+    assert [repeated.id_of(pdu, KEPT - 1) for pdu in texts] == [None, "id of 1", "id of 1"]
+    repeated.unanswered(texts[0], "a", 0.0)
+    repeated.unanswered(texts[0], "b", 1.0)
+    assert [repeated.id_of(texts[0], KEPT) for _ in range(2)] == ["b", None], "each once, and no older one"
 
 
 async def test_what_is_being_stored_at_a_stop_is_answered_and_the_rest_comes_again(

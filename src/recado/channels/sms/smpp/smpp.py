@@ -34,10 +34,11 @@ from recado.channels.core.provider import (
 from recado.channels.core.references import NamedBy
 from recado.channels.core.refusals import codes_of
 from recado.channels.http.answer import Lost, NotSent
-from recado.channels.sms.smpp.arrivals import SmppArrivals
+from recado.channels.sms.smpp.arrivals import Arrival, SmppArrivals
 from recado.channels.sms.smpp.connection import Answer, Answered, Crowded, SmppConnection, Transmission
 from recado.channels.sms.smpp.delivery_receipts import MessageIds, canonical_id, is_receipt, read_receipt
 from recado.channels.sms.smpp.pdu import DataMessage, Pdu, ShortMessage
+from recado.channels.sms.smpp.repeated_texts import RepeatedTexts
 from recado.channels.sms.smpp.session import SmppLogin, SmppSession, SmppTimes
 from recado.channels.sms.smpp.statuses import CommandStatus, outcome_of
 from recado.channels.sms.smpp.submits import Segments, Submits, source_address
@@ -115,6 +116,7 @@ class Smpp:
         self._waiting: asyncio.Future[None] | None = None  # for the first bind, or its failure
         self._life = f"{chance.getrandbits(64):016x}"  # ids of messages from people are unique over restarts
         self._received = 0
+        self._repeated = RepeatedTexts()
         self._log_rate = LogRate()
 
     @property
@@ -232,12 +234,15 @@ class Smpp:
         """Store what has come, as much as goes at once, and answer it; False when it was not stored."""
         block = self._arrivals.take()
         status = CommandStatus.TEMPORARY_ERROR
+        texts: list[tuple[Arrival, str]] = []  # with the ids under which they are stored
         try:
             events: list[Event] = [*block.reports]
-            for _, pdu in block.deliveries:
-                event = self._event(pdu)
+            for arrival in block.deliveries:
+                event = self._event(arrival.pdu)
                 if event is not None:
                     events.append(event)
+                if isinstance(event, Inbound):
+                    texts.append((arrival, event.provider_message_id))
             if events:
                 await sink(orjson.dumps({EVENTS: [event_to_json(event) for event in events]}))
             status = CommandStatus.OK
@@ -250,6 +255,10 @@ class Smpp:
                 self._arrivals.not_stored(block)
         for connection, pdu in block.deliveries:
             connection.answer(pdu, status)
+        now = self._clock.monotonic()
+        for (connection, pdu), known in texts:
+            if status != CommandStatus.OK or connection.closed.done():
+                self._repeated.unanswered(pdu, known, now)
         return status == CommandStatus.OK
 
     def parse_callback(self, headers: Mapping[str, str], body: bytes) -> Sequence[CallbackEvent]:
@@ -282,14 +291,17 @@ class Smpp:
         if text is None or not body.source_addr:
             self._drop("smpp_message_dropped", "no text" if text is None else "no sender")
             return None
-        self._received += 1
+        known = self._repeated.id_of(pdu, self._clock.monotonic())
+        if known is None:
+            self._received += 1
+            known = f"smpp_{self._life}_{self._received}"
         return Inbound(
             body.destination_addr or self._account,  # which may be one organization's own sender
             body.source_addr,
             self._clock.now(),
             "text",
             {"text": {"body": text}},
-            f"smpp_{self._life}_{self._received}",
+            known,
         )
 
     def _drop(self, event: str, reason: str) -> None:
