@@ -4,15 +4,19 @@ import asyncio
 import logging
 import ssl
 import struct
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
+from tests.channels.conftest import NOW
 from tests.channels.sms.centre import Centre, Link
 from tests.channels.sms.conftest import PASSWORD, TIMES, Made, Stored, sending
 from tests.channels.test_guarded_http import certificate
 
+from recado.channels.core.events import NotTaken
 from recado.channels.core.provider import Accepted, Down, NoPlace, Outcome, Refused, Retry, SlowDown, Unknown
 from recado.channels.sms.smpp import session
 from recado.channels.sms.smpp.pdu import Bind, Command, Pdu, ShortMessage
@@ -137,12 +141,39 @@ async def test_an_answer_that_comes_late_is_told_as_a_report(
     await centre.until(lambda: len(centre.link.answers(Command.DELIVER_SM_RESP)) == 1)
     at = "2026-11-20T12:00:15.000Z"
     assert stored.events == [
-        {"kind": "status", "status": "failed", "at": at, "reference": "msg_0000000000000000000a1",
-         "code": "invalid_number", "account": "gateway_a"},
+        {"kind": "notTaken", "at": at, "reference": "msg_0000000000000000000a2", "spent": False},
+        {"kind": "notTaken", "at": at, "reference": "msg_0000000000000000000a1", "code": "invalid_number",
+         "spent": False},
         {"kind": "status", "status": "sent", "at": at, "reference": "msg_0000000000000000000a0",
          "providerMessageId": "255", "account": "gateway_a"},
         {"kind": "status", "status": "delivered", "at": at, "providerMessageId": "255", "account": "gateway_a"},
     ]  # fmt: skip
+    for_now, refused, *_ = [event for body in stored.bodies for event in adapter.parse_callback({}, body)]
+    assert for_now == NotTaken("msg_0000000000000000000a2", NOW + timedelta(seconds=ANSWER))
+    assert refused == replace(for_now, reference="msg_0000000000000000000a1", code="invalid_number")
+
+
+async def test_a_late_answer_to_one_of_several_parts_gives_nothing_back_and_names_nothing_incomplete(
+    centre: Centre, made: Made, clock: VirtualClock, stored: Stored
+) -> None:
+    def slow(link: Link, pdu: Pdu) -> None:
+        if pdu.body.short_message.endswith(b"refused"):
+            link.answer(pdu, 0x58)
+
+    centre.submitted = slow
+    adapter = await made()
+    sent = [sending(adapter, "taken\nlate"), sending(adapter, "refused\nlate")]
+    await centre.until(lambda: len(centre.submits) == 4)
+    await clock.advance(ANSWER)
+    assert [await each for each in sent] == [Unknown()] * 2
+    for_now, taken = [
+        pdu for pdu in centre.got if pdu.command == Command.SUBMIT_SM and pdu.body.short_message.endswith(b"late")
+    ]
+    centre.link.answer(for_now, 0x58)
+    centre.link.answer(taken, message_id="b")
+    centre.link.bring(ShortMessage(esm_class=4, short_message=b"id:b stat:DELIVRD"))
+    await centre.until(lambda: len(centre.link.answers(Command.DELIVER_SM_RESP)) == 1)
+    assert [event["status"] for event in stored.events] == ["delivered"], "the message stays in doubt"
 
 
 async def test_a_connection_that_is_lost_leaves_what_was_submitted_unknown(centre: Centre, made: Made) -> None:

@@ -161,7 +161,8 @@ class Rescuer:
         """Put back claims for which no call began. What was to be sent directly has failed: its content is gone."""
         returned = [_never_left(row, now) for row in claims if not row["direct"]]
         if returned:
-            await settlements.returned(self._records.db, returned, epoch)
+            db = self._records.db
+            await settlements.returned(db.hot, returned, epoch, months=db.months)
             log.info("claims_put_back", count=len(returned))
         lost = [
             Failed(row["organization_id"], row["env"], row["channel"], row["id"], NOT_CALLED, now, False)

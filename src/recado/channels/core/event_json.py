@@ -8,7 +8,16 @@ from typing import Annotated, Any, get_args
 from pydantic import AfterValidator, Field, ValidationInfo
 from pydantic.alias_generators import to_camel
 
-from recado.channels.core.events import Event, Inbound, LinkOpened, NumberNews, Preference, Status, TemplateVerdict
+from recado.channels.core.events import (
+    Event,
+    Inbound,
+    LinkOpened,
+    NotTaken,
+    NumberNews,
+    Preference,
+    Status,
+    TemplateVerdict,
+)
 from recado.channels.core.fields import needed, text_or_none, unread
 from recado.channels.core.reading import Shape
 from recado.channels.core.refusals import PROVIDER_CODES, refusal_code
@@ -36,13 +45,13 @@ _Event = Annotated[
     Field(discriminator="kind"),
 ]
 EVENT = Shape[Event](_Event, tag="kind")
-_NAMES: Mapping[type[Event | LinkOpened], Sequence[tuple[str, str]]] = {
+_NAMES: Mapping[type[Event | LinkOpened | NotTaken], Sequence[tuple[str, str]]] = {
     event: [(each.name, "from" if each.name == "sender" else to_camel(each.name)) for each in fields(event)]
-    for event in (*get_args(Event), LinkOpened)
+    for event in (*get_args(Event), LinkOpened, NotTaken)
 }
 
 
-def event_to_json(event: Event | LinkOpened) -> dict[str, Any]:
+def event_to_json(event: Event | LinkOpened | NotTaken) -> dict[str, Any]:
     """The JSON form; fields without value are left out. Times have milliseconds."""
     form: dict[str, Any] = {}
     for name, called in _NAMES[type(event)]:  # by hand: pydantic takes up to twice as long

@@ -129,8 +129,23 @@ class Payment:
     kind: Literal["payment"] = field(default="payment", repr=False)
 
 
+@dataclass(frozen=True, slots=True)
+class NotTaken:
+    """The answer to a send whose outcome is unknown by now: nothing of the message was taken. No bridge tells that.
+
+    `reference`: our message id. `code`: of a refusal for good; None: it was refused for now. `spent`: as an attempt.
+    """
+
+    __pydantic_config__ = CAMEL
+    reference: Text64
+    at: Time
+    code: Text128 | None = None
+    spent: StrictBool = False
+    kind: Literal["notTaken"] = field(default="notTaken", repr=False)
+
+
 Event = Status | Inbound | TemplateVerdict | NumberNews | Preference
-CallbackEvent = Event | Payment
+CallbackEvent = Event | Payment | NotTaken
 """What a callback tells: a union whose kinds each have one handler (`callbacks.py`)."""
 
 

@@ -269,7 +269,7 @@ class Sending:
         committed()
 
     async def _return(self, rows: Sequence[Returned]) -> None:
-        await settlements.returned(self._db, rows, self._epoch)
+        await settlements.returned(self._db.hot, rows, self._epoch, months=self._db.months)
 
 
 def nothing_to_answer(

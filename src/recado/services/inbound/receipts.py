@@ -16,7 +16,7 @@ import orjson
 import structlog
 
 from recado.channels.core.event_json import event_from_json, event_to_json
-from recado.channels.core.events import Inbound, Preference, Status
+from recado.channels.core.events import Inbound, NotTaken, Preference, Status
 from recado.channels.core.refusals import codes_of
 from recado.domain.channels.address import Address
 from recado.domain.channels.policies import POLICIES, report_guard
@@ -24,7 +24,8 @@ from recado.domain.channels.source import Source
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem
 from recado.domain.core.ids import MESSAGE, is_id
-from recado.domain.messages.message import FAILURES, Cause, Report
+from recado.domain.dispatch.retry import MAX_ATTEMPTS, RETRY_DELAYS, retry_delay
+from recado.domain.messages.message import FAILURES, Cause, FailureCode, Report, WaitReason, last_error
 from recado.services.contacts.consents import Gathered
 from recado.services.effects.consequences import Consequences
 from recado.services.inbound.account_owners import AccountOwner, owners_in
@@ -33,6 +34,8 @@ from recado.storage.core.failures import worth_repeating
 from recado.storage.core.moves import AfterCommit, Moved
 from recado.storage.core.postgres import Connection, Database
 from recado.storage.core.rows import Executor
+from recado.storage.dispatch import settlements
+from recado.storage.dispatch.settlements import Failed, Returned
 from recado.storage.messages import receipts
 from recado.storage.messages.receipts import ParkedRow, ReportRow
 
@@ -42,7 +45,7 @@ PARKED_FOR = timedelta(minutes=10)
 FIRST_RETRY = timedelta(seconds=1)
 PUT_OFF_FOR = timedelta(minutes=1)
 BLOCK = 1_000
-Arrival = Status | Inbound | Preference
+Arrival = Status | Inbound | Preference | NotTaken
 KINDS: Final = get_args(Arrival)  # what is taken in together
 
 
@@ -140,6 +143,7 @@ class Receipts:
         moved = await self._take_inbound(executor, came)
         for source, events in arrived.items():
             moved += await self._refuse(executor, source, [event for event in events if type(event) is Preference])
+            moved += await self._not_taken(executor, source, [event for event in events if type(event) is NotTaken])
         give_up_at = self._clock.now() + PARKED_FOR
         owned = [*reports]
         for source, events in arrived.items():
@@ -232,6 +236,35 @@ class Receipts:
                 reports += await self._find(connection, source, given)
             await self.apply(connection, reports)
         return len(rows)
+
+    # Answers that came late ---------------------------------------------------------------------------------------
+
+    async def _not_taken(self, executor: Executor, source: Source, events: Sequence[NotTaken]) -> list[Moved]:
+        """Settle calls of unknown outcome as their answers say; what is settled by now stays as it is (C29.2)."""
+        if not events:
+            return []
+        answers = {event.reference: event for event in events}
+        now = self._clock.now()
+        failed: list[Failed] = []
+        returned: dict[int, list[Returned]] = {}  # by the epoch of the claim
+        for call in await receipts.uncertain_calls(executor, source, sorted(answers)):
+            answer = answers[call.id]
+            message = (call.organization_id, source.env, source.channel, call.id)
+            delay = retry_delay(call.attempts) if answer.spent else RETRY_DELAYS[0]
+            if answer.code is not None:
+                code = POLICIES[source.channel].failure_code(answer.code)
+                failed.append(Failed(*message, Cause(code, "refused by an answer that came late"), now, False))
+            elif delay is None:
+                cause = Cause(FailureCode.PROVIDER_ERROR, f"refused for now {MAX_ATTEMPTS} times")
+                failed.append(Failed(*message, cause, now, False))
+            else:
+                error = last_error(FailureCode.PROVIDER_ERROR, "refused for now") if answer.spent else None
+                until = now + timedelta(seconds=delay)
+                back = Returned(*message, call.called_at, until, WaitReason.RETRY, error, not answer.spent, now)
+                returned.setdefault(call.epoch, []).append(back)
+        for epoch, rows in returned.items():
+            await settlements.returned(executor, rows, epoch, months=self._db.months)
+        return await settlements.failed(executor, failed, months=self._db.months) if failed else []
 
     # Whose report it is ---------------------------------------------------------------------------------------------
 

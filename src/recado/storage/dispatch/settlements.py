@@ -195,7 +195,7 @@ async def failed(executor: Executor, rows: Sequence[Failed], *, months: Months =
     ]
 
 
-async def returned(db: Database, rows: Sequence[Returned], epoch: int) -> None:
+async def returned(executor: Executor, rows: Sequence[Returned], epoch: int, *, months: Months = ALL_MONTHS) -> None:
     """sending → queued, for rows that the owner of this epoch claimed; what may have left stays `sending`."""
 
     async def run(some: Sequence[Returned]) -> list[Mapping[str, Any]]:
@@ -218,8 +218,8 @@ async def returned(db: Database, rows: Sequence[Returned], epoch: int) -> None:
             10,
         )
         returned_at = max(row.returned_at for row in some)
-        return await db.months.fetch(
-            db.hot, SQL.returned, arguments[3], *arguments[:9], epoch, returned_at, _RETURNABLE, arguments[9]
+        return await months.fetch(
+            executor, SQL.returned, arguments[3], *arguments[:9], epoch, returned_at, _RETURNABLE, arguments[9]
         )
 
     await _settle(rows, run)

@@ -7,7 +7,7 @@ transaction that applies it.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from recado.domain.channels.policies import POLICIES, report_guard, states_before
 from recado.domain.channels.source import Source
@@ -70,6 +70,16 @@ class InboundRow:
     at: datetime
     contact_id: str | None = None
     link_origin: str | None = None
+
+
+class UncertainCall(NamedTuple):
+    """A call of unknown outcome. `attempts`: with this one; `epoch`: of its claim."""
+
+    organization_id: str
+    id: str
+    attempts: int
+    epoch: int
+    called_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +202,15 @@ async def messages_named(
     for row in rows:
         found.setdefault(row["n"], (row["organization_id"], row["message_id"]))
     return [found.get(n) for n in range(1, len(asked) + 1)]
+
+
+async def uncertain_calls(executor: Executor, source: Source, ids: Sequence[str]) -> list[UncertainCall]:
+    """Those of these messages whose outcome is unknown, locked."""
+    rows = await executor.fetch(SQL.uncertain_calls, source.channel, source.env, list(ids))
+    return [
+        UncertainCall(row["organization_id"], row["id"], row["attempts"], row["claimed_epoch"], row["claimed_at"])
+        for row in rows
+    ]
 
 
 async def claim_inbound(executor: Executor, rows: Sequence[InboundRow]) -> set[str]:

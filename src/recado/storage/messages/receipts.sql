@@ -167,6 +167,18 @@ where
     d.channel = $1 and d.env = $3
     and (g.account is null or account_of(d.organization_id, d.env, d.channel, d.sender_id) in (g.account, ''));
 
+-- name: uncertain_calls
+-- The messages of unknown outcome among those of $3, of a channel and an environment, whose rows are locked: their answers came after all.
+select q.organization_id, q.id, q.attempts, q.claimed_epoch, q.claimed_at
+from unnest($3::text[]) as g (id)
+cross join lateral (
+    select organization_id, id, env, channel, attempts, claimed_epoch, claimed_at from dispatch
+    where id = g.id and reason = 'uncertain'
+    offset 0
+    for update
+) q
+where q.channel = $1 and q.env = $2;
+
 -- name: claim_inbound
 -- Each inbound message once for its provider id. Answers the new ones.
 insert into inbound_ids (organization_id, sender_id, provider_message_id, message_id)

@@ -5,7 +5,7 @@ from collections import deque
 from itertools import islice
 from typing import Final, NamedTuple
 
-from recado.channels.core.events import Status
+from recado.channels.core.events import NotTaken, Status
 from recado.channels.sms.smpp.connection import SmppConnection
 from recado.channels.sms.smpp.pdu import Pdu
 
@@ -30,7 +30,7 @@ class ArrivalBlock(NamedTuple):
     """What is stored together."""
 
     deliveries: list[Arrival]
-    reports: list[Status]
+    reports: list[Status | NotTaken]
 
 
 class SmppArrivals:
@@ -39,7 +39,7 @@ class SmppArrivals:
     def __init__(self) -> None:
         self.filled = asyncio.Event()
         self._deliveries: deque[Arrival] = deque()
-        self._reports: list[Status] = []
+        self._reports: list[Status | NotTaken] = []
         # With what is being stored.
         self._held = 0
         self._octets_held = 0
@@ -56,7 +56,7 @@ class SmppArrivals:
         self.filled.set()
         return True
 
-    def report(self, report: Status) -> None:
+    def report(self, report: Status | NotTaken) -> None:
         """Take what a late answer says: it comes once, and so there is always room for what was read."""
         self._reports_held += 1
         self._reports.append(report)

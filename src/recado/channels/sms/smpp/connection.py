@@ -48,12 +48,21 @@ Answered = Answer | NotSent | Crowded | Lost
 """`NotSent`: the request was not written; `Lost`: it may have been, and no answer came (in time)."""
 
 
+@dataclass(slots=True, eq=False)
+class Label:
+    """What a late answer is told with. `alone`: the message has no other part; `incomplete`: one was not taken."""
+
+    message_id: str
+    alone: bool = True
+    incomplete: bool = False
+
+
 class _Asked(NamedTuple):
     """A request without answer, which is waited for until `limit` (monotonic seconds)."""
 
     answer: "asyncio.Future[Answered]"
     limit: float
-    label: str
+    label: Label | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +70,13 @@ class Transmission:
     """Parts of one message, in their order, which begin together when the window has a place for each of them.
 
     `place_by`, `answer_by` (monotonic seconds): until then they wait for their places, and for their answers. `label`:
-    what a late answer to the last of them is told with; empty: it is of no use.
+    what a late answer to the last of them is told with; None: it is of no use.
     """
 
     bodies: Sequence[bytes] = field(repr=False)
     place_by: float
     answer_by: float
-    label: str = ""
+    label: Label | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -115,7 +124,7 @@ class SmppConnection(asyncio.Protocol):
         window: int,
         timeout: float,
         delivered: Callable[["SmppConnection", Pdu], bool],
-        late: Callable[[str, Answer | None], None],
+        late: Callable[[Label, Answer | None], None],
         may_read: Callable[["SmppConnection"], bool],
         enquire_every: float = ENQUIRE_EVERY,
     ) -> None:
@@ -134,7 +143,7 @@ class SmppConnection(asyncio.Protocol):
         self._queue: deque[_Queued] = deque()
         self._parts_waiting = 0  # of those in the queue
         self._pending: dict[int, _Asked] = {}  # by sequence number, oldest first
-        self._given_up: dict[int, str] = {}  # labels of requests whose answers are late
+        self._given_up: dict[int, Label] = {}  # labels of requests whose answers are late
         self._sequence = 0
         self._framer = Framer()
         self._unread: deque[bytes] = deque()  # PDUs of what has come
@@ -179,7 +188,7 @@ class SmppConnection(asyncio.Protocol):
         last = len(transmission.bodies) - 1
         while queued.parts_left and self._free > 0:
             place = queued.written
-            label = transmission.label if place == last else ""
+            label = transmission.label if place == last else None
             answer, body = queued.answers[place], transmission.bodies[place]
             queued.written += 1
             self._ask(answer, label, Command.SUBMIT_SM, body, transmission.answer_by)
@@ -191,11 +200,11 @@ class SmppConnection(asyncio.Protocol):
         if self.closed.done():
             answer.set_result(NotSent())
         else:
-            self._ask(answer, "", command, body, self._clock.monotonic() + self._timeout)
+            self._ask(answer, None, command, body, self._clock.monotonic() + self._timeout)
         return answer
 
     def _ask(
-        self, answer: "asyncio.Future[Answered]", label: str, command: Command, body: bytes, answer_by: float
+        self, answer: "asyncio.Future[Answered]", label: Label | None, command: Command, body: bytes, answer_by: float
     ) -> None:
         self._free -= 1
         self._sequence = sequence = 1 if self._sequence >= LAST_SEQUENCE else self._sequence + 1
@@ -341,7 +350,7 @@ class SmppConnection(asyncio.Protocol):
         asked = self._pending.pop(sequence, None)
         if asked is None:
             label = self._given_up.pop(sequence, None)
-            if label:
+            if label is not None:
                 self._late(label, (status, octets[HEADER_LENGTH:]))
             return
         if not asked.answer.done():
@@ -394,7 +403,7 @@ class SmppConnection(asyncio.Protocol):
             asked = self._pending.pop(sequence)
             if not asked.answer.done():
                 asked.answer.set_result(Lost())
-            if asked.label:
+            if asked.label is not None:
                 self._given_up[sequence] = asked.label
                 if len(self._given_up) > MOST_LATE:
                     self._late(self._given_up.pop(next(iter(self._given_up))), None)

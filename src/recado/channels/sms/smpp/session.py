@@ -9,7 +9,7 @@ from typing import Final
 import structlog
 
 from recado.channels.http.connection_pool import default_tls
-from recado.channels.sms.smpp.connection import Answer, SmppConnection
+from recado.channels.sms.smpp.connection import Answer, Label, SmppConnection
 from recado.channels.sms.smpp.pdu import Bind, Command, Pdu, body_octets
 from recado.channels.sms.smpp.statuses import CommandStatus, bind_failure
 from recado.domain.core.clock import Clock
@@ -68,7 +68,7 @@ class SmppSession:
         times: SmppTimes,
         changed: Callable[[], None],
         delivered: Callable[[SmppConnection, Pdu], bool],
-        late: Callable[[str, Answer | None], None],
+        late: Callable[[Label, Answer | None], None],
         may_read: Callable[[SmppConnection], bool],
     ) -> None:
         self._login = login

@@ -15,9 +15,9 @@ import orjson
 import structlog
 
 from recado.channels.core.adapters import Sink
-from recado.channels.core.bridge.bridge_callbacks import EVENTS, channel_events
-from recado.channels.core.event_json import event_to_json
-from recado.channels.core.events import CallbackEvent, Event, Inbound
+from recado.channels.core.bridge.bridge_callbacks import EVENTS
+from recado.channels.core.event_json import EVENT, event_to_json
+from recado.channels.core.events import CallbackEvent, Event, Inbound, NotTaken
 from recado.channels.core.events import Status as Report
 from recado.channels.core.provider import (
     Accepted,
@@ -31,11 +31,19 @@ from recado.channels.core.provider import (
     SlowDown,
     Unknown,
 )
+from recado.channels.core.reading import Shape, read_body
 from recado.channels.core.references import NamedBy
 from recado.channels.core.refusals import codes_of
 from recado.channels.http.answer import Lost, NotSent
 from recado.channels.sms.smpp.arrivals import Arrival, SmppArrivals
-from recado.channels.sms.smpp.connection import Answer, Answered, Crowded, SmppConnection, Transmission
+from recado.channels.sms.smpp.connection import (
+    Answer,
+    Answered,
+    Crowded,
+    Label,
+    SmppConnection,
+    Transmission,
+)
 from recado.channels.sms.smpp.delivery_receipts import MessageIds, canonical_id, is_receipt, read_receipt
 from recado.channels.sms.smpp.pdu import DataMessage, Pdu, ShortMessage
 from recado.channels.sms.smpp.repeated_texts import RepeatedTexts
@@ -55,6 +63,7 @@ STORED_WITHIN: Final = 2.0  # seconds, of what is being stored when the service 
 _LONGEST_ID: Final = 255  # characters
 
 _FOR_NOW: Final = (SlowDown, NoPlace, Retry, Down)
+_NOT_TAKEN = Shape[NotTaken](NotTaken)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,13 +152,15 @@ class Smpp:
             return Refused("provider_error", str(error))
         begun = self._clock.monotonic()
         answer_by = begun + self._patience
-        outcomes = await self._submit(Transmission(bodies, begun + PLACE_WITHIN, answer_by, message.id))
+        label = Label(message.id, alone=len(bodies) == 1)
+        outcomes = await self._submit(Transmission(bodies, begun + PLACE_WITHIN, answer_by, label))
         while (left := _worth_another_try(outcomes)) and self._clock.monotonic() + PAUSE < answer_by:
             await self._clock.sleep(PAUSE)
-            label = message.id if left[-1] == len(bodies) - 1 else ""
-            again = await self._submit(Transmission([bodies[place] for place in left], answer_by, answer_by, label))
+            last = label if left[-1] == len(bodies) - 1 else None
+            again = await self._submit(Transmission([bodies[place] for place in left], answer_by, answer_by, last))
             for place, outcome in zip(left, again, strict=True):
                 outcomes[place] = outcome
+        label.incomplete = any(isinstance(each, _FOR_NOW) for each in outcomes)
         return _of_all(outcomes)
 
     async def _submit(self, transmission: Transmission) -> list[Outcome]:
@@ -236,7 +247,7 @@ class Smpp:
         status = CommandStatus.TEMPORARY_ERROR
         texts: list[tuple[Arrival, str]] = []  # with the ids under which they are stored
         try:
-            events: list[Event] = [*block.reports]
+            events: list[Event | NotTaken] = [*block.reports]
             for arrival in block.deliveries:
                 event = self._event(arrival.pdu)
                 if event is not None:
@@ -263,19 +274,26 @@ class Smpp:
 
     def parse_callback(self, headers: Mapping[str, str], body: bytes) -> Sequence[CallbackEvent]:
         """The events of what `run` gave; raises `MalformedCallback`."""
-        return channel_events(body, codes_of(SMS))
+        return read_body(body, EVENTS, _read)
 
-    def _answered_late(self, message_id: str, answer: Answer | None) -> None:
-        """The answer to the last part of a message whose outcome is unknown by now; None: none is waited for."""
+    def _answered_late(self, label: Label, answer: Answer | None) -> None:
+        """The answer to the last part of a message whose outcome is unknown by now; None: none is waited for.
+
+        As in time: without one of its parts a message is not named by the last one, and it goes back to the queue only
+        where nothing of it left.
+        """
         if answer is None:
             self._drop("smpp_answer_given_up", "too many")
             return
-        outcome = self._outcome(answer)
+        outcome, message_id, now = self._outcome(answer), label.message_id, self._clock.now()
         if isinstance(outcome, Accepted):
-            taken = outcome.provider_message_id
-            self._arrivals.report(Report("sent", self._clock.now(), taken, message_id, account=self._account))
+            if not label.incomplete:
+                taken = outcome.provider_message_id
+                self._arrivals.report(Report("sent", now, taken, message_id, account=self._account))
         elif isinstance(outcome, Refused):
-            self._arrivals.report(Report("failed", self._clock.now(), None, message_id, outcome.code, self._account))
+            self._arrivals.report(NotTaken(message_id, now, outcome.code))
+        elif isinstance(outcome, _FOR_NOW) and label.alone:
+            self._arrivals.report(NotTaken(message_id, now, spent=isinstance(outcome, Retry)))
 
     def _event(self, pdu: Pdu) -> Event | None:
         """What a delivery tells, at the moment of its arrival: the dates in receipts have no zone."""
@@ -309,6 +327,12 @@ class Smpp:
         left_out = self._log_rate.admits(f"{event} {reason}", self._clock.monotonic())
         if left_out is not None:
             log.info(event, account=self._account, reason=reason, left_out=left_out)
+
+
+def _read(item: object) -> Sequence[CallbackEvent]:
+    if isinstance(item, dict) and item.get("kind") == "notTaken":
+        return (_NOT_TAKEN.read(item),)
+    return (EVENT.read(item, context=codes_of(SMS)),)
 
 
 class _NoConnection(Exception):
