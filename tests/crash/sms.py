@@ -101,16 +101,17 @@ def _whole(message_id: str, submits: Sequence[Request]) -> Request:
         last,
         id=message_id,
         at=submits[0].at,
-        outcome=_outcome([each.outcome for each in latest.values()], last.parts),
+        outcome=_outcome([each.outcome for each in latest.values()], last),
         answered_at=max(answers) if len(answers) == last.parts else None,
     )
 
 
-def _outcome(ended: Sequence[Given], parts: int) -> Given:
+def _outcome(ended: Sequence[Given], last: Request) -> Given:
+    """Of a message whose parts ended so: one whose last part was taken is named by it, also with another in doubt."""
     if Given.REFUSED in ended:
         return Given.REFUSED
     if all(each in PUT_OFF for each in ended):
         return Given.SLOW_DOWN
-    if len(ended) < parts or not all(each.processed for each in ended):
+    if len(ended) < last.parts or not all(each.processed for each in ended):
         return Given.LOST  # some part has not left
-    return next((each for each in ended if each is not Given.ACCEPTED), Given.ACCEPTED)
+    return last.outcome
