@@ -48,6 +48,8 @@ from recado.storage.templates.templates import Template
 
 log = structlog.get_logger()
 
+_WITH_REPORTS = (Departed, Uncertain)  # a tuple: a union would be put together anew for each call that ends
+
 
 @dataclass(slots=True, eq=False)
 class Departure:
@@ -198,7 +200,7 @@ class Calls:
         departure.gateway.room.leave(departure.account)
 
     def _tell(self, departure: Departure, outcome: Outcome, settled: Settled | None, done: Done) -> None:
-        if isinstance(settled, Departed | Uncertain) and settled.planned:
+        if isinstance(settled, _WITH_REPORTS) and settled.planned:
             self._expect(settled.planned[0].due_at)
         done(departure, outcome)
 

@@ -33,6 +33,10 @@ from recado.storage.templates.templates import Template
 
 CALLS_IN_FLIGHT = 2_000  # C31
 LATE = 1.0  # seconds after which a claimed row meets its gates again: its claim was held up
+# Outcomes after which the message has left, or may have; and those of which its provider was not given it. Tuples: a
+# union would be put together anew for each call that ends.
+_MAY_HAVE_LEFT = (Accepted, Unknown)
+_NOT_GIVEN = (SlowDown, NoPlace, Down)
 
 
 @dataclass(slots=True, eq=False)
@@ -104,11 +108,10 @@ class Departures:
         """The moment of the next token."""
         return max(gateway.pacer.ready_at(now), self._context.opens_at)
 
-    def day_hold(self, per_day: int | None) -> Hold | None:
+    def day_hold(self, per_day: int | None, today: datetime) -> Hold | None:
         """What holds everything of the sender when its day is used up."""
         if per_day is None:
             return None
-        today = self._clock.now()
         used = self._day.used(today)
         if used < per_day:
             return None
@@ -134,7 +137,7 @@ class Departures:
         if forced:
             return True
         ahead = self._context.claims_ahead()
-        if waiting >= max(1, int(gateway.per_second * ahead)):
+        if waiting >= max(1, int(gateway.pacer.per_second * ahead)):
             return False
         # As moments: so the difference is exact, and anyone who waits for it is not woken a rounding error too early.
         opens_at = self.ready_at(gateway, now) - ahead
@@ -337,7 +340,7 @@ class Departures:
         """Learn from an outcome that is committed now; None: it could not be recorded."""
         row = departure.row
         self.in_flight -= 1
-        if outcome is not None and not isinstance(outcome, Accepted | Unknown):
+        if outcome is not None and not isinstance(outcome, _MAY_HAVE_LEFT):
             self._day.take_back(departure.sent_at)
             if row.repeat_of is not None and not isinstance(outcome, Refused):
                 self._day.add(row.repeat_of)  # it may have left then
@@ -345,7 +348,7 @@ class Departures:
         opened = departure.gateway.ended(outcome, departure.pauses)
         if self._closed:
             return
-        if isinstance(outcome, SlowDown | NoPlace | Down):
+        if isinstance(outcome, _NOT_GIVEN):
             self._tasks.tell(CameBack(row))
         elif opened:
             self._tasks.wake()  # it gives back what is claimed
@@ -365,7 +368,7 @@ class Departures:
         recipient = departure.row.recipient_hash
         if isinstance(outcome, SlowPair):  # the others to the same recipient need not be refused one by one
             pairs.exhaust(recipient, departure.sent_at, timedelta(seconds=outcome.after))
-        elif isinstance(outcome, SlowDown | NoPlace | Down):
+        elif isinstance(outcome, _NOT_GIVEN):
             pairs.take_back(recipient)
 
     def _room(self) -> None:

@@ -164,6 +164,8 @@ class Gateway:
         now, breaker = self._clock.monotonic(), self.breaker
         self.in_flight -= 1
         match outcome:
+            case Accepted():  # first, as it is the usual one
+                breaker.answered(pauses)
             case SlowDown():
                 breaker.slow_down(now, outcome.after, pauses)
             case Down():

@@ -160,7 +160,7 @@ class Lane(Actor):
         """Let claimed messages depart, claim those whose moment is near, and read on when a lane runs low."""
         if self._stale:
             await self._read_again()
-        departures, holding = self._departures, self._held_by()
+        departures, holding = self._departures, self._held_by(self._clock.now())
         if holding is not None:
             departures.view = None
             for row in await departures.give_back():
@@ -226,12 +226,12 @@ class Lane(Actor):
             left |= await self._pass_gates(taken, view, gateway, now, permit=not forced)
             self._in_hand = None
 
-    def _held_by(self) -> Hold | None:
+    def _held_by(self, now: datetime) -> Hold | None:
         """What holds everything of the sender now."""
         view = self._view
         if view is None or (gateway := view.gateway.current).provider is None:
             return Hold(WaitReason.NUMBER_STATE)
-        return view.sender_hold(self._clock.now()) or gateway.holding() or self._departures.day_hold(view.per_day)
+        return view.sender_hold(now) or gateway.holding() or self._departures.day_hold(view.per_day, now)
 
     def _may_claim(self, view: SenderView, gateway: Gateway, now: datetime) -> bool:
         answer = self._departures.may_claim(view, gateway, now, forced=self._rows.has_forced)
@@ -375,10 +375,11 @@ class Lane(Actor):
 
     def _situation(self) -> LaneSituation:
         gateway = None if self._view is None else self._view.gateway.current
+        now = self._clock.now()
         if gateway is None:
-            return LaneSituation(self._view, self._held_by(), self._clock.now(), 0.0, self._departures.in_flight)
+            return LaneSituation(self._view, self._held_by(now), now, 0.0, self._departures.in_flight)
         monotonic = self._clock.monotonic()
         ready_in = self._departures.ready_at(gateway, monotonic) - monotonic
-        ready_at = self._clock.now() + timedelta(seconds=max(0.0, ready_in))
-        holding = self._held_by() or gateway.probing()
+        ready_at = now + timedelta(seconds=max(0.0, ready_in))
+        holding = self._held_by(now) or gateway.probing()
         return LaneSituation(self._view, holding, ready_at, gateway.per_second, self._departures.in_flight)

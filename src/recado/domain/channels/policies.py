@@ -36,9 +36,12 @@ def address_kind(channel: str) -> AddressKind:
     return POLICIES[channel].addresses[0]
 
 
+_BY_EMAIL: Final = frozenset(each.channel for each in POLICIES.values() if each.addresses[0] is AddressKind.EMAIL)
+
+
 def recipient_key(channel: str, recipient: str) -> str:
-    """By what the recipients of a channel's messages compare."""
-    return canonical(address_kind(channel), recipient)
+    """By what the recipients of a channel's messages compare: all but e-mail addresses by what is stored."""
+    return canonical(AddressKind.EMAIL, recipient) if channel in _BY_EMAIL else recipient
 
 
 def address_of(channel: str, recipient: str) -> Address:

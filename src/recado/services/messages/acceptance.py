@@ -144,14 +144,15 @@ class Acceptance:
             if replayed is None:
                 raise refusal from None
             return replayed
-        if draft.forced_by is not None or POLICIES[new.channel].direct:  # a repeat waits for no permit
+        direct = POLICIES[new.channel].direct
+        if draft.forced_by is not None or direct:  # a repeat waits for no permit
             replayed = await self._replay(draft)
             if replayed is not None:
                 return replayed
         if draft.forced_by is not None:
             new.forced = self._force_of(draft.forced_by, new)
         try:
-            if POLICIES[new.channel].direct:
+            if direct:
                 result, outcome = await self._direct.send(new)
             else:
                 result, outcome = await self._sending.store(new), None

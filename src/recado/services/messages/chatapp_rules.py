@@ -2,10 +2,12 @@
 
 from collections.abc import Collection
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Final
 
 from recado.domain.billing.prices import Price, region_of
 from recado.domain.channels.chatapp import CHATAPP, POLICY, TEMPLATE
+from recado.domain.channels.policy import Obeys
 from recado.domain.core.clock import Clock
 from recado.domain.core.counting import counted
 from recado.domain.core.errors import Problem, field_refused
@@ -107,15 +109,16 @@ class ChatAppRules:
         now = self._ids.moment_of(message_id)
         due_at = due_time(draft, now)
         check_state(number, template)
+        obeys, ttl = _terms(draft.type, category, draft.priority)
         new = new_message(
             draft,
             organization,
             number.id,
-            POLICY.obeys(draft.type, category, draft.priority),
+            obeys,
             message_id=message_id,
             due_at=due_at,
             now=now,
-            ttl=POLICY.ttl(category, draft.priority),
+            ttl=ttl,
             held_ms=held_ms(number, organization, now),
             price=price,
         )
@@ -132,6 +135,12 @@ class ChatAppRules:
                 "/type",
                 "The recipient has not written to this number in the last 24 hours: send a template.",
             )
+
+
+@cache
+def _terms(kind: str, category: TemplateCategory | None, priority: Priority) -> tuple[Obeys, timedelta]:
+    """What a message obeys, and how long it may wait. There are a few dozen answers, and each message asks."""
+    return POLICY.obeys(kind, category, priority), POLICY.ttl(category, priority)
 
 
 def _unit(draft: MessageDraft, number: Number, template: Template | None) -> tuple[str, str]:
