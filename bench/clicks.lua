@@ -1,23 +1,17 @@
--- People who open links: GET of a path and a code, the codes of a file in turn. Without a file: GET of the path alone.
--- Arguments: path, file with one code a line or "".
+-- People who open links: GET of a path and a code, the codes of a file in turn. Arguments: path, file with one code a line.
 
 local codes, count, turn = {}, 0, 0
 local before, after
 
 function init(args)
   before, after = "GET " .. args[1], " HTTP/1.1\r\nHost: bench\r\nUser-Agent: bench\r\n\r\n"
-  if args[2] ~= "" then
-    for line in io.lines(args[2]) do
-      count = count + 1
-      codes[count] = line
-    end
+  for line in io.lines(args[2]) do
+    count = count + 1
+    codes[count] = line
   end
 end
 
 function request()
-  if count == 0 then
-    return before .. after
-  end
   turn = turn % count + 1
   return before .. codes[turn] .. after
 end

@@ -30,6 +30,7 @@ from recado.http.api.rate_limits import ANONYMOUS, FAILED, PUBLIC, RateLimiter
 from recado.http.api.request_log import RequestLog
 from recado.http.api.route import Access, Idempotency, Route
 from recado.http.api.router import NO_PARAMETERS, Found, Router, ids_are_formed
+from recado.http.api.shortcuts import Shortcuts
 from recado.http.api.unknown_fields import is_strict, meant_instead, name_in, refuse, unknown_fields, unknown_parameters
 from recado.http.api.usual_words import usual
 from recado.http.middleware import preconditions
@@ -83,6 +84,7 @@ class Dispatcher:
         pace: BodyPace,
         turns: RequestTurns,
     ) -> None:
+        routes = tuple(routes)
         self._router = Router(
             ((route.method, route.path, Operation(route)) for route in routes),
             suggest=lambda operation: (
@@ -110,11 +112,16 @@ class Dispatcher:
         self._turns = turns
         self._reads = Deadlines(READ_SECONDS, clock)
         self._writes = Deadlines(WRITE_SECONDS, clock)
+        self.shortcuts = Shortcuts(
+            routes, limiter=limiter, addresses=addresses, answers=answers, requests=self._requests, turns=turns,
+            clock=clock, ids=ids,
+        )  # fmt: skip
 
     def hurry(self, seconds: float) -> None:
         """Answer what is under way within so many seconds."""
         self._reads.hurry(seconds)
         self._writes.hurry(seconds)
+        self.shortcuts.hurry()
 
     async def handle(self, request: BaseRequest) -> web.StreamResponse:
         """Answer `request`; raises nothing but what tells that the client has left."""

@@ -163,6 +163,7 @@ class HttpServer:
         def connection() -> Connection:
             return Connection(
                 server,
+                shortcut=self._dispatcher.shortcuts.answer,
                 answer_error=self._answer_error,
                 report_error=_report,
                 limits=self.limits,

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from recado.domain.core.ids import BASE62, base62
+from recado.domain.core.ids import base62
 from recado.domain.links.text_links import CODE_LENGTH
 
 RandomBytes = Callable[[int], bytes]
@@ -27,7 +27,4 @@ def origin_code(random_bytes: RandomBytes) -> str:
 
 def is_link_code(text: str) -> bool:
     """Whether a text has the form of a link's code."""
-    return len(text) == CODE_LENGTH and all(character in _KNOWN for character in text)
-
-
-_KNOWN: Final = frozenset(BASE62)
+    return len(text) == CODE_LENGTH and text.isalnum() and text.isascii()

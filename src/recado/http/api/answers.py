@@ -1,6 +1,7 @@
 """Turns replies and problems into what goes over the wire, with the headers that every answer carries (C2.3.8, C6)."""
 
 from contextlib import aclosing
+from datetime import datetime
 
 import structlog
 from aiohttp import web
@@ -75,8 +76,7 @@ class Answers:
             lines += _CLOSE
         elif request.version == HttpVersion10:
             lines += _KEEP
-        date = self._date.line(at, call.now)
-        lines = f"X-Request-Id: {call.request_id}\r\n{date}Cache-Control: {cache}\r\n{lines}"
+        lines = self._first_lines(call.request_id, call.now, at, cache) + lines
         wire = head(reply.status, lines, len(content), content_type)
         large = None
         if call.method != "HEAD":
@@ -87,6 +87,14 @@ class Answers:
         caller = call.principal.organization_id
         unread = self._unread if caller else None
         return WireResponse(wire, reply.status, keep_alive=keep_alive, large=large, caller=caller, unread=unread)
+
+    def redirect(self, location: str, request_id: str, now: datetime, at: float) -> bytes:
+        """Return the whole 302 to `location`, as `whole` would make it for HTTP/1.1; `at`: as there."""
+        lines = f"{self._first_lines(request_id, now, at, NO_STORE)}Location: {clean(location)}\r\n"
+        return head(302, f"{lines}{_CLOSE}" if self._draining else lines, 0, None)
+
+    def _first_lines(self, request_id: str, now: datetime, at: float, cache: str) -> str:
+        return f"X-Request-Id: {request_id}\r\n{self._date.line(at, now)}Cache-Control: {cache}\r\n"
 
     async def stream(self, reply: StreamReply, call: Call, request: BaseRequest) -> web.StreamResponse:
         """Write `reply` piece by piece and return its end; ConnectionError when the client leaves, or a piece fails."""

@@ -92,9 +92,8 @@ class Call:
 
     @property
     def user_agent(self) -> str | None:
-        """The caller's program, as it says; bytes that are no UTF-8, which no text can hold, are replaced."""
-        agent = self.headers.get("User-Agent")
-        return None if agent is None else agent.encode(errors="surrogateescape").decode(errors="replace")
+        """The caller's program, as it says."""
+        return agent_of(self.headers)
 
     def can(self, scope: str) -> bool:
         """Whether the credential holds `scope`."""
@@ -115,3 +114,11 @@ class Call:
             else 'If-Match must be the ETag that the record was read with, with its quotes, such as "7".',
             meta={"currentETag": f'"{current}"'},
         )
+
+
+def agent_of(headers: CIMultiDictProxy[str]) -> str | None:
+    """The program that sent them, as it says; bytes that are no UTF-8, which no text can hold, are replaced."""
+    agent = headers.get("User-Agent")
+    if agent is None or agent.isascii():
+        return agent
+    return agent.encode(errors="surrogateescape").decode(errors="replace")

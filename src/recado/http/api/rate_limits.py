@@ -137,6 +137,11 @@ class RateLimiter:
         """Return the bucket of the class `name` of a caller known by its address only: an IPv6 one by its /64."""
         return self._keep(("ip " + network_of(address), name), name, self._limits[name], now)
 
+    def lets_in(self, address: str, name: str, now: float) -> bool:
+        """Whether a caller known by its address has a token, without taking it. Who has used none needs no bucket."""
+        bucket = self._buckets.get(("ip " + network_of(address), name))
+        return bucket is None or bucket.has_token(now)
+
     def _part(self, limit: Limit) -> Limit:
         refill, capacity = limit
         return (refill / self._share, max(1, capacity // self._share))

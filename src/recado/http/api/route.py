@@ -18,6 +18,11 @@ MIB = 1024 * 1024
 
 Handler = Callable[[Call], Awaitable[Reply]]
 
+Shortcut = Callable[[str, str | None], str | Awaitable[str | None] | None]
+"""From the last part of a path, as sent, and the caller's program to where it leads, at once or when that is known.
+None: the handler has to say.
+"""
+
 
 class Access(Enum):
     """Which credential an operation asks for (C3.1)."""
@@ -51,6 +56,8 @@ class Route:
     or_scopes: tuple[str, ...] = ()  # each opens it as well: its handler asks for the one that the body needs
     access: Access = Access.KEY
     rate_class: str = ""  # of C6.1; empty only where no request is counted
+    # Leads on whoever opens a link, without the steps of other requests; `path` ends with its one parameter (0051).
+    shortcut: Shortcut | None = None
     description: str = ""
     query: type[QueryModel] | None = None
     body: type[BaseModel] | None = None

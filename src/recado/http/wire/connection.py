@@ -13,7 +13,7 @@ from typing import Any
 
 from aiohttp import web
 from aiohttp.http_exceptions import BadHttpMessage, HttpProcessingError, LineTooLong
-from aiohttp.http_parser import HttpRequestParser
+from aiohttp.http_parser import HttpRequestParser, RawRequestMessage
 from aiohttp.http_writer import StreamWriter
 from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
 from aiohttp.web_protocol import _PAYLOAD_ACCESS_ERROR as _TOO_LATE
@@ -48,6 +48,8 @@ ErrorAnswer = Callable[[int, str | None], WireResponse]  # of a status, with its
 Pace = Callable[[str, int], float]
 """Counts so many bytes of the network; the seconds until more of it may be read."""
 ErrorReport = Callable[[str, BaseException | None], None]
+Shortcut = Callable[[RawRequestMessage, str], bytes | Awaitable[bytes | None] | None]
+"""From a GET without a body, and the peer's address, to the whole answer; None where the handler has to answer."""
 
 
 class _BeyondLimit(BadHttpMessage):
@@ -58,15 +60,17 @@ class Connection(RequestHandler):
     """A connection. `begun` is set while bytes have come that no request was made of yet."""
 
     __slots__ = (
-        "_at_start", "_chunked", "_framing", "_head_size", "_held", "_incoming", "_network", "_open_transport",
-        "_received", "_writer", "answer_error", "begun", "busy", "closing_since", "ending", "framing_pace", "heard",
-        "late_since", "limits", "report_error", "rest", "rest_pace", "sleep", "stuck_at", "stuck_since", "turns",
+        "_address", "_at_start", "_chunked", "_framing", "_head_size", "_held", "_incoming", "_network",
+        "_open_transport", "_received", "_writer", "answer_error", "begun", "busy", "closing_since", "ending",
+        "framing_pace", "heard", "late_since", "limits", "report_error", "rest", "rest_pace", "shortcut", "sleep",
+        "stuck_at", "stuck_since", "turns",
     )  # fmt: skip
 
     def __init__(
         self,
         server: web.Server,
         *,
+        shortcut: Shortcut,
         answer_error: ErrorAnswer,
         report_error: ErrorReport,
         limits: ConnectionLimits,
@@ -97,6 +101,7 @@ class Connection(RequestHandler):
             auto_decompress=False,
             max_msg_queue_size=1,  # it stops at the end of each message: see `_parse`
         )
+        self.shortcut = shortcut
         self.answer_error = answer_error
         self.report_error = report_error
         self.limits = limits
@@ -120,6 +125,7 @@ class Connection(RequestHandler):
         self._framing = 0  # of them: those beyond what is usual, which were counted
         self._writer: StreamWriter | None = None  # of all answers that are written in one go
         self._network = ""
+        self._address = ""  # of the peer
         # Until the connection is lost: `transport` is None already while the last answer is on its way.
         self._open_transport: asyncio.Transport | None = None
         self._head_size = 0  # bytes of a head that is not whole
@@ -131,6 +137,7 @@ class Connection(RequestHandler):
         peer = transport.get_extra_info("peername")
         address = peer[0] if isinstance(peer, tuple) else None
         self._network = "" if address is None else network_of(address)
+        self._address = "127.0.0.1" if address is None else address
         if self.limits.enter(self, address):
             self._open_transport = transport  # type: ignore[assignment]
             super().connection_made(transport)
@@ -213,20 +220,29 @@ class Connection(RequestHandler):
             return False  # the client has left meanwhile, or had to
         message, payload = self._messages.popleft()
         manager.requests_count += 1
+        self.late_since = None
         handler = manager.request_handler
         if isinstance(message, _ErrInfo):
             handler, message = self._make_error_handler(message), ERROR
         elif message.upgrade:
             # Nothing here speaks another protocol. What a proxy takes for one is not read as requests.
             message = message._replace(should_close=True)
+        elif message.method == "GET" and payload is EMPTY_PAYLOAD:
+            wire = self.shortcut(message, self._address)
+            if wire is not None:
+                if not isinstance(wire, bytes):
+                    wire = await self._awaited(wire)
+                    if self.transport is None:
+                        return False  # the client has left meanwhile
+                if wire is not None:
+                    return await self._answer_with(wire)
         task = self._task_handler or asyncio.current_task()
-        self.busy, self.late_since = True, None
+        self.busy = True
         writer = self._writer
         if writer is None:
             writer = self._writer = StreamWriter(self, self._loop)
         request = BaseRequest(message, payload, self, writer, task, self._loop, client_max_size=0)  # type: ignore[arg-type]
-        if self._buffer_paused and len(self._messages) <= self._msg_queue_resume_size:
-            self._resume_reading_if_drained()
+        self._read_ahead()
         # In the place of aiohttp's `_handle_request` and `finish_response`, which are coroutines of each request.
         self._request_in_progress, self._current_request = True, request
         try:
@@ -252,9 +268,7 @@ class Connection(RequestHandler):
         except ConnectionError:
             return False
         finally:
-            self._request_in_progress = False
-            if self._handler_waiter is not None:
-                self._handler_waiter.set_result(None)
+            self._end_request()
             request._task = None  # type: ignore[assignment] # a cycle that only the collector would break
             if payload.exception() is not None:
                 _forget_frames(payload)
@@ -267,6 +281,48 @@ class Connection(RequestHandler):
             await self._read_rest(payload)
             _forget_frames(payload)
             payload.set_exception(_TOO_LATE)
+        return self._stays()
+
+    async def _awaited(self, wire: Awaitable[bytes | None]) -> bytes | None:
+        """What a shortcut answers, when it knows it; the connection counts as busy meanwhile."""
+        self.busy = self._request_in_progress = True
+        self._read_ahead()
+        try:
+            return await wire
+        finally:
+            self.busy = False
+            self._end_request()
+
+    async def _answer_with(self, wire: bytes) -> bool:
+        """Send the answer of a shortcut; whether the connection takes another request."""
+        transport = self.transport
+        if transport is None or transport.is_closing():
+            return False
+        transport.write(wire)
+        if self.writing_paused:
+            self._request_in_progress = True
+            try:
+                await self._drain_helper()
+            except ConnectionError:
+                return False
+            finally:
+                self._end_request()
+        self._read_ahead()
+        self._keepalive = True
+        return self._stays()
+
+    def _read_ahead(self) -> None:
+        """Let the client go on with what it sends ahead, where there is room again."""
+        if self._buffer_paused and len(self._messages) <= self._msg_queue_resume_size:
+            self._resume_reading_if_drained()
+
+    def _end_request(self) -> None:
+        self._request_in_progress = False
+        if self._handler_waiter is not None and not self._handler_waiter.done():
+            self._handler_waiter.set_result(None)
+
+    def _stays(self) -> bool:
+        """Whether the connection takes another request, for which it waits from now on."""
         if not self._keepalive or self.ending or self._force_close:
             return False
         self._next_keepalive_close_time = self._loop.time() + KEEP_ALIVE_SECONDS

@@ -74,12 +74,17 @@ class TrackedClicks:
 
     async def open(self, code: str, *, counted: bool) -> str | None:
         """Where the code leads; None: nowhere. `counted`: a person clicked. Raises `Unavailable` under overload."""
-        link = await self._links.get(code) if is_link_code(code) else None
+        found = self.find(code)
+        link = await found if isinstance(found, asyncio.Future) else found
         if link is None:
             return None
         if counted:
-            self._take(link, self._clock.now())
+            self.take(link)
         return link.url
+
+    def find(self, code: str) -> FoundLink | asyncio.Future[FoundLink | None] | None:
+        """The link of the code, or who will know it; None: there is none. Raises `Unavailable` under overload."""
+        return self._links.find(code) if is_link_code(code) else None
 
     async def record(self) -> None:
         """Record every click that came before."""
@@ -100,7 +105,8 @@ class TrackedClicks:
 
     # Recording -----------------------------------------------------------------------------------------------------
 
-    def _take(self, link: FoundLink, at: datetime) -> None:
+    def take(self, link: FoundLink) -> None:
+        """A person clicked."""
         moments = self._waiting.get(link)
         if (
             self._count >= MOST_WAITING
@@ -110,9 +116,9 @@ class TrackedClicks:
             self._drop(1)
             return
         if moments is None:
-            self._waiting[link] = [at]
+            self._waiting[link] = [self._clock.now()]
         else:
-            moments.append(at)
+            moments.append(self._clock.now())
         self._count += 1
         self._of_organization[link.organization_id] += 1
 
@@ -153,14 +159,16 @@ class TrackedClicks:
 
     async def _events(self, clicks: Waiting, clicked: Mapping[str, Clicked]) -> list[Happened]:
         """The events of clicks that somebody takes, in their order: the first one of a message says so (C23.6)."""
-        told = [
-            (at, link, event)
-            for link, moments in clicks.items()
-            if (event := event_of(link.channel)) is not None
-            and link.message_id in clicked
-            and await self._outbox.takes((link.organization_id, link.env), event)
-            for at in moments
-        ]
+        events: dict[tuple[str, str, str], str | None] = {}
+        told = []
+        for link, moments in clicks.items():
+            if link.message_id not in clicked:
+                continue
+            kind = (link.organization_id, link.env, link.channel)
+            if kind not in events:
+                events[kind] = await self._event(*kind)
+            if (event := events[kind]) is not None:
+                told += [(at, link, event) for at in moments]
         told.sort(key=itemgetter(0))
         fresh = {message_id for message_id, each in clicked.items() if each.fresh}
         happened = []
@@ -174,6 +182,11 @@ class TrackedClicks:
             fresh.discard(link.message_id)
             happened.append(Happened(*link.message, event, orjson.dumps(data).decode()))
         return happened
+
+    async def _event(self, organization_id: str, env: str, channel: str) -> str | None:
+        """What a click there is told as; None where nobody takes it."""
+        event = event_of(channel)
+        return event if event is not None and await self._outbox.takes((organization_id, env), event) else None
 
     async def _read(self, codes: Sequence[str]) -> Mapping[str, FoundLink]:
         return await tracked_links.by_code(self._db.hot, codes, self._clock.now())

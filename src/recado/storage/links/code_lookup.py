@@ -3,6 +3,7 @@
 Whoever guesses codes asks one statement at a time, on one connection: those who send have all the others.
 """
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, Generic, TypeVar
@@ -38,11 +39,16 @@ class CodeLookup(Generic[V]):
 
     async def get(self, code: str) -> V | None:
         """What the code stands for; None: nothing. Raises `Unavailable` under overload."""
+        found = self.find(code)
+        return await found if isinstance(found, asyncio.Future) else found
+
+    def find(self, code: str) -> "V | asyncio.Future[V | None] | None":
+        """As `get`, at once where it is known; else the look-up, which is under way."""
         known = self._known.get(code)
         if known is not None and known[0] > self._monotonic():
             self._known.move_to_end(code)
             return known[1]
-        return await self._look_ups.put(code)
+        return self._look_ups.put(code)
 
     def forget(self, code: str) -> None:
         """It stands for something else now, or for nothing."""

@@ -3,7 +3,8 @@
 A link that leads nowhere costs whoever opened it a token of the class `public` (C6.1).
 """
 
-from collections.abc import Callable, Collection
+import asyncio
+from collections.abc import Awaitable, Callable, Collection
 from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import quote
@@ -11,11 +12,12 @@ from urllib.parse import quote
 from recado.domain.links.origin import labels_of
 from recado.http.api.call import Call
 from recado.http.api.rate_limits import PUBLIC, RateLimiter
-from recado.http.api.route import Access, Handler, Route
+from recado.http.api.route import Access, Handler, Route, Shortcut
 from recado.http.routes.links.origin_link_models import OpenQuery
 from recado.http.wire.reply import Reply
 from recado.services.links.origin_clicks import OriginClicks
 from recado.services.links.tracked_clicks import TrackedClicks
+from recado.storage.links.tracked_links import FoundLink
 
 TEXT: Final = "text/plain; charset=utf-8"
 CODES_OF_ADDRESS: Final = (5.0, 50)
@@ -37,8 +39,11 @@ class Visitors:
 
     def is_counted(self, call: Call) -> bool:
         """Whether a person follows the link, as far as one can tell."""
-        agent = (call.user_agent or "")[:LONGEST_AGENT]
-        return call.method != "HEAD" and not self._looks(agent)
+        return call.method != "HEAD" and self.is_person(call.user_agent)
+
+    def is_person(self, agent: str | None) -> bool:
+        """Whether this is no program that looks at links."""
+        return not self._looks((agent or "")[:LONGEST_AGENT])
 
     def _is_scanner(self, agent: str) -> bool:
         agent = agent.lower()
@@ -50,6 +55,25 @@ def to_address(clicks: TrackedClicks, visitors: Visitors) -> Handler:
         return led_to(await clicks.open(call.path["code"], counted=visitors.is_counted(call)))
 
     return opened
+
+
+def straight_to_address(clicks: TrackedClicks, visitors: Visitors) -> Shortcut:
+    def led(link: FoundLink, agent: str | None) -> str:
+        if visitors.is_person(agent):
+            clicks.take(link)
+        return location_of(link.url)
+
+    async def led_later(asked: asyncio.Future[FoundLink | None], agent: str | None) -> str | None:
+        link = await asked
+        return None if link is None else led(link, agent)
+
+    def lead(code: str, agent: str | None) -> str | Awaitable[str | None] | None:
+        found = clicks.find(code)
+        if isinstance(found, FoundLink):
+            return led(found, agent)
+        return None if found is None else led_later(found, agent)
+
+    return lead
 
 
 def to_chat(clicks: OriginClicks, visitors: Visitors, monotonic: Callable[[], float]) -> Handler:
@@ -70,7 +94,12 @@ def led_to(url: str | None) -> Reply:
     """302 to the address, exactly as it is but for what no header can hold; 404 without one."""
     if url is None:
         return Reply(404, b"This link leads nowhere.\n", headers={"Content-Type": TEXT})
-    return Reply(302, headers={"Location": url if url.isascii() else quote(url, safe=_ALL_OF_A_URL)})
+    return Reply(302, headers={"Location": location_of(url)})
+
+
+def location_of(url: str) -> str:
+    """The address as a header can hold it."""
+    return url if url.isascii() else quote(url, safe=_ALL_OF_A_URL)
 
 
 def opened_link_routes(
@@ -81,7 +110,7 @@ def opened_link_routes(
     return (
         Route(
             **_PUBLIC, path="/l/{code}", handler=to_address(tracked, visitors), operation_id="openLink",
-            summary="Lead a person to where a link of a message leads",
+            summary="Lead a person to where a link of a message leads", shortcut=straight_to_address(tracked, visitors),
         ),
         Route(
             **_PUBLIC, path="/c/{slug}", handler=to_chat(origin, visitors, monotonic), operation_id="openChat",
