@@ -42,7 +42,7 @@ R = TypeVar("R")
 CLAIM_LINGER, SETTLE_LINGER = 0.005, 0.010
 LONGEST_CLAIM = 0.5  # seconds: one that takes longer tells of a fault, not of the distance to the database
 CLAIMS_REMEMBERED = 16  # batches
-ACCEPTS_IN_FLIGHT = 4  # one is written while another is flushed to disk; the last is for those who are no crowd
+ACCEPTS_IN_FLIGHT = 3  # one is written while another is flushed to disk; the last is for those who are no crowd
 ACCEPTS_IN_A_COMMIT = 100  # so that the next requests are read while these are written
 # Outcomes of calls are bounded by the calls in flight (C31): refusing one here would only keep it in memory elsewhere.
 MOST_OUTCOMES = 1_000_000
