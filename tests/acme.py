@@ -1,10 +1,7 @@
-"""What tests of actors and of services begin with: a database that several share, and an organization in it."""
+"""What tests of actors and of services begin with: an organization, and a template of its number."""
 
-import asyncio
 import os
 from typing import Any
-
-import asyncpg
 
 from recado.domain.core.clock import Clock
 from recado.domain.core.ids import TEMPLATE, IdSource
@@ -16,18 +13,6 @@ from recado.storage.templates import templates
 from recado.storage.templates.templates import Template
 
 BODY = ({"type": "BODY", "payload": {"text": "Hello {{1}}!"}},)
-
-
-def shared_database(postgres: dict[str, Any], name: str) -> dict[str, Any]:
-    """The connect arguments of a database of that name, made now: making one costs more than a test."""
-
-    async def make() -> None:
-        connection = await asyncpg.connect(**postgres)
-        await connection.execute(f"create database {name} template recado_template")
-        await connection.close()
-
-    asyncio.run(make())
-    return {**postgres, "database": name}
 
 
 async def acme(database: Database, clock: Clock, ids: IdSource) -> NewOrganization:

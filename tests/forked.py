@@ -123,6 +123,8 @@ def _serve(address: str, owner: int) -> "dict[str, Any]":
     while True:
         ready, _, _ = select.select([listener, woken, owner], [], [])
         if owner in ready:
+            for pid in asked_by:  # of a run that was killed: nobody else ends them, nor their servers
+                os.kill(pid, signal.SIGTERM)
             os.unlink(address)
             os.rmdir(os.path.dirname(address))
             os._exit(0)
