@@ -7,6 +7,7 @@ from tests.waiting import until
 
 from recado.http.wire import request_turns
 from recado.http.wire.request_turns import RequestTurns
+from recado.storage.core.callers import STRANGER
 
 
 class Crowd:
@@ -62,6 +63,21 @@ async def test_who_asks_for_little_goes_on_before_the_many_of_many_others() -> N
     await asyncio.gather(*asked)
     assert "b" in crowd.begun[:16]
     assert len(crowd.begun) == 121
+
+
+async def test_very_many_strangers_do_not_make_organizations_wait_for_all_of_them() -> None:
+    crowd = Crowd(4)
+    strangers = [f"{STRANGER}{number}" for number in range(90)]
+    asked = crowd.ask(*strangers, *"aaaabbbb")
+    await asyncio.gather(*asked)
+    assert set(crowd.begun[:20]) > {"a", "b"}
+    assert [party for party in crowd.begun[:20] if party in "ab"] == [*"abababab"]
+
+
+async def test_organizations_leave_every_second_turn_to_strangers() -> None:
+    crowd = Crowd(4)
+    await asyncio.gather(*crowd.ask(*[f"org_{number}" for number in range(90)], f"{STRANGER}a", f"{STRANGER}a"))
+    assert crowd.begun[4:8].count(f"{STRANGER}a") == 2
 
 
 async def test_who_asks_alone_waits_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
