@@ -6,8 +6,9 @@ precondition → handler. Every step either passes or raises the `Problem` that 
 
 import asyncio
 import traceback
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterable
 from contextlib import aclosing, asynccontextmanager, nullcontext, suppress
+from functools import partial
 
 import structlog
 from aiohttp import web
@@ -339,6 +340,7 @@ class Dispatcher:
                 f"The header {IDEMPOTENCY_KEY} is required: 1 to 255 printable ASCII characters, new for each request.",
             )
         body: JsonBody | LargeBody | None = None
+        model = operation.body
         if operation.has_body:
             whole = body_with_head(request, route.body_limit)
             if whole is None:
@@ -347,13 +349,14 @@ class Dispatcher:
                     call.raw_body = await read_body(request, route.body_limit, self._clock, call.room, self._pace)
             else:
                 call.raw_body = whole
-            if operation.body is not None:
+            if model is not None:
                 if len(call.raw_body) > NEVER_LARGE and is_large(call.raw_body, operation.most_at_once):
-                    body = await self._large(operation, operation.body, call)
+                    body = await self._large(operation, model, call)
                     call.unknown += body.unknown
                 else:
                     body = _parse(operation, call)
-                    model = model_of(body.document, operation.body, operation.bodies)
+                    if operation.bodies:
+                        model = model_of(body.document, model, operation.bodies)
                     if unknown := unknown_fields(model, body.document):
                         call.unknown += unknown
         elif operation.spooled:
@@ -370,34 +373,46 @@ class Dispatcher:
             raise not_found()
         if operation.load is not None:
             call.resource = await operation.load(call)
-        if given_key is None:
-            return await self._finish(operation, call, body)
-        content = call.spool.digest if call.spool is not None else call.raw_body if body is None else body.digest
-        key = key_of(call, route.path, given_key, query, content)
-        if not operation.keeps_answers and not (route.makes_no_row and body and route.makes_no_row(body.document)):
+        if given_key is not None:
+            content = call.spool.digest if call.spool is not None else call.raw_body if body is None else body.digest
+            key = key_of(call, route.path, given_key, query, content)
+            if operation.keeps_answers or (route.makes_no_row and body and route.makes_no_row(body.document)):
+                return await self._kept_answers.once(
+                    route, call, key, partial(self._finish, operation, call, body, model)
+                )
             call.idempotency = key
-            return await self._finish(operation, call, body)
-        return await self._kept_answers.once(route, call, key, lambda: self._finish(operation, call, body))
-
-    async def _finish(self, operation: Operation, call: Call, body: JsonBody | LargeBody | None) -> Reply:
-        """Body, precondition, handler."""
-        if call.unknown and is_strict(call.headers.get("Prefer")):
-            refuse(call.unknown)
         if isinstance(body, LargeBody):
+            return await self._finish(operation, call, body, model)
+        # As `_finish` does, without a coroutine more for each request.
+        self._check(operation, call, body, model)
+        return _unless_known(operation, call, await self._handled(operation, call))
+
+    async def _finish(
+        self, operation: Operation, call: Call, body: JsonBody | LargeBody | None, model: type[BaseModel] | None
+    ) -> Reply:
+        """Body, precondition, handler; `model`: of the body."""
+        if isinstance(body, LargeBody):
+            if call.unknown and is_strict(call.headers.get("Prefer")):
+                refuse(call.unknown)
             async with self._workers.place_of_value(_caller(call)):
                 call.body = await body.value()
-                return await self._finish(operation, call, None)
-        if operation.body is not None and body is not None:
-            model = model_of(body.document, operation.body, operation.bodies)
+                return await self._finish(operation, call, None, None)
+        self._check(operation, call, body, model)
+        return _unless_known(operation, call, await self._handled(operation, call))
+
+    def _check(self, operation: Operation, call: Call, body: JsonBody | None, model: type[BaseModel] | None) -> None:
+        """Body and precondition; the body is None where the call has its value already, or needs none."""
+        if call.unknown and is_strict(call.headers.get("Prefer")):
+            refuse(call.unknown)
+        if model is not None and body is not None:
             call.body = validate_body(model, body, operation.route.bad_body_status)
         if operation.creates:
             preconditions.refuse_if_match(call)
         elif operation.versioned:
             preconditions.read_if_match(call)
-        reply = await (self._page(operation, call) if operation.lists else operation.handler(call))
-        if operation.route.versioned and not operation.writes and preconditions.not_modified(call, reply):
-            return Reply(304, headers=reply.headers, revision=reply.revision)
-        return reply
+
+    def _handled(self, operation: Operation, call: Call) -> Awaitable[Reply]:
+        return self._page(operation, call) if operation.lists else operation.handler(call)
 
     async def _page(self, operation: Operation, call: Call) -> Reply:
         """A page of a list, read and rendered when its turn has come."""
@@ -455,6 +470,13 @@ def _forget_frames(error: BaseException) -> None:
     while known is not None:
         known.__traceback__ = None
         known = known.__context__
+
+
+def _unless_known(operation: Operation, call: Call, reply: Reply) -> Reply:
+    """The reply; 304 where the caller has this revision."""
+    if operation.route.versioned and not operation.writes and preconditions.not_modified(call, reply):
+        return Reply(304, headers=reply.headers, revision=reply.revision)
+    return reply
 
 
 def _parse(operation: Operation, call: Call) -> JsonBody:

@@ -259,6 +259,6 @@ def test_a_name_as_long_as_a_body_is_compared_with_nothing(monkeypatch: pytest.M
     document = {"İ" * 30_000: 1}  # of which each small letter is two
     assert unknown_fields(TemplateCreate, document)
     with pytest.raises(Problem):
-        validate_body(TemplateCreate, JsonBody(document, orjson.dumps(document)), 422)
+        validate_body(TemplateCreate, JsonBody(document), 422)
     assert compared
     assert max(map(len, compared)) < 100

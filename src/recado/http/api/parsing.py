@@ -1,7 +1,7 @@
 """From bytes to checked values: the JSON body and the query string of a request (C2.3, C4.3).
 
-A body is read once by a strict parser; what is validated and fingerprinted is its canonical form, so that both see the
-same document.
+A body is read once by a strict parser; what is validated and fingerprinted is the document that it found, or the
+canonical form of that, so that both see the same.
 """
 
 import codecs
@@ -23,6 +23,7 @@ NUL = b"\\u0000"  # the one way to write U+0000 in JSON
 _SMALL = 64 * 1024  # bytes, of which whatever they hold is parsed in no time
 _MOST_CONTAINERS = 500_000
 _MOST_COMMAS = 4_000_000
+_WRITTEN_DEPTH = 250  # of lists and objects within each other, which the writer takes
 _ITEMS_AT_ONCE = 200  # of a list in which more errors are looked for
 _BYTE_ORDER_MARKS = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
@@ -30,13 +31,21 @@ _USUAL_TYPES = frozenset({"application/json", "application/json; charset=utf-8",
 
 
 class JsonBody:
-    """A parsed body: the `document` and its `canonical` bytes (sorted keys, no spaces)."""
+    """A parsed body. `may_hold_nul`: its text has what U+0000 is written as."""
 
-    __slots__ = ("canonical", "document")
+    __slots__ = ("_canonical", "document", "may_hold_nul")
 
-    def __init__(self, document: Any, canonical: bytes) -> None:
+    def __init__(self, document: Any, *, may_hold_nul: bool = False) -> None:
         self.document = document
-        self.canonical = canonical
+        self.may_hold_nul = may_hold_nul
+        self._canonical: bytes | None = None
+
+    @property
+    def canonical(self) -> bytes:
+        """The document as JSON (sorted keys, no spaces), made when it is asked for; TypeError when it is too deep."""
+        if self._canonical is None:
+            self._canonical = orjson.dumps(self.document, option=orjson.OPT_SORT_KEYS)
+        return self._canonical
 
     @property
     def digest(self) -> bytes:
@@ -54,8 +63,10 @@ def parse_json(raw: bytes, most_values: int | None = None) -> JsonBody:
     if not raw:
         raise _malformed("The body is empty: send a JSON object.")
     try:
-        document = orjson.loads(raw)
-        return JsonBody(document, orjson.dumps(document, option=orjson.OPT_SORT_KEYS))
+        body = JsonBody(orjson.loads(raw), may_hold_nul=NUL in raw)
+        if len(raw) > _WRITTEN_DEPTH and raw.count(b"[") + raw.count(b"{") > _WRITTEN_DEPTH:
+            _ = body.canonical
+        return body
     except orjson.JSONDecodeError as error:
         raise _malformed(
             _not_utf8(raw) or f"The body is not valid JSON (line {error.lineno}, column {error.colno})."
@@ -105,9 +116,11 @@ def require_json(content_type: str | None) -> None:
 
 def validate_body(model: type[BaseModel], body: JsonBody, bad_status: int) -> BaseModel:
     """Return `body` as `model`; INVALID_CHARACTER or the route's validation problem otherwise."""
-    if NUL in body.canonical:
+    if body.may_hold_nul:
         refuse_nul(body.document)
     try:
+        if issubclass(model, ApiModel) and model.reads_document:
+            return model.__pydantic_validator__.validate_python(body.document, by_alias=True, by_name=False)  # type: ignore[no-any-return]
         return model.__pydantic_validator__.validate_json(  # type: ignore[no-any-return]
             body.canonical, by_alias=True, by_name=False
         )

@@ -69,6 +69,7 @@ class Batcher(Generic[Row, Result]):
         self._max_rows = max_rows
         self._max_queue = max_queue
         self._concurrency = concurrency
+        self._crowd_room = max(1, concurrency - 1)  # flushers that crowds may have; the last is for all others
         self._linger = linger
         self._last_size = 0
         self._deadline = deadline
@@ -142,7 +143,7 @@ class Batcher(Generic[Row, Result]):
             queue = self._waiting[owner] = deque()
         queue.append((row, future, now))
         self._queued += 1
-        if self._idle and self._may_leave(owner):
+        if self._idle and (self._crowded < self._crowd_room or not self._is_crowd(owner)):
             self._idle.pop().set_result(None)
         return future
 
@@ -185,7 +186,7 @@ class Batcher(Generic[Row, Result]):
         return owner in self._crowds or len(self._waiting[owner]) >= self._max_rows // 2
 
     def _may_leave(self, owner: str) -> bool:
-        return self._crowded < max(1, self._concurrency - 1) or not self._is_crowd(owner)
+        return self._crowded < self._crowd_room or not self._is_crowd(owner)
 
     def _leave_crowd(self, owner: str) -> None:
         self._crowded -= 1

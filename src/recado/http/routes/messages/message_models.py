@@ -159,6 +159,8 @@ def misfits(body: _Content) -> list[FieldError]:
 class CreateMessage(ApiModel):
     """The body of POST /messages."""
 
+    reads_document = True
+
     channel: Literal["chatapp", "social"] = "chatapp"
     number_id: Id | None = None
     social_account_id: Id | None = None
@@ -168,7 +170,7 @@ class CreateMessage(ApiModel):
     template_id: Id | None = None
     template_vars: Variables | None = None
     payload: Payload = None
-    priority: Priority = Priority.NORMAL
+    priority: Annotated[Priority, Field(strict=False)] = Priority.NORMAL
     campaign_id: Annotated[str, Field(min_length=1, max_length=64)] | None = None
     metadata: Metadata = None
     scheduled_at: Timestamp | None = None

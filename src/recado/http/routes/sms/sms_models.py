@@ -25,7 +25,7 @@ class _Content(ApiModel):
     """What a text becomes: its price, and its size."""
 
     text: Text
-    route: SmsRoute = SmsRoute.PREMIUM
+    route: Annotated[SmsRoute, Field(strict=False)] = SmsRoute.PREMIUM
     transliterate: Annotated[
         bool, Field(description="Replace accented and typographic characters that cost segments.")
     ] = False
@@ -43,6 +43,8 @@ class _Content(ApiModel):
 
 class CreateSms(_Content):
     """The body of POST /v2/sms/messages."""
+
+    reads_document = True
 
     to: Annotated[str | None, Field(max_length=64, examples=["+5511987654321"])] = None
     contact_id: Id | None = None
