@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 SET = timedelta(minutes=1)
 """Less is how clocks are kept right."""
-FRESH = 0.0001
+FRESH = 0.0005
 """Seconds for which a reading stands. A dozen are asked for each message."""
 BELIEVED_AFTER = 86_400.0
 """Seconds in which nobody set it again: then it is believed."""
@@ -31,7 +31,7 @@ class SteadyTime:
         self._believe(wall(), elapsed())
 
     def reader(self) -> Callable[[], datetime]:
-        """What answers the present, as it was a tenth of a millisecond ago at most."""
+        """What answers the present, as it was half a millisecond ago at most."""
         wall, elapsed, look = self._wall, self._elapsed, self._look
         last, limit = self._last, self._look_at
         fresh_until = 0.0
