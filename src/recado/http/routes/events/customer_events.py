@@ -167,7 +167,7 @@ def customer_event_routes(dependencies: Dependencies, *, events: CustomerEvents)
         ),
         group.route(
             "POST /v2/events", "createCustomerEvent", "Tell what a customer did", operations.create,
-            body=CustomerEventIn, responses={200: CustomerEventOut, 201: CustomerEventOut}, rate_class="send",
+            body=CustomerEventIn, responses={201: CustomerEventOut, 200: CustomerEventOut}, rate_class="send",
             creates=True, replay=operations.replay,
             errors=("METADATA_INVALID", "PHONE_INVALID", "EVENT_IN_FUTURE", "EVENT_TOO_OLD"),
             description=(
