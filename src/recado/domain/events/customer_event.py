@@ -24,6 +24,8 @@ OLDEST: Final = timedelta(days=365)
 
 USUAL_WINDOW_HOURS: Final = 168
 MOST_WINDOW_HOURS: Final = 720
+LONGEST_WAY: Final = timedelta(days=180)
+"""From acceptance to departure: 90 days of a schedule (C15.2), and as long again for all that holds a message back."""
 MOST_LOOKED_AT: Final = 1_000
 """Departures to a contact, the last one first: so many are looked at for one event, as some have failed since."""
 

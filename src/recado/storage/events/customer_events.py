@@ -1,13 +1,16 @@
 """Customer events as rows (C21): stored in batches, each attributed and counted in the commit that stores it."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Any, Final
 
+from recado.domain.core.ids import MESSAGE, lowest_id
 from recado.domain.core.retention import EVENTS_MONTHS, months_before
 from recado.domain.events.customer_event import (
     ATTRIBUTED_CHANNELS,
     ATTRIBUTED_STATES,
+    LONGEST_WAY,
     MOST_LOOKED_AT,
     MOST_OF_ADDRESS,
     USUAL_CURRENCY,
@@ -22,6 +25,8 @@ SQL = load("customer_events")
 
 ERASE_BLOCK: Final = 1_000
 PURGE_BLOCK: Final = 2_000
+_KEYS: Final = ("contact_id", "external_id", "phone", "email")
+_IDS_AHEAD: Final = timedelta(days=1)  # that ids may tell of a later time than the clock (ids.py)
 _FIRST: Final = datetime(1, 1, 2, tzinfo=UTC)
 
 EventKey = tuple[str, str, str]
@@ -35,7 +40,7 @@ async def store(executor: Executor, batch: Sequence[NewCustomerEvent]) -> dict[s
     """
     contacts = [new.contact for new in batch]
     rows = await executor.fetch(
-        SQL.store,
+        _storing(frozenset(key for key in _KEYS if any(getattr(each, key) for each in contacts))),
         pack([new.organization_id for new in batch]),
         pack([new.env for new in batch]),
         pack([new.id for new in batch]),
@@ -54,7 +59,8 @@ async def store(executor: Executor, batch: Sequence[NewCustomerEvent]) -> dict[s
         ATTRIBUTED_CHANNELS,
         [state.value for state in ATTRIBUTED_STATES],
         USUAL_CURRENCY,
-        MOST_OF_ADDRESS,
+        lowest_id(MESSAGE, min(new.occurred_at - new.window for new in batch) - LONGEST_WAY),
+        lowest_id(MESSAGE, max(new.occurred_at for new in batch) + _IDS_AHEAD),
     )
     made = {new.id: new for new in batch}
     return {row["id"]: _stored(made[row["id"]], row) for row in rows}
@@ -92,6 +98,13 @@ def read(row: Mapping[str, Any]) -> CustomerEvent:
         properties=row["properties"],
         touch=_touch(row),
     )
+
+
+@cache
+def _storing(keys: frozenset[str]) -> str:
+    """The statement for a batch whose contacts are looked for by these keys."""
+    parts = [getattr(SQL, f"by_{key}") for key in _KEYS if key in keys]
+    return SQL.store.replace("{known}", "\nunion all\n".join(parts)).replace("{most}", str(MOST_OF_ADDRESS))
 
 
 def _stored(new: NewCustomerEvent, row: Mapping[str, Any]) -> CustomerEvent:

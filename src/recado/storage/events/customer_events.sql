@@ -2,10 +2,10 @@
 -- One batch of events. Whose `event_id` is taken is left out: also by one that is being stored at this moment, whose end is waited for.
 -- Nothing is answered of it.
 -- Each look-up goes along its index, whatever the statistics say: by the order that only the right one has (contacts.sql). A contact
--- is looked for by id, external id, phone and e-mail address, in this order; of several with the address, of whom $19 are looked at, it is
--- the last one that changed.
+-- is looked for by id, external id, phone and e-mail address, in this order; `known` has a part for each key that
+-- some event of the batch gives.
 -- The last departure to the contact counts, of a message that has got there as far as anybody knows; of those of the window, the last $15
--- are looked at.
+-- are looked at. No month is opened but those between $19 and $20, in which what left then was accepted.
 with given as (
     select *
     from unnest(
@@ -22,38 +22,7 @@ resolved as materialized (
     left join lateral (
         select id, external_id
         from (
-            (
-                select 1 as place, id, external_id, id = g.contact_id as hit from contacts
-                where organization_id = g.organization_id and env = g.env and id >= g.contact_id
-                order by id
-                limit 1
-            )
-            union all
-            (
-                select 2, id, external_id, external_id = g.external_id from contacts
-                where organization_id = g.organization_id and env = g.env and external_id >= g.external_id
-                order by external_id
-                limit 1
-            )
-            union all
-            (
-                select 3, id, external_id, phone = g.phone from contacts
-                where organization_id = g.organization_id and env = g.env and phone >= g.phone
-                order by phone
-                limit 1
-            )
-            union all
-            (
-                select 4, id, external_id, true
-                from (
-                    select id, external_id, updated_at from contacts
-                    where organization_id = g.organization_id and env = g.env and email_key between g.email and g.email
-                    order by email_key
-                    limit $19
-                ) a
-                order by updated_at desc, id desc
-                limit 1
-            )
+            {known}
         ) known
         where hit
         order by place
@@ -75,7 +44,9 @@ attributed as materialized (
         ) d
         cross join lateral (
             select status, sent_at, campaign_id from messages
-            where organization_id = r.organization_id and env = r.env and channel = d.channel and id = d.message_id
+            where
+                organization_id = r.organization_id and env = r.env and channel = d.channel and id = d.message_id
+                and id >= $19 and id < $20
             offset 0
         ) m
         where d.channel = any($16::text[]) and m.status = any($17::text[]) and m.sent_at = d.sent_at
@@ -124,6 +95,44 @@ counted as (
     where c.ctid = l.place
 )
 select id, contact_id, contact_external_id, message_id, message_channel, message_sent_at, campaign_id from stored;
+
+-- name: by_contact_id
+(
+    select 1 as place, id, external_id, id = g.contact_id as hit from contacts
+    where organization_id = g.organization_id and env = g.env and id >= g.contact_id
+    order by id
+    limit 1
+)
+
+-- name: by_external_id
+(
+    select 2 as place, id, external_id, external_id = g.external_id as hit from contacts
+    where organization_id = g.organization_id and env = g.env and external_id >= g.external_id
+    order by external_id
+    limit 1
+)
+
+-- name: by_phone
+(
+    select 3 as place, id, external_id, phone = g.phone as hit from contacts
+    where organization_id = g.organization_id and env = g.env and phone >= g.phone
+    order by phone
+    limit 1
+)
+
+-- name: by_email
+-- Of several with the address, of whom so many are looked at, it is the last one that changed.
+(
+    select 4 as place, id, external_id, true as hit
+    from (
+        select id, external_id, updated_at from contacts
+        where organization_id = g.organization_id and env = g.env and email_key between g.email and g.email
+        order by email_key
+        limit {most}
+    ) a
+    order by updated_at desc, id desc
+    limit 1
+)
 
 -- name: known
 -- Events by the ids of their callers.
