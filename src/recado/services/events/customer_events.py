@@ -13,8 +13,8 @@ from recado.storage.core.batch import Batcher
 from recado.storage.core.postgres import Database
 from recado.storage.events import customer_events
 
-IN_A_COMMIT: Final = 100
-IN_FLIGHT: Final = 2  # commits; the last is for those who are no crowd
+IN_A_COMMIT: Final = 200
+IN_FLIGHT: Final = 3  # commits: one is written while another is flushed; the last is for those who are no crowd
 MOST_WAITING: Final = 5_000  # events, of up to 26 KB each
 
 
