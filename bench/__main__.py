@@ -21,6 +21,7 @@ ALL = (
     "end_to_end",
     "sms",
     "consent",
+    "events",
     "webhooks",
     "callbacks",
     "smpp",

@@ -1,6 +1,6 @@
 -- The load of a benchmark: POST /messages, one template message a request, spread over the senders in turn; where a body says
 -- PHONES, POST /messages/bulk with a hundred recipients a request; where it names no number, POST /contacts, or
--- POST /v2/sms/messages if it has a text.
+-- POST /v2/sms/messages if it has a text, and POST /v2/events if it has an `eventId`.
 -- Arguments: token, file with one body a line (PHONE stands for the recipient), last four digits, "keys" or "".
 
 local RECIPIENTS = 100
@@ -13,7 +13,8 @@ function init(args)
   for line in io.lines(args[2]) do
     bulk = string.find(line, '"PHONES"', 1, true)
     path = bulk and "/messages/bulk" or string.find(line, '"numberId"', 1, true) and "/messages"
-      or string.find(line, '"text"', 1, true) and "/v2/sms/messages" or "/contacts"
+      or string.find(line, '"text"', 1, true) and "/v2/sms/messages"
+      or string.find(line, '"eventId"', 1, true) and "/v2/events" or "/contacts"
     local at = bulk or string.find(line, "PHONE", 1, true)
     count = count + 1
     heads[count] = string.sub(line, 1, at - 1)

@@ -27,6 +27,7 @@ from recado.services.batches.resend import Resends
 from recado.services.billing.payments import Payments
 from recado.services.dispatch.records import Records
 from recado.services.effects.outbox import Outbox
+from recado.services.events.customer_events import CustomerEvents
 from recado.services.imports.contact_system import ContactSystem
 from recado.services.links.origin_clicks import OriginClicks
 from recado.services.links.tracked_clicks import TrackedClicks
@@ -154,9 +155,11 @@ class Assembly:
         )  # fmt: skip
         outbox = Outbox(directories.subscriptions, ids=ids, queued=self.webhooks.queued)
         clicks = self.tracked_clicks = TrackedClicks(db, outbox=outbox, clock=clock)
+        self.customer_events = CustomerEvents(db, clock=clock)
         self.parts: tuple[Service, ...] = (
             windows,
             recipients,
+            self.customer_events,
             system.root,
             self.batch_acceptance,
             replies,

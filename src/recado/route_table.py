@@ -24,6 +24,7 @@ from recado.http.routes.contacts.contact_imports import contact_import_routes
 from recado.http.routes.contacts.contacts import contact_routes
 from recado.http.routes.contacts.document_reveal import document_reveal_routes
 from recado.http.routes.core.dependencies import Dependencies
+from recado.http.routes.events.customer_events import customer_event_routes
 from recado.http.routes.inbound.callbacks import callback_routes
 from recado.http.routes.inbound.sandbox_inbound import sandbox_inbound_routes
 from recado.http.routes.inbound.sandbox_records import sandbox_record_routes
@@ -80,6 +81,7 @@ def route_table(made: Assembly) -> tuple[Route, ...]:
         *contact_routes(database=db, ids=ids, people=people, cursors=cursors),
         *contact_import_routes(database=db, ids=ids, imports=people.imports),
         *company_routes(dependencies),
+        *customer_event_routes(dependencies, events=made.customer_events),
         *reprocess_routes(database=db, acceptance=made.acceptance),
         *number_routes(dependencies, provider_for=made.admin_for),
         *number_health_routes(

@@ -108,6 +108,8 @@ async def settle(url: str, admin_token: str, name: str) -> Tenant:
         links = [
             await api.call("POST", "/v2/origin-links", origin_link(number["id"], f"{n} of {name}")) for n in range(2)
         ]
+        for serial in range(2):
+            await api.call("POST", "/v2/events", customer_event(f"{serial} of {name}", contacts[0]["id"]))
         imported = await api.call("POST", "/contacts/import", {"contacts": []})
         held = await api.call("POST", "/messages", later(number["id"]))
 
@@ -146,6 +148,11 @@ async def settle(url: str, admin_token: str, name: str) -> Tenant:
 def origin_link(number_id: str, name: str) -> dict[str, Any]:
     """A link to the chat of a number."""
     return {"name": name, "numberId": number_id, "text": "Good morning", "fonte": "search_ads"}
+
+
+def customer_event(event_id: str, contact_id: str) -> dict[str, Any]:
+    """What a customer did."""
+    return {"name": "order.paid", "eventId": event_id, "contact": {"contactId": contact_id}, "value": 99.9}
 
 
 def template(number_id: str, name: str) -> dict[str, Any]:

@@ -16,7 +16,8 @@ JSON = "application/json"
 MAIN = {
     "createMessage", "listMessages", "getMessage", "createBatch", "pauseBatch", "resumeBatch", "createNumber",
     "listNumbers", "createTemplate", "submitTemplate", "createWebhook", "testWebhook", "createContact",
-    "importContacts", "updateContact", "createList", "addListMembers", "previewSegment", "getWallet", "createApiKey",
+    "importContacts", "updateContact", "createCustomerEvent", "listCustomerEvents",
+    "createList", "addListMembers", "previewSegment", "getWallet", "createApiKey",
     "createAccount", "inviteAccount", "createSession", "createSms", "previewSms", "listSms", "getSms",
 }  # fmt: skip
 _ID = re.compile(r"\b([a-z]{3}_)[0-9A-Za-z]{21}\b")

@@ -34,10 +34,10 @@ SCOPES = {
     "audit:read": "listAudit",
     "contacts:pii": "revealDocuments",
     "contacts:read": "listContacts getContact getContactImport listContactFields listContactConsents listDebtorGroups "
-    "listLists getList listSegments getSegment previewSegment listSegmentContacts",
+    "listLists getList listSegments getSegment previewSegment listSegmentContacts listCustomerEvents",
     "contacts:write": "createContact updateContact deleteContact optOutContact importContacts "
     "createList updateList deleteList addListMembers replaceListMembers removeListMembers "
-    "createSegment updateSegment deleteSegment",
+    "createSegment updateSegment deleteSegment createCustomerEvent",
     "sms:read": "listSms getSms",
     "sms:send": "createSms previewSms",
     "crm:read": "listCompanies getCompany listCompanyContacts",
@@ -53,6 +53,7 @@ SHARED_BY_ENVIRONMENTS = {ACCOUNT}
 CLASSES = {
     "addListMembers": "bulk",
     "createBatch": "bulk",
+    "createCustomerEvent": "send",
     "createMessage": "send",
     "createSms": "send",
     "previewSms": "bulk",

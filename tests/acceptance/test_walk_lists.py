@@ -2,13 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import timedelta
 from itertools import pairwise
 from typing import Any
 
 import pytest
-from tests.acceptance.caller import never
+from tests.acceptance.caller import Request, never
 from tests.acceptance.walk import Walk
 
+from recado.domain.core.timestamps import parse_timestamp
 from recado.http.api.route import Route
 
 # Accounts, and entries about the organization itself, belong to both environments (C2.2, C24.5).
@@ -16,7 +18,7 @@ SHARED_BY_ENVIRONMENTS = {"listAccounts", "listAudit"}
 # A catalogue of hundreds of fields at most (C12.8).
 WHOLE = {"listContactFields"}
 # Default, least and most of lists with pages of another size (C5.1), and lists in the order of names (C5.3).
-OTHER_PAGES = {"listCompanies": (25, 1, 100)}
+OTHER_PAGES = {"listCompanies": (25, 1, 100), "listCustomerEvents": (100, 1, 500)}
 BY_NAME = {"listCompanies"}
 # Entries of one wallet stand in the order of its balances: ids of commits that wait for its lock may pass each other.
 BY_POSITION = {"listLedger"}
@@ -221,7 +223,7 @@ async def test_a_cursor_is_good_for_its_list_filters_organization_and_environmen
                 other = replace(request, path=walk.mine.others[route.operation_id])
                 refused = await walk.call(route, other, query={"cursor": cursor})
                 assert (refused.status, refused.code) == (400, "INVALID_CURSOR")
-        for name, value in filters(walk, route).items():
+        for name, value in filters(walk, route, request).items():
             with subtests.test(route.operation_id, other=name):
                 refused = await walk.call(route, request, query={"cursor": cursor, name: value})
                 assert (refused.status, refused.code) == (400, "INVALID_CURSOR")
@@ -231,8 +233,8 @@ async def test_a_cursor_is_good_for_its_list_filters_organization_and_environmen
                 assert answer.status == 200
 
 
-def filters(walk: Walk, route: Route) -> dict[str, Any]:
-    """For each filter of a list, a value that it can have."""
+def filters(walk: Walk, route: Route, request: Request) -> dict[str, Any]:
+    """For each filter of a list, a value that it can have, and has not in the request."""
     found = {}
     for name, described in walk.parameters(route).items():
         if name in {"limit", "skip", "cursor"}:
@@ -240,4 +242,6 @@ def filters(walk: Walk, route: Route) -> dict[str, Any]:
         one = walk.resolved(described.get("items", described))
         moment = one.get("format") == "date-time"
         found[name] = one["enum"][0] if "enum" in one else "2026-01-01T00:00:00Z" if moment else "x"
+        if moment and name in request.query:
+            found[name] = (parse_timestamp(request.query[name]) + timedelta(seconds=1)).isoformat()
     return found

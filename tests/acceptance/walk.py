@@ -9,6 +9,7 @@ import asyncpg
 from tests.acceptance import (  # noqa: F401 - register their samples
     samples_audience,
     samples_contacts,
+    samples_events,
     samples_links,
     samples_messages,
     samples_numbers,
@@ -96,8 +97,16 @@ class Walk:
             self.prepared[route.operation_id] = await self.fresh(route)
         return self.prepared[route.operation_id]
 
+    def required(self, route: Route) -> set[str]:
+        """Its query parameters that may not be left out."""
+        found = self.described(route).get("parameters", ()) if route.documented else ()
+        return {each["name"] for each in found if each["in"] == "query" and each.get("required", False)}
+
     async def call(self, route: Route, request: Request, token: str | None = None, **changed: Any) -> Answer:
-        """Send the request with other parts `changed` in it."""
+        """Send the request with other parts `changed` in it; of its query, what is required stays."""
+        if "query" in changed:
+            kept = {name: request.query[name] for name in self.required(route) & request.query.keys()}
+            changed["query"] = {**kept, **changed["query"]}
         return await self.caller.call(route, replace(request, **changed), token or request.token or self.token(route))
 
     @asynccontextmanager

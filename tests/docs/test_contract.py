@@ -23,6 +23,7 @@ from recado.domain.audience.members import MAX_IDENTIFIERS, MAX_LISTS
 from recado.domain.audience.segment import MAX_SEGMENTS
 from recado.domain.channels.chatapp import GATES
 from recado.domain.core.errors import CODES
+from recado.domain.events.customer_event import LONGEST_PERIOD
 from recado.domain.links.origin import MAX_ORIGIN_LINKS
 from recado.domain.messages.message import FailureCode, WaitReason
 from recado.domain.webhooks.webhook import MAX_SUBSCRIPTIONS
@@ -52,6 +53,8 @@ from recado.http.routes.contacts.contact_imports import ImportOut, contact_impor
 from recado.http.routes.contacts.contacts import contact_routes
 from recado.http.routes.contacts.document_reveal import RevealedDocuments, document_reveal_routes
 from recado.http.routes.core.dependencies import Dependencies
+from recado.http.routes.events.customer_event_models import CustomerEventOut
+from recado.http.routes.events.customer_events import customer_event_routes
 from recado.http.routes.inbound.callbacks import callback_routes
 from recado.http.routes.inbound.sandbox_inbound import sandbox_inbound_routes
 from recado.http.routes.inbound.sandbox_records import sandbox_record_routes
@@ -87,6 +90,7 @@ from recado.http.wire.connection import (
 )
 from recado.http.wire.deadlines import READ_SECONDS, WRITE_SECONDS
 from recado.http.wire.request_turns import OF_NETWORKS, OF_ORGANIZATIONS
+from recado.services.events import customer_events
 from recado.services.imports import contact_imports
 from recado.services.inbound.receipts import PARKED_FOR
 from recado.storage.audience.segment_evaluation import AT_ONCE, MOST_WAITING
@@ -166,6 +170,7 @@ def routes() -> tuple[Route, ...]:
         *resend_routes(resends=nothing),
         *campaign_routes(database=nothing),
         *company_routes(dependencies),
+        *customer_event_routes(dependencies, events=nothing),
         *contact_routes(database=nothing, ids=nothing, people=nothing, cursors=nothing),
         *contact_import_routes(database=nothing, ids=nothing, imports=nothing),
         *reprocess_routes(database=nothing, acceptance=nothing),
@@ -285,6 +290,8 @@ def test_every_command_is_named() -> None:
     [
         ("Webhook subscriptions per environment", f"{MAX_SUBSCRIPTIONS}"),
         ("Templates per number", f"{MAX_OF_A_NUMBER}"),
+        ("Period of a list of customer events", f"{LONGEST_PERIOD.days} days"),
+        ("Customer events that wait to be stored", f"{customer_events.MOST_WAITING:,};"),
         ("Companies / origin links per environment", f"100,000 / {MAX_ORIGIN_LINKS:,}"),
         ("Lists / segments per environment", f"{MAX_LISTS:,} / {MAX_SEGMENTS}"),
         ("Identifiers of a call on the members of a list", f"{MAX_IDENTIFIERS:,}"),
@@ -349,6 +356,7 @@ def test_the_request_limits_are_those_in_force() -> None:
         ("C12.8", ContactField),
         ("C12.9", OwnedGroupOut),
         ("C20", CompanyOut),
+        ("C21", CustomerEventOut),
         ("C23.1", WebhookOut),
         ("C23.3", DeliveryDetail),
         ("C12.4", RevealedDocuments),

@@ -42,6 +42,7 @@ from recado.http.routes.contacts.contact_imports import contact_import_routes
 from recado.http.routes.contacts.contacts import contact_routes
 from recado.http.routes.contacts.document_reveal import document_reveal_routes
 from recado.http.routes.core.dependencies import Dependencies
+from recado.http.routes.events.customer_events import customer_event_routes
 from recado.http.routes.inbound.sandbox_records import sandbox_record_routes
 from recado.http.routes.links.opened_links import opened_link_routes
 from recado.http.routes.links.origin_links import origin_link_routes
@@ -55,6 +56,7 @@ from recado.http.routes.webhooks.webhooks import webhook_routes
 from recado.http.server import HttpServer
 from recado.services.effects.consequences import Consequences
 from recado.services.effects.outbox import Outbox
+from recado.services.events.customer_events import CustomerEvents
 from recado.services.imports.contact_system import ContactSystem
 from recado.services.links.origin_clicks import OriginClicks
 from recado.services.links.tracked_clicks import TrackedClicks
@@ -246,6 +248,7 @@ async def api(database: Database) -> AsyncIterator[Api]:
     )
     outbox = Outbox(directories.subscriptions, ids=ids, queued=webhooks.queued)
     tracked_clicks = TrackedClicks(database, outbox=outbox, clock=clock)
+    events = CustomerEvents(database, clock=clock)
     routes = (
         *organization_routes(dependencies),
         *api_key_routes(dependencies, ceilings=CEILINGS),
@@ -257,6 +260,7 @@ async def api(database: Database) -> AsyncIterator[Api]:
         *contact_import_routes(database=database, ids=ids, imports=people.imports),
         *document_reveal_routes(database=database, ids=ids, documents=people.documents),
         *company_routes(dependencies),
+        *customer_event_routes(dependencies, events=events),
         *number_health_routes(
             dependencies, health=HealthReader(database, clock=clock, refresh=refresh, trouble=troubles.get)
         ),
@@ -296,6 +300,7 @@ async def api(database: Database) -> AsyncIterator[Api]:
     await people.start()
     await origin_clicks.start()
     await tracked_clicks.start()
+    await events.start()
     await server.start()
     await root.start()
     try:
@@ -311,6 +316,7 @@ async def api(database: Database) -> AsyncIterator[Api]:
         await root.stop()
         await people.stop()
         await tracked_clicks.stop()
+        await events.stop()
         await origin_clicks.stop()
 
 

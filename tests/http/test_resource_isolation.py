@@ -52,6 +52,8 @@ OPERATIONS = [
     ("PATCH", "/v2/companies/{id}"),
     ("DELETE", "/v2/companies/{id}"),
     ("GET", "/v2/companies/{id}/contacts"),
+    ("GET", "/v2/events"),
+    ("POST", "/v2/events"),
     ("GET", "/v2/lists"),
     ("POST", "/v2/lists"),
     ("GET", "/v2/lists/{id}"),

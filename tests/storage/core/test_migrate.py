@@ -529,6 +529,29 @@ async def test_the_queued_rows_of_each_batch_that_is_open_lie_in_a_range(databas
     assert await batches.hold(database, ("org_1", "test", "btc_1"), 10) == ["msg_7"]
 
 
+async def test_when_messages_left_that_name_a_contact_is_known_also_of_those_from_before(database: Database) -> None:
+    await migrated_until(database, "customer_events")
+    await database.execute(
+        """
+        create table messages_all partition of messages default;
+        insert into messages (organization_id, env, channel, id, direction, status, type, recipient, recipient_hash,
+            class, force, contact_id, sent_at, updated_at)
+        select 'org_1', 'test', 'sms', id, direction, 'sent', 'text', '+1', 1, 1, false, contact_id, now() - past, now()
+        from (values
+            ('msg_1', 'outbound', 'cnt_1', interval '399 days'), ('msg_2', 'outbound', 'cnt_1', interval '401 days'),
+            ('msg_3', 'outbound', 'cnt_1', null), ('msg_4', 'outbound', null, interval '1 day'),
+            ('msg_5', 'inbound', 'cnt_1', interval '1 day'), ('msg_6', 'outbound', 'cnt_2', interval '1 day')
+        ) as given (id, direction, contact_id, past);
+        insert into campaigns (organization_id, env, campaign_id, status, channels, first_message_at)
+        values ('org_1', 'test', 'spring', 'running', '{sms}', now());
+        """
+    )
+    await migrate(database)
+    found = await database.fetch("select contact_id, message_id, channel from contact_touches order by 2")
+    assert [*map(tuple, found)] == [("cnt_1", "msg_1", "sms"), ("cnt_2", "msg_6", "sms")]
+    assert await database.fetchval("select (conversions, conversion_value) = (0, 0) from campaigns")
+
+
 async def test_the_migrations_know_where_the_ids_of_a_moment_begin(database: Database) -> None:
     sql = next(each.sql for each in SHIPPED if each.name.endswith("references_of_messages"))
     function = re.search(r"create function pg_temp\.lowest_id.*?\$\$;", sql, re.DOTALL)

@@ -22,6 +22,8 @@ insert into messages (organization_id, env, channel, id, direction, status, type
     from generate_series(1, 50000) i;
 insert into provider_messages
     select provider_message_id, sender_id, 'bridge', organization_id, env, channel, id from messages;
+insert into contact_touches
+    select organization_id, env, 'cnt_' || recipient_hash % 5000, now(), id, channel from messages;
 insert into inbound_ids select organization_id, sender_id, provider_message_id, id from messages;
 insert into dispatch (organization_id, id, env, channel, sender_id, class, owner, due_at, ttl_ms, expires_at,
         held_base_ms, force)

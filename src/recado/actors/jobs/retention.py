@@ -8,8 +8,10 @@ from recado.actors.jobs.clock_confirmation import ClockConfirmation
 from recado.domain.core.clock import Clock
 from recado.engine.periodic import Periodic
 from recado.storage.access import organizations
+from recado.storage.access.organizations import ENVIRONMENTS
 from recado.storage.core import retention
 from recado.storage.core.postgres import Database
+from recado.storage.events import customer_events
 
 EVERY = 86_400.0  # seconds
 FAR_BEHIND = timedelta(days=31)
@@ -44,5 +46,7 @@ class Retention:
         await retention.purge_reached(self._db, until)
         for organization in await organizations.all_organizations(self._db):
             await retention.purge_audit(self._db, organization.id, until)
+            for env in ENVIRONMENTS:
+                await customer_events.purge(self._db, organization.id, env, until)
         await retention.clear_contents(self._db, until)
         await retention.drop_months(self._db, until)

@@ -14,6 +14,7 @@ KINDS: Final[dict[str, str]] = {
     ids.COMPANY: "company",
     ids.CONTACT: "contact",
     ids.CONTACT_IMPORT: "import",
+    ids.CUSTOMER_EVENT: "customer event",
     ids.DEBTOR_GROUP: "debt group",
     ids.DELIVERY: "delivery",
     ids.EVENT: "event",

@@ -8,6 +8,8 @@ MESSAGES_MONTHS: Final = 24
 CONTENT_MONTHS: Final = 12
 """`payload` and `templateVars` of a message: without them it is told of, but cannot be sent again."""
 AUDIT_MONTHS: Final = 60
+EVENTS_MONTHS: Final = 24
+"""Of customer events, by when they occurred."""
 CONFIRMED_AFTER: Final = timedelta(days=1)
 """What was stored so long ago, or earlier, speaks for the clock: its own present does not."""
 REACHED: Final = timedelta(days=30)

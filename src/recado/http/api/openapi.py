@@ -149,10 +149,11 @@ def _body_schema(usual: type[BaseModel], route: Route, schemas: Schemas) -> dict
 
 
 def _exemplify(operation: dict[str, Any], example: Example) -> None:
-    """Put the example into the JSON of an operation's body, and of its success."""
+    """Put the example into the JSON of an operation's body, and of its success: of the creation, where there is one."""
     if example.request is not None:
         operation["requestBody"]["content"][_JSON]["example"] = example.request
-    success = next(response for status, response in operation["responses"].items() if status < "300")
+    successes = {status: response for status, response in operation["responses"].items() if status < "300"}
+    success = successes.get("201") or next(iter(successes.values()))
     success["content"][_JSON]["example"] = example.response
 
 

@@ -16,6 +16,7 @@ from recado.storage.contacts.contact_erasures import Erasure
 from recado.storage.core.moves import Effects
 from recado.storage.core.postgres import Database
 from recado.storage.dispatch import withdrawals
+from recado.storage.events import customer_events
 
 SECONDS = 60.0
 LATER = timedelta(seconds=30)
@@ -53,6 +54,7 @@ class ContactErasure:
                         await contact_erasures.postpone(self._db, each, now + LATER)
                         continue
                     await contact_erasures.erase_events(self._db, each.key, kept=without_details)
+                    await customer_events.erase_contact(self._db, *each.key)
                     left: Erasure | None = each
                     while left is not None:
                         left = await contact_erasures.block(self._db, left, now, mask=masked_recipient)

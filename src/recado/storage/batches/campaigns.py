@@ -6,6 +6,7 @@ Their counts are in `totals.py`. A campaign's totals are its lock: anyone who op
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 
 from recado.domain.batches.campaign import CAMPAIGN_MACHINE, CampaignEvent, CampaignStatus
 from recado.storage.core.rows import Executor, Page, columns, page, reader
@@ -21,7 +22,10 @@ _COMPLETABLE = list(CAMPAIGN_MACHINE.sources(CampaignEvent.THROUGH))
 
 @dataclass(frozen=True, slots=True)
 class Campaign:
-    """One campaign. `queued` includes what is being sent; `unmade`: recipients whose batch has not come to them yet."""
+    """One campaign. `queued` includes what is being sent; `unmade`: recipients whose batch has not come to them yet.
+
+    `conversions`: customer events that are attributed to its messages; `conversion_value`: of those in BRL.
+    """
 
     organization_id: str
     env: str
@@ -43,6 +47,8 @@ class Campaign:
     archived: int
     charged_coins: int
     clicks: int
+    conversions: int
+    conversion_value: Decimal
 
     @property
     def requested(self) -> int:

@@ -69,6 +69,7 @@ returning completions;
 -- Campaigns of `found` with their counts. Their batches add what they left out, and what they have still to make.
 select
     c.organization_id, c.env, c.campaign_id, c.status, c.channels, c.first_message_at, c.completed_at, c.completions, c.clicks,
+    c.conversions, c.conversion_value,
     t.accepted, t.queued, t.sent, t.delivered, t.read, t.failed, t.archived, t.charged_coins,
     t.last_at as last_message_at, b.skipped, b.unmade
 from ({found}) c

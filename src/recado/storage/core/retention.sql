@@ -73,13 +73,30 @@ select exists (
 );
 
 -- name: forget_provider_ids
--- One page of a month along its key, after the row ($1, $2, $3, $4): what finds these messages by the ids that providers name goes.
+-- One page of a month along its key, after the row ($1, $2, $3, $4): what finds these messages by the ids that providers name goes, and
+-- by their contacts: also a moment of departure that was corrected a little later.
 with page as materialized (
-    select organization_id, env, channel, id, sender_id, provider_message_id
+    select organization_id, env, channel, id, sender_id, provider_message_id, contact_id, sent_at
     from {month}
     where (organization_id, env, channel, id) > ($1, $2, $3, $4)
     order by organization_id, env, channel, id
     limit $5
+),
+touches as (
+    delete from contact_touches t
+    using (
+        select f.place
+        from page p
+        cross join lateral (
+            select ctid as place, message_id from contact_touches
+            where
+                organization_id = p.organization_id and env = p.env and contact_id = p.contact_id
+                and sent_at between p.sent_at - interval '1 day' and p.sent_at + interval '1 day'
+            offset 0
+        ) f
+        where f.message_id = p.id
+    ) q
+    where t.ctid = q.place
 ),
 outbound as (
     delete from provider_messages k

@@ -32,7 +32,7 @@ told as (
 written as materialized (
     select
         (select count(*) from moved) + (select count(*) from known) + (select count(*) from planned)
-        + (select count(*) from counted) + (select count(*) from emitted) + (select count(*) from told){due_rows} as rows
+        + (select count(*) from counted) + (select count(*) from touched) + (select count(*) from emitted) + (select count(*) from told){due_rows} as rows
 ),
 captured as (
     select

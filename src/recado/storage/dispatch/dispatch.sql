@@ -312,7 +312,13 @@ moved as (
         (select count(*) from released) is not null
         and m.organization_id = g.organization_id and m.env = g.env and m.channel = g.channel and m.id = g.id
         and m.status = any($11::text[])
-    returning m.id, m.status, m.recipient
+    returning m.organization_id, m.env, m.channel, m.id, m.status, m.recipient, m.contact_id, m.sent_at
+),
+touched as ( -- a report that was faster may have told of another moment (customer_events.sql)
+    insert into contact_touches (organization_id, env, contact_id, sent_at, message_id, channel)
+    select organization_id, env, contact_id, sent_at, id, channel from moved where contact_id is not null
+    on conflict do nothing
+    returning 1
 ),
 known as ( -- of a provider that gives its ids once more, as one that counts from 1 again, the latest message counts
     insert into provider_messages as p (reference, account, adapter, organization_id, env, channel, message_id)

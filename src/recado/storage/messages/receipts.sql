@@ -93,8 +93,13 @@ moved as (
         and (g.status <> all($12::text[]) or g.claimed_at is not null)
     returning
         m.organization_id, m.env, m.channel, m.sender_id, m.id, m.sent_at, m.type, m.template_category,
-        m.provider_message_id, g.account, g.adapter, g.unsent as left_now,
+        m.provider_message_id, m.contact_id, g.account, g.adapter, g.unsent as left_now,
         case when m.recipient_hash is not null then m.recipient end as recipient
+),
+touched as ( -- dispatch.sql: sent
+    insert into contact_touches (organization_id, env, contact_id, sent_at, message_id, channel)
+    select organization_id, env, contact_id, sent_at, id, channel from moved where left_now and contact_id is not null
+    on conflict do nothing
 ),
 known as ( -- dispatch.sql: sent
     insert into provider_messages as p (reference, account, adapter, organization_id, env, channel, message_id)

@@ -28,7 +28,7 @@ class CampaignQuery(PageQuery, PeriodQuery):
 
 
 class Conversions(ApiModel):
-    """Events attributed to the campaign; `value` in BRL."""
+    """Customer events attributed to its messages; `value`: of those in BRL."""
 
     count: int
     value: float
@@ -56,7 +56,7 @@ class CampaignPage(CountedPage[CampaignOut]):
 
 
 def campaign_view(campaign: Campaign) -> dict[str, Any]:
-    """The record; opens and conversions are of parts to come."""
+    """The record; opens are of a part to come."""
     view: dict[str, Any] = {
         "campaignId": campaign.campaign_id,
         "status": campaign.status,
@@ -64,7 +64,7 @@ def campaign_view(campaign: Campaign) -> dict[str, Any]:
         "totals": totals_of(campaign),
         "clicks": campaign.clicks,
         "opens": 0,
-        "conversions": {"count": 0, "value": 0},
+        "conversions": {"count": campaign.conversions, "value": float(campaign.conversion_value)},
         "chargedCoins": campaign.charged_coins,
         "firstMessageAt": campaign.first_message_at,
         "lastMessageAt": campaign.last_message_at,

@@ -1,0 +1,1 @@
+"""What customers did, as the systems of callers tell it, and which message is credited with it."""

@@ -1,0 +1,1 @@
+"""Customer events: posted and listed."""

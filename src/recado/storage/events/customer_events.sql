@@ -1,0 +1,174 @@
+-- name: store
+-- One batch of events. Whose `event_id` is taken is left out: also by one that is being stored at this moment, whose end is waited for.
+-- Nothing is answered of it.
+-- Each look-up goes along its index, whatever the statistics say: by the order that only the right one has (contacts.sql). A contact
+-- is looked for by id, external id, phone and e-mail address, in this order; `known` has a part for each key that
+-- some event of the batch gives.
+-- The last departure to the contact counts, of a message that has got there as far as anybody knows; of those of the window, the last $15
+-- are looked at. No month is opened but those between $19 and $20, in which what left then was accepted.
+with given as (
+    select *
+    from unnest(
+        unpack($1), unpack($2), unpack($3), $4::text[], unpack($5), $6::text[], $7::text[], unpack($8), $9::text[],
+        $10::timestamptz[], $11::timestamptz[], unpack($12), unpack($13), unpack($14)
+    ) as g (
+        organization_id, env, id, event_id, name, contact_id, external_id, phone, email, occurred_at, since, value, currency,
+        properties
+    )
+),
+resolved as materialized (
+    select g.*, c.id as found_id, c.external_id as found_external_id
+    from given g
+    left join lateral (
+        select id, external_id
+        from (
+            {known}
+        ) known
+        where hit
+        order by place
+        limit 1
+    ) c on true
+),
+attributed as materialized (
+    select r.*, t.id as message_id, t.channel as message_channel, t.sent_at as message_sent_at, t.campaign_id
+    from resolved r
+    left join lateral (
+        select d.message_id as id, d.channel, d.sent_at, m.campaign_id
+        from (
+            select message_id, channel, sent_at from contact_touches
+            where
+                organization_id = r.organization_id and env = r.env and contact_id = r.found_id
+                and sent_at between r.since and r.occurred_at
+            order by sent_at desc, message_id desc
+            limit $15
+        ) d
+        cross join lateral (
+            select status, sent_at, campaign_id from messages
+            where
+                organization_id = r.organization_id and env = r.env and channel = d.channel and id = d.message_id
+                and id >= $19 and id < $20
+            offset 0
+        ) m
+        where d.channel = any($16::text[]) and m.status = any($17::text[]) and m.sent_at = d.sent_at
+        order by d.sent_at desc, d.message_id desc
+        limit 1
+    ) t on true
+),
+stored as (
+    insert into customer_events (
+        organization_id, env, event_id, id, name, contact_id, contact_external_id, occurred_at, value, currency, properties,
+        message_id, message_channel, message_sent_at, campaign_id
+    )
+    select
+        organization_id, env, event_id, id, name, found_id, found_external_id, occurred_at, value::numeric, currency,
+        properties::json, message_id, message_channel, message_sent_at, campaign_id
+    from attributed
+    order by organization_id, env, event_id, id
+    on conflict do nothing
+    returning
+        organization_id, env, id, contact_id, contact_external_id, value, currency, message_id, message_channel,
+        message_sent_at, campaign_id
+),
+converted as materialized (
+    select
+        organization_id, env, campaign_id, count(*) as conversions, coalesce(sum(value) filter (where currency = $18), 0) as value
+    from stored
+    where campaign_id is not null
+    group by 1, 2, 3
+),
+locked as materialized ( -- in one order, each found through the key (tracked_links.sql)
+    select c.place, k.conversions, k.value
+    from (select * from converted order by 1, 2, 3) k
+    cross join lateral (
+        select ctid as place, campaign_id from campaigns
+        where organization_id = k.organization_id and env = k.env and campaign_id >= k.campaign_id
+        order by campaign_id
+        limit 1
+        for no key update
+    ) c
+    where c.campaign_id = k.campaign_id
+),
+counted as (
+    update campaigns c
+    set conversions = c.conversions + l.conversions, conversion_value = c.conversion_value + l.value
+    from locked l
+    where c.ctid = l.place
+)
+select id, contact_id, contact_external_id, message_id, message_channel, message_sent_at, campaign_id from stored;
+
+-- name: by_contact_id
+(
+    select 1 as place, id, external_id, id = g.contact_id as hit from contacts
+    where organization_id = g.organization_id and env = g.env and id >= g.contact_id
+    order by id
+    limit 1
+)
+
+-- name: by_external_id
+(
+    select 2 as place, id, external_id, external_id = g.external_id as hit from contacts
+    where organization_id = g.organization_id and env = g.env and external_id >= g.external_id
+    order by external_id
+    limit 1
+)
+
+-- name: by_phone
+(
+    select 3 as place, id, external_id, phone = g.phone as hit from contacts
+    where organization_id = g.organization_id and env = g.env and phone >= g.phone
+    order by phone
+    limit 1
+)
+
+-- name: by_email
+-- Of several with the address, of whom so many are looked at, it is the last one that changed.
+(
+    select 4 as place, id, external_id, true as hit
+    from (
+        select id, external_id, updated_at from contacts
+        where organization_id = g.organization_id and env = g.env and email_key between g.email and g.email
+        order by email_key
+        limit {most}
+    ) a
+    order by updated_at desc, id desc
+    limit 1
+)
+
+-- name: known
+-- Events by the ids of their callers.
+select e.*
+from unnest($1::text[], $2::text[], $3::text[]) as g (organization_id, env, event_id)
+cross join lateral (
+    select * from customer_events
+    where organization_id = g.organization_id and env = g.env and event_id >= g.event_id
+    order by event_id
+    limit 1
+) e
+where e.event_id = g.event_id;
+
+-- name: erase
+-- The next events of a contact, after ($4, $5): each loses the external id. Answers the last of them.
+with block as materialized (
+    select ctid as place, occurred_at, id from customer_events
+    where organization_id = $1 and env = $2 and contact_id = $3 and (occurred_at, id) > ($4, $5)
+    order by occurred_at, id
+    limit $6
+),
+erased as (
+    update customer_events e
+    set contact_external_id = null
+    from block b
+    where e.ctid = b.place and e.contact_external_id is not null
+)
+select occurred_at, id from block order by occurred_at desc, id desc limit 1;
+
+-- name: purge
+-- Of one environment, from before $3.
+delete from customer_events
+where
+    ctid = any(array(
+        select ctid from customer_events
+        where organization_id = $1 and env = $2 and occurred_at < $3
+        order by occurred_at, id
+        limit $4
+    ));
