@@ -17,6 +17,7 @@ from recado.domain.core.ids import (
     CONTACT,
     CONTACT_IMPORT,
     DELIVERY,
+    JOURNEY,
     LIST,
     MESSAGE,
     NUMBER,
@@ -108,6 +109,7 @@ async def settle(url: str, admin_token: str, name: str) -> Tenant:
         links = [
             await api.call("POST", "/v2/origin-links", origin_link(number["id"], f"{n} of {name}")) for n in range(2)
         ]
+        journeys = [await api.call("POST", "/v2/journeys", journey(f"{n} of {name}")) for n in range(2)]
         imported = await api.call("POST", "/contacts/import", {"contacts": []})
         held = await api.call("POST", "/messages", later(number["id"]))
 
@@ -124,6 +126,7 @@ async def settle(url: str, admin_token: str, name: str) -> Tenant:
         CONTACT: contacts[0]["id"],
         CONTACT_IMPORT: imported["id"],
         COMPANY: companies[0]["id"],
+        JOURNEY: journeys[0]["id"],
         LIST: static_lists[0]["id"],
         ORIGIN_LINK: links[0]["id"],
         SEGMENT: segments[0]["id"],
@@ -146,6 +149,12 @@ async def settle(url: str, admin_token: str, name: str) -> Tenant:
 def origin_link(number_id: str, name: str) -> dict[str, Any]:
     """A link to the chat of a number."""
     return {"name": name, "numberId": number_id, "text": "Good morning", "fonte": "search_ads"}
+
+
+def journey(name: str) -> dict[str, Any]:
+    """A draft without problems."""
+    send = {"id": "send", "tipo": "enviar", "canal": "sms", "texto": "Good morning", "proximo": "end"}
+    return {"name": name, "gatilho": {"tipo": "api"}, "inicio": "send", "passos": [send, {"id": "end", "tipo": "fim"}]}
 
 
 def template(number_id: str, name: str) -> dict[str, Any]:

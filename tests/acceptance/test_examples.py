@@ -18,6 +18,7 @@ MAIN = {
     "listNumbers", "createTemplate", "submitTemplate", "createWebhook", "testWebhook", "createContact",
     "importContacts", "updateContact", "createList", "addListMembers", "previewSegment", "getWallet", "createApiKey",
     "createAccount", "inviteAccount", "createSession", "createSms", "previewSms", "listSms", "getSms",
+    "createJourney",
 }  # fmt: skip
 _ID = re.compile(r"\b([a-z]{3}_)[0-9A-Za-z]{21}\b")
 

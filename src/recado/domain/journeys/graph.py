@@ -5,7 +5,7 @@ was written, and `problems.py` says so. Fields have the names that callers write
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
@@ -133,8 +133,7 @@ class Trigger:
     nome: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VariableSource:
+class VariableSource(NamedTuple):
     """Where the value of one placeholder comes from. `padrao`: what stands there in place of an empty one."""
 
     de: str | None = None
@@ -306,13 +305,13 @@ def is_condition_field(name: str) -> bool:
     return is_contact_field(name) or _ENTRY(name) is not None
 
 
-def definition_of(document: Mapping[str, Any]) -> JourneyDefinition:
-    """The definition in a stored document, whose JSON types were checked when it came in."""
+def definition_of(document: Mapping[str, Any], steps: Iterable[JourneyStep] | None = None) -> JourneyDefinition:
+    """The definition in a document, whose JSON types were checked when it came in. `steps`: its own, read already."""
     silence, cap, goal = document.get("silencio"), document.get("tetoDeFrequencia"), document.get("meta") or {}
     return JourneyDefinition(
         gatilho=_trigger(document["gatilho"]),
         inicio=document["inicio"],
-        passos=tuple(map(_step, document["passos"])),
+        passos=tuple(map(step_of, document["passos"]) if steps is None else steps),
         reentrada=Reentry(document.get("reentrada", Reentry.NUNCA)),
         intervalo_reentrada_horas=document.get("intervaloReentradaHoras", DEFAULT_REENTRY_HOURS),
         silencio=None if silence is None else Silence(silence.get("inicio"), silence.get("fim")),
@@ -331,7 +330,8 @@ def _trigger(given: Mapping[str, Any]) -> Trigger:
     )
 
 
-def _step(given: Mapping[str, Any]) -> JourneyStep:
+def step_of(given: Mapping[str, Any]) -> JourneyStep:
+    """One step of a document."""
     variables = given.get("variaveis") or {}
     return JourneyStep(
         id=given["id"],

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import chain
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
@@ -166,14 +167,21 @@ Found = tuple[JourneyFault, str]
 
 def problems(definition: JourneyDefinition, references: JourneyReferences) -> list[str]:
     """All problems, those of the whole journey first, then step by step; empty: it may be activated."""
+    return list(dict.fromkeys(chain.from_iterable(problem_parts(definition, references))))
+
+
+def problem_parts(definition: JourneyDefinition, references: JourneyReferences) -> Iterator[list[str]]:
+    """The same in parts, each of which is found in a millisecond: of the whole journey, and of each step.
+
+    Two steps with one id may tell the same.
+    """
     paths = Paths(definition.passos, definition.inicio)
-    found = [f"{fault}: {sentence}" for fault, sentence in _of_the_whole(definition, references, paths)]
+    yield [f"{fault}: {sentence}" for fault, sentence in _of_the_whole(definition, references, paths)]
     told: set[str] = set()
     for step in definition.passos:
-        for fault, sentence in _of_a_step(step, definition, references, paths, repeated=step.id in told):
-            found.append(f"{fault}[{step.id}]: {sentence}")
+        found = _of_a_step(step, definition, references, paths, repeated=step.id in told)
+        yield [f"{fault}[{step.id}]: {sentence}" for fault, sentence in found]
         told.add(step.id)
-    return list(dict.fromkeys(found))
 
 
 def _of_the_whole(definition: JourneyDefinition, references: JourneyReferences, paths: Paths) -> Iterator[Found]:

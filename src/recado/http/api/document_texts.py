@@ -18,6 +18,7 @@ GROUPS = {
     "Contacts": "People, their consent, and imports of many.",
     "Lists": "Contacts put together by hand.",
     "Segments": "Contacts found by a filter.",
+    "Journeys": "Graphs of steps that take contacts along: their drafts, and what is missing in them.",
     "Companies": "The companies that contacts belong to.",
     "Links": "Links that bring people to a chat, and those that they open.",
     "Webhooks": "Subscriptions to events, and what was delivered.",
