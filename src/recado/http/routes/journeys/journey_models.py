@@ -172,7 +172,13 @@ class JourneyStepBody(ApiModel):
             dict[str, StepVariable],
             most_members(MOST_VARIABLES),
             AfterValidator(_variables),
-            Field(description='By the name of a placeholder, `"1"`: where its value comes from.'),
+            Field(
+                description='By the name of a placeholder, `"1"`: where its value comes from.',
+                json_schema_extra={
+                    "maxProperties": MOST_VARIABLES,
+                    "propertyNames": {"pattern": r"^([A-Za-z0-9_]{1,64}|\{\{ *[A-Za-z0-9_]{1,64} *\}\})$"},
+                },
+            ),
         ]
         | None
     ) = None
