@@ -12,7 +12,7 @@ where organization_id = $1 and env = $2 and ($3::text is null or status = $3);
 -- name: count_of_environment
 -- Archived ones are not counted.
 select count(*) from journeys
-where organization_id = $1 and env = $2 and status in ('rascunho', 'ativa', 'pausada');
+where organization_id = $1 and env = $2 and status <> 'arquivada';
 
 -- name: copies_of
 -- Names that a copy cannot have: those that begin with $3.

@@ -27,7 +27,10 @@ create table journeys (
     primary key (organization_id, env, id)
 );
 
--- Who adds one counts those that are not archived; lists are asked by state.
+-- Who adds one counts those that are not archived.
+create index journeys_not_archived on journeys (organization_id, env) where status <> 'arquivada';
+
+-- Lists are asked by state.
 create index journeys_by_status on journeys (organization_id, env, status, id);
 
 create unique index journeys_versions on journeys (organization_id, env, chain_id, versao);
