@@ -13,6 +13,7 @@ from recado.domain.channels.installed import INSTALLED
 from recado.domain.channels.policy import Policy
 from recado.domain.contacts.consent import CONSENT_MACHINE
 from recado.domain.core.machine import Machine, mermaid
+from recado.domain.journeys.journey import JOURNEY_MACHINE
 from recado.domain.messages.message import MessageEvent, MessageStatus
 from recado.domain.senders.number import NUMBER_MACHINE
 from recado.domain.templates.template import TEMPLATE_MACHINE
@@ -23,8 +24,8 @@ PAGE = Path(__file__).with_name("states.md")
 HEAD = """\
 # States
 
-What a message, an SMS, a batch, a number, a template, a webhook subscription, a campaign, a wallet, a top-up, \
-an account and a consent can be, and what moves them. The diagrams and tables are written by `make docs`
+What a message, an SMS, a batch, a number, a template, a webhook subscription, a campaign, a journey, a wallet, \
+a top-up, an account and a consent can be, and what moves them. The diagrams and tables are written by `make docs`
 from the literal tables in `src/recado/domain/`; the comments there say who causes each event. A pair of state and event
 that is not listed cannot happen: through the API it answers 409 `INVALID_STATE`, and SQL updates have the same guard.
 """
@@ -82,6 +83,7 @@ SECTIONS: tuple[tuple[str, str, Machine[Any, Any]], ...] = (
         "What is available against the threshold. A wallet recovers at 110 % of it.",
         WALLET_MACHINE,
     ),
+    ("Journey", "A draft is archived for good. The other states come with activation.", JOURNEY_MACHINE),
     ("Top-up", "Coins are credited when one becomes `paid`.", TOP_UP_MACHINE),
     ("Account", "Only an `active` account signs in; one that is disabled loses its sessions.", ACCOUNT_MACHINE),
 )

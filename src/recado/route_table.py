@@ -28,6 +28,7 @@ from recado.http.routes.events.customer_events import customer_event_routes
 from recado.http.routes.inbound.callbacks import callback_routes
 from recado.http.routes.inbound.sandbox_inbound import sandbox_inbound_routes
 from recado.http.routes.inbound.sandbox_records import sandbox_record_routes
+from recado.http.routes.journeys.journeys import journey_routes
 from recado.http.routes.links.opened_links import opened_link_routes
 from recado.http.routes.links.origin_links import origin_link_routes
 from recado.http.routes.messages.bulk import bulk_routes
@@ -91,6 +92,7 @@ def route_table(made: Assembly) -> tuple[Route, ...]:
         *template_routes(dependencies, provider_for=made.reviewer_for, sync=made.sync),
         *static_list_routes(dependencies),
         *segment_routes(dependencies, evaluation=system.evaluation),
+        *journey_routes(dependencies),
         *origin_link_routes(
             dependencies,
             opener_for=made.opener_for,

@@ -17,6 +17,7 @@ from recado.domain.core.ids import (
     CONTACT,
     CONTACT_IMPORT,
     DELIVERY,
+    JOURNEY,
     LIST,
     MESSAGE,
     NUMBER,
@@ -110,6 +111,7 @@ async def settle(url: str, admin_token: str, name: str) -> Tenant:
         ]
         for serial in range(2):
             await api.call("POST", "/v2/events", customer_event(f"{serial} of {name}", contacts[0]["id"]))
+        journeys = [await api.call("POST", "/v2/journeys", journey(f"{n} of {name}")) for n in range(2)]
         imported = await api.call("POST", "/contacts/import", {"contacts": []})
         held = await api.call("POST", "/messages", later(number["id"]))
 
@@ -126,6 +128,7 @@ async def settle(url: str, admin_token: str, name: str) -> Tenant:
         CONTACT: contacts[0]["id"],
         CONTACT_IMPORT: imported["id"],
         COMPANY: companies[0]["id"],
+        JOURNEY: journeys[0]["id"],
         LIST: static_lists[0]["id"],
         ORIGIN_LINK: links[0]["id"],
         SEGMENT: segments[0]["id"],
@@ -153,6 +156,12 @@ def origin_link(number_id: str, name: str) -> dict[str, Any]:
 def customer_event(event_id: str, contact_id: str) -> dict[str, Any]:
     """What a customer did."""
     return {"name": "order.paid", "eventId": event_id, "contact": {"contactId": contact_id}, "value": 99.9}
+
+
+def journey(name: str) -> dict[str, Any]:
+    """A draft without problems."""
+    send = {"id": "send", "tipo": "enviar", "canal": "sms", "texto": "Good morning", "proximo": "end"}
+    return {"name": name, "gatilho": {"tipo": "api"}, "inicio": "send", "passos": [send, {"id": "end", "tipo": "fim"}]}
 
 
 def template(number_id: str, name: str) -> dict[str, Any]:

@@ -16,16 +16,27 @@ from recado.http.api.usual_words import MEANT
 
 CHROMIUM = Path("/usr/bin/chromium")
 PATIENCE = 90_000  # milliseconds; other tests run beside it
+LOOK_EVERY = 100  # milliseconds
 # Events that webhooks tell of stand on the page too, below the operations.
+# The page holds the rows that are near what is seen of it, once there are many: each look goes on by half a window.
+_LOOKS = """
+window.shown = new Map();
+window.goOn = () => {
+    const end = document.body.scrollHeight - window.innerHeight;
+    window.scrollTo(0, window.scrollY >= end ? 0 : window.scrollY + window.innerHeight / 2);
+    return false;
+};
+"""
 _ALL_SHOWN = """wanted => {
     const rows = [...document.querySelectorAll(".opblock-summary")].filter(row => !row.closest(".webhooks"));
-    const told = rows.filter(row => row.querySelector(".opblock-summary-method")?.innerText);
-    return told.length === wanted && rows.every(row => row.querySelector(".opblock-summary-path")?.dataset.path);
+    for (const row of rows) {
+        const method = row.querySelector(".opblock-summary-method")?.innerText;
+        const path = row.querySelector(".opblock-summary-path")?.dataset.path;
+        if (method && path) window.shown.set(`${method} ${path}`, [method, path]);
+    }
+    return window.shown.size === wanted || window.goOn();
 }"""
-_SHOWN = """rows => rows.filter(row => !row.closest(".webhooks")).map(row => [
-    row.querySelector(".opblock-summary-method").innerText,
-    row.querySelector(".opblock-summary-path").dataset.path,
-])"""
+_THERE = """kind => document.querySelector(`.opblock-${kind} .opblock-summary-control`) !== null || window.goOn()"""
 
 
 def operations(document: Any) -> dict[str, tuple[str, str, Any]]:
@@ -104,11 +115,13 @@ def visited(url: str, wanted: int) -> dict[str, Any]:
         page.on("request", lambda request: None if request.url.startswith("data:") else requests.append(request.url))
         page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
         page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.add_init_script(_LOOKS)
         page.goto(url)
-        page.wait_for_function(_ALL_SHOWN, arg=wanted)
+        page.wait_for_function(_ALL_SHOWN, arg=wanted, polling=LOOK_EVERY)
         for kind in ("get", "post", "patch", "delete"):
+            page.wait_for_function(_THERE, arg=kind, polling=LOOK_EVERY)
             page.locator(f".opblock-{kind} .opblock-summary-control").first.click()
             page.locator(f".opblock-{kind}.is-open .opblock-body").first.wait_for()
-        operations = [(method, path) for method, path in page.locator(".opblock-summary").evaluate_all(_SHOWN)]
+        operations = [(method, path) for method, path in page.evaluate("[...window.shown.values()]")]
         browser.close()
     return {"requests": requests, "complaints": complaints, "operations": operations}

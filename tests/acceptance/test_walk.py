@@ -16,7 +16,8 @@ from recado.http.api.route import Access
 
 SCOPES = {
     "messages:read": "listMessages getMessage listBatches getBatch",
-    "campaigns:read": "listCampaigns getCampaign",
+    "campaigns:read": "listCampaigns getCampaign listJourneys getJourney",
+    "campaigns:write": "createJourney replaceJourney duplicateJourney createJourneyVersion archiveJourney",
     "messages:send": "createMessage reprocessMessage resendMessages archiveMessage simulateInbound "
     "createBatch pauseBatch resumeBatch cancelBatch",
     "messages:force": "forceMessage",

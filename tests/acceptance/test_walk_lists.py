@@ -18,7 +18,7 @@ SHARED_BY_ENVIRONMENTS = {"listAccounts", "listAudit"}
 # A catalogue of hundreds of fields at most (C12.8).
 WHOLE = {"listContactFields"}
 # Default, least and most of lists with pages of another size (C5.1), and lists in the order of names (C5.3).
-OTHER_PAGES = {"listCompanies": (25, 1, 100), "listCustomerEvents": (100, 1, 500)}
+OTHER_PAGES = {"listJourneys": (200, 1, 500), "listCompanies": (25, 1, 100), "listCustomerEvents": (100, 1, 500)}
 BY_NAME = {"listCompanies"}
 # Entries of one wallet stand in the order of its balances: ids of commits that wait for its lock may pass each other.
 BY_POSITION = {"listLedger"}

@@ -24,6 +24,9 @@ from recado.domain.audience.segment import MAX_SEGMENTS
 from recado.domain.channels.chatapp import GATES
 from recado.domain.core.errors import CODES
 from recado.domain.events.customer_event import LONGEST_PERIOD
+from recado.domain.journeys.graph import MAX_STEPS
+from recado.domain.journeys.journey import MAX_JOURNEYS
+from recado.domain.journeys.problems import JourneyFault
 from recado.domain.links.origin import MAX_ORIGIN_LINKS
 from recado.domain.messages.message import FailureCode, WaitReason
 from recado.domain.webhooks.webhook import MAX_SUBSCRIPTIONS
@@ -58,6 +61,8 @@ from recado.http.routes.events.customer_events import customer_event_routes
 from recado.http.routes.inbound.callbacks import callback_routes
 from recado.http.routes.inbound.sandbox_inbound import sandbox_inbound_routes
 from recado.http.routes.inbound.sandbox_records import sandbox_record_routes
+from recado.http.routes.journeys.journey_models import JourneyItem, JourneyOut
+from recado.http.routes.journeys.journeys import journey_routes
 from recado.http.routes.links.opened_links import opened_link_routes
 from recado.http.routes.links.origin_link_models import OriginLinkOut
 from recado.http.routes.links.origin_links import origin_link_routes
@@ -181,6 +186,7 @@ def routes() -> tuple[Route, ...]:
         *template_routes(dependencies, provider_for=nothing, sync=nothing),
         *static_list_routes(dependencies),
         *segment_routes(dependencies, evaluation=nothing),
+        *journey_routes(dependencies),
         *origin_link_routes(dependencies, opener_for=nothing, clicks=nothing, link_base="http://l"),
         *opened_link_routes(tracked=nothing, origin=nothing, scanners=(), monotonic=nothing),
         *sandbox_inbound_routes(database=nothing, numbers=nothing, receiver=nothing),
@@ -266,6 +272,10 @@ def test_every_scope_and_no_other_is_named() -> None:
     assert scopes == ALL_SCOPES
 
 
+def test_every_problem_of_a_journey_is_named() -> None:
+    assert {word for word in named("C9.14") if re.fullmatch(r"[A-Z]+(_[A-Z]+)+|CICLO", word)} == set(JourneyFault)
+
+
 def test_every_reason_and_failure_is_named() -> None:
     assert {reason.value for reason in WaitReason} <= named("C14.6")
     assert {code.value for code in FailureCode} <= named("C15.4")
@@ -294,6 +304,7 @@ def test_every_command_is_named() -> None:
         ("Customer events that wait to be stored", f"{customer_events.MOST_WAITING:,};"),
         ("Companies / origin links per environment", f"100,000 / {MAX_ORIGIN_LINKS:,}"),
         ("Lists / segments per environment", f"{MAX_LISTS:,} / {MAX_SEGMENTS}"),
+        ("Journeys of an environment that are not archived / steps of one", f"{MAX_JOURNEYS} / {MAX_STEPS}"),
         ("Identifiers of a call on the members of a list", f"{MAX_IDENTIFIERS:,}"),
         ("`skip`", f"{MOST_SKIPPED:,}; of messages {MOST_SKIPPED_MESSAGES:,}"),
         ("Pages that are read and rendered", f"{PAGES} / {PAGES_OF_CALLER}, of them"),
@@ -371,6 +382,8 @@ def test_the_request_limits_are_those_in_force() -> None:
         ("C25.1", WalletOut),
         ("C24.4", ApiKeyOut),
         ("C27.4", OriginLinkOut),
+        ("C9.2", JourneyOut),
+        ("C9.2", JourneyItem),
     ],
 )
 def test_every_field_of_a_record_is_named(number: str, model: Any) -> None:

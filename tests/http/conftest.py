@@ -44,6 +44,7 @@ from recado.http.routes.contacts.document_reveal import document_reveal_routes
 from recado.http.routes.core.dependencies import Dependencies
 from recado.http.routes.events.customer_events import customer_event_routes
 from recado.http.routes.inbound.sandbox_records import sandbox_record_routes
+from recado.http.routes.journeys.journeys import journey_routes
 from recado.http.routes.links.opened_links import opened_link_routes
 from recado.http.routes.links.origin_links import origin_link_routes
 from recado.http.routes.senders.number_administration import number_administration_routes
@@ -272,6 +273,7 @@ async def api(database: Database) -> AsyncIterator[Api]:
         *billing_routes(dependencies),
         *webhook_routes(dependencies, guard=guard, actors=webhooks),
         *webhook_delivery_routes(dependencies),
+        *journey_routes(dependencies),
         *origin_link_routes(
             dependencies, opener_for=chats.get, clicks=origin_clicks, link_base="https://l.recado.test"
         ),

@@ -40,10 +40,11 @@ class Unique:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """How many records an environment holds at most (C31), and what they are called."""
+    """How many records an environment holds at most (C31), what they are called, and the code of the refusal."""
 
     most: int
     what: str
+    code: str = "LIMIT_REACHED"
 
 
 class Table(Generic[R]):
@@ -140,7 +141,7 @@ class Table(Generic[R]):
         return page([self.read(row) for row in rows], total, more=self._wide and rows_of(rows) > len(rows))
 
     async def insert(self, connection: Executor, new: R) -> R:
-        """Store a new record; raises `Problem` LIMIT_REACHED, or the one of what is taken."""
+        """Store a new record; raises `Problem` with the code of the limit, or the one of what is taken."""
         values = self._values(new)
         if self._limit is not None:
             await self._refuse_beyond(self._limit, connection, values)
@@ -202,9 +203,7 @@ class Table(Generic[R]):
         await lock_organization(connection, new["organization_id"])
         count = await connection.fetchval(self.sql.count_of_environment, new["organization_id"], new["env"])
         if count >= limit.most:
-            raise conflict(
-                "LIMIT_REACHED", f"An environment holds at most {limit.most:,} {limit.what}.", limit=limit.most
-            )
+            raise conflict(limit.code, f"An environment holds at most {limit.most:,} {limit.what}.", limit=limit.most)
 
     async def _refuse_taken(self, connection: Executor, changes: Mapping[str, Any], will: Mapping[str, Any]) -> None:
         unique = self._unique

@@ -1,0 +1,60 @@
+"""What is wrong with the RCS content of a step (C9.4): one Portuguese sentence for each fault."""
+
+import re
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from typing import Any, Final
+
+from recado.domain.journeys.graph import RcsContent
+
+MAX_SMS_TEXT: Final = 1_530
+_MOST_TEXT, _MOST_TITLE, _MOST_DESCRIPTION = 3_072, 200, 2_000
+_MOST_SUGGESTIONS, _MOST_LABEL, _MOST_VALUE = 4, 25, 2_048
+_SUGGESTIONS: Final = frozenset({"reply", "url", "dial"})
+_ADDRESS = re.compile(r"https://[^\s/]\S*").fullmatch
+
+
+class RcsRoute(StrEnum):
+    """By which route an RCS message leaves; `easy_otp_rcs` takes texts only."""
+
+    EASY_RCS = "easy_rcs"
+    EASY_OTP_RCS = "easy_otp_rcs"
+
+
+_ROUTES: Final = frozenset(RcsRoute)
+
+
+def rcs_faults(content: RcsContent) -> Iterator[str]:
+    """Of a content that has its text."""
+    if len(content.text or "") > _MOST_TEXT:
+        yield "O texto RCS tem mais de 3.072 caracteres."
+    if content.rota is not None and content.rota not in _ROUTES:
+        yield "A rota RCS é `easy_rcs` ou `easy_otp_rcs`."
+    if content.card is not None:
+        if content.rota == RcsRoute.EASY_OTP_RCS:
+            yield "A rota `easy_otp_rcs` só aceita texto, sem `card`."
+        yield from _card_faults(content.card)
+    if content.has_fallback and not content.fallback_text:
+        yield "O `fallback` não tem `text`."
+    if len(content.fallback_text or "") > MAX_SMS_TEXT:
+        yield "O texto do `fallback` tem mais de 1.530 caracteres."
+
+
+def _card_faults(card: Mapping[str, Any]) -> Iterator[str]:
+    title, address = card.get("title"), card.get("mediaUrl")
+    if not title or len(title) > _MOST_TITLE:
+        yield "O `card` precisa de `title` com até 200 caracteres."
+    if len(card.get("description") or "") > _MOST_DESCRIPTION:
+        yield "A `description` do `card` tem mais de 2.000 caracteres."
+    if address and _ADDRESS(address) is None:
+        yield "A `mediaUrl` do `card` não é um endereço https."
+    suggestions = card.get("suggestions") or ()
+    if len(suggestions) > _MOST_SUGGESTIONS:
+        yield "O `card` tem mais de 4 sugestões."
+    if not all(map(_is_suggestion, suggestions)):
+        yield "Cada sugestão precisa de `type` (`reply`, `url`, `dial`), `text` (até 25) e `value` (até 2.048)."
+
+
+def _is_suggestion(given: Mapping[str, Any]) -> bool:
+    text, value = given.get("text") or "", given.get("value") or ""
+    return given.get("type") in _SUGGESTIONS and 1 <= len(text) <= _MOST_LABEL and 1 <= len(value) <= _MOST_VALUE

@@ -1,0 +1,1 @@
+"""Journeys: drafts, their versions and copies."""

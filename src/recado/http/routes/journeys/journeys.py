@@ -1,0 +1,211 @@
+"""Journeys: drafts are made, read, replaced, copied and archived, and archived ones get new versions (C9.1)."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from recado.domain.core.errors import FieldError, Problem
+from recado.domain.core.ids import JOURNEY
+from recado.domain.journeys.graph import DEFAULT_REENTRY_HOURS, Reentry
+from recado.domain.journeys.journey import JOURNEY_MACHINE, JourneyEvent, JourneyStatus
+from recado.http.api.call import Call
+from recado.http.api.route import Route
+from recado.http.routes.core.dependencies import Dependencies
+from recado.http.routes.core.groups import Group
+from recado.http.routes.core.resource import Resource
+from recado.http.routes.journeys.journey_models import (
+    DraftQuery,
+    JourneyBody,
+    JourneyOut,
+    JourneyPage,
+    JourneyQuery,
+    journey_item,
+    journey_view,
+)
+from recado.http.routes.journeys.journey_problems import definition_in_turns, problems_in_turns
+from recado.http.wire.reply import Reply
+from recado.storage.core.rows import Executor
+from recado.storage.journeys.journeys import (
+    JOURNEYS,
+    LISTED_JOURNEYS,
+    Journey,
+    ListedJourney,
+    beginnings,
+    insert_copy,
+    insert_version,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class JourneyOperations:
+    """What is kept is looked at first; a draft with problems is kept only for who says so."""
+
+    journeys: Resource[Journey]
+
+    async def create(self, call: Call) -> Reply:
+        born = self.journeys.born(call)
+        given = _defined(call.body, await self._time_zone(call))
+        new = Journey(**born, chain_id=born["id"], criada_por_id=call.principal.actor_id, **given)
+        shown, found = await self._acceptable(call, new)
+        return _reply(await self.journeys.add(replace(new, **shown)), found, 201)
+
+    async def replace(self, call: Call) -> Reply:
+        given = _defined(call.body, await self._time_zone(call))
+        shown, found = await self._acceptable(call, replace(call.resource, **given))
+
+        def edited(before: Journey) -> Journey:
+            return replace(before, status=_moved(before, JourneyEvent.EDIT), **given, **shown)
+
+        return _reply(await self.journeys.change(call, edited), found)
+
+    async def archive(self, call: Call) -> Reply:
+        async with self.journeys.locked(call) as (connection, before):
+            after = before
+            if before.status is not JourneyStatus.ARQUIVADA:
+                status = _moved(before, JourneyEvent.ARCHIVE)
+                archived = replace(before, status=status, arquivada_em=call.now)
+                after = await self.journeys.table.save(connection, before, archived, call.now)
+                await self.journeys.note(connection, call, "journey.archive", after)
+        return await self.journeys.reply(call, after)
+
+    async def duplicate(self, call: Call) -> Reply:
+        async with self.journeys.locked(call) as (connection, source):
+            born = self.journeys.born(call)
+            copy = _draft_of(source, call, **born, chain_id=born["id"], versao=1, versao_de=None)
+            made = await insert_copy(connection, copy)
+        return await self.journeys.reply(call, made, 201)
+
+    async def version(self, call: Call) -> Reply:
+        async with self.journeys.locked(call) as (connection, source):
+            if source.status is JourneyStatus.RASCUNHO:
+                detail = "The journey is a draft: change it with PUT instead of making another version."
+                raise Problem("INVALID_STATE", detail, meta={"status": source.status.value})
+            draft = _draft_of(source, call, **self.journeys.born(call), versao_de=source.id)
+            made = await insert_version(connection, draft)
+        return await self.journeys.reply(call, made, 201)
+
+    async def _time_zone(self, call: Call) -> str:
+        if call.body.fuso_horario is not None:
+            return str(call.body.fuso_horario)
+        organizations = self.journeys.dependencies.directories.organizations
+        return (await organizations.of_caller(call.principal.organization_id)).time_zone
+
+    async def _acceptable(self, call: Call, journey: Journey) -> tuple[dict[str, Any], list[str]]:
+        """What lists show of its steps, by column, and the problems that it may have; 422 with any that it may not."""
+        definition = await definition_in_turns(journey)
+        found = await problems_in_turns(self.journeys.database, journey, definition)
+        if found and not call.query.permitir_problemas:
+            raise _with_problems(found)
+        return {"canais": definition.channels, "fluxo": definition.flow}, found
+
+
+async def _views(_: Call, executor: Executor, journeys: list[Journey]) -> Iterable[dict[str, Any]]:
+    return [
+        journey_view(journey, await problems_in_turns(executor, journey, await definition_in_turns(journey)))
+        for journey in journeys
+    ]
+
+
+async def _items(call: Call, executor: Executor, journeys: list[ListedJourney]) -> Iterable[dict[str, Any]]:
+    principal = call.principal
+    known = await beginnings(executor, principal.organization_id, principal.env, journeys)
+    return [journey_item(journey, known) for journey in journeys]
+
+
+def _reply(journey: Journey, found: list[str], status: int = 200) -> Reply:
+    return Reply(status, journey_view(journey, found), revision=journey.revision)
+
+
+def _with_problems(found: list[str]) -> Problem:
+    more = f", and {len(found) - 1} more" if len(found) > 1 else ""
+    detail = f"The journey has problems: {found[0].partition(': ')[0]}{more}; `meta.problemas` lists them."
+    errors = [FieldError("/passos", problem.partition(": ")[0].partition("[")[0], problem) for problem in found]
+    return Problem("JORNADA_COM_PROBLEMAS", detail, errors=errors, meta={"problemas": found})
+
+
+def _moved(journey: Journey, event: JourneyEvent) -> JourneyStatus:
+    if journey.status is JourneyStatus.ARQUIVADA:
+        detail = "The journey is archived: make another version of it, or duplicate it."
+        raise Problem("JORNADA_ARQUIVADA", detail, meta={"status": journey.status.value})
+    return JOURNEY_MACHINE.move(journey.status, event)
+
+
+def _defined(body: JourneyBody, time_zone: str) -> dict[str, Any]:
+    """What the caller says, by column."""
+    given = body.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"passos"})
+    return {
+        "name": body.name,
+        "descricao": body.descricao,
+        "fuso_horario": time_zone,
+        "gatilho": given["gatilho"],
+        "inicio": body.inicio,
+        "passos": tuple(body.passos),
+        "reentrada": body.reentrada or Reentry.NUNCA,
+        "intervalo_reentrada_horas": body.intervalo_reentrada_horas or DEFAULT_REENTRY_HOURS,
+        "silencio": given.get("silencio"),
+        "teto_de_frequencia": given.get("tetoDeFrequencia"),
+        "meta_evento": None if body.meta is None else body.meta.evento,
+    }
+
+
+def _draft_of(source: Journey, call: Call, **own: Any) -> Journey:
+    """A new draft with the definition of a journey."""
+    return replace(
+        source,
+        status=JourneyStatus.RASCUNHO,
+        criada_por_id=call.principal.actor_id,
+        arquivada_em=None,
+        revision=1,
+        **own,
+    )
+
+
+def journey_routes(dependencies: Dependencies) -> tuple[Route, ...]:
+    group = Group("Journeys", "campaigns:read", "campaigns:write")
+    path = "/v2/journeys/{id}"
+    journeys = Resource(
+        dependencies=dependencies, table=JOURNEYS, path=path, prefix=JOURNEY, name="journey", group=group,
+        out=JourneyOut, views=_views,
+    )  # fmt: skip
+    listed = Resource(
+        dependencies=dependencies, table=LISTED_JOURNEYS, path=path, prefix=JOURNEY, name="journey", group=group,
+        out=JourneyOut, page=JourneyPage, views=_items,
+    )  # fmt: skip
+    operations = JourneyOperations(journeys)
+    kept = (
+        "A definition with problems is refused, with all of them in `meta.problemas`, unless `permitirProblemas=true`."
+    )
+    return (
+        listed.route(
+            "GET /v2/journeys", "listJourneys", "List journeys, newest first, without their steps",
+            listed.listing(lambda query: (query.status,)), query=JourneyQuery,
+        ),
+        journeys.route(
+            "POST /v2/journeys", "createJourney", "Make a journey as a draft", operations.create,
+            query=DraftQuery, body=JourneyBody, errors=("JORNADA_COM_PROBLEMAS", "LIMITE_DE_JORNADAS"),
+            description=kept,
+        ),
+        journeys.route(
+            "GET /v2/journeys/{id}", "getJourney", "Read a journey, with the problems that it has now", journeys.read
+        ),
+        journeys.route(
+            "PUT /v2/journeys/{id}", "replaceJourney", "Replace the definition of a draft", operations.replace,
+            query=DraftQuery, body=JourneyBody, errors=("JORNADA_COM_PROBLEMAS", "JORNADA_ARQUIVADA"),
+            description=kept,
+        ),
+        journeys.route(
+            "POST /v2/journeys/{id}/duplicate", "duplicateJourney", "Copy a journey as a draft of its own",
+            operations.duplicate, responses={201: JourneyOut}, errors=("LIMITE_DE_JORNADAS",),
+            description="In whichever state it is. The copy is called `name (cópia)`, the next one `name (cópia 2)`.",
+        ),
+        journeys.route(
+            "POST /v2/journeys/{id}/versao", "createJourneyVersion", "Make the next version of a journey, as a draft",
+            operations.version, responses={201: JourneyOut},
+            errors=("INVALID_STATE", "VERSAO_EM_RASCUNHO", "LIMITE_DE_JORNADAS"),
+            description="Of one that is a draft no more. Only one version at a time may be a draft.",
+        ),
+        journeys.route(
+            "POST /v2/journeys/{id}/archive", "archiveJourney", "Archive a journey", operations.archive,
+            description="For good. One that is archived already stays as it is.",
+        ),
+    )  # fmt: skip

@@ -1,0 +1,1 @@
+"""Journeys and what they refer to, as rows."""

@@ -1,0 +1,54 @@
+-- Journeys (C9): their records, their versions, and what their definitions refer to.
+
+-- name: matches
+-- $3: a state. Without the steps: a list of hundreds does not read them.
+select
+    organization_id, env, id, chain_id, versao, versao_de, status, name, descricao, fuso_horario, gatilho, inicio,
+    reentrada, intervalo_reentrada_horas, silencio, teto_de_frequencia, meta_evento, canais, fluxo, criada_por_id,
+    arquivada_em, revision, updated_at
+from journeys
+where organization_id = $1 and env = $2 and ($3::text is null or status = $3);
+
+-- name: count_of_environment
+-- Archived ones are not counted.
+select count(*) from journeys
+where organization_id = $1 and env = $2 and status <> 'arquivada';
+
+-- name: copies_of
+-- Names that a copy cannot have: those that begin with $3.
+select name from journeys where organization_id = $1 and env = $2 and starts_with(name, $3);
+
+-- name: versions
+-- Of a chain: the highest version, and the one that is still a draft.
+select max(versao) as highest, max(id) filter (where status = 'rascunho') as draft from journeys
+where organization_id = $1 and env = $2 and chain_id = $3;
+
+-- name: names
+-- Of lists and segments that journeys begin with.
+select id, name, size from static_lists where organization_id = $1 and env = $2 and id = any($3::text[])
+union all
+select id, name, null from segments where organization_id = $1 and env = $2 and id = any($4::text[]);
+
+-- name: references
+-- What there is of what a definition names, at one moment. Of a template the text that holds its variables, as much of it as
+-- anybody reads (template_content.py).
+select 'list' as kind, id, null as status, null as number_id, null as body from static_lists
+where organization_id = $1 and env = $2 and id = any($3::text[])
+union all
+select 'segment', id, null, null, null from segments
+where organization_id = $1 and env = $2 and id = any($4::text[])
+union all
+select 'number', id, status, null, null from numbers
+where organization_id = $1 and env = $2 and id = any($5::text[]) and deleted_at is null
+union all
+select 'webhook', id, status, null, null from webhook_subscriptions
+where organization_id = $1 and env = $2 and id = any($6::text[])
+union all
+select 'template', t.id, t.status, t.number_id, (
+    select left(c.component -> 'payload' ->> 'text', 4096)
+    from jsonb_array_elements(t.components) with ordinality as c (component, place)
+    where upper(c.component ->> 'type') = 'BODY'
+    order by c.place limit 1
+)
+from templates t
+where t.organization_id = $1 and t.env = $2 and t.id = any($7::text[]) and t.deleted_at is null;

@@ -1,0 +1,51 @@
+"""Samples of the operations on journeys; see samples.py."""
+
+from typing import Any
+
+from tests.acceptance.caller import Request
+from tests.acceptance.samples import new, sample
+from tests.acceptance.samples_audience import spare
+from tests.acceptance.tenants import Tenant, journey
+from tests.program import Api
+
+from recado.domain.core.ids import JOURNEY
+
+JOURNEYS = "/v2/journeys"
+
+
+@sample("listJourneys")
+async def nothing_asked(api: Api, tenant: Tenant) -> Request:
+    return Request()
+
+
+@sample("createJourney")
+async def new_journey(api: Api, tenant: Tenant) -> Request:
+    return Request(body=journey(new("journey ")))
+
+
+@sample("getJourney")
+async def journey_to_read(api: Api, tenant: Tenant) -> Request:
+    return Request({"id": tenant.ids[JOURNEY]})
+
+
+@sample("replaceJourney")
+async def journey_change(api: Api, tenant: Tenant) -> Request:
+    journey_id = await spare(api, tenant, JOURNEYS, journey(new("journey ")))
+    return Request({"id": journey_id}, body=journey(new("another journey ")))
+
+
+@sample("archiveJourney")
+async def journey_to_archive(api: Api, tenant: Tenant) -> Request:
+    return Request({"id": (await made(api))["id"]})
+
+
+@sample("duplicateJourney", "createJourneyVersion")
+async def archived_journey(api: Api, tenant: Tenant) -> Request:
+    """Of an archived one both are made; it counts toward no limit."""
+    found = await made(api)
+    await api.call("POST", f"{JOURNEYS}/{found['id']}/archive")
+    return Request({"id": found["id"]})
+
+
+async def made(api: Api) -> Any:
+    return await api.call("POST", JOURNEYS, journey(new("journey ")))

@@ -1,0 +1,42 @@
+"""What is read of journeys, and of what they refer to, is found by indexes before anyone counted the rows (C9.14)."""
+
+import pytest
+from tests.plans import indexes, plan_for_any, whole_tables
+
+from recado.storage.core.postgres import Database
+from recado.storage.journeys.journeys import SQL
+
+REFERRED = ("static_lists", "segments", "numbers", "webhook_subscriptions", "templates")
+TEMPLATES = """
+insert into templates (organization_id, id, env, number_id, name, language, category, status, components, version,
+        revision, updated_at)
+    select 'org_7', 'tpl_' || lpad(i::text, 21, '0'), 'test', 'num_7', i::text, 'pt-BR', 'utility', 'draft', '[]', 1, 1,
+        now()
+    from generate_series(1, 20000) i;
+"""
+ROWS = """
+insert into journeys (organization_id, env, id, chain_id, status, name, fuso_horario, gatilho, inicio, reentrada,
+        intervalo_reentrada_horas, passos, canais, fluxo, updated_at)
+    select 'org_7', 'test', 'jrn_' || lpad(i::text, 21, '0'), 'jrn_' || lpad(i::text, 21, '0'), 'arquivada', 'a', 'UTC',
+        '{}', 'a', 'nunca', 24, '[]', '{}', '{}', now()
+    from generate_series(1, 20000) i;
+"""
+
+
+async def test_what_a_journey_refers_to_is_looked_up_by_its_ids(database: Database) -> None:
+    await database.execute(TEMPLATES)
+    await database.execute("analyze templates")
+    found = await plan_for_any(database, SQL.references)
+    assert whole_tables(found) == set()
+    assert indexes(found) == {f"{table}_pkey" for table in REFERRED}
+
+
+@pytest.mark.parametrize("rows", ["", ROWS], ids=["empty", "full"])
+async def test_who_adds_a_journey_looks_at_few_others(database: Database, rows: str) -> None:
+    if rows:
+        await database.execute(rows)
+        await database.execute("analyze journeys")
+    count = await plan_for_any(database, SQL.count_of_environment)
+    assert (whole_tables(count), indexes(count)) == (set(), {"journeys_not_archived"})
+    versions = await plan_for_any(database, SQL.versions)
+    assert (whole_tables(versions), indexes(versions)) == (set(), {"journeys_versions"})
