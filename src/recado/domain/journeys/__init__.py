@@ -1,0 +1,1 @@
+"""Automated paths of contacts: steps, and what one execution does next."""
