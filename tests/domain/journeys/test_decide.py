@@ -22,15 +22,15 @@ from recado.domain.journeys.outcomes import Advance, Await, CallWebhook, EndExec
 from recado.domain.journeys.signal_conditions import EarlierSend, SendState
 from recado.domain.journeys.steps import (
     Branch,
-    Comparison,
     EndStep,
     FieldCondition,
+    FieldOperator,
     SendStep,
-    Signal,
     SignalCondition,
-    SmsContent,
+    SmsSend,
     Split,
     Step,
+    StepSignal,
     WaitForStep,
     WaitUntilStep,
     WebhookStep,
@@ -46,11 +46,11 @@ def facts(**given: Any) -> Facts:
 
 
 STEPS: list[Step] = [
-    SendStep("s", SmsContent("Oi"), "next"),
+    SendStep("s", SmsSend("Oi"), "next"),
     WaitForStep("w", 10, "next"),
     WaitUntilStep("u", time(23, 40), "next"),
-    SignalCondition("c", "s", Signal.READ, "yes", "no", window_minutes=10),
-    FieldCondition("f", "source", Comparison.EQUAL, "yes", "no", "manual"),
+    SignalCondition("c", "s", StepSignal.LIDO, "yes", "no", window_minutes=10),
+    FieldCondition("f", "source", FieldOperator.IGUAL, "yes", "no", "manual"),
     Split("d", (Branch("A", 1, "a"), Branch("B", 1, "b"))),
     WebhookStep("h", "wbh_1", "next", "failed"),
     EndStep("e"),
@@ -60,7 +60,7 @@ STEPS: list[Step] = [
 def test_each_kind_of_step_has_its_decision() -> None:
     earlier = EarlierSend(SendState.ACCEPTED, BORN)
     assert [decide(step, facts(earlier=earlier), BORN) for step in STEPS] == [
-        SendMessage(SmsContent("Oi"), {}, "next"),
+        SendMessage(SmsSend("Oi"), {}, "next"),
         Await(Awaited.TIME, BORN + 10 * MINUTE),
         Await(Awaited.TIME, BORN + 10 * MINUTE),
         Await(Awaited.SIGNAL, BORN + 10 * MINUTE),

@@ -10,7 +10,6 @@ from recado.domain.journeys.entries import (
     EntryHistory,
     EntryRefusal,
     OccurredEvent,
-    Reentry,
     entry_of,
     entry_refusal,
     event_enters,
@@ -23,35 +22,35 @@ NEVER_ENTERED = EntryHistory()
 
 
 def refused(
-    reentry: Reentry, history: EntryHistory, consent: ConsentStatus = ConsentStatus.UNKNOWN
+    interval: timedelta | None, history: EntryHistory, consent: ConsentStatus = ConsentStatus.UNKNOWN
 ) -> EntryRefusal | None:
-    return entry_refusal(consent, reentry, DAY, history, NOW)
+    return entry_refusal(consent, interval, history, NOW)
 
 
-@pytest.mark.parametrize("reentry", list(Reentry))
+@pytest.mark.parametrize("interval", [None, DAY])
 @pytest.mark.parametrize("consent", [ConsentStatus.UNKNOWN, ConsentStatus.GRANTED])
-def test_whoever_did_not_refuse_enters_a_first_time(reentry: Reentry, consent: ConsentStatus) -> None:
-    assert refused(reentry, NEVER_ENTERED, consent) is None
+def test_whoever_did_not_refuse_enters_a_first_time(interval: timedelta | None, consent: ConsentStatus) -> None:
+    assert refused(interval, NEVER_ENTERED, consent) is None
 
 
-@pytest.mark.parametrize("reentry", list(Reentry))
-def test_whoever_refused_never_enters(reentry: Reentry) -> None:
+@pytest.mark.parametrize("interval", [None, DAY])
+def test_whoever_refused_never_enters(interval: timedelta | None) -> None:
     for history in (NEVER_ENTERED, EntryHistory(NOW - 9 * DAY), EntryHistory(NOW, active=True)):
-        assert refused(reentry, history, ConsentStatus.DENIED) is EntryRefusal.OPTED_OUT
+        assert refused(interval, history, ConsentStatus.DENIED) is EntryRefusal.OPTED_OUT
 
 
 def test_without_reentry_one_entry_is_all() -> None:
     for history in (EntryHistory(NOW - 999 * DAY), EntryHistory(NOW, active=True)):
-        assert refused(Reentry.NEVER, history) is EntryRefusal.ENTERED_BEFORE
+        assert refused(None, history) is EntryRefusal.ENTERED_BEFORE
 
 
 def test_whoever_is_under_way_does_not_enter_again_however_long_that_takes() -> None:
-    assert refused(Reentry.AFTER_END, EntryHistory(NOW - 80 * DAY, active=True)) is EntryRefusal.UNDER_WAY
+    assert refused(DAY, EntryHistory(NOW - 80 * DAY, active=True)) is EntryRefusal.UNDER_WAY
 
 
 def test_the_interval_counts_from_the_last_entry() -> None:
-    assert refused(Reentry.AFTER_END, EntryHistory(NOW - DAY + TICK)) is EntryRefusal.TOO_SOON
-    assert refused(Reentry.AFTER_END, EntryHistory(NOW - DAY)) is None
+    assert refused(DAY, EntryHistory(NOW - DAY + TICK)) is EntryRefusal.TOO_SOON
+    assert refused(DAY, EntryHistory(NOW - DAY)) is None
 
 
 ACTIVATED = NOW - 10 * DAY

@@ -11,7 +11,7 @@ from tests.domain.journeys.cases import BERLIN, SAO_PAULO, person
 from recado.domain.contacts.consent import ConsentStatus
 from recado.domain.journeys.field_conditions import field_holds
 from recado.domain.journeys.field_values import OF_CONTACT, field_value
-from recado.domain.journeys.steps import Comparison
+from recado.domain.journeys.steps import FieldOperator
 
 ADA = person(
     name="Ada Lovelace",
@@ -44,7 +44,7 @@ ENTRY = {"plan": "Anual", "total": 199.9, "paid": False, "name": "order"}
 
 
 def holds(field: str, comparison: str, value: Any = None) -> bool:
-    return field_holds(field_value(field, ADA, ENTRY), Comparison(comparison), value, SAO_PAULO)
+    return field_holds(field_value(field, ADA, ENTRY), FieldOperator(comparison), value, SAO_PAULO)
 
 
 @pytest.mark.parametrize(
@@ -165,8 +165,8 @@ def test_the_fields_of_a_contact_are_those_of_the_contract() -> None:
 
 def test_a_moment_that_the_clock_shows_twice_has_an_order() -> None:
     first, second = "2026-10-25T02:30:00+02:00", "2026-10-25T02:10:00+01:00"
-    assert field_holds(second, Comparison.GREATER, first, BERLIN)
-    assert field_holds(first, Comparison.LESS, second, BERLIN)
+    assert field_holds(second, FieldOperator.MAIOR, first, BERLIN)
+    assert field_holds(first, FieldOperator.MENOR, second, BERLIN)
 
 
 scalars = st.one_of(
@@ -181,11 +181,11 @@ scalars = st.one_of(
 
 @given(st.one_of(scalars, st.none(), st.lists(st.text(max_size=5), max_size=3).map(tuple)), scalars)
 def test_operators_agree_with_each_other(held: Any, value: Any) -> None:
-    found = {each: field_holds(held, each, value, SAO_PAULO) for each in Comparison}
-    assert found[Comparison.EQUAL] is not found[Comparison.DIFFERENT]
-    assert found[Comparison.EXISTS] is not found[Comparison.MISSING]
-    assert not (found[Comparison.GREATER] and found[Comparison.LESS])
-    if found[Comparison.EQUAL]:
-        assert not found[Comparison.GREATER]
-        assert not found[Comparison.LESS]
-        assert found[Comparison.CONTAINS] or not isinstance(held, str | tuple)
+    found = {each: field_holds(held, each, value, SAO_PAULO) for each in FieldOperator}
+    assert found[FieldOperator.IGUAL] is not found[FieldOperator.DIFERENTE]
+    assert found[FieldOperator.EXISTE] is not found[FieldOperator.NAO_EXISTE]
+    assert not (found[FieldOperator.MAIOR] and found[FieldOperator.MENOR])
+    if found[FieldOperator.IGUAL]:
+        assert not found[FieldOperator.MAIOR]
+        assert not found[FieldOperator.MENOR]
+        assert found[FieldOperator.CONTEM] or not isinstance(held, str | tuple)

@@ -12,21 +12,21 @@ from recado.domain.contacts.contact import Contact
 from recado.domain.dispatch.quiet_hours import QuietHours
 from recado.domain.journeys.execution import Awaited, SkipReason
 from recado.domain.journeys.outcomes import Await, SendMessage, SkipSend
-from recado.domain.journeys.sends import FrequencyCap, SendFacts, Silence, decide_send
+from recado.domain.journeys.sends import QuietWindow, SendFacts, counts_after, decide_send
 from recado.domain.journeys.steps import (
-    ChatappContent,
+    ChatappSend,
     ContactVariable,
-    EmailContent,
-    RcsContent,
+    EmailSend,
+    RcsSend,
     SendStep,
-    SmsContent,
+    SmsSend,
 )
 
 TICK = timedelta(microseconds=1)
 NOON = datetime(2026, 3, 13, 15, tzinfo=UTC)  # in São Paulo
 ADA = person(name="Ada", email="ada@example.com")
-SMS = SendStep("s", SmsContent("Oi {{1}}"), "next", {"1": ContactVariable("name")})
-SENT = SendMessage(SmsContent("Oi Ada"), {"1": "Ada"}, "next")
+SMS = SendStep("s", SmsSend("Oi {{1}}"), "next", {"1": ContactVariable("name")})
+SENT = SendMessage(SmsSend("Oi Ada"), {"1": "Ada"}, "next")
 
 
 def decided(
@@ -35,8 +35,8 @@ def decided(
     return decide_send(step, SendFacts(**known), contact, {}, SAO_PAULO, now, test=test)
 
 
-def silence(start: str, end: str, zone: ZoneInfo = SAO_PAULO) -> Silence:
-    return Silence(QuietHours(time.fromisoformat(start), time.fromisoformat(end)), zone)
+def silence(start: str, end: str, zone: ZoneInfo = SAO_PAULO) -> QuietWindow:
+    return QuietWindow(QuietHours(time.fromisoformat(start), time.fromisoformat(end)), zone)
 
 
 def local(text: str, zone: ZoneInfo = SAO_PAULO) -> datetime:
@@ -49,7 +49,7 @@ def holds(until: datetime) -> Await:
 
 def test_a_send_with_nothing_against_it_leaves_with_its_texts() -> None:
     assert decided() == SENT
-    template = SendStep("s", ChatappContent("tpl_1", "num_1"), "next", {"1": ContactVariable("name")})
+    template = SendStep("s", ChatappSend("tpl_1", "num_1"), "next", {"1": ContactVariable("name")})
     assert decided(template) == SendMessage(template.content, {"1": "Ada"}, "next")
 
 
@@ -100,25 +100,24 @@ def test_silence_ends_with_the_clock_on_the_wall_also_when_that_is_changed() -> 
 
 
 def test_the_cap_skips_when_it_is_reached() -> None:
-    cap = FrequencyCap(messages=3, days=7)
-    assert decided(cap=cap, recent=2) == SENT
-    assert decided(cap=cap, recent=3) == SkipSend(SkipReason.FREQUENCY_CAP, "next")
-    assert decided(cap=cap, recent=9) == SkipSend(SkipReason.FREQUENCY_CAP, "next")
+    assert decided(most=3, recent=2) == SENT
+    assert decided(most=3, recent=3) == SkipSend(SkipReason.FREQUENCY_CAP, "next")
+    assert decided(most=3, recent=9) == SkipSend(SkipReason.FREQUENCY_CAP, "next")
     assert decided(recent=9) == SENT
 
 
 def test_the_cap_counts_days_of_24_hours() -> None:
     now = local("2026-03-29T12:00", BERLIN)  # that day had 23
-    assert FrequencyCap(1, 2).counts_after(now) == now - timedelta(hours=48)
+    assert counts_after(2, now) == now - timedelta(hours=48)
 
 
 @pytest.mark.parametrize(
     ("content", "lacks", "reason"),
     [
-        (SmsContent("Oi"), {"phone": ""}, SkipReason.NO_PHONE),
-        (ChatappContent("tpl_1", "num_1"), {"phone": ""}, SkipReason.NO_PHONE),
-        (RcsContent("Oi"), {"phone": ""}, SkipReason.NO_PHONE),
-        (EmailContent("etpl_1"), {"email": None}, SkipReason.NO_EMAIL),
+        (SmsSend("Oi"), {"phone": ""}, SkipReason.NO_PHONE),
+        (ChatappSend("tpl_1", "num_1"), {"phone": ""}, SkipReason.NO_PHONE),
+        (RcsSend("Oi"), {"phone": ""}, SkipReason.NO_PHONE),
+        (EmailSend("etpl_1"), {"email": None}, SkipReason.NO_EMAIL),
     ],
 )
 def test_whoever_has_no_address_of_the_channel_is_skipped(content: Any, lacks: Any, reason: SkipReason) -> None:
@@ -133,7 +132,7 @@ def test_whoever_has_no_address_of_the_channel_is_skipped(content: Any, lacks: A
 
 def test_an_obstacle_skips_with_its_own_reason_before_the_cap() -> None:
     for obstacle in (SkipReason.TEMPLATE_UNAVAILABLE, SkipReason.NUMBER_UNAVAILABLE, SkipReason.EMAIL_SUPPRESSED):
-        assert decided(obstacle=obstacle, cap=FrequencyCap(1, 1), recent=1) == SkipSend(obstacle, "next")
+        assert decided(obstacle=obstacle, most=1, recent=1) == SkipSend(obstacle, "next")
 
 
 def test_an_empty_variable_skips_and_nothing_is_sent_broken() -> None:
@@ -148,7 +147,7 @@ def test_what_would_be_skipped_is_held_too_and_looked_at_when_the_silence_is_ove
 
 
 def test_a_test_knows_neither_silence_nor_cap_but_every_obstacle() -> None:
-    known: dict[str, Any] = {"silences": [NIGHT], "cap": FrequencyCap(1, 1), "recent": 5}
+    known: dict[str, Any] = {"silences": [NIGHT], "most": 1, "recent": 5}
     late = local("2026-03-13T23:00")
     assert decided(now=late, test=True, **known) == SENT
     assert decided(contact=replace(ADA, name=None), now=late, test=True, **known) == SkipSend(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from recado.domain.journeys.execution import Awaited, EndReason
 from recado.domain.journeys.outcomes import Advance, Await, EndExecution
 from recado.domain.journeys.signal_conditions import EarlierSend, SendState, decide_signal
-from recado.domain.journeys.steps import Signal, SignalCondition
+from recado.domain.journeys.steps import SignalCondition, StepSignal
 
 DISPATCH = datetime(2026, 3, 13, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -29,7 +29,7 @@ def decided(
     state: SendState,
     now: datetime,
     seen: datetime | None = None,
-    signal: Signal = Signal.READ,
+    signal: StepSignal = StepSignal.LIDO,
     *,
     hurried: bool = False,
 ) -> Advance | Await | EndExecution:
@@ -44,9 +44,9 @@ def waits(until: datetime | None) -> Await:
 
 
 @pytest.mark.parametrize("state", [*DISPATCHED, *ENDED])
-@pytest.mark.parametrize("signal", list(Signal))
+@pytest.mark.parametrize("signal", list(StepSignal))
 @pytest.mark.parametrize("now", [END - TICK, END, LATEST, LATEST + DAY])
-def test_a_signal_of_within_the_window_leads_to_yes_at_once(state: SendState, signal: Signal, now: datetime) -> None:
+def test_a_signal_within_the_window_leads_to_yes_at_once(state: SendState, signal: StepSignal, now: datetime) -> None:
     assert decided(state, now, DISPATCH + TICK, signal) == YES
     assert decided(state, now, END, signal) == YES
 
@@ -65,28 +65,28 @@ def test_after_the_window_of_an_accepted_message_it_is_no() -> None:
 
 @pytest.mark.parametrize("state", ENDED)
 def test_a_send_that_never_arrives_is_no_at_once(state: SendState) -> None:
-    for signal in Signal:
-        if signal is not Signal.CONVERTED:
+    for signal in StepSignal:
+        if signal is not StepSignal.CONVERTEU:
             assert decided(state, DISPATCH, signal=signal) == NO
 
 
 @pytest.mark.parametrize("state", ENDED)
 def test_people_may_convert_without_the_message_until_the_window_ends(state: SendState) -> None:
-    assert decided(state, DISPATCH, signal=Signal.CONVERTED) == waits(END)
-    assert decided(state, END - TICK, signal=Signal.CONVERTED) == waits(END)
-    assert decided(state, END, signal=Signal.CONVERTED) == NO
-    assert decided(state, END, END + TICK, Signal.CONVERTED) == NO
+    assert decided(state, DISPATCH, signal=StepSignal.CONVERTEU) == waits(END)
+    assert decided(state, END - TICK, signal=StepSignal.CONVERTEU) == waits(END)
+    assert decided(state, END, signal=StepSignal.CONVERTEU) == NO
+    assert decided(state, END, END + TICK, StepSignal.CONVERTEU) == NO
 
 
-@pytest.mark.parametrize("signal", list(Signal))
-def test_while_the_message_is_queued_it_waits_however_long_that_takes(signal: Signal) -> None:
+@pytest.mark.parametrize("signal", list(StepSignal))
+def test_while_the_message_is_queued_it_waits_however_long_that_takes(signal: StepSignal) -> None:
     for now in (DISPATCH, END, LATEST, LATEST + 30 * DAY):
         assert decided(SendState.QUEUED, now, signal=signal) == waits(None)
 
 
 @pytest.mark.parametrize("state", [SendState.SENDING, SendState.UNKNOWN])
-@pytest.mark.parametrize("signal", list(Signal))
-def test_a_send_that_may_have_left_leads_nowhere_but_to_an_error_after_a_day(state: SendState, signal: Signal) -> None:
+@pytest.mark.parametrize("signal", list(StepSignal))
+def test_a_send_that_may_have_left_leads_nowhere_until_a_day_is_over(state: SendState, signal: StepSignal) -> None:
     assert decided(state, END, signal=signal) == waits(LATEST)
     assert decided(state, LATEST - TICK, signal=signal) == waits(LATEST)
     assert decided(state, LATEST, signal=signal) == UNDETERMINED
@@ -95,20 +95,20 @@ def test_a_send_that_may_have_left_leads_nowhere_but_to_an_error_after_a_day(sta
 def test_what_is_learned_in_that_day_decides() -> None:
     learned = END + 5 * HOUR
     assert decided(SendState.FAILED, learned) == NO
-    assert decided(SendState.FAILED, learned, signal=Signal.CONVERTED) == NO
+    assert decided(SendState.FAILED, learned, signal=StepSignal.CONVERTEU) == NO
     assert decided(SendState.ACCEPTED, learned) == NO
     assert decided(SendState.ACCEPTED, learned, END - TICK) == YES
     assert decided(SendState.ACCEPTED, learned, END + TICK) == NO
 
 
 def test_an_execution_that_never_passed_the_send_is_no() -> None:
-    step = SignalCondition("c", "s", Signal.CONVERTED, "yes", "no")
+    step = SignalCondition("c", "s", StepSignal.CONVERTEU, "yes", "no")
     assert decide_signal(step, None, DISPATCH, hurried=False) == NO
 
 
 def test_a_signal_of_another_kind_says_nothing() -> None:
-    step = SignalCondition("c", "s", Signal.READ, "yes", "no", window_minutes=60)
-    earlier = EarlierSend(SendState.ACCEPTED, DISPATCH, {Signal.DELIVERED: DISPATCH + TICK})
+    step = SignalCondition("c", "s", StepSignal.LIDO, "yes", "no", window_minutes=60)
+    earlier = EarlierSend(SendState.ACCEPTED, DISPATCH, {StepSignal.ENTREGUE: DISPATCH + TICK})
     assert decide_signal(step, earlier, END, hurried=False) == NO
 
 
@@ -129,11 +129,14 @@ def test_only_a_queued_send_has_no_moment_to_count_from() -> None:
 
 
 moments = st.timedeltas(timedelta(0), timedelta(days=3)).map(lambda after: DISPATCH + after)
+states = st.sampled_from([*DISPATCHED, *ENDED])
 
 
-@given(st.sampled_from([*DISPATCHED, *ENDED]), st.sampled_from(list(Signal)), moments, st.one_of(st.none(), moments))
+@given(
+    st.sampled_from([*DISPATCHED, *ENDED]), st.sampled_from(list(StepSignal)), moments, st.one_of(st.none(), moments)
+)
 def test_the_moment_until_which_it_waits_is_the_first_at_which_it_decides_otherwise(
-    state: SendState, signal: Signal, now: datetime, seen: datetime | None
+    state: SendState, signal: StepSignal, now: datetime, seen: datetime | None
 ) -> None:
     found = decided(state, now, seen, signal)
     if isinstance(found, Await):

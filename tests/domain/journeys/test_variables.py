@@ -9,21 +9,21 @@ from hypothesis import strategies as st
 from tests.domain.journeys.cases import BERLIN, SAO_PAULO, person
 
 from recado.domain.journeys.steps import (
-    ChatappContent,
+    ChatappSend,
     ContactVariable,
-    EmailContent,
+    EmailSend,
     EntryVariable,
     FixedVariable,
-    RcsContent,
+    RcsSend,
     SendContent,
     SendStep,
-    SmsContent,
+    SmsSend,
     Variable,
 )
 from recado.domain.journeys.variables import filled_content, variable_values
 
-CHATAPP = ChatappContent("tpl_1", "num_1")
-SMS = SmsContent("Oi {{1}}")
+CHATAPP = ChatappSend("tpl_1", "num_1")
+SMS = SmsSend("Oi {{1}}")
 ADA = person(
     name="Ada",
     tags=("a", "b"),
@@ -112,7 +112,7 @@ def test_line_breaks_become_spaces_for_chatapp_only(line_break: str) -> None:
     value = f"one{line_break}two"
     assert text_for(value, CHATAPP) == "one two"
     assert text_for(value, SMS) == value
-    assert text_for(value, EmailContent("etpl_1")) == value
+    assert text_for(value, EmailSend("etpl_1")) == value
     assert text_of(FixedVariable(" ", f"a{line_break}b"), CHATAPP) == "a b"
 
 
@@ -135,14 +135,14 @@ def test_no_value_becomes_an_empty_text_or_one_that_is_too_long(value: Any) -> N
 
 def test_texts_are_filled_and_what_a_value_says_is_not_read_again() -> None:
     values = {"1": "{{2}}", "2": "b"}
-    assert filled_content(SmsContent("Oi {{1}} {{2}}", "otp"), values) == SmsContent("Oi {{2}} b", "otp")
+    assert filled_content(SmsSend("Oi {{1}} {{2}}", "otp"), values) == SmsSend("Oi {{2}} b", "otp")
     assert filled_content(CHATAPP, values) is CHATAPP
     card = {"title": "{{2}}!", "suggestions": [{"type": "url", "text": "Ver", "value": "https://x.test/{{2}}"}], "n": 1}
-    filled = filled_content(RcsContent("{{2}}", "easy_rcs", "SMS {{2}}", card), values)
-    assert filled == RcsContent(
+    filled = filled_content(RcsSend("{{2}}", "easy_rcs", "SMS {{2}}", card), values)
+    assert filled == RcsSend(
         "b",
         "easy_rcs",
         "SMS b",
         {"title": "b!", "suggestions": [{"type": "url", "text": "Ver", "value": "https://x.test/b"}], "n": 1},
     )
-    assert filled_content(RcsContent("{{2}}"), values) == RcsContent("b")
+    assert filled_content(RcsSend("{{2}}"), values) == RcsSend("b")

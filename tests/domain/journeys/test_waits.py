@@ -130,6 +130,12 @@ def test_a_time_that_the_clock_skips_is_taken_an_hour_later(zone: ZoneInfo, day:
     assert found.astimezone(zone).replace(tzinfo=None) == datetime.fromisoformat(shown)
 
 
+def test_a_skipped_time_may_be_taken_on_the_day_after() -> None:
+    toronto = ZoneInfo("America/Toronto")
+    arrived = datetime(1919, 3, 31, 4, 35, tzinfo=UTC)  # Monday, 00:35: five minutes after the jump from Sunday, 23:30
+    assert until("23:40", toronto, arrived, SUNDAY) == arrived + timedelta(minutes=5)
+
+
 @pytest.mark.parametrize(
     ("zone", "day", "hour", "first"),
     [

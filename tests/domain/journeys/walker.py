@@ -26,25 +26,25 @@ from recado.domain.journeys.outcomes import (
     SendMessage,
     SkipSend,
 )
-from recado.domain.journeys.sends import FrequencyCap, SendFacts, Silence
+from recado.domain.journeys.sends import QuietWindow, SendFacts, counts_after
 from recado.domain.journeys.signal_conditions import EarlierSend, SendState
 from recado.domain.journeys.steps import (
     Branch,
-    ChatappContent,
-    Comparison,
+    ChatappSend,
     ContactVariable,
-    EmailContent,
+    EmailSend,
     EndStep,
     EntryVariable,
     FieldCondition,
+    FieldOperator,
     FixedVariable,
     SendContent,
     SendStep,
-    Signal,
     SignalCondition,
-    SmsContent,
+    SmsSend,
     Split,
     Step,
+    StepSignal,
     Variable,
     WaitForStep,
     WaitUntilStep,
@@ -82,7 +82,7 @@ class Walker:
                 case SendMessage(content, values, following):
                     self._made[self._step.id] = self.now
                     self._happens |= set(self._moments(self._step.id))
-                    said = content.text if isinstance(content, SmsContent) else str(dict(values))
+                    said = content.text if isinstance(content, SmsSend) else str(dict(values))
                     self._go_on(following, "enviado", said)
                 case SkipSend(reason, following):
                     self._skipped[self._step.id] = self.now
@@ -162,16 +162,16 @@ class Walker:
     def _send_facts(self, step: SendStep) -> SendFacts:
         scenario = self.scenario
         windows = [
-            Silence(QuietHours(time.fromisoformat(each.start), time.fromisoformat(each.end)), each.zone)
+            QuietWindow(QuietHours(time.fromisoformat(each.start), time.fromisoformat(each.end)), each.zone)
             for each in scenario.windows
         ]
-        cap = None if scenario.cap is None else FrequencyCap(*scenario.cap)
-        recent = 0
-        if cap is not None:
+        most, recent = None, 0
+        if scenario.cap is not None:
+            most, days = scenario.cap
             left = [at for name, at in self._made.items() if not self._expired(name)]
-            recent = sum(at > cap.counts_after(self.now) for at in (*left, *scenario.earlier))
+            recent = sum(at > counts_after(days, self.now) for at in (*left, *scenario.earlier))
         obstacle = scenario.fates[step.id].obstacle
-        return SendFacts(windows, cap, recent, None if obstacle is None else SkipReason(obstacle))
+        return SendFacts(windows, most, recent, None if obstacle is None else SkipReason(obstacle))
 
     def _expired(self, name: str) -> bool:
         fate = self.scenario.fates[name]
@@ -201,12 +201,12 @@ class Walker:
         state = _STATES[fate.ends] if settled else SendState.UNKNOWN
         return EarlierSend(state, since, self._seen(step, since, fate))
 
-    def _seen(self, step: SignalCondition, since: datetime, fate: Fate) -> dict[Signal, datetime]:
-        seen = {Signal(name): since + after for name, after in fate.signals.items()}
+    def _seen(self, step: SignalCondition, since: datetime, fate: Fate) -> dict[StepSignal, datetime]:
+        seen = {StepSignal(name): since + after for name, after in fate.signals.items()}
         wanted = step.event or self.scenario.goal
         converted = [at for name, at in self.scenario.events if name == wanted and at >= since]
         if converted:
-            seen[Signal.CONVERTED] = min(converted)
+            seen[StepSignal.CONVERTEU] = min(converted)
         return {signal: at for signal, at in seen.items() if at <= self.now}
 
 
@@ -226,9 +226,9 @@ def step_of(name: str, step: Mapping[str, Any]) -> Step:
             return WaitUntilStep(name, time.fromisoformat(hour), following, frozenset(step.get("dias", ())))
         case {"tipo": "condicao", "sinal": signal, "sobre": about, "sim": yes, "nao": no}:
             event = step.get("evento")
-            return SignalCondition(name, about, Signal(signal), yes, no, step.get("janelaMinutos", 1_440), event)
+            return SignalCondition(name, about, StepSignal(signal), yes, no, step.get("janelaMinutos", 1_440), event)
         case {"tipo": "condicao", "campo": field, "operador": operator, "sim": yes, "nao": no}:
-            return FieldCondition(name, field, Comparison(operator), yes, no, step.get("valor"))
+            return FieldCondition(name, field, FieldOperator(operator), yes, no, step.get("valor"))
         case {"tipo": "dividir", "ramos": branches}:
             return Split(name, tuple(Branch(each["nome"], each["peso"], each["proximo"]) for each in branches))
         case {"tipo": "webhook", "webhookId": webhook_id, "proximo": following}:
@@ -241,11 +241,11 @@ def step_of(name: str, step: Mapping[str, Any]) -> Step:
 def _content(step: Mapping[str, Any]) -> SendContent:
     match step:
         case {"canal": "sms", "texto": text}:
-            return SmsContent(text)
+            return SmsSend(text)
         case {"canal": "chatapp", "templateId": template_id, "numberId": number_id}:
-            return ChatappContent(template_id, number_id)
+            return ChatappSend(template_id, number_id)
         case {"canal": "email", "templateId": template_id}:
-            return EmailContent(template_id)
+            return EmailSend(template_id)
     raise AssertionError(step)
 
 

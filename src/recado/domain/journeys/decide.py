@@ -75,7 +75,7 @@ def decide(step: Step, facts: Facts, now: datetime) -> Decision:
             return decide_signal(step, facts.earlier, now, hurried=facts.hurried)
         case FieldCondition():
             held = field_value(step.field, contact, facts.entry)
-            if field_holds(held, step.comparison, step.value, facts.zone):
+            if field_holds(held, step.operator, step.value, facts.zone):
                 return Advance(step.yes, TrailResult.YES)
             return Advance(step.no, TrailResult.NO)
         case Split():

@@ -12,13 +12,6 @@ EVENT_RECENCY: Final = timedelta(hours=72)
 """How long after it occurred an event still brings its contact in; not a moment longer."""
 
 
-class Reentry(StrEnum):
-    """Whether a contact may enter more than once."""
-
-    NEVER = "nunca"
-    AFTER_END = "apos_concluir"
-
-
 class EntryRefusal(StrEnum):
     """Why a contact does not enter (`motivo`)."""
 
@@ -37,17 +30,17 @@ class EntryHistory:
 
 
 def entry_refusal(
-    consent: ConsentStatus, reentry: Reentry, interval: timedelta, history: EntryHistory, now: datetime
+    consent: ConsentStatus, interval: timedelta | None, history: EntryHistory, now: datetime
 ) -> EntryRefusal | None:
     """Why the contact does not enter now; None when it does (C9.7.2, C9.7.3).
 
-    `interval`: the least time between two entries.
+    `interval`: the least time between two entries, of which the first has ended; None: there is no second one.
     """
     if consent is ConsentStatus.DENIED:
         return EntryRefusal.OPTED_OUT
     if history.last_at is None:
         return None
-    if reentry is Reentry.NEVER:
+    if interval is None:
         return EntryRefusal.ENTERED_BEFORE
     if history.active:
         return EntryRefusal.UNDER_WAY

@@ -1,6 +1,6 @@
 """Whether a field condition holds, read once, on arrival (C9.4.3).
 
-As in segments, a number is never equal to a text. A field that holds nothing makes every comparison false, but
+As in segments, a number is never equal to a text. A field that holds nothing makes every operator false, but
 `nao_existe` and `diferente`.
 """
 
@@ -11,25 +11,25 @@ from zoneinfo import ZoneInfo
 from recado.domain.audience.segment import Scalar
 from recado.domain.core.timestamps import format_timestamp
 from recado.domain.journeys.field_values import FieldValue, iso_moment
-from recado.domain.journeys.steps import Comparison
+from recado.domain.journeys.steps import FieldOperator
 
 
-def field_holds(held: FieldValue, comparison: Comparison, value: Scalar | None, zone: ZoneInfo) -> bool:
+def field_holds(held: FieldValue, operator: FieldOperator, value: Scalar | None, zone: ZoneInfo) -> bool:
     """Compare what a field holds with the condition's `value`. `zone`: in which dates without an offset are meant."""
-    match comparison:
-        case Comparison.EXISTS:
+    match operator:
+        case FieldOperator.EXISTE:
             return held is not None
-        case Comparison.MISSING:
+        case FieldOperator.NAO_EXISTE:
             return held is None
-        case Comparison.EQUAL:
+        case FieldOperator.IGUAL:
             return _equal(held, value)
-        case Comparison.DIFFERENT:
+        case FieldOperator.DIFERENTE:
             return not _equal(held, value)
-        case Comparison.CONTAINS:
+        case FieldOperator.CONTEM:
             return _contains(held, value)
-        case Comparison.GREATER:
+        case FieldOperator.MAIOR:
             return _order(held, value, zone) > 0
-        case Comparison.LESS:
+        case FieldOperator.MENOR:
             return _order(held, value, zone) < 0
 
 

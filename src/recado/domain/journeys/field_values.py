@@ -26,7 +26,6 @@ OF_ENTRY: Final = "entrada."
 
 _DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _MOMENT: Final = re.compile(r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}(:\d{2}([.,]\d+)?)?([Zz]|[+-]\d{2}:?\d{2})?", re.ASCII)
-_LONGEST_DATE: Final = 40  # characters
 
 
 def contact_value(name: str, contact: Contact) -> FieldValue:
@@ -68,7 +67,7 @@ def iso_moment(value: FieldValue, zone: ZoneInfo) -> datetime | None:
     """
     if isinstance(value, datetime):
         return value.astimezone(zone)
-    if not isinstance(value, str) or len(value) > _LONGEST_DATE:
+    if not isinstance(value, str):
         return None
     text = value.strip()
     try:

@@ -11,11 +11,11 @@ from recado.domain.dispatch.quiet_hours import QuietHours, quiet_until
 from recado.domain.journeys.execution import Awaited, SkipReason
 from recado.domain.journeys.field_values import Entry
 from recado.domain.journeys.outcomes import Await, SendMessage, SkipSend
-from recado.domain.journeys.steps import EmailContent, SendStep
+from recado.domain.journeys.steps import EmailSend, SendStep
 from recado.domain.journeys.variables import filled_content, variable_values
 
 
-class Silence(NamedTuple):
+class QuietWindow(NamedTuple):
     """Quiet hours and the zone of their clock: the journey's (`silencio`), or the organization's."""
 
     hours: QuietHours
@@ -23,27 +23,16 @@ class Silence(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class FrequencyCap:
-    """`tetoDeFrequencia`: at most `messages` of all journeys to one contact in `days` × 24 hours."""
-
-    messages: int
-    days: int
-
-    def counts_after(self, now: datetime) -> datetime:
-        """Messages count that were made later than this."""
-        return now - timedelta(days=self.days)
-
-
-@dataclass(frozen=True, slots=True)
 class SendFacts:
     """What is known where a send is due.
 
-    `obstacle`: what makes its message impossible, by the state of its template, number, address or content.
-    `recent`: how many messages count against the cap, as C9.8.2 says.
+    `most`: messages of journeys that the contact may have in the days of the cap; None: there is no cap. `recent`: how
+    many it has, counted as C9.8.2 says. `obstacle`: what makes the message impossible, by the state of its template,
+    number, address or content.
     """
 
-    silences: Sequence[Silence] = ()
-    cap: FrequencyCap | None = None
+    silences: Sequence[QuietWindow] = ()
+    most: int | None = None
     recent: int = 0
     obstacle: SkipReason | None = None
 
@@ -57,7 +46,7 @@ def decide_send(
     """
     if not test and (until := silent_until(facts.silences, now)) is not None:
         return Await(Awaited.SILENCE_END, until)
-    capped = not test and facts.cap is not None and facts.recent >= facts.cap.messages
+    capped = not test and facts.most is not None and facts.recent >= facts.most
     reason = _no_address(step, contact) or facts.obstacle or (SkipReason.FREQUENCY_CAP if capped else None)
     if reason is not None:
         return SkipSend(reason, step.next)
@@ -67,12 +56,17 @@ def decide_send(
     return SendMessage(filled_content(step.content, values), values, step.next)
 
 
-def silent_until(silences: Sequence[Silence], now: datetime) -> datetime | None:
+def silent_until(silences: Sequence[QuietWindow], now: datetime) -> datetime | None:
     """The later end of those that hold `now`; None when none does. Then it is asked again: another may have begun."""
     return max((end for each in silences if (end := quiet_until(each.hours, each.zone, now)) is not None), default=None)
 
 
+def counts_after(days: int, now: datetime) -> datetime:
+    """Messages count against a cap of so many days of 24 hours that were made later than this."""
+    return now - timedelta(days=days)
+
+
 def _no_address(step: SendStep, contact: Contact) -> SkipReason | None:
-    if isinstance(step.content, EmailContent):
+    if isinstance(step.content, EmailSend):
         return None if contact.email else SkipReason.NO_EMAIL
     return None if contact.phone else SkipReason.NO_PHONE

@@ -8,12 +8,12 @@ from typing import Final
 
 from recado.domain.journeys.execution import Awaited, EndReason, TrailResult
 from recado.domain.journeys.outcomes import Advance, Await, EndExecution
-from recado.domain.journeys.steps import Signal, SignalCondition
+from recado.domain.journeys.steps import SignalCondition, StepSignal
 
 UNDETERMINED_FOR: Final = timedelta(hours=24)
 """How long after its window a condition waits for the outcome of a send that may have left."""
 HURRIED_WINDOW: Final = timedelta(seconds=60)
-"""How long a window lasts at most in a test that leaves waits out."""
+"""How long a window lasts in a test that leaves waits out: no step has a shorter one."""
 
 
 class SendState(Enum):
@@ -42,7 +42,7 @@ class EarlierSend:
 
     state: SendState
     since: datetime | None
-    seen: Mapping[Signal, datetime] = field(default_factory=dict)
+    seen: Mapping[StepSignal, datetime] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if (self.since is None) is not (self.state is SendState.QUEUED):
@@ -58,12 +58,11 @@ def decide_signal(
         return no
     if earlier.since is None:
         return Await(Awaited.SIGNAL, None)
-    window = timedelta(minutes=step.window_minutes)
-    end = earlier.since + (min(window, HURRIED_WINDOW) if hurried else window)
+    end = earlier.since + (HURRIED_WINDOW if hurried else timedelta(minutes=step.window_minutes))
     seen_at = earlier.seen.get(step.signal)
     if seen_at is not None and seen_at <= end:
         return yes
-    if earlier.state in _NEVER_ARRIVES and step.signal is not Signal.CONVERTED:
+    if earlier.state in _NEVER_ARRIVES and step.signal is not StepSignal.CONVERTEU:
         return no
     if now < end:
         return Await(Awaited.SIGNAL, end)

@@ -43,7 +43,7 @@ Variable = ContactVariable | EntryVariable | FixedVariable
 
 
 @dataclass(frozen=True, slots=True)
-class ChatappContent:
+class ChatappSend:
     """An approved template, from this number."""
 
     template_id: str
@@ -51,7 +51,7 @@ class ChatappContent:
 
 
 @dataclass(frozen=True, slots=True)
-class SmsContent:
+class SmsSend:
     """A text with placeholders, `{{n}}`."""
 
     text: str
@@ -59,14 +59,14 @@ class SmsContent:
 
 
 @dataclass(frozen=True, slots=True)
-class EmailContent:
+class EmailSend:
     """A template, from the default sender."""
 
     template_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class RcsContent:
+class RcsSend:
     """A text, and perhaps a card; `fallback`: the text of the SMS for phones without RCS. All have placeholders."""
 
     text: str
@@ -75,7 +75,7 @@ class RcsContent:
     card: Mapping[str, Any] | None = None
 
 
-SendContent = ChatappContent | SmsContent | EmailContent | RcsContent
+SendContent = ChatappSend | SmsSend | EmailSend | RcsSend
 
 
 # The steps ----------------------------------------------------------------------------------------------------------
@@ -110,14 +110,14 @@ class WaitUntilStep:
     weekdays: frozenset[int] = frozenset()
 
 
-class Signal(StrEnum):
-    """What a condition looks for after an earlier send. Which of them a channel gives: C9.6."""
+class StepSignal(StrEnum):
+    """What an earlier send is asked for. Which of them a channel gives: C9.6."""
 
-    DELIVERED = "entregue"
-    READ = "lido"
-    CLICKED = "clicou"
-    REPLIED = "respondeu"
-    CONVERTED = "converteu"
+    ENTREGUE = "entregue"
+    LIDO = "lido"
+    CLICOU = "clicou"
+    RESPONDEU = "respondeu"
+    CONVERTEU = "converteu"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,23 +129,23 @@ class SignalCondition:
 
     id: str
     about: str
-    signal: Signal
+    signal: StepSignal
     yes: str
     no: str
     window_minutes: int = 1_440
     event: str | None = None
 
 
-class Comparison(StrEnum):
-    """How a condition compares a field with its value."""
+class FieldOperator(StrEnum):
+    """How a field is compared."""
 
-    EQUAL = "igual"
-    DIFFERENT = "diferente"
-    CONTAINS = "contem"
-    EXISTS = "existe"
-    MISSING = "nao_existe"
-    GREATER = "maior"
-    LESS = "menor"
+    IGUAL = "igual"
+    DIFERENTE = "diferente"
+    CONTEM = "contem"
+    EXISTE = "existe"
+    NAO_EXISTE = "nao_existe"
+    MAIOR = "maior"
+    MENOR = "menor"
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ class FieldCondition:
 
     id: str
     field: str
-    comparison: Comparison
+    operator: FieldOperator
     yes: str
     no: str
     value: Scalar | None = None

@@ -11,15 +11,15 @@ from zoneinfo import ZoneInfo
 from recado.domain.contacts.contact import Contact
 from recado.domain.journeys.field_values import Entry, FieldValue, contact_value, entry_value, iso_moment
 from recado.domain.journeys.steps import (
-    ChatappContent,
+    ChatappSend,
     ContactVariable,
-    EmailContent,
+    EmailSend,
     EntryVariable,
     FixedVariable,
-    RcsContent,
+    RcsSend,
     SendContent,
     SendStep,
-    SmsContent,
+    SmsSend,
     Variable,
 )
 from recado.domain.messages.placeholders import filled
@@ -31,7 +31,7 @@ _LINE_BREAK: Final = re.compile("\r\n|[\n\v\f\r\x1c\x1d\x1e\x85\u2028\u2029]")
 
 def variable_values(step: SendStep, contact: Contact, entry: Entry, zone: ZoneInfo) -> dict[str, str] | None:
     """The text of each variable of a send; None when one is empty and names no default. `zone`: of the journey."""
-    one_line = isinstance(step.content, ChatappContent)
+    one_line = isinstance(step.content, ChatappSend)
     found = {}
     for name, variable in step.variables.items():
         text = _as_text(_value(variable, contact, entry), zone)
@@ -84,16 +84,16 @@ def filled_content(content: SendContent, values: Mapping[str, str]) -> SendConte
     Raises KeyError for a placeholder that has none.
     """
     match content:
-        case SmsContent():
+        case SmsSend():
             return replace(content, text=filled(content.text, values))
-        case RcsContent():
+        case RcsSend():
             return replace(
                 content,
                 text=filled(content.text, values),
                 fallback=None if content.fallback is None else filled(content.fallback, values),
                 card=None if content.card is None else _filled_texts(content.card, values),
             )
-        case ChatappContent() | EmailContent():
+        case ChatappSend() | EmailSend():
             return content
 
 
