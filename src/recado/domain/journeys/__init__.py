@@ -1,1 +1,1 @@
-"""Journeys (C9): the graph of steps, and what is wrong with it."""
+"""Journeys (C9): the graph of steps, what is wrong with it, and what one execution does next."""

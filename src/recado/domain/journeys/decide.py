@@ -1,0 +1,95 @@
+"""What an execution does next in the step where it stands: one pure function, from step, facts and time to a value.
+
+Nothing is remembered between two calls: the same facts lead to the same decision, after a crash too. Whoever waits
+asks again when the moment has come, or when a fact has changed; whoever goes on arrives at the next step now.
+"""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from recado.domain.contacts.consent import ConsentStatus
+from recado.domain.contacts.contact import Contact
+from recado.domain.dispatch.retry import retry_delay
+from recado.domain.journeys.execution import Awaited, EndReason, TrailResult
+from recado.domain.journeys.field_conditions import field_holds
+from recado.domain.journeys.field_values import Entry, field_value
+from recado.domain.journeys.outcomes import Advance, Await, Decision, EndExecution, RetryStep
+from recado.domain.journeys.sends import SendFacts, decide_send
+from recado.domain.journeys.signal_conditions import EarlierSend, decide_signal
+from recado.domain.journeys.splits import branch_of
+from recado.domain.journeys.steps import (
+    EndStep,
+    FieldCondition,
+    SendStep,
+    SignalCondition,
+    Split,
+    Step,
+    WaitForStep,
+    WaitUntilStep,
+    WebhookStep,
+)
+from recado.domain.journeys.waits import wait_end
+from recado.domain.journeys.webhook_calls import LastCall, decide_webhook
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What is known of an execution and of what its step asks for; the rest keeps its default.
+
+    `arrived_at`: when it came to the step. `zone`: the journey's (`fusoHorario`). `contact`: None when it was deleted.
+    `registered`: the opt-out registry holds the contact's phone or address. `test`: it is one, and `hurried`: one that
+    leaves waits out (`pularEsperas`).
+    For a send, `send`; for a signal condition, `earlier` (None: never passed); for a webhook step `last_call`, and
+    whether the subscription can be called.
+    """
+
+    execution_id: str
+    arrived_at: datetime
+    zone: ZoneInfo
+    contact: Contact | None
+    registered: bool = False
+    entry: Entry = field(default_factory=dict)
+    test: bool = False
+    hurried: bool = False
+    send: SendFacts = field(default_factory=SendFacts)
+    earlier: EarlierSend | None = None
+    last_call: LastCall | None = None
+    webhook_callable: bool = True
+
+
+def decide(step: Step, facts: Facts, now: datetime) -> Decision:
+    """What the execution does now."""
+    contact = facts.contact
+    if contact is None:
+        return EndExecution(EndReason.CONTACT_DELETED)
+    if facts.registered or contact.opt_in_status is ConsentStatus.DENIED:
+        return EndExecution(EndReason.OPTED_OUT)
+    match step:
+        case SendStep():
+            return decide_send(step, facts.send, contact, facts.entry, facts.zone, now, test=facts.test)
+        case WaitForStep() | WaitUntilStep():
+            until = wait_end(step, facts.zone, facts.arrived_at, hurried=facts.hurried)
+            return Advance(step.next, TrailResult.WAITED) if now >= until else Await(Awaited.TIME, until)
+        case SignalCondition():
+            return decide_signal(step, facts.earlier, now, hurried=facts.hurried)
+        case FieldCondition():
+            held = field_value(step.field, contact, facts.entry)
+            if field_holds(held, step.operator, step.value, facts.zone):
+                return Advance(step.yes, TrailResult.YES)
+            return Advance(step.no, TrailResult.NO)
+        case Split():
+            branch = branch_of(step, facts.execution_id)
+            return Advance(branch.next, branch.name)
+        case WebhookStep():
+            return decide_webhook(step, facts.last_call, now, callable_now=facts.webhook_callable)
+        case EndStep():
+            return EndExecution(EndReason.FINISHED)
+
+
+def after_internal_failure(failures: int, now: datetime) -> RetryStep | EndExecution:
+    """What follows when the step failed for a cause of our own, `failures` (≥ 1) times in a row (C9.12)."""
+    delay = retry_delay(failures)
+    if delay is None:
+        return EndExecution(EndReason.INTERNAL_FAILURE)
+    return RetryStep(now + timedelta(seconds=delay), failures)
