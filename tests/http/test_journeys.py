@@ -149,7 +149,8 @@ async def test_a_graph_with_problems_is_refused_unless_the_caller_says_so(api: A
         "GATILHO_INCOMPLETO", "PASSO_SEM_SAIDA[wait]", "ESPERA_INVALIDA[wait]",
     ]  # fmt: skip
     assert [(each["path"], each["code"], each["message"]) for each in refused.body["errors"]] == [
-        ("/passos", problem.partition(": ")[0].partition("[")[0], problem) for problem in told
+        (path, problem.partition(": ")[0].partition("[")[0], problem)
+        for path, problem in zip(["/gatilho", "/passos/0", "/passos/0"], told, strict=True)
     ]
     assert (await api.get(JOURNEYS)).body["total"] == 0
     kept = await made(api, **lacking)
@@ -386,3 +387,30 @@ async def test_large_ones_are_kept_and_read_in_turns(api: Any) -> None:
 async def test_unknown_fields_are_named(api: Any) -> None:
     answer = await api.post(JOURNEYS, journey(nome="Welcome", passos=[{**END, "proxmo": "a"}], inicio="end"))
     assert {warning["path"] for warning in answer.body["warnings"]} == {"/nome", "/passos/0/proxmo"}
+
+
+async def test_a_value_of_another_type_is_another_value(api: Any) -> None:
+    def asks(value: object) -> dict[str, Any]:
+        asked = {"id": "ask", "tipo": "condicao", "campo": "attributes.vip", "operador": "igual", "valor": value}
+        return {"inicio": "ask", "passos": [{**asked, "sim": "end", "nao": "end"}, END]}
+
+    kept = await made(api, **asks(1))
+    changed = (await put(api, kept, **asks(True))).body
+    assert changed["passos"][0]["valor"] is True
+    assert changed["revisao"] == kept["revisao"] + 1
+    assert (await put(api, kept, **asks(True))).body["revisao"] == changed["revisao"]
+
+
+@pytest.mark.parametrize("name", ["{{" + " " * 60_000 + "x", "{{" + "{" * 60_000, "x" * 60_000, "{{1}} {{1}}"])
+async def test_the_name_of_a_variable_is_read_in_one_pass(api: Any, name: str) -> None:
+    # What tries every split of the spaces would take days.
+    passos = [{"id": "end", "tipo": "fim", "variaveis": {name: {"de": "fixo", "valor": "x"}}}]
+    refused = await api.post(f"{JOURNEYS}?permitirProblemas=true", journey(inicio="end", passos=passos))
+    assert (refused.status, refused.code) == (422, "VALIDATION_ERROR")
+
+
+async def test_a_variable_is_named_once(api: Any) -> None:
+    source = {"de": "fixo", "valor": "x"}
+    passos = [{"id": "end", "tipo": "fim", "variaveis": {"1": source, "{{ 1 }}": source}}]
+    refused = await api.post(f"{JOURNEYS}?permitirProblemas=true", journey(inicio="end", passos=passos))
+    assert (refused.status, refused.body["errors"][0]["path"]) == (422, "/passos/0/variaveis")

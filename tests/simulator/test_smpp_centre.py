@@ -127,7 +127,7 @@ async def test_each_fate_has_its_outcome(
 async def test_all_trouble_at_once_loses_no_receipt_and_no_connection(start: Start, tmp_path: Path) -> None:
     simulator = await start(
         shares=Shares(
-            slow_down=0.1, refuse=0.05, lost=0.1, error=0.05, duplicate=0.3, early=0.3, undelivered=0.2, silent=0.1
+            slow_down=0.15, refuse=0.15, lost=0.1, error=0.05, duplicate=0.3, early=0.3, undelivered=0.2, silent=0.1
         ),
         odd_receipts=OddReceipts(unknown=0.3, malformed=0.5),
         latency=0.005,

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any, Final, Generic, TypeVar
 
 import asyncpg
+import orjson
 
 from recado.domain.core.errors import Problem, conflict
 from recado.storage.core.rows import Executor, Page, page, reader
@@ -156,7 +157,7 @@ class Table(Generic[R]):
         Raises `Problem` VERSION_MISMATCH when the row is no longer at `before.revision`, or the one of what is taken.
         """
         was, will = self._values(before), self._values(after)
-        changes = {column: value for column, value in will.items() if value != was[column]}
+        changes = {column: value for column, value in will.items() if _differ(value, was[column])}
         if not changes:
             return before
         await self._refuse_taken(connection, changes, will)
@@ -233,6 +234,17 @@ def _filled(statement: str, words: Mapping[str, str]) -> str:
 
 def _equal(columns: Sequence[str]) -> str:
     return " and ".join(f"{column} = ${place}" for place, column in enumerate(columns, 1)) or "true"
+
+
+def _differ(one: Any, other: Any) -> bool:
+    """Whether two values are stored differently: in JSON, 1 is not true."""
+    if one != other:
+        return True
+    return isinstance(one, list | dict) and _as_json(one) != _as_json(other)
+
+
+def _as_json(value: Any) -> bytes:
+    return orjson.dumps(value, default=repr, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS)
 
 
 def _stored(value: Any) -> Any:

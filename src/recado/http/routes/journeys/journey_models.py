@@ -31,7 +31,7 @@ MOST_LISTED = 500
 MOST_VARIABLES = 100
 MOST_BRANCHES = 20  # of which ten are no problem
 _VARIABLE = re.compile(r"[A-Za-z0-9_]{1,64}").fullmatch
-_BRACES = re.compile(r"\{\{ *(.*?) *\}\}").fullmatch
+_BRACES = re.compile(r"\{\{ *([A-Za-z0-9_]{1,64}) *\}\}").fullmatch  # nothing in it can match in two ways
 
 
 def _among(names: type[Any]) -> str:
@@ -47,6 +47,10 @@ def _variables(given: dict[str, Any]) -> dict[str, Any]:
         if _VARIABLE(plain) is None:
             raise PydanticCustomError(
                 "pattern_mismatch", "must name placeholders; member {place} does not", {"place": place}
+            )
+        if plain in found:
+            raise PydanticCustomError(
+                "pattern_mismatch", "must name a placeholder once; member {place} names one again", {"place": place}
             )
         found[plain] = source
     return found

@@ -1,13 +1,14 @@
 """Journeys: drafts are made, read, replaced, copied and archived, and archived ones get new versions (C9.1)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from recado.domain.core.errors import FieldError, Problem
 from recado.domain.core.ids import JOURNEY
 from recado.domain.journeys.graph import DEFAULT_REENTRY_HOURS, Reentry
 from recado.domain.journeys.journey import JOURNEY_MACHINE, JourneyEvent, JourneyStatus
+from recado.domain.journeys.problems import JourneyFault
 from recado.http.api.call import Call
 from recado.http.api.route import Route
 from recado.http.routes.core.dependencies import Dependencies
@@ -34,6 +35,14 @@ from recado.storage.journeys.journeys import (
     insert_copy,
     insert_version,
 )
+
+# Where a problem of the whole journey stands; others are of its steps.
+_PARTS: Final = {
+    JourneyFault.SEM_INICIO: "/inicio",
+    JourneyFault.GATILHO_INCOMPLETO: "/gatilho",
+    JourneyFault.GATILHO_INEXISTENTE: "/gatilho",
+    JourneyFault.SILENCIO_INVALIDO: "/silencio",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +104,7 @@ class JourneyOperations:
         definition = await definition_in_turns(journey)
         found = await problems_in_turns(self.journeys.database, journey, definition)
         if found and not call.query.permitir_problemas:
-            raise _with_problems(found)
+            raise _with_problems(found, journey)
         return {"canais": definition.channels, "fluxo": definition.flow}, found
 
 
@@ -116,11 +125,20 @@ def _reply(journey: Journey, found: list[str], status: int = 200) -> Reply:
     return Reply(status, journey_view(journey, found), revision=journey.revision)
 
 
-def _with_problems(found: list[str]) -> Problem:
+def _with_problems(found: list[str], journey: Journey) -> Problem:
+    places = {step.get("id"): place for place, step in reversed(list(enumerate(journey.passos)))}
     more = f", and {len(found) - 1} more" if len(found) > 1 else ""
     detail = f"The journey has problems: {found[0].partition(': ')[0]}{more}; `meta.problemas` lists them."
-    errors = [FieldError("/passos", problem.partition(": ")[0].partition("[")[0], problem) for problem in found]
+    errors = [_field_error(problem, places) for problem in found]
     return Problem("JORNADA_COM_PROBLEMAS", detail, errors=errors, meta={"problemas": found})
+
+
+def _field_error(problem: str, places: Mapping[str, int]) -> FieldError:
+    """The problem at what it concerns; `places`: of the steps, by id."""
+    code, _, step = problem.partition(": ")[0].removesuffix("]").partition("[")
+    if step in places:
+        return FieldError(f"/passos/{places[step]}", code, problem)
+    return FieldError(_PARTS.get(JourneyFault(code), "/passos"), code, problem)
 
 
 def _moved(journey: Journey, event: JourneyEvent) -> JourneyStatus:
