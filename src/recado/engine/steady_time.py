@@ -11,7 +11,8 @@ from datetime import datetime, timedelta
 SET = timedelta(minutes=1)
 """Less is how clocks are kept right."""
 FRESH = 0.0005
-"""Seconds for which a reading stands. A dozen are asked for each message."""
+"""Seconds for which a reading stands. Half a dozen are asked for each message. Records show milliseconds, and
+what has a pace or a time limit goes by the monotonic clock."""
 BELIEVED_AFTER = 86_400.0
 """Seconds in which nobody set it again: then it is believed."""
 _LOOK_EVERY = timedelta(seconds=30)

@@ -297,6 +297,14 @@ def test_no_more_than_fifty_places_of_nul_are_looked_for() -> None:
     assert len(looked) == 50
 
 
+def test_a_body_is_as_deep_as_validation_can_follow() -> None:
+    assert read(b'{"anything":' + b"[" * 199 + b"]" * 199 + b"}").anything
+    with pytest.raises(Problem) as caught:
+        parse_json(b'{"anything":' + b"[" * 200 + b"]" * 200 + b"}")
+    assert (caught.value.code, caught.value.status) == ("MALFORMED_JSON", 400)
+    assert "200" in caught.value.detail
+
+
 def test_nul_is_found_at_any_depth_that_a_body_has() -> None:
     body = parse_json(rb'{"a":' * 200 + rb'"\u0000"' + b"}" * 200)
     with pytest.raises(Problem) as caught:

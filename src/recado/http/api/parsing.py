@@ -23,7 +23,7 @@ NUL = b"\\u0000"  # the one way to write U+0000 in JSON
 _SMALL = 64 * 1024  # bytes, of which whatever they hold is parsed in no time
 _MOST_CONTAINERS = 500_000
 _MOST_COMMAS = 4_000_000
-_WRITTEN_DEPTH = 250  # of lists and objects within each other, which the writer takes
+_DEEPEST = 200  # lists and objects within each other: more are refused by validation, or by who writes the document
 _ITEMS_AT_ONCE = 200  # of a list in which more errors are looked for
 _BYTE_ORDER_MARKS = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
@@ -42,7 +42,7 @@ class JsonBody:
 
     @property
     def canonical(self) -> bytes:
-        """The document as JSON (sorted keys, no spaces), made when it is asked for; TypeError when it is too deep."""
+        """The document as JSON (sorted keys, no spaces), made when it is asked for."""
         if self._canonical is None:
             self._canonical = orjson.dumps(self.document, option=orjson.OPT_SORT_KEYS)
         return self._canonical
@@ -63,16 +63,25 @@ def parse_json(raw: bytes, most_values: int | None = None) -> JsonBody:
     if not raw:
         raise _malformed("The body is empty: send a JSON object.")
     try:
-        body = JsonBody(orjson.loads(raw), may_hold_nul=NUL in raw)
-        if len(raw) > _WRITTEN_DEPTH and raw.count(b"[") + raw.count(b"{") > _WRITTEN_DEPTH:
-            _ = body.canonical
-        return body
+        document = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
         raise _malformed(
             _not_utf8(raw) or f"The body is not valid JSON (line {error.lineno}, column {error.colno})."
         ) from None
-    except TypeError:  # what the parser reads, the writer can refuse for one reason: depth
-        raise _malformed("The body is nested too deeply.") from None
+    if len(raw) > _DEEPEST and raw.count(b"[") + raw.count(b"{") > _DEEPEST:
+        _refuse_deeper(document)
+    return JsonBody(document, may_hold_nul=NUL in raw)
+
+
+def _refuse_deeper(document: Any) -> None:
+    """Refuse what is nested more deeply than validation, and those who write the document, can follow."""
+    level = [document]
+    for _ in range(_DEEPEST):
+        members = (member for each in level for member in (each.values() if isinstance(each, dict) else each))
+        level = [member for member in members if isinstance(member, dict | list)]
+        if not level:
+            return
+    raise _malformed(f"The body is nested too deeply: {_DEEPEST} lists and objects within each other are the most.")
 
 
 def _not_utf8(raw: bytes) -> str | None:

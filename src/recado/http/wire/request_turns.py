@@ -7,12 +7,11 @@ long turns cost less.
 Requests meet this twice. First by network, when they begin: what a stranger gets for an answer costs little. Then by
 organization, when their credential is known and before their body is read, since that may cost milliseconds: one
 organization that asks from hundreds of addresses is one party. There, who has shown no credential is one party for each
-network; with hundreds of them organizations would come last, so each kind has every second turn while both wait.
+network; hundreds of them would make organizations come last, so all together they have at most every second turn.
 """
 
 import asyncio
 from collections import deque
-from itertools import cycle
 from typing import Final
 
 from recado.domain.core.solitude import ALONE_AFTER
@@ -37,6 +36,7 @@ class RequestTurns:
         self._counting = False  # `_next` comes behind this turn
         self._organizations: _Lines = {}
         self._strangers: _Lines = {}
+        self._strangers_due = 0.0  # turns that they have not had yet, while both wait
 
     def wait(self, party: str) -> "asyncio.Future[None] | None":
         """What a request has to wait for before it goes on; None: it does so now."""
@@ -72,22 +72,33 @@ class RequestTurns:
     def _next(self) -> None:
         """Another turn: those who wait come before newcomers, one of each party and then the next one of each."""
         self._begun = 0
-        kinds = cycle((self._organizations, self._strangers))
         while self._begun < self._most and (self._organizations or self._strangers):
-            self._begun += self._let_one_in(next(kinds))
+            self._begun += self._let_one_in(self._next_lines())
         self._counting = self._begun > 0
         if self._counting:
             asyncio.get_running_loop().call_soon(self._next)
 
+    def _next_lines(self) -> _Lines:
+        """Those whose turn it is: strangers have the part of their parties in all, and half at most."""
+        organizations, strangers = len(self._organizations), len(self._strangers)
+        if not organizations or not strangers:
+            return self._organizations or self._strangers
+        self._strangers_due += min(0.5, strangers / (organizations + strangers))
+        if self._strangers_due < 1.0:
+            return self._organizations
+        self._strangers_due -= 1.0
+        return self._strangers
+
     def _let_one_in(self, lines: _Lines) -> bool:
-        """Whether one went on: of the party whose turn it is, which stands last after it."""
+        """Let one of the party go on whose turn it is, which stands last after it; False when nobody was there."""
         while lines:
             party = next(iter(lines))
             line = lines.pop(party)
-            turn = line.popleft()
+            while line and line[0].done():  # its connection has ended, and that is no turn
+                line.popleft()
             if line:
-                lines[party] = line
-            if not turn.done():  # else its connection has ended
-                turn.set_result(None)
+                line.popleft().set_result(None)
+                if line:
+                    lines[party] = line
                 return True
         return False

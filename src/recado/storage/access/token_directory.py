@@ -1,6 +1,6 @@
 """Who a bearer token is: the cached way from a token to its record (C3.1), one dictionary look-up when it is known.
 
-Form and checksum are tested before the database is asked, so that rubbish costs no query. A token that is unknown is
+Form and checksum are tested before the database is asked, so that rubbish costs no query. That a token is unknown is
 not remembered. Keys and sessions differ in what stands behind a token and in why it is refused.
 """
 
@@ -19,7 +19,8 @@ from recado.storage.core.rows import Executor
 TTL = 5.0  # seconds until a change made by another process holds here (C24.2, C24.4)
 MOST_USED = 100_000  # records whose last use waits to be written
 
-# Of those who ask again and again: a third of what it takes to know a caller. Tokens are kept in memory only.
+# Of those who ask again and again: a third of what it takes to know a caller. The last ones that were shown, whatever
+# they are, stay in memory for that; a hash says nothing of what its token may do.
 _hash_of = lru_cache(maxsize=1_024)(token_hash)
 
 
