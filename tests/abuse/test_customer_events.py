@@ -14,7 +14,7 @@ from tests.abuse.neighbour import Neighbour
 from tests.acceptance.sandbox.customer import phone
 from tests.program import Api
 
-pytestmark = [pytest.mark.alone, pytest.mark.usefixtures("memory_returns")]
+pytestmark = [pytest.mark.alone, pytest.mark.long, pytest.mark.usefixtures("memory_returns")]
 
 LINES = 200
 SHARED = 2_000  # contacts with one address
@@ -29,7 +29,7 @@ FLOODS: dict[str, Callable[[int], dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("flood", cases(FLOODS, "large"))
+@pytest.mark.parametrize("flood", cases(FLOODS))
 async def test_floods_of_events_keep_nobody_waiting(
     attacker: Attacker, api: Api, flood: Callable[[int], dict[str, Any]], neighbour: Neighbour, seconds: float
 ) -> None:

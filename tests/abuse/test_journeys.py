@@ -11,7 +11,7 @@ from tests.program import Api
 
 from recado.domain.journeys.graph import MAX_STEPS
 
-pytestmark = [pytest.mark.alone, pytest.mark.usefixtures("memory_returns")]
+pytestmark = [pytest.mark.alone, pytest.mark.long, pytest.mark.usefixtures("memory_returns")]
 
 AT_ONCE = 20
 LARGEST = 2**20
