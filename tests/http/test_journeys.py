@@ -119,7 +119,8 @@ async def test_a_list_shows_what_its_journeys_come_to(api: Any) -> None:
         END,
     ]
     first = await made(api, gatilho={"tipo": "lista", "listId": clients["id"]}, passos=sends, inicio="a")
-    second = await made(api, gatilho={"tipo": "segmento", "segmentId": segment["id"]}, meta={"evento": "order"})
+    both = {"segmentId": segment["id"], "listId": clients["id"]}  # of which it begins with one
+    second = await made(api, gatilho={"tipo": "segmento", **both}, meta={"evento": "order"})
     gone = await made(api, gatilho={"tipo": "lista", "listId": "lst_" + "0" * 21})
     await archived(api, gone)
     page = (await api.get(JOURNEYS)).body
@@ -128,7 +129,7 @@ async def test_a_list_shows_what_its_journeys_come_to(api: Any) -> None:
     assert [one["id"], two["id"], third["id"]] == [first["id"], second["id"], gone["id"]]
     assert (one["canais"], one["fluxo"]) == (["sms", "email"], ["enviar", "condicao", "fim", "enviar", "enviar"])
     assert (one["lista"], "segmento" in one, "metaEvento" in one) == ({"nome": "Clients", "tamanho": 0}, False, False)
-    assert (two["segmento"], two["metaEvento"]) == ({"nome": "Recent"}, "order")
+    assert (two["segmento"], "lista" in two, two["metaEvento"]) == ({"nome": "Recent"}, False, "order")
     assert (third["status"], "lista" in third) == ("arquivada", False)
     shared = set(first) - {"passos", "problemas"}
     assert {name: one[name] for name in shared} == {name: first[name] for name in shared}

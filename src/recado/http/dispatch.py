@@ -140,7 +140,7 @@ class Dispatcher:
         deadlines.begin(task, started)
         try:
             found = self._router.find(target)
-            if found is None and (turn := self._turns.wait(STRANGER)) is not None:
+            if found is None and (turn := self._turns.wait(STRANGER, stranger=True)) is not None:
                 await turn  # the search for what was meant costs more than most answers
             operation = self._find(found, call, started)
             task.set_name(operation.route.operation_id)  # for the watch over the event loop
@@ -152,10 +152,12 @@ class Dispatcher:
             owner = _caller(call)
             if working_for.get() != owner:  # a connection is mostly one caller's, and to set it costs more
                 working_for.set(owner)
-            turn = self._turns.wait(owner)
+            turn = self._turns.wait(owner, stranger=not call.principal.organization_id)
             if turn is not None:
                 await turn
             reply = await self._run(operation, call, request, query, deadlines, task)
+            if operation.route.versioned and not operation.writes and preconditions.not_modified(call, reply):
+                reply = Reply(304, headers=reply.headers, revision=reply.revision)
             if call.unknown:
                 name_in(reply, call.unknown, writes=operation.writes)
             self._answers.render(reply)
@@ -383,9 +385,7 @@ class Dispatcher:
             call.idempotency = key
         if isinstance(body, LargeBody):
             return await self._finish(operation, call, body, model)
-        # As `_finish` does, without a coroutine more for each request.
-        self._check(operation, call, body, model)
-        return _unless_known(operation, call, await self._handled(operation, call))
+        return await self._begin(operation, call, body, model)
 
     async def _finish(
         self, operation: Operation, call: Call, body: JsonBody | LargeBody | None, model: type[BaseModel] | None
@@ -396,12 +396,13 @@ class Dispatcher:
                 refuse(call.unknown)
             async with self._workers.place_of_value(_caller(call)):
                 call.body = await body.value()
-                return await self._finish(operation, call, None, None)
-        self._check(operation, call, body, model)
-        return _unless_known(operation, call, await self._handled(operation, call))
+                return await self._begin(operation, call, None, model)
+        return await self._begin(operation, call, body, model)
 
-    def _check(self, operation: Operation, call: Call, body: JsonBody | None, model: type[BaseModel] | None) -> None:
-        """Body and precondition; the body is None where the call has its value already, or needs none."""
+    def _begin(
+        self, operation: Operation, call: Call, body: JsonBody | None, model: type[BaseModel] | None
+    ) -> Awaitable[Reply]:
+        """Body and precondition at once, then what the handler answers. `body` None: the call has its value."""
         if call.unknown and is_strict(call.headers.get("Prefer")):
             refuse(call.unknown)
         if model is not None and body is not None:
@@ -410,8 +411,6 @@ class Dispatcher:
             preconditions.refuse_if_match(call)
         elif operation.versioned:
             preconditions.read_if_match(call)
-
-    def _handled(self, operation: Operation, call: Call) -> Awaitable[Reply]:
         return self._page(operation, call) if operation.lists else operation.handler(call)
 
     async def _page(self, operation: Operation, call: Call) -> Reply:
@@ -470,13 +469,6 @@ def _forget_frames(error: BaseException) -> None:
     while known is not None:
         known.__traceback__ = None
         known = known.__context__
-
-
-def _unless_known(operation: Operation, call: Call, reply: Reply) -> Reply:
-    """The reply; 304 where the caller has this revision."""
-    if operation.route.versioned and not operation.writes and preconditions.not_modified(call, reply):
-        return Reply(304, headers=reply.headers, revision=reply.revision)
-    return reply
 
 
 def _parse(operation: Operation, call: Call) -> JsonBody:

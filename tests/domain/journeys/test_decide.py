@@ -20,6 +20,7 @@ from recado.domain.journeys.execution import (
 )
 from recado.domain.journeys.graph import FieldOperator, StepSignal
 from recado.domain.journeys.outcomes import Advance, Await, CallWebhook, EndExecution, RetryStep, SendMessage
+from recado.domain.journeys.sends import SendFacts
 from recado.domain.journeys.signal_conditions import EarlierSend, SendState
 from recado.domain.journeys.steps import (
     Branch,
@@ -40,7 +41,10 @@ MINUTE = timedelta(minutes=1)
 
 
 def facts(**given: Any) -> Facts:
-    usual = {"execution_id": "exe_1", "arrived_at": BORN, "zone": SAO_PAULO, "contact": person()}
+    usual = {
+        "execution_id": "exe_1", "arrived_at": BORN, "zone": SAO_PAULO, "contact": person(), "registered": False,
+        "send": SendFacts(), "webhook_callable": True,
+    }  # fmt: skip
     return Facts(**{**usual, **given})
 
 
@@ -155,3 +159,9 @@ def test_the_goal_is_an_event_of_its_name_since_the_entry() -> None:
     assert not goal_reached("order", start, "order", start - timedelta(microseconds=1))
     assert not goal_reached("order", start, "visit", start)
     assert not goal_reached(None, start, "order", start)
+
+
+@pytest.mark.parametrize(("step", "fact"), [(STEPS[0], "send"), (STEPS[6], "webhook_callable")])
+def test_a_fact_that_nobody_read_is_no_permission(step: Step, fact: str) -> None:
+    with pytest.raises(LookupError):
+        decide(step, facts(**{fact: None}), BORN)

@@ -107,6 +107,12 @@ CASES: dict[str, list[tuple[dict[str, Any], list[str]]]] = {
         (with_step("sms", texto="Hello {{1}} and {{other}}"), ["VARIAVEL_SEM_MAPA[sms]"]),
         (with_step("mail", variaveis={"1": {"de": "contato", "campo": "name"}}), ["VARIAVEL_SEM_MAPA[mail]"]),
         (with_step("rcs", rcs={"conteudo": {"text": "a", "card": {"title": "{{1}}"}}}), ["VARIAVEL_SEM_MAPA[rcs]"]),
+        (
+            with_step("rcs", rcs={"conteudo": {"text": "a", "card": {"title": "b", "suggestions": [
+                {"type": "url", "text": "See", "value": "https://example.org/{{1}}"}
+            ]}}}),
+            ["VARIAVEL_SEM_MAPA[rcs]"],
+        ),
         (with_step("rcs", rcs={"conteudo": {"text": "a"}, "fallback": {"text": "{{1}}"}}), ["VARIAVEL_SEM_MAPA[rcs]"]),
     ],
     "VARIAVEL_FONTE_INVALIDA": [

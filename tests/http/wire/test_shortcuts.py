@@ -208,7 +208,8 @@ async def test_while_several_ask_a_link_is_opened_when_its_turn_has_come(
     api = await serve(links.route(thing))
     turns: dict[str, asyncio.Future[None]] = {}
 
-    def wait(party: str) -> asyncio.Future[None]:
+    def wait(party: str, *, stranger: bool) -> asyncio.Future[None]:
+        assert stranger
         turns[party] = asyncio.get_running_loop().create_future()
         return turns[party]
 

@@ -5,6 +5,7 @@ A call belongs to no actor: when the sender's lane fails, its calls go on and ar
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -138,12 +139,9 @@ class Calls:
         if outcome is None:
             return asyncio.get_running_loop().create_task(self._run(departure, done, settle))
         if settlement_of is None and isinstance(outcome, Accepted):
-            try:
+            with suppress(Exception):  # the other way waits for room, or tells what is wrong
                 settled = self.settlement_of(departure, outcome)
                 recorded = self._sending.put(settled)
-            except Exception:  # noqa: BLE001, S110 - the other way waits for room, or tells what is wrong
-                pass
-            else:
                 recorded.add_done_callback(partial(self._recorded, departure, outcome, settled, done))
                 return recorded
         return asyncio.get_running_loop().create_task(self._conclude(departure, outcome, done, settle))

@@ -6,6 +6,7 @@ asks again when the moment has come, or when a fact has changed; whoever goes on
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import TypeVar
 from zoneinfo import ZoneInfo
 
 from recado.domain.contacts.consent import ConsentStatus
@@ -32,6 +33,8 @@ from recado.domain.journeys.steps import (
 from recado.domain.journeys.waits import wait_end
 from recado.domain.journeys.webhook_calls import LastCall, decide_webhook
 
+F = TypeVar("F")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
@@ -41,21 +44,22 @@ class Facts:
     `registered`: the opt-out registry holds the contact's phone or address. `test`: it is one, and `hurried`: one that
     leaves waits out (`pularEsperas`).
     For a send, `send`; for a signal condition, `earlier` (None: never passed); for a webhook step `last_call`, and
-    whether the subscription can be called.
+    whether the subscription can be called. What the step needs and nobody has read raises LookupError: nothing is sent
+    for want of a fact.
     """
 
     execution_id: str
     arrived_at: datetime
     zone: ZoneInfo
     contact: Contact | None
-    registered: bool = False
+    registered: bool
     entry: Entry = field(default_factory=dict)
     test: bool = False
     hurried: bool = False
-    send: SendFacts = field(default_factory=SendFacts)
+    send: SendFacts | None = None
     earlier: EarlierSend | None = None
     last_call: LastCall | None = None
-    webhook_callable: bool = True
+    webhook_callable: bool | None = None
 
 
 def decide(step: Step, facts: Facts, now: datetime) -> Decision:
@@ -67,7 +71,7 @@ def decide(step: Step, facts: Facts, now: datetime) -> Decision:
         return EndExecution(EndReason.OPTED_OUT)
     match step:
         case SendStep():
-            return decide_send(step, facts.send, contact, facts.entry, facts.zone, now, test=facts.test)
+            return decide_send(step, _read(facts.send), contact, facts.entry, facts.zone, now, test=facts.test)
         case WaitForStep() | WaitUntilStep():
             until = wait_end(step, facts.zone, facts.arrived_at, hurried=facts.hurried)
             return Advance(step.next, TrailResult.WAITED) if now >= until else Await(Awaited.TIME, until)
@@ -82,9 +86,15 @@ def decide(step: Step, facts: Facts, now: datetime) -> Decision:
             branch = branch_of(step, facts.execution_id)
             return Advance(branch.next, branch.name)
         case WebhookStep():
-            return decide_webhook(step, facts.last_call, now, callable_now=facts.webhook_callable)
+            return decide_webhook(step, facts.last_call, now, callable_now=_read(facts.webhook_callable))
         case EndStep():
             return EndExecution(EndReason.FINISHED)
+
+
+def _read(fact: F | None) -> F:
+    if fact is None:
+        raise LookupError("the step needs a fact that was not read")
+    return fact
 
 
 def after_internal_failure(failures: int, now: datetime) -> RetryStep | EndExecution:

@@ -1,11 +1,14 @@
 """Who enters a journey, and who enters again (C9.7)."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
+import orjson
+
 from recado.domain.contacts.consent import ConsentStatus
+from recado.domain.events.customer_event import CustomerEvent
 from recado.domain.journeys.field_values import Entry
 
 EVENT_RECENCY: Final = timedelta(hours=72)
@@ -47,26 +50,16 @@ def entry_refusal(
     return EntryRefusal.TOO_SOON if now - history.last_at < interval else None
 
 
-@dataclass(frozen=True, slots=True)
-class OccurredEvent:
-    """A customer event, as the rules of entry see it. `contact_id` None: it belongs to nobody who is known."""
+def event_enters(
+    event: CustomerEvent, name: str, activated_at: datetime, now: datetime, *, live: bool, duplicate: bool
+) -> bool:
+    """Whether an event brings its contact into a journey that its `name` triggers.
 
-    event_id: str
-    name: str
-    occurred_at: datetime
-    contact_id: str | None
-    live: bool
-    duplicate: bool = False
-    value: int | float | None = None
-    currency: str | None = None
-    properties: Entry = field(default_factory=dict)
-
-
-def event_enters(event: OccurredEvent, name: str, activated_at: datetime, now: datetime) -> bool:
-    """Whether an event brings its contact into a journey that its `name` triggers."""
+    `live`: it was made with a live key; `duplicate`: an earlier request had stored it.
+    """
     return (
-        event.live
-        and not event.duplicate
+        live
+        and not duplicate
         and event.contact_id is not None
         and event.name == name
         and event.occurred_at > activated_at
@@ -74,7 +67,8 @@ def event_enters(event: OccurredEvent, name: str, activated_at: datetime, now: d
     )
 
 
-def entry_of(event: OccurredEvent) -> Entry:
+def entry_of(event: CustomerEvent) -> Entry:
     """The data of an entry by an event: its properties, and over them what is the event's own (C9.7.6)."""
-    own = {"value": event.value, "currency": event.currency, "name": event.name, "eventId": event.event_id}
-    return {**event.properties, **{key: value for key, value in own.items() if value is not None}}
+    properties: Entry = {} if event.properties is None else orjson.loads(event.properties)
+    own: Entry = {"currency": event.currency, "name": event.name, "eventId": event.event_id}
+    return {**properties, **own} if event.value is None else {**properties, **own, "value": float(event.value)}

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from datetime import timedelta
 from enum import StrEnum
 from itertools import chain
 from operator import attrgetter
@@ -30,12 +31,13 @@ from recado.domain.journeys.graph import (
     is_contact_field,
 )
 from recado.domain.journeys.paths import Paths
-from recado.domain.journeys.rcs_content import MAX_SMS_TEXT, rcs_faults
+from recado.domain.journeys.rcs_content import MAX_SMS_TEXT, rcs_faults, texts_of
+from recado.domain.journeys.waits import LONGEST_WAIT
 from recado.domain.messages.placeholders import placeholders
-from recado.domain.senders.number import NumberStatus
+from recado.domain.senders.number import IN_SERVICE, NumberStatus
 from recado.domain.webhooks.webhook import SubscriptionStatus
 
-MAX_WAIT: Final = 129_600  # minutes: 90 days
+MAX_WAIT: Final = LONGEST_WAIT // timedelta(minutes=1)
 _MOST_FIXED: Final = 1_024
 _BRANCHES, _MOST_BRANCH_NAME, _MOST_WEIGHT = range(2, 11), 40, 1_000
 _MOST_NAMED: Final = 10  # of many names in one sentence
@@ -285,7 +287,7 @@ def _send_chatapp(step: JourneyStep, around: _Around) -> Iterator[Found]:
         status = around.references.numbers.get(number_id)
         if status is None:
             yield _F.NUMERO_INEXISTENTE, f"O número {_id(number_id)} não existe."
-        elif status not in _SENDING_STATES:
+        elif status not in IN_SERVICE:
             yield _F.NUMERO_INDISPONIVEL, f"O número {_id(number_id)} não está conectado."
     yield from _variables(step, variables)
 
@@ -315,9 +317,8 @@ def _send_rcs(step: JourneyStep, _: _Around) -> Iterator[Found]:
         return
     for sentence in rcs_faults(content):
         yield _F.RCS_CONTEUDO_INVALIDO, sentence
-    card = content.card or {}
-    texts = (content.text, content.fallback_text, card.get("title"), card.get("description"))
-    yield from _variables(step, placeholders("\n".join(text for text in texts if text)))
+    texts = texts_of([content.text, content.fallback_text, content.card])
+    yield from _variables(step, placeholders("\n".join(texts)))
 
 
 _SOURCES: Final = (
@@ -419,7 +420,6 @@ def _call(step: JourneyStep, around: _Around) -> Iterator[Found]:
 
 _ALL_SIGNALS: Final = frozenset(StepSignal)
 _OPERATORS: Final = frozenset(FieldOperator)
-_SENDING_STATES: Final = frozenset({NumberStatus.CONNECTED, NumberStatus.FLAGGED})
 _NOT_CALLED: Final = frozenset({SubscriptionStatus.PAUSED, SubscriptionStatus.REVOKED})
 
 _CHECKS: Final[Mapping[StepMode, Callable[[JourneyStep, _Around], Iterator[Found]]]] = {

@@ -40,6 +40,19 @@ def rcs_faults(content: RcsContent) -> Iterator[str]:
         yield "O texto do `fallback` tem mais de 1.530 caracteres."
 
 
+def texts_of(document: Any) -> Iterator[str]:
+    """Every text of a JSON value but the names of members: any may have placeholders."""
+    match document:
+        case str():
+            yield document
+        case Mapping():
+            for each in document.values():
+                yield from texts_of(each)
+        case list() | tuple():
+            for each in document:
+                yield from texts_of(each)
+
+
 def _card_faults(card: Mapping[str, Any]) -> Iterator[str]:
     title, address = card.get("title"), card.get("mediaUrl")
     if not title or len(title) > _MOST_TITLE:

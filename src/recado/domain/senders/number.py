@@ -16,6 +16,10 @@ class NumberStatus(StrEnum):
     DISCONNECTED = "disconnected"  # out of service; the customer connects it again
 
 
+IN_SERVICE: Final = frozenset({NumberStatus.CONNECTED, NumberStatus.FLAGGED})
+"""The states in which a number sends at all."""
+
+
 class QualityRating(StrEnum):
     """The provider's judgement of what recipients think of the number."""
 

@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Any
 
 from recado.domain.core.errors import FieldError
-from recado.domain.senders.number import NumberStatus, what_to_do
+from recado.domain.senders.number import IN_SERVICE, NumberStatus, what_to_do
 from recado.domain.templates.template import TemplateCategory
 
 Component = Mapping[str, Any]
@@ -54,7 +54,7 @@ def submission_errors(
     found: list[FieldError] = []
     if _NAME(name) is None:
         found.append(FieldError("/name", "FORMAT", "Use 1 to 512 lower-case letters, digits and underscores."))
-    if number_status not in (NumberStatus.CONNECTED, NumberStatus.FLAGGED):
+    if number_status not in IN_SERVICE:
         sentence = f"The number {number_id} is {number_status}: {what_to_do(number_status, env, number_id)}."
         found.append(FieldError("/numberId", "NUMBER_UNAVAILABLE", sentence))
     counts = dict.fromkeys(_TYPES, 0)

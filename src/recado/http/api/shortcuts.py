@@ -73,7 +73,7 @@ class Shortcuts:
         if not self._limiter.lets_in(address, PUBLIC, now):
             return None
         code, agent = path[start:].partition("?")[0], agent_of(headers)
-        turn = self._turns.wait(STRANGER + network_of(address))
+        turn = self._turns.wait(STRANGER + network_of(address), stranger=True)
         if turn is not None:
             return self._later(self._in_turn(turn, shortcut, code, agent), now)
         try:

@@ -15,7 +15,6 @@ from collections import deque
 from typing import Final
 
 from recado.domain.core.solitude import ALONE_AFTER
-from recado.storage.core.callers import STRANGER
 
 OF_NETWORKS: Final = 48
 OF_ORGANIZATIONS: Final = 8
@@ -34,12 +33,15 @@ class RequestTurns:
         self._several = False  # parties ask
         self._begun = 0  # in this turn
         self._counting = False  # `_next` comes behind this turn
-        self._organizations: _Lines = {}
+        self._known: _Lines = {}  # of organizations; where nobody is a stranger, of all
         self._strangers: _Lines = {}
         self._strangers_due = 0.0  # turns that they have not had yet, while both wait
 
-    def wait(self, party: str) -> "asyncio.Future[None] | None":
-        """What a request has to wait for before it goes on; None: it does so now."""
+    def wait(self, party: str, *, stranger: bool = False) -> "asyncio.Future[None] | None":
+        """What a request has to wait for before it goes on; None: it does so now.
+
+        `stranger`: the party is the network of somebody who showed no credential, beside organizations.
+        """
         if party != self._last:
             self._changed = self._last is not None
             self._last = party
@@ -55,24 +57,24 @@ class RequestTurns:
         if self._begun <= self._most:
             return None
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        lines = self._strangers if party.startswith(STRANGER) else self._organizations
+        lines = self._strangers if stranger else self._known
         lines.setdefault(party, deque()).append(turn)
         return turn
 
     def _look(self) -> None:
         """Whether several still ask. One alone mostly has requests in its line, which need not wait any more."""
-        parties = len(self._organizations) + len(self._strangers)
+        parties = len(self._known) + len(self._strangers)
         self._several, self._changed = self._changed or parties > 1, False
         if self._several:
             asyncio.get_running_loop().call_later(ALONE_AFTER, self._look)
             return
-        while self._let_one_in(self._organizations) or self._let_one_in(self._strangers):
+        while self._let_one_in(self._known) or self._let_one_in(self._strangers):
             pass
 
     def _next(self) -> None:
         """Another turn: those who wait come before newcomers, one of each party and then the next one of each."""
         self._begun = 0
-        while self._begun < self._most and (self._organizations or self._strangers):
+        while self._begun < self._most and (self._known or self._strangers):
             self._begun += self._let_one_in(self._next_lines())
         self._counting = self._begun > 0
         if self._counting:
@@ -80,12 +82,12 @@ class RequestTurns:
 
     def _next_lines(self) -> _Lines:
         """Those whose turn it is: strangers have the part of their parties in all, and half at most."""
-        organizations, strangers = len(self._organizations), len(self._strangers)
-        if not organizations or not strangers:
-            return self._organizations or self._strangers
-        self._strangers_due += min(0.5, strangers / (organizations + strangers))
+        known, strangers = len(self._known), len(self._strangers)
+        if not known or not strangers:
+            return self._known or self._strangers
+        self._strangers_due += min(0.5, strangers / (known + strangers))
         if self._strangers_due < 1.0:
-            return self._organizations
+            return self._known
         self._strangers_due -= 1.0
         return self._strangers
 

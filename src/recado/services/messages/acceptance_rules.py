@@ -116,9 +116,9 @@ def new_message(
         CLASS_OF[draft.priority],
         draft.forced_by is not None,
         draft.template_id,
-        None if draft.payload is None else json_text(draft.payload),
-        None if draft.template_vars is None else json_text(draft.template_vars),
-        None if draft.metadata is None else json_text(draft.metadata),
+        json_text(draft.payload),
+        json_text(draft.template_vars),
+        json_text(draft.metadata),
         draft.campaign_id,
         due_at if draft.scheduled_at is not None else None,
         due_at,
@@ -137,10 +137,10 @@ def new_message(
         needs_window=obeys.window,
         obeys_quiet_hours=obeys.quiet_hours,
         units=draft.units,
-        details=None if draft.details is None else json_text(draft.details),
+        details=json_text(draft.details),
     )
 
 
-def json_text(value: object) -> str:
+def json_text(value: object) -> str | None:
     """As a row has it."""
-    return orjson.dumps(value).decode()
+    return None if value is None else orjson.dumps(value).decode()

@@ -15,7 +15,7 @@ from recado.domain.core.ids import FLOW, MESSAGE, NUMBER, IdSource
 from recado.domain.core.ids import TEMPLATE as TEMPLATE_ID
 from recado.domain.core.references import reference_not_found, wrong_reference
 from recado.domain.messages.message import Priority
-from recado.domain.senders.number import NumberStatus, what_to_do
+from recado.domain.senders.number import IN_SERVICE, what_to_do
 from recado.domain.templates.template import TemplateCategory, TemplateStatus
 from recado.domain.templates.template_content import header_takes_text, variable_count
 from recado.services.messages.acceptance_rules import due_time, new_message
@@ -28,7 +28,6 @@ from recado.storage.messages.messages import NewMessage
 from recado.storage.senders.numbers import Number, NumberDirectory
 from recado.storage.templates.templates import Template, TemplateDirectory
 
-_SENDING_STATES: Final = frozenset({NumberStatus.CONNECTED, NumberStatus.FLAGGED})
 _MILLISECOND: Final = timedelta(milliseconds=1)
 
 
@@ -240,7 +239,7 @@ def unavailable(number: Number) -> str:
 
 def check_state(number: Number, template: Template | None) -> None:
     """The number sends and the template is approved, now."""
-    if number.status not in _SENDING_STATES:
+    if number.status not in IN_SERVICE:
         raise field_refused(
             "NUMBER_UNAVAILABLE",
             "/numberId",

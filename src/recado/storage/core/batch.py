@@ -143,7 +143,7 @@ class Batcher(Generic[Row, Result]):
             queue = self._waiting[owner] = deque()
         queue.append((row, future, now))
         self._queued += 1
-        if self._idle and (self._crowded < self._crowd_room or not self._is_crowd(owner)):
+        if self._idle and self._may_leave(owner):
             self._idle.pop().set_result(None)
         return future
 

@@ -18,6 +18,7 @@ from recado.domain.events.customer_event import (
 )
 from recado.http.api.models import ApiModel, QueryInt, Timestamp
 from recado.http.api.paging import CursorPage, CursorQuery, PeriodQuery
+from recado.http.routes.messages.message_models import Id, Metadata
 
 USUAL_LIMIT, MOST_LISTED = 100, 500
 
@@ -28,7 +29,6 @@ def _name(text: str) -> str:
     return text
 
 
-Id = Annotated[str, Field(min_length=1, max_length=64)]
 Name = Annotated[
     str,
     Field(min_length=1, max_length=MOST_NAME, description="What happened: of A-Za-z0-9 and _ . : -"),
@@ -41,18 +41,7 @@ EventId = Annotated[
     ),
 ]
 Currency = Annotated[str, Field(pattern="^[A-Za-z]{3}$", description="ISO 4217")]
-Properties = Annotated[
-    Any,
-    Field(
-        json_schema_extra={
-            "type": ["object", "null"],
-            "maxProperties": 20,
-            "additionalProperties": {"type": ["string", "number", "boolean"]},
-        },
-        description="As `metadata` of messages, and no personal data either.",
-    ),
-]
-"""Checked by hand (`metadata.py`): its faults have a code of their own."""
+Properties = Annotated[Metadata, Field(description="As `metadata` of messages, and no personal data either.")]
 
 
 class ContactOfEvent(ApiModel):

@@ -349,13 +349,19 @@ def _revision(journey: ListedJourney, _: Any) -> int:
     return journey.revision
 
 
+def _beginning(
+    journey: ListedJourney, kind: TriggerKind, member: str, known: Mapping[str, Beginning]
+) -> Beginning | None:
+    return known.get(journey.gatilho.get(member, "")) if journey.gatilho.get("tipo") == kind else None
+
+
 def _list(journey: ListedJourney, known: Mapping[str, Beginning]) -> dict[str, Any] | None:
-    found = known.get(journey.gatilho.get("listId", ""))
+    found = _beginning(journey, TriggerKind.LISTA, "listId", known)
     return None if found is None else {"nome": found.name, "tamanho": found.size}
 
 
 def _segment(journey: ListedJourney, known: Mapping[str, Beginning]) -> dict[str, Any] | None:
-    found = known.get(journey.gatilho.get("segmentId", ""))
+    found = _beginning(journey, TriggerKind.SEGMENTO, "segmentId", known)
     return None if found is None else {"nome": found.name}
 
 

@@ -13,6 +13,7 @@ from recado.domain.core.timestamps import format_timestamp
 from recado.domain.dispatch.gates import FOREVER, Hold
 from recado.domain.messages.message import WaitReason
 from recado.domain.senders.number import (
+    IN_SERVICE,
     TIER_LIMITS,
     MessagingTier,
     NumberStatus,
@@ -198,7 +199,7 @@ def troubled_view(view: Mapping[str, Any], trouble: Hold, now: datetime) -> dict
 
 def can_send(number: Number) -> str:
     """`available`: everything leaves. `limited`: some classes wait, or the pace is cut. `blocked`: nothing leaves."""
-    in_service = number.status in (NumberStatus.CONNECTED, NumberStatus.FLAGGED)
+    in_service = number.status in IN_SERVICE
     if not in_service or number.operator_paused_at is not None or number.partner_removed_at is not None:
         return "blocked"
     low = number.quality_rating in (QualityRating.YELLOW, QualityRating.RED)
