@@ -5,6 +5,8 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from recado.storage.core.postgres import Database
+
 T = TypeVar("T")
 
 LOOK_EVERY = 0.02  # seconds
@@ -26,3 +28,9 @@ async def until(condition: Callable[[], T | Awaitable[T]], limit: float, what: s
         if loop.time() >= give_up_at:
             raise AssertionError(f"after {limit:g} s still waiting until {what}; last seen: {value!r}")
         await asyncio.sleep(every)
+
+
+async def until_locked_out(database: Database) -> None:
+    """Until some session of this database waits for what another one holds."""
+    waiting = "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+    await until(lambda: database.fetchval(f"select exists ({waiting})"), 10, "a session waits for a lock")

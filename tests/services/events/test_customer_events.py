@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.waiting import until
+from tests.waiting import until_locked_out
 
 from recado.domain.core.errors import Unavailable
 from recado.domain.core.ids import CUSTOMER_EVENT, IdSource
@@ -84,18 +84,12 @@ async def test_a_commit_whose_answer_was_lost_is_answered_as_the_first(
     assert (again.event, again.duplicate) == (answer.event, True)
 
 
-async def waits(database: Database) -> None:
-    """Until a session waits for what another one holds."""
-    locked = "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
-    await until(lambda: database.fetchval(f"select exists ({locked})"), 10, "a session waits")
-
-
 async def test_a_repeat_waits_for_the_first_that_is_being_stored(events: CustomerEvents, database: Database) -> None:
     first, second = event("e"), event("e")
     async with database.transaction() as connection:
         assert (await customer_events.store(connection, [first])).keys() == {first.id}
         repeat = events.record(second)
-        await waits(database)
+        await until_locked_out(database)
         assert not repeat.done()
     answer = await repeat
     assert (answer.event.id, answer.duplicate) == (first.id, True)
@@ -107,7 +101,7 @@ async def test_a_repeat_is_stored_when_the_first_was_undone(events: CustomerEven
         async with database.transaction() as connection:
             assert (await customer_events.store(connection, [first])).keys() == {first.id}
             repeat = events.record(second)
-            await waits(database)
+            await until_locked_out(database)
             raise ZeroDivisionError
     answer = await repeat
     assert (answer.event.id, answer.duplicate) == (second.id, False)

@@ -4,18 +4,22 @@ import asyncio
 import random
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import asyncpg
 import pytest
-from tests.waiting import until
+from tests.plans import indexes, plan_for_any, whole_tables
+from tests.waiting import until, until_locked_out
 
 from recado.domain.batches.campaign import CampaignStatus
 from recado.domain.core.ids import BATCH, MESSAGE, IdSource
 from recado.engine.clock import VirtualClock
 from recado.storage.batches import campaigns, totals
+from recado.storage.batches.campaigns import Gain
 from recado.storage.core.migrate import migrate, read_migrations
 from recado.storage.core.moves import Moved
+from recado.storage.core.pool import Pool
 from recado.storage.core.postgres import Database
 
 ORGANIZATION = "org_" + "1" * 21
@@ -153,6 +157,32 @@ async def test_a_message_and_a_completion_at_the_same_moment_leave_it_running(da
     found = await campaigns.get(database, *KEY)
     assert found is not None
     assert (found.status, found.completions, found.queued) == (CampaignStatus.RUNNING, 1, 1)
+
+
+async def test_what_many_count_at_the_same_moment_adds_up(database: Database) -> None:
+    await commit(database, moves(1, None, "queued"))
+    gain = Gain(clicks=1, conversions=2, conversion_value=Decimal("0.1"))
+
+    async def add(pool: Pool) -> None:
+        async with pool.transaction() as connection:
+            await campaigns.add(connection, {KEY: gain})
+
+    async with database.transaction() as connection:
+        await campaigns.add(connection, {KEY: gain, (ORGANIZATION, "test", "none"): gain})
+        second = asyncio.create_task(add(database.hot))
+        await until_locked_out(database)
+    await second
+    found = await campaigns.get(database, *KEY)
+    assert found is not None
+    assert (found.clicks, found.conversions, found.conversion_value) == (2, 4, Decimal("0.2"))
+
+
+@pytest.mark.parametrize("statement", [campaigns.SQL.lock_several, campaigns.SQL.add])
+async def test_campaigns_to_count_in_are_found_by_their_key(database: Database, statement: str) -> None:
+    """Also by a plan that was made while the table was empty."""
+    found = await plan_for_any(database.hot, statement)
+    assert not whole_tables(found)
+    assert indexes(found) == {"campaigns_pkey"}
 
 
 async def test_what_batches_left_out_and_have_still_to_make_was_requested_too(database: Database) -> None:

@@ -135,6 +135,17 @@ def test_no_block_of_rows_is_chosen_in_a_comparison_that_may_choose_it_anew_for_
         assert not chosen_anew.search(text), path.name
 
 
+def test_no_row_whose_lock_is_waited_for_is_changed_by_its_place() -> None:
+    """The place is that of the row as it is then, which the waiting statement does not see: the change is lost."""
+    waited_for = re.compile(
+        r"\bctid\b[^()]*(\([^()]*\)[^()]*)*\bfor (no key )?update\b(?! of \w+ skip locked| skip locked)"
+    )
+    assert waited_for.search("(select ctid as place from t where a in (select 1) for no key update)")
+    for path in sql.FILES.values():
+        text = re.sub(r"--.*", "", path.read_text(encoding="utf-8"))
+        assert not waited_for.search(text), path.name
+
+
 def test_a_missing_file_is_an_error() -> None:
     with pytest.raises(KeyError):
         sql.load("no_such_aggregate")

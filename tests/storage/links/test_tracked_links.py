@@ -1,12 +1,15 @@
 """Links of messages as rows: in the commit of their message, found while they live, gone with it (C27.1, C12.6)."""
 
+import asyncio
 import random
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 from tests.channels.example.policy import PAGER, PAGES
+from tests.people import insert_people
 from tests.plans import indexes, plan_for_any, whole_tables
+from tests.waiting import until_locked_out
 
 from recado.domain.channels.policies import POLICIES
 from recado.domain.core.ids import MESSAGE, IdSource
@@ -131,13 +134,30 @@ async def test_links_are_found_by_code_and_by_message_alone(database: Database, 
     assert index in indexes(found)
 
 
-async def test_clicks_find_messages_contacts_and_campaigns_by_their_keys(database: Database) -> None:
+async def test_clicks_find_messages_and_contacts_by_their_keys(database: Database) -> None:
     found = await plan_for_any(database.hot, tracked_links.SQL.count)
     assert {"contacts_phone"} <= indexes(found)
-    for name, index in (("touch", "contacts_pkey"), ("count_for_campaigns", "campaigns_pkey")):
-        found = await plan_for_any(database.hot, getattr(tracked_links.SQL, name))
+    for statement in (tracked_links.SQL.lock_contacts, tracked_links.SQL.touch):
+        found = await plan_for_any(database.hot, statement)
         assert not whole_tables(found)
-        assert index in indexes(found)
+        assert indexes(found) == {"contacts_pkey"}
+
+
+async def test_a_click_counts_also_on_a_contact_that_another_changes_meanwhile(database: Database) -> None:
+    (contact,) = await insert_people(database, ORGANIZATION, "test", [{}])
+    await messages.accept(database.hot, [page("AAAAAAAA", contact_id=contact)])
+    (link,) = (await tracked_links.by_code(database, ["AAAAAAAA"], NOW)).values()
+
+    async def click(at: datetime) -> None:
+        async with database.hot.transaction() as connection:
+            await tracked_links.count(connection, {link: [at]})
+
+    async with database.transaction() as connection:
+        await connection.execute("update contacts set last_interaction_at = $1", NOW)
+        counting = asyncio.create_task(click(NOW + timedelta(minutes=1)))
+        await until_locked_out(database)
+    await counting
+    assert await database.fetchval("select last_interaction_at from contacts") == NOW + timedelta(minutes=1)
 
 
 async def test_an_accept_without_links_does_not_name_their_table() -> None:

@@ -53,7 +53,8 @@ class CustomerEvents:
         return self._events.put(new)
 
     async def _store(self, batch: Sequence[NewCustomerEvent]) -> Sequence[Recorded | Exception]:
-        stored = await customer_events.store(self._db.hot, batch)
+        async with self._db.hot.transaction() as connection:
+            stored = await customer_events.store(connection, batch)
         taken = [_key(new) for new in batch if new.id not in stored]
         # Looked for after that commit: what was stored by others while it ran was not there for it to see.
         known = await customer_events.known(self._db.hot, taken) if taken else {}

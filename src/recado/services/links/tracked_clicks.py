@@ -5,7 +5,7 @@ on all the same, and those who send have its other connections.
 """
 
 import asyncio
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -22,6 +22,8 @@ from recado.domain.core.timestamps import format_timestamp
 from recado.domain.links.codes import is_link_code
 from recado.engine.periodic import Periodic
 from recado.services.effects.outbox import Happened, Outbox
+from recado.storage.batches import campaigns
+from recado.storage.batches.campaigns import CampaignKey, Gain
 from recado.storage.core.moves import AfterCommit
 from recado.storage.core.postgres import Database
 from recado.storage.links import tracked_links
@@ -155,6 +157,11 @@ class TrackedClicks:
     async def _record(self, clicks: Waiting) -> AfterCommit | None:
         async with self._db.hot.transaction() as connection:
             clicked = await tracked_links.count(connection, clicks)
+            gains: defaultdict[CampaignKey, Gain] = defaultdict(Gain)
+            for each in clicked.values():
+                if each.campaign is not None:
+                    gains[each.campaign].clicks += each.clicks
+            await campaigns.add(connection, gains)
             return await self._outbox.tell(connection, await self._events(clicks, clicked))
 
     async def _events(self, clicks: Waiting, clicked: Mapping[str, Clicked]) -> list[Happened]:

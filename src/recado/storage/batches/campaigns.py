@@ -3,7 +3,7 @@
 Their counts are in `totals.py`. A campaign's totals are its lock: anyone who opens or completes it has locked them.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -16,6 +16,16 @@ SQL = load("campaigns")
 
 CampaignKey = tuple[str, str, str]
 """Organization, environment, and the caller's tag."""
+
+
+@dataclass(slots=True)
+class Gain:
+    """What a campaign's counts rise by. `conversion_value`: in BRL."""
+
+    clicks: int = 0
+    conversions: int = 0
+    conversion_value: Decimal = Decimal(0)
+
 
 _COMPLETABLE = list(CAMPAIGN_MACHINE.sources(CampaignEvent.THROUGH))
 
@@ -61,6 +71,16 @@ read = reader(Campaign, status=CampaignStatus)
 async def opened(executor: Executor, tagged: Collection[tuple[str, str, str, str]]) -> None:
     """Messages of (organization, environment, campaign, channel) were accepted; after their totals, in that commit."""
     await executor.execute(SQL.open, *columns(sorted(tagged), 4), CampaignStatus.RUNNING)
+
+
+async def add(connection: Executor, gains: Mapping[CampaignKey, Gain]) -> None:
+    """Raise the counts of campaigns, in a transaction."""
+    if not gains:
+        return
+    rows = sorted((*key, each.clicks, each.conversions, each.conversion_value) for key, each in gains.items())
+    organizations, envs, ids, *counts = columns(rows, 6)
+    await connection.execute(SQL.lock_several, organizations, envs, ids)
+    await connection.execute(SQL.add, organizations, envs, ids, *counts)
 
 
 async def through(executor: Executor, quiet_since: datetime, limit: int) -> list[CampaignKey]:

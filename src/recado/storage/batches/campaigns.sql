@@ -27,6 +27,45 @@ set
         select array_agg(distinct channel order by channel) from unnest(c.channels || excluded.channels) as a (channel)
     );
 
+-- name: lock_several
+-- In one order, each found through the key, whatever the statistics say (contacts.sql). A statement of its own: one that waits for a
+-- lock does not see the row at the place to which another has moved it meanwhile, and cannot change it there.
+select c.campaign_id
+from (
+    select *
+    from unnest($1::text[], $2::text[], $3::text[]) as g (organization_id, env, campaign_id)
+    order by 1, 2, 3
+    offset 0
+) g
+cross join lateral (
+    select campaign_id from campaigns
+    where organization_id = g.organization_id and env = g.env and campaign_id >= g.campaign_id
+    order by campaign_id
+    limit 1
+    for no key update
+) c
+where c.campaign_id = g.campaign_id;
+
+-- name: add
+-- Clicks and conversions of campaigns that this transaction has locked, each found as there.
+update campaigns c
+set
+    clicks = c.clicks + q.clicks, conversions = c.conversions + q.conversions,
+    conversion_value = c.conversion_value + q.conversion_value
+from (
+    select k.place, g.clicks, g.conversions, g.conversion_value
+    from unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::numeric[])
+        as g (organization_id, env, campaign_id, clicks, conversions, conversion_value)
+    cross join lateral (
+        select ctid as place, campaign_id from campaigns
+        where organization_id = g.organization_id and env = g.env and campaign_id >= g.campaign_id
+        order by campaign_id
+        limit 1
+    ) k
+    where k.campaign_id = g.campaign_id
+) q
+where c.ctid = q.place;
+
 -- name: through
 -- Running campaigns of which nothing is queued or sending, that got no message since $2, and have no batch that would make
 -- more.

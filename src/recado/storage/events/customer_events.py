@@ -1,5 +1,6 @@
 """Customer events as rows (C21): stored in batches, each attributed and counted in the commit that stores it."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -18,6 +19,8 @@ from recado.domain.events.customer_event import (
     NewCustomerEvent,
     Touch,
 )
+from recado.storage.batches import campaigns
+from recado.storage.batches.campaigns import CampaignKey, Gain
 from recado.storage.core.rows import Executor, array, columns, in_blocks, pack, pack_some
 from recado.storage.core.sql import load
 
@@ -33,13 +36,13 @@ EventKey = tuple[str, str, str]
 """Organization, environment, and the caller's id of the event."""
 
 
-async def store(executor: Executor, batch: Sequence[NewCustomerEvent]) -> dict[str, CustomerEvent]:
-    """Store a batch in one commit; answers what was stored now, by id.
+async def store(connection: Executor, batch: Sequence[NewCustomerEvent]) -> dict[str, CustomerEvent]:
+    """Store a batch in a transaction, and count it in its campaigns; answers what was stored now, by id.
 
     What is left out has its `event_id` taken: `known` tells by what, once this is committed.
     """
     contacts = [new.contact for new in batch]
-    rows = await executor.fetch(
+    rows = await connection.fetch(
         _storing(frozenset(key for key in _KEYS if any(getattr(each, key) for each in contacts))),
         pack([new.organization_id for new in batch]),
         pack([new.env for new in batch]),
@@ -58,11 +61,19 @@ async def store(executor: Executor, batch: Sequence[NewCustomerEvent]) -> dict[s
         MOST_LOOKED_AT,
         ATTRIBUTED_CHANNELS,
         [state.value for state in ATTRIBUTED_STATES],
-        USUAL_CURRENCY,
         lowest_id(MESSAGE, min(new.occurred_at - new.window for new in batch) - LONGEST_WAY),
         lowest_id(MESSAGE, max(new.occurred_at for new in batch) + _IDS_AHEAD),
     )
     made = {new.id: new for new in batch}
+    gains: defaultdict[CampaignKey, Gain] = defaultdict(Gain)
+    for row in rows:
+        if row["campaign_id"] is not None:
+            new = made[row["id"]]
+            gain = gains[new.organization_id, new.env, row["campaign_id"]]
+            gain.conversions += 1
+            if new.value is not None and new.currency == USUAL_CURRENCY:
+                gain.conversion_value += new.value
+    await campaigns.add(connection, gains)
     return {row["id"]: _stored(made[row["id"]], row) for row in rows}
 
 

@@ -5,7 +5,7 @@
 -- is looked for by id, external id, phone and e-mail address, in this order; `known` has a part for each key that
 -- some event of the batch gives.
 -- The last departure to the contact counts, of a message that has got there as far as anybody knows; of those of the window, the last $15
--- are looked at. No month is opened but those between $19 and $20, in which what left then was accepted.
+-- are looked at. No month is opened but those between $18 and $19, in which what left then was accepted.
 with given as (
     select *
     from unnest(
@@ -46,55 +46,25 @@ attributed as materialized (
             select status, sent_at, campaign_id from messages
             where
                 organization_id = r.organization_id and env = r.env and channel = d.channel and id = d.message_id
-                and id >= $19 and id < $20
+                and id >= $18 and id < $19
             offset 0
         ) m
         where d.channel = any($16::text[]) and m.status = any($17::text[]) and m.sent_at = d.sent_at
         order by d.sent_at desc, d.message_id desc
         limit 1
     ) t on true
-),
-stored as (
-    insert into customer_events (
-        organization_id, env, event_id, id, name, contact_id, contact_external_id, occurred_at, value, currency, properties,
-        message_id, message_channel, message_sent_at, campaign_id
-    )
-    select
-        organization_id, env, event_id, id, name, found_id, found_external_id, occurred_at, value::numeric, currency,
-        properties::json, message_id, message_channel, message_sent_at, campaign_id
-    from attributed
-    order by organization_id, env, event_id, id
-    on conflict do nothing
-    returning
-        organization_id, env, id, contact_id, contact_external_id, value, currency, message_id, message_channel,
-        message_sent_at, campaign_id
-),
-converted as materialized (
-    select
-        organization_id, env, campaign_id, count(*) as conversions, coalesce(sum(value) filter (where currency = $18), 0) as value
-    from stored
-    where campaign_id is not null
-    group by 1, 2, 3
-),
-locked as materialized ( -- in one order, each found through the key (tracked_links.sql)
-    select c.place, k.conversions, k.value
-    from (select * from converted order by 1, 2, 3) k
-    cross join lateral (
-        select ctid as place, campaign_id from campaigns
-        where organization_id = k.organization_id and env = k.env and campaign_id >= k.campaign_id
-        order by campaign_id
-        limit 1
-        for no key update
-    ) c
-    where c.campaign_id = k.campaign_id
-),
-counted as (
-    update campaigns c
-    set conversions = c.conversions + l.conversions, conversion_value = c.conversion_value + l.value
-    from locked l
-    where c.ctid = l.place
 )
-select id, contact_id, contact_external_id, message_id, message_channel, message_sent_at, campaign_id from stored;
+insert into customer_events (
+    organization_id, env, event_id, id, name, contact_id, contact_external_id, occurred_at, value, currency, properties,
+    message_id, message_channel, message_sent_at, campaign_id
+)
+select
+    organization_id, env, event_id, id, name, found_id, found_external_id, occurred_at, value::numeric, currency,
+    properties::json, message_id, message_channel, message_sent_at, campaign_id
+from attributed
+order by organization_id, env, event_id, id
+on conflict do nothing
+returning id, contact_id, contact_external_id, message_id, message_channel, message_sent_at, campaign_id;
 
 -- name: by_contact_id
 (

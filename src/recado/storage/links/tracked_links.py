@@ -37,10 +37,15 @@ class FoundLink(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Clicked:
-    """What was clicked. `status`: of its message, as it is now; `fresh`: it was not clicked before."""
+    """What was clicked. `status`: of its message, as it is now; `fresh`: it was not clicked before; `clicks`: of now.
+
+    `campaign`: organization, environment and tag, of a message that carries one.
+    """
 
     status: str
     fresh: bool
+    clicks: int
+    campaign: tuple[str, str, str] | None
 
 
 def with_links(statement: str, place: int) -> str:
@@ -83,7 +88,7 @@ async def of_messages(executor: Executor, message_ids: Sequence[str]) -> dict[st
 
 
 async def count(connection: Executor, clicks: Mapping[FoundLink, Sequence[datetime]]) -> dict[str, Clicked]:
-    """Count clicks, in a transaction: on the links, on the campaigns, and as the last interaction of contacts.
+    """Count clicks, in a transaction: on the links, and as the last interaction of contacts.
 
     `clicks`: their moments, in order. Answers what was clicked, by message; what was erased meanwhile is not among it.
     """
@@ -95,13 +100,10 @@ async def count(connection: Executor, clicks: Mapping[FoundLink, Sequence[dateti
         (row["organization_id"], row["env"], row["person_id"], row["last_at"]) for row in rows if row["person_id"]
     ]
     if people:
-        await connection.execute(SQL.touch, *columns(people, 4))
-    campaigns = [
-        (row["organization_id"], row["env"], row["campaign_id"], row["clicks"]) for row in rows if row["campaign_id"]
-    ]
-    if campaigns:
-        await connection.execute(SQL.count_for_campaigns, *columns(campaigns, 4))
-    return {row["message_id"]: Clicked(row["status"], row["fresh"]) for row in rows}
+        organizations, envs, ids, moments = columns(people, 4)
+        await connection.execute(SQL.lock_contacts, organizations, envs, ids)
+        await connection.execute(SQL.touch, organizations, envs, ids, moments)
+    return {row["message_id"]: _clicked(row) for row in rows}
 
 
 async def erase(connection: Executor, message_ids: Sequence[str]) -> None:
@@ -112,6 +114,11 @@ async def erase(connection: Executor, message_ids: Sequence[str]) -> None:
 async def purge(executor: Executor, until: datetime) -> None:
     """Remove the links of messages older than 180 days, in blocks."""
     await in_blocks(executor, SQL.purge, lowest_id(MESSAGE, until - LINKS_KEPT), block=PURGE_BLOCK)
+
+
+def _clicked(row: Mapping[str, Any]) -> Clicked:
+    campaign = (row["organization_id"], row["env"], row["campaign_id"]) if row["campaign_id"] else None
+    return Clicked(row["status"], row["fresh"], row["clicks"], campaign)
 
 
 def _numbered(text: str, place: int) -> str:

@@ -71,53 +71,42 @@ left join lateral ( -- along the index of phones, whatever the statistics say (i
     limit 1
 ) k on m.contact_id is null and k.phone = m.recipient;
 
+-- name: lock_contacts
+-- In the order of their ids, each found through the key (inbound_contacts.sql); in a statement of its own, as campaigns.sql says.
+select c.id
+from (
+    select * from unnest($1::text[], $2::text[], $3::text[]) as g (organization_id, env, id) order by organization_id, env, id offset 0
+) g
+cross join lateral (
+    select id from contacts
+    where organization_id = g.organization_id and env = g.env and id >= g.id
+    order by id
+    limit 1
+    for no key update
+) c
+where c.id = g.id;
+
 -- name: touch
--- Contacts are locked in the order of their ids, each found through the key (inbound_contacts.sql), and changed by place.
+-- Contacts that are locked by this transaction; by place, as of many indexes the planner may take another than the key.
 with given as (
     select organization_id, env, id, max(at) as at
     from unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[]) as g (organization_id, env, id, at)
     group by 1, 2, 3
-),
-locked as materialized (
-    select c.place, g.at
-    from (select * from given order by 1, 2, 3) g
+)
+update contacts c
+set last_interaction_at = q.at
+from (
+    select r.place, g.at
+    from given g
     cross join lateral (
         select ctid as place, id, last_interaction_at from contacts
         where organization_id = g.organization_id and env = g.env and id >= g.id
         order by id
         limit 1
-        for no key update
-    ) c
-    where c.id = g.id and (c.last_interaction_at is null or c.last_interaction_at < g.at)
-)
-update contacts c
-set last_interaction_at = l.at
-from locked l
-where c.ctid = l.place;
-
--- name: count_for_campaigns
--- As contacts.
-with given as (
-    select organization_id, env, campaign_id, sum(n)::bigint as n
-    from unnest($1::text[], $2::text[], $3::text[], $4::bigint[]) as g (organization_id, env, campaign_id, n)
-    group by 1, 2, 3
-),
-locked as materialized (
-    select c.place, g.n
-    from (select * from given order by 1, 2, 3) g
-    cross join lateral (
-        select ctid as place, campaign_id from campaigns
-        where organization_id = g.organization_id and env = g.env and campaign_id >= g.campaign_id
-        order by campaign_id
-        limit 1
-        for no key update
-    ) c
-    where c.campaign_id = g.campaign_id
-)
-update campaigns c
-set clicks = c.clicks + l.n
-from locked l
-where c.ctid = l.place;
+    ) r
+    where r.id = g.id and (r.last_interaction_at is null or r.last_interaction_at < g.at)
+) q
+where c.ctid = q.place;
 
 -- name: erase
 delete from tracked_links where message_id = any($1::text[]);
