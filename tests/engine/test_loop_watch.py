@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
 import pytest
-from structlog.testing import capture_logs
+from tests.captured import capture_logs
 
 from recado.domain.core.clock import TimerHandle
 from recado.domain.core.log_rate import QUIET

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from structlog.testing import capture_logs
+from tests.captured import capture_logs
 from tests.http.conftest import Api
 from tests.waiting import until
 

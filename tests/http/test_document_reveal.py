@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from structlog.testing import capture_logs
+from tests.captured import capture_logs
 from tests.http.people import person, session
 
 from recado.storage.contacts.reveals import MOST

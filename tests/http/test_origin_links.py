@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 import asyncpg
 import orjson
 import pytest
-from structlog.testing import capture_logs
+from tests.captured import capture_logs
 from yarl import URL
 
 from recado.http.routes.links.opened_links import CODES_OF_ADDRESS

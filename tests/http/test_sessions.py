@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from structlog.testing import capture_logs
+from tests.captured import capture_logs
 from tests.http.people import person, session
 
 from recado.domain.access.scopes import ALL_SCOPES

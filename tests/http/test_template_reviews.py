@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from structlog.testing import capture_logs
+from tests.captured import capture_logs
 from tests.http.people import person, session
 from tests.http.template_drafts import BODY, create, live_number, new, set_status, status_of, submitted_live
 from tests.waiting import until

@@ -8,7 +8,7 @@ from typing import Any, cast
 from unittest.mock import AsyncMock, Mock
 
 import pytest
-from structlog.testing import capture_logs
+from tests.captured import capture_logs
 from tests.channels.accounts import chatapp_account
 from tests.post import LETTERS, POST, REPORT
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from structlog.testing import capture_logs
+from tests.captured import capture_logs
 
 from recado.actors.dispatch import gateway as gateway_module
 from recado.actors.dispatch.call_room import CallRoom

@@ -4,7 +4,7 @@ import random
 from datetime import UTC, datetime
 
 import pytest
-from structlog.testing import capture_logs
+from tests.captured import capture_logs
 from tests.purse import Purse
 from tests.waiting import until
 

@@ -5,7 +5,7 @@ import random
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from structlog.testing import capture_logs
+from tests.captured import capture_logs
 from tests.waiting import until
 
 from recado.actors.jobs.clock_confirmation import ClockConfirmation

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from structlog.testing import capture_logs
+from tests.captured import capture_logs
 from tests.channels.conftest import NOW
 from tests.channels.sms.centre import Centre
 from tests.channels.sms.conftest import TIMES, Made, Stored, sending

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 
 import pytest
-from structlog.testing import capture_logs
+from tests.captured import capture_logs
 from tests.waiting import until
 
 from recado.engine.clock import VirtualClock

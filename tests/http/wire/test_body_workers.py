@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 import pytest
-from structlog.testing import capture_logs
+from tests.captured import capture_logs
 from tests.http.wire.harm import Body
 from tests.waiting import until
 

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from structlog.testing import capture_logs
+from tests.captured import capture_logs
 
 from recado.http.api.call import Call
 from recado.http.api.models import ApiModel

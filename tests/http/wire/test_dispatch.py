@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from pydantic import Field
-from structlog.testing import capture_logs
+from tests.captured import capture_logs
 from tests.http.wire.conftest import LIMITS
 from tests.http.wire.test_server import answer_of
 

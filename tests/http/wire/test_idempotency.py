@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from structlog.testing import capture_logs
+from tests.captured import capture_logs
 from yarl import URL
 
 from recado.domain.core.errors import Problem, Unavailable

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import structlog
-from structlog.testing import capture_logs
+from tests.captured import capture_logs
 
 from recado.config.logging import configure_logging
 from recado.config.redaction import REDACTED

@@ -6,7 +6,7 @@ from typing import Any
 
 import aiohttp
 import pytest
-from structlog.testing import capture_logs
+from tests.captured import capture_logs
 
 from recado.http.api.call import Call
 from recado.http.api.models import ApiModel

@@ -5,7 +5,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from structlog.testing import capture_logs
+from tests.captured import capture_logs
 from tests.http.wire.test_server import HEAD, Thing, answer_of
 
 from recado.http.api.call import Call

@@ -10,7 +10,7 @@ from unittest.mock import Mock
 
 import orjson
 import pytest
-import structlog
+from tests.captured import capture_logs
 
 from recado.channels.payments.payments import PAYMENTS, PaymentsBridge, payments_of
 from recado.domain.billing.top_up import TopUpStatus
@@ -118,7 +118,7 @@ async def test_a_payment_that_is_told_many_times_at_once_credits_once(till: Till
 @pytest.mark.parametrize("cents", [0, 999, 1_001])
 async def test_another_amount_credits_nothing_and_raises_an_alarm(till: Till, cents: int) -> None:
     top_up = await till.asked()
-    with structlog.testing.capture_logs() as logs:
+    with capture_logs() as logs:
         await till.take(told(top_up, amountCents=cents))
     assert [(entry["event"], entry["log_level"]) for entry in logs] == [("payment_not_credited", "error")]
     assert (await till.status(top_up), await till.balance()) == (TopUpStatus.PENDING, 0)
@@ -128,7 +128,7 @@ async def test_a_canceled_payment_ends_its_top_up(till: Till) -> None:
     top_up = await till.asked()
     await till.take(told(top_up, "canceled"))
     assert await till.status(top_up) is TopUpStatus.CANCELED
-    with structlog.testing.capture_logs() as logs:
+    with capture_logs() as logs:
         await till.take(told(top_up, amountCents=1_000))
     assert [entry["event"] for entry in logs] == ["payment_not_credited"]
     assert (await till.status(top_up), await till.balance()) == (TopUpStatus.CANCELED, 0)
@@ -144,14 +144,14 @@ async def test_a_cancellation_takes_nothing_back(till: Till) -> None:
 async def test_a_payment_after_the_week_is_left_to_the_administrator(till: Till) -> None:
     top_up = await till.asked()
     await top_ups.expire(till.db, datetime.now(UTC) + timedelta(days=7))
-    with structlog.testing.capture_logs() as logs:
+    with capture_logs() as logs:
         await till.take(told(top_up, amountCents=1_000))
     assert [(entry["event"], entry["code"]) for entry in logs] == [("payment_not_credited", "INVALID_STATE")]
     assert await till.balance() == 0
 
 
 async def test_a_payment_of_nobody_raises_an_alarm(till: Till) -> None:
-    with structlog.testing.capture_logs() as logs:
+    with capture_logs() as logs:
         await till.take(told("unknown", amountCents=1_000))
     assert [(entry["event"], entry["log_level"]) for entry in logs] == [("payment_of_no_top_up", "error")]
 

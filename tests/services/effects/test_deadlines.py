@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from structlog.testing import capture_logs
+from tests.captured import capture_logs
 from tests.post import LETTERS, POST, RECEIPT, REPORT
 from tests.purse import ENV, Purse
 from tests.waiting import until

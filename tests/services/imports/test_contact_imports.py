@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from structlog.testing import capture_logs
+from tests.captured import capture_logs
 from tests.waiting import until
 
 from recado.domain.contacts.contact import Contact

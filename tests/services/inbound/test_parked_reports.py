@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from structlog.testing import capture_logs
+from tests.captured import capture_logs
 from tests.services.inbound.live_number import Line, live_number
 
 from recado.channels.core.event_json import event_to_json

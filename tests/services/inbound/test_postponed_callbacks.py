@@ -9,7 +9,7 @@ from typing import Any
 import asyncpg
 import orjson
 import pytest
-from structlog.testing import capture_logs
+from tests.captured import capture_logs
 from tests.services.inbound.live_number import Line, live_number
 from tests.waiting import until
 

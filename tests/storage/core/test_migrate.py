@@ -10,7 +10,7 @@ from pathlib import Path
 
 import asyncpg
 import pytest
-from structlog.testing import capture_logs
+from tests.captured import capture_logs
 
 from recado.domain.channels.source import Source
 from recado.domain.contacts.contact_search import search_mark, search_words

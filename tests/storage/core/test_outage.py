@@ -3,8 +3,8 @@
 from datetime import UTC, datetime
 
 import pytest
-from structlog.testing import capture_logs
 from structlog.typing import EventDict
+from tests.captured import capture_logs
 
 from recado.engine.clock import VirtualClock
 from recado.storage.core.outage import QUIET, Outage

@@ -7,7 +7,7 @@ from typing import Any
 
 import asyncpg
 import pytest
-from structlog.testing import capture_logs
+from tests.captured import capture_logs
 
 from recado.domain.core.errors import Problem, Unavailable
 from recado.engine.clock import SystemClock, VirtualClock

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import asyncpg
 import pytest
-from structlog.testing import capture_logs
+from tests.captured import capture_logs
 from tests.waiting import until
 
 from recado.domain.core.errors import Unavailable

@@ -15,7 +15,7 @@ from unittest.mock import Mock
 
 import asyncpg
 import pytest
-from structlog.testing import capture_logs
+from tests.captured import capture_logs
 from tests.waiting import until
 
 from recado.engine.clock import SystemClock

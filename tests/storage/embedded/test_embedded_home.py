@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from structlog.testing import capture_logs
+from tests.captured import capture_logs
 from tests.required import as_root, only_where
 from tests.storage.embedded.test_embedded import OtherProcess, make_server, query
 

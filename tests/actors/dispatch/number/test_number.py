@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from structlog.testing import capture_logs
+from tests.captured import capture_logs
 
 from recado.actors.dispatch import departures
 from recado.actors.dispatch.lane_context import LaneContext

@@ -1,0 +1,24 @@
+"""What is logged meanwhile, in this thread: some tests share a whole application, which runs and logs in another."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import structlog.testing
+from structlog import DropEvent
+from structlog.typing import EventDict
+
+
+@contextmanager
+def capture_logs() -> Iterator[list[EventDict]]:
+    """As structlog's own, which takes the lines of every thread."""
+    mine = threading.get_ident()
+
+    def of_this_thread(_logger: Any, _method: str, event: EventDict) -> EventDict:
+        if threading.get_ident() != mine:
+            raise DropEvent
+        return event
+
+    with structlog.testing.capture_logs(processors=[of_this_thread]) as lines:
+        yield lines
