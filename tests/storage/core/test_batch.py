@@ -58,6 +58,45 @@ async def test_what_gathers_behind_a_batch_in_flight_leaves_as_one() -> None:
     await batcher.stop()
 
 
+async def test_one_flusher_waits_for_more_rows_and_not_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, run, waits = VirtualClock(START), Recorder(), []
+    sleep = clock.sleep
+
+    async def counted(seconds: float) -> None:
+        waits.append(seconds)
+        await sleep(seconds)
+
+    monkeypatch.setattr(clock, "sleep", counted)
+    batcher = Batcher("test", run, clock=clock, concurrency=2, max_rows=8, linger=0.01)
+    await batcher.start()
+    await asyncio.gather(*(batcher.put(row) for row in range(4)))  # traffic is dense now
+    answers = [batcher.put(4)]
+    await clock.advance(0.005)
+    answers += [batcher.put(row) for row in (5, 6, 7)]
+    await clock.advance(0.005)
+    await asyncio.gather(*answers)
+    assert run.batches[1:] == [[4, 5, 6, 7]]
+    assert waits == [0.01]
+    await batcher.stop()
+
+
+async def test_what_is_more_than_the_batch_that_was_waited_for_leaves_at_once_too() -> None:
+    clock, run = VirtualClock(START), Recorder()
+    batcher = Batcher("test", run, clock=clock, concurrency=2, max_rows=4, linger=0.01)
+    await batcher.start()
+    await asyncio.gather(*(batcher.put(row) for row in range(4)))
+    run.gate.clear()
+    answers = [batcher.put(row) for row in range(4, 7)]
+    await clock.advance(0.005)
+    answers += [batcher.put(row) for row in range(7, 12)]
+    await clock.advance(0.005)
+    await run.batches_begun(3)
+    assert run.batches[1:] == [[4, 5, 6, 7], [8, 9, 10, 11]]
+    run.gate.set()
+    await asyncio.gather(*answers)
+    await batcher.stop()
+
+
 def hundred(row: int) -> str:
     """Whose a row is in these tests."""
     return str(row // 100)

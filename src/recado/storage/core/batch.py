@@ -71,6 +71,7 @@ class Batcher(Generic[Row, Result]):
         self._concurrency = concurrency
         self._crowd_room = max(1, concurrency - 1)  # flushers that crowds may have; the last is for all others
         self._linger = linger
+        self._lingering = False  # one flusher does, for all rows that come meanwhile
         self._last_size = 0
         self._deadline = deadline
         self._owner = owner
@@ -143,7 +144,7 @@ class Batcher(Generic[Row, Result]):
             queue = self._waiting[owner] = deque()
         queue.append((row, future, now))
         self._queued += 1
-        if self._idle and self._may_leave(owner):
+        if self._idle and not self._lingering and self._may_leave(owner):
             self._idle.pop().set_result(None)
         return future
 
@@ -156,7 +157,7 @@ class Batcher(Generic[Row, Result]):
     async def _flush_always(self) -> None:
         while True:
             if self._worth_lingering():
-                await self._clock.sleep(self._linger)
+                await self._gather()
             crowd, batch = self._take()
             if batch:
                 self._last_size = len(batch)
@@ -176,9 +177,19 @@ class Batcher(Generic[Row, Result]):
                     if woken in self._idle:  # cancelled, and not woken by a row
                         self._idle.remove(woken)
 
+    async def _gather(self) -> None:
+        """Wait a moment for more rows; of several flushers one, as two would share what comes meanwhile."""
+        self._lingering = True
+        try:
+            await self._clock.sleep(self._linger)
+        finally:
+            self._lingering = False
+        if self._queued > self._max_rows and self._idle:
+            self._idle.pop().set_result(None)
+
     def _worth_lingering(self) -> bool:
         dense = self._last_size >= DENSE and 0 < self._queued < self._max_rows
-        return dense and self._linger > 0 and self._new_future is not None
+        return dense and self._linger > 0 and not self._lingering and self._new_future is not None
 
     def _is_crowd(self, owner: str) -> bool:
         if self._owner is None:
@@ -197,6 +208,8 @@ class Batcher(Generic[Row, Result]):
     def _take(self) -> tuple[str | None, list[_Entry[Row, Result]]]:
         """The rows of the next batch, and their owner where it is a crowd."""
         batch: list[_Entry[Row, Result]] = []
+        if self._lingering:  # another flusher takes them
+            return None, batch
         for owner in list(self._waiting):
             crowd = self._is_crowd(owner)
             if not self._may_leave(owner) or (crowd and batch):
