@@ -88,7 +88,8 @@ class Linked:
 @pytest.fixture
 async def linked(database: Database, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setitem(POLICIES, PAGER, PAGES)  # type: ignore[arg-type]
-    monkeypatch.setattr(tracked_clicks, "EVERY", 3_600.0)
+    for pause in ("EVERY", "NET"):
+        monkeypatch.setattr(tracked_clicks, pause, 3_600.0)
     found = Linked(database)
     await found.clicks.start()
     yield found

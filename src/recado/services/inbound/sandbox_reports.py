@@ -34,6 +34,7 @@ class SandboxReports:
         self._receipts = receipts_of
         self._opens = opens
         self._worker = Periodic("sandbox reports", NET, self.work, clock, at_once=True)
+        self._is_due = False  # its moment has come
         self._timer: TimerHandle | None = None
         self._timer_at = datetime.max.replace(tzinfo=clock.now().tzinfo)
 
@@ -57,10 +58,15 @@ class SandboxReports:
 
     def _due(self) -> None:
         self._timer, self._timer_at = None, datetime.max.replace(tzinfo=self._timer_at.tzinfo)
+        self._is_due = True
         self._worker.hint()
 
     async def work(self) -> None:
-        """Apply what is due, and note when the next one will be."""
+        """Apply what is due, and note when the next one will be; where nothing is known to be due, only that."""
+        if not self._is_due:
+            await self._look()
+            return
+        self._is_due = False
         while True:
             async with self._receipts.transaction() as connection:
                 now = self._clock.now()
@@ -88,6 +94,9 @@ class SandboxReports:
                     await self._opens(code)
             if len(rows) < BLOCK:
                 break
+        await self._look()
+
+    async def _look(self) -> None:
         due_at = await receipts.next_sandbox(self._db)
         if due_at is not None:
             self.expect(due_at)

@@ -34,7 +34,8 @@ MOST_WAITING: Final = 40_000  # clicks
 MOST_OF_ORGANIZATION: Final = MOST_WAITING // 2
 MOST_OF_LINK: Final = 100  # who clicks one link without end fills no queue
 IN_A_COMMIT: Final = 2_000
-EVERY: Final = 0.1  # seconds
+EVERY: Final = 0.1  # seconds that clicks gather
+NET: Final = 5.0  # seconds: what a record left is looked for again, whoever clicks
 TOLD_EVERY: Final = 60.0  # seconds between two lines of the log about clicks that were dropped
 
 Waiting = dict[FoundLink, list[datetime]]
@@ -57,7 +58,7 @@ class TrackedClicks:
         self._told = (0, float("-inf"))  # dropped then, and when (monotonic)
         self._links: CodeLookup[FoundLink] = CodeLookup("tracked links", self._read, clock=clock)
         self._recording = asyncio.Lock()
-        self._recorder = Periodic("clicks", EVERY, self.record, clock)
+        self._recorder = Periodic("clicks", NET, self.record, clock)
 
     async def start(self) -> None:
         await self._links.start()
@@ -117,6 +118,8 @@ class TrackedClicks:
         ):
             self._drop(1)
             return
+        if not self._count:
+            self._clock.call_at(self._clock.monotonic() + EVERY, self._recorder.hint)
         if moments is None:
             self._waiting[link] = [self._clock.now()]
         else:
