@@ -186,13 +186,15 @@ async def test_problems_are_those_of_the_moment(api: Any) -> None:
     body = {"type": "BODY", "payload": {"text": "Hello {{1}}, {{2}}.", "example": ["Ana", "hi"]}}
     await api.patch(f"/v2/templates/{template['id']}", {"components": [body]})
     assert await problems(api, found) == ["MODELO_NAO_APROVADO[chat]", "VARIAVEL_SEM_MAPA[chat]"]
-    await api.delete(f"/v2/lists/{clients['id']}")
     await api.patch(f"/webhooks/{hook['id']}", {"status": "paused"})
+    assert (await api.get(f"{JOURNEYS}/{found['id']}")).etag == '"1"'
+    await archived(api, found)  # until then nobody deletes what it uses
+    await api.delete(f"/v2/lists/{clients['id']}")
     await api.delete(f"/v2/templates/{template['id']}")
     assert await problems(api, found) == [
         "GATILHO_INEXISTENTE", "MODELO_INEXISTENTE[chat]", "WEBHOOK_INATIVO[call]",
     ]  # fmt: skip
-    assert (await api.get(f"{JOURNEYS}/{found['id']}")).etag == '"1"'
+    assert (await api.get(f"{JOURNEYS}/{found['id']}")).etag == '"2"'
 
 
 async def test_what_another_organization_has_does_not_exist(api: Any) -> None:

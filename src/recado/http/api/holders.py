@@ -1,4 +1,4 @@
-"""Who holds a unique value that is taken: named in `meta` only to a caller who may read the record (C12.1)."""
+"""Who holds what a caller asks for, a value that is taken or a record: named only to who may read it (C12.1, C4.2)."""
 
 from typing import Final
 
@@ -14,6 +14,7 @@ _HOLDERS: Final = {
     "TEMPLATE_NAME_TAKEN": ("templateId", "templates:read"),
     "CNPJ_JA_CADASTRADO": ("companyId", "crm:read"),
     "NUMBER_TAKEN": ("numberId", "numbers:read"),
+    "RESOURCE_IN_USE": ("journeyId", "campaigns:read"),
 }
 
 

@@ -2,9 +2,6 @@
 -- locked its row before, in a statement of its own: what it reads after that includes all that others have committed. And it
 -- writes that row, also when the size stays: pages go by it (list_pages.sql).
 
--- name: by_id_locked
-select * from static_lists where organization_id = $1 and env = $2 and id = $3 for no key update;
-
 -- name: matches
 -- $3: a part of the name.
 select * from static_lists

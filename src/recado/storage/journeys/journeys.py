@@ -9,6 +9,7 @@ from recado.domain.core.errors import Problem, conflict
 from recado.domain.core.ids import Identified
 from recado.domain.journeys.graph import JourneyDefinition, JourneyStep, Reentry, definition_of
 from recado.domain.journeys.journey import MAX_JOURNEYS, SHORTEST_STEM, JourneyStatus, copy_name
+from recado.domain.journeys.uses import uses_of
 from recado.storage.core.rows import Executor
 from recado.storage.core.sql import load
 from recado.storage.core.tables import Limit, Table, lock_organization
@@ -77,6 +78,7 @@ JOURNEYS: Final = Table(
     "journey",
     own=load("journeys"),
     convert={**_CONVERTED, "passos": tuple},
+    derived={"uses": lambda journey: uses_of(journey.gatilho, journey.passos)},
     limit=Limit(MAX_JOURNEYS, "journeys that are not archived", "LIMITE_DE_JORNADAS"),
 )
 LISTED_JOURNEYS: Final = Table("journeys", ListedJourney, "journey", own=load("journeys"), convert=_CONVERTED)

@@ -23,6 +23,32 @@ select name from journeys where organization_id = $1 and env = $2 and starts_wit
 select max(versao) as highest, max(id) filter (where status = 'rascunho') as draft from journeys
 where organization_id = $1 and env = $2 and chain_id = $3;
 
+-- name: users_of
+-- Journeys that keep a record from being deleted. An environment has few that are not archived.
+select id from journeys where organization_id = $1 and env = $2 and status <> 'arquivada' and $3::text = any(uses);
+
+-- name: hold_used
+-- Nobody deletes these records until the transaction ends, nor do callers change them. In this order for all.
+with held_lists as materialized (
+    select id from static_lists where organization_id = $1 and env = $2 and id = any($3::text[]) order by id for key share
+),
+held_segments as materialized (
+    select id from segments where organization_id = $1 and env = $2 and id = any($3::text[]) order by id for key share
+),
+held_numbers as materialized (
+    select id from numbers where organization_id = $1 and env = $2 and id = any($3::text[]) order by id for key share
+),
+held_templates as materialized (
+    select id from templates where organization_id = $1 and env = $2 and id = any($3::text[]) order by id for key share
+)
+select id from held_lists
+union all
+select id from held_segments
+union all
+select id from held_numbers
+union all
+select id from held_templates;
+
 -- name: names
 -- Of lists and segments that journeys begin with.
 select id, name, size from static_lists where organization_id = $1 and env = $2 and id = any($3::text[])

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from recado.domain.audience.segment import condition, document
@@ -32,6 +33,8 @@ from recado.http.routes.core.resource import Resource, each
 from recado.http.wire.reply import Reply
 from recado.storage.audience.segment_evaluation import Evaluation
 from recado.storage.audience.segments import REFRESH_EVERY, SEGMENTS, Segment, note_size
+from recado.storage.core.rows import Executor
+from recado.storage.journeys.uses import refuse_while_used
 
 CONTACTS = "listSegmentContacts"
 
@@ -157,6 +160,11 @@ def _needed() -> Exception:
     return validation_error([fault], code="FILTER_INVALID")
 
 
+async def _delete(connection: Executor, segment: Segment, _: datetime) -> None:
+    await refuse_while_used(connection, segment.organization_id, segment.env, segment.id)
+    await SEGMENTS.delete(connection, segment)
+
+
 def segment_routes(dependencies: Dependencies, *, evaluation: Evaluation) -> tuple[Route, ...]:
     """`evaluation`: shared by all who evaluate filters, so that few do at a time."""
     segments = Resource(
@@ -195,7 +203,7 @@ def segment_routes(dependencies: Dependencies, *, evaluation: Evaluation) -> tup
         ),
         segments.route(
             "DELETE /v2/segments/{segmentId}", "deleteSegment", "Delete a segment; its contacts stay",
-            segments.delete,
+            partial(segments.delete, remove=_delete), errors=("RESOURCE_IN_USE",),
         ),
         segments.route(
             "GET /v2/segments/{segmentId}/contacts", CONTACTS, "List who matches a segment now, newest first",

@@ -1,6 +1,7 @@
 """Static lists: made, read, changed, deleted, and their members (C7.1). Contacts of a list: GET /contacts?listId=."""
 
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 
 from recado.domain.audience.members import reading
@@ -26,6 +27,8 @@ from recado.http.routes.core.groups import Group
 from recado.http.routes.core.resource import Resource, each
 from recado.http.wire.reply import Reply
 from recado.storage.audience.lists import LISTS, MemberChange, StaticList, change_members, nobody_matched
+from recado.storage.core.rows import Executor
+from recado.storage.journeys.uses import refuse_while_used
 
 MEMBERS_LIMIT = 64 * MIB
 
@@ -46,6 +49,11 @@ def members(lists: Resource[StaticList], change: MemberChange) -> Handler:
         return Reply(200, membership_view(static_list.id, outcome), revision=static_list.revision)
 
     return changed
+
+
+async def _delete(connection: Executor, static_list: StaticList, _: datetime) -> None:
+    await refuse_while_used(connection, static_list.organization_id, static_list.env, static_list.id)
+    await LISTS.delete(connection, static_list)
 
 
 def static_list_routes(dependencies: Dependencies) -> tuple[Route, ...]:
@@ -81,7 +89,10 @@ def static_list_routes(dependencies: Dependencies) -> tuple[Route, ...]:
             lists.changing(lambda before, changes: replace(before, **changes)),
             body=ListPatch, errors=("LIST_NAME_TAKEN",),
         ),
-        lists.route("DELETE /v2/lists/{id}", "deleteList", "Delete a list; its contacts stay", lists.delete),
+        lists.route(
+            "DELETE /v2/lists/{id}", "deleteList", "Delete a list; its contacts stay",
+            partial(lists.delete, remove=_delete), errors=("RESOURCE_IN_USE",),
+        ),
         of_members(
             "POST /v2/lists/{id}/members", "addListMembers", "Add contacts to a list",
             members(lists, MemberChange.ADD), errors=("TOO_MANY_IDENTIFIERS",),

@@ -1,30 +1,52 @@
 """The problems of a journey as it is now, found in turns: the largest take tens of milliseconds (C9.14, C31)."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from recado.domain.journeys.graph import JourneyDefinition, step_of
-from recado.domain.journeys.problems import problem_parts
+from recado.domain.journeys.problems import JourneyReferences, problem_parts
 from recado.engine.turns import turns
 from recado.storage.core.rows import Executor
 from recado.storage.journeys.journeys import Journey
 from recado.storage.journeys.references import references_of
+from recado.storage.journeys.uses import hold_used
 
 STEPS_OF_A_TURN: Final = 10
 
 T = TypeVar("T")
 
 
-async def definition_in_turns(journey: Journey) -> JourneyDefinition:
-    """What a journey does."""
-    return journey.definition(await _in_turns(map(step_of, journey.passos)))
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """What a journey does, what there was of what it refers to, and what is wrong with it by that."""
+
+    definition: JourneyDefinition
+    references: JourneyReferences
+    problems: list[str]
 
 
-async def problems_in_turns(executor: Executor, journey: Journey, definition: JourneyDefinition) -> list[str]:
-    """What is wrong with it, by what there is of what it refers to."""
-    references = await references_of(executor, journey.organization_id, journey.env, definition)
+async def examined(executor: Executor, journey: Journey) -> Examined:
+    """The journey as of now."""
+    definition = journey.definition(await _in_turns(map(step_of, journey.passos)))
+    return await _with_problems(
+        definition, await references_of(executor, journey.organization_id, journey.env, definition)
+    )
+
+
+async def held(connection: Executor, journey: Journey, before: Examined) -> Examined:
+    """The same at a moment when nobody deletes what it uses any more, until this transaction ends.
+
+    Only a change of what it refers to, since it was examined, makes that dearer than to read it.
+    """
+    await hold_used(connection, journey)
+    references = await references_of(connection, journey.organization_id, journey.env, before.definition)
+    return before if references == before.references else await _with_problems(before.definition, references)
+
+
+async def _with_problems(definition: JourneyDefinition, references: JourneyReferences) -> Examined:
     parts = await _in_turns(problem_parts(definition, references))
-    return list(dict.fromkeys(problem for part in parts for problem in part))
+    return Examined(definition, references, list(dict.fromkeys(problem for part in parts for problem in part)))
 
 
 async def _in_turns(items: Iterable[T]) -> list[T]:

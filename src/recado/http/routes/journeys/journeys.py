@@ -23,7 +23,7 @@ from recado.http.routes.journeys.journey_models import (
     journey_item,
     journey_view,
 )
-from recado.http.routes.journeys.journey_problems import definition_in_turns, problems_in_turns
+from recado.http.routes.journeys.journey_problems import Examined, examined, held
 from recado.http.wire.reply import Reply
 from recado.storage.core.rows import Executor
 from recado.storage.journeys.journeys import (
@@ -35,6 +35,7 @@ from recado.storage.journeys.journeys import (
     insert_copy,
     insert_version,
 )
+from recado.storage.journeys.uses import hold_used
 
 # Where a problem of the whole journey stands; others are of its steps.
 _PARTS: Final = {
@@ -55,17 +56,20 @@ class JourneyOperations:
         born = self.journeys.born(call)
         given = _defined(call.body, await self._time_zone(call))
         new = Journey(**born, chain_id=born["id"], criada_por_id=call.principal.actor_id, **given)
-        shown, found = await self._acceptable(call, new)
-        return _reply(await self.journeys.add(replace(new, **shown)), found, 201)
+        seen = await self._acceptable(call, new)
+        async with self.journeys.database.transaction() as connection:
+            kept = await self._held(connection, call, new, seen)
+            made = await self.journeys.table.insert(connection, replace(new, **_shown(kept)))
+        return _reply(made, kept.problems, 201)
 
     async def replace(self, call: Call) -> Reply:
         given = _defined(call.body, await self._time_zone(call))
-        shown, found = await self._acceptable(call, replace(call.resource, **given))
-
-        def edited(before: Journey) -> Journey:
-            return replace(before, status=_moved(before, JourneyEvent.EDIT), **given, **shown)
-
-        return _reply(await self.journeys.change(call, edited), found)
+        seen = await self._acceptable(call, replace(call.resource, **given))
+        async with self.journeys.locked(call) as (connection, before):
+            edited = replace(before, status=_moved(before, JourneyEvent.EDIT), **given, **_shown(seen))
+            kept = await self._held(connection, call, edited, seen)
+            after = await self.journeys.table.save(connection, before, edited, call.now)
+        return _reply(after, kept.problems)
 
     async def archive(self, call: Call) -> Reply:
         async with self.journeys.locked(call) as (connection, before):
@@ -81,6 +85,7 @@ class JourneyOperations:
         async with self.journeys.locked(call) as (connection, source):
             born = self.journeys.born(call)
             copy = _draft_of(source, call, **born, chain_id=born["id"], versao=1, versao_de=None)
+            await hold_used(connection, copy)
             made = await insert_copy(connection, copy)
         return await self.journeys.reply(call, made, 201)
 
@@ -90,6 +95,7 @@ class JourneyOperations:
                 detail = "The journey is a draft: change it with PUT instead of making another version."
                 raise Problem("INVALID_STATE", detail, meta={"status": source.status.value})
             draft = _draft_of(source, call, **self.journeys.born(call), versao_de=source.id)
+            await hold_used(connection, draft)
             made = await insert_version(connection, draft)
         return await self.journeys.reply(call, made, 201)
 
@@ -99,20 +105,17 @@ class JourneyOperations:
         organizations = self.journeys.dependencies.directories.organizations
         return (await organizations.of_caller(call.principal.organization_id)).time_zone
 
-    async def _acceptable(self, call: Call, journey: Journey) -> tuple[dict[str, Any], list[str]]:
-        """What lists show of its steps, by column, and the problems that it may have; 422 with any that it may not."""
-        definition = await definition_in_turns(journey)
-        found = await problems_in_turns(self.journeys.database, journey, definition)
-        if found and not call.query.permitir_problemas:
-            raise _with_problems(found, journey)
-        return {"canais": definition.channels, "fluxo": definition.flow}, found
+    async def _acceptable(self, call: Call, journey: Journey) -> Examined:
+        """The journey with the problems that it may have; 422 with any that it may not."""
+        return _permitted(call, journey, await examined(self.journeys.database, journey))
+
+    async def _held(self, connection: Executor, call: Call, journey: Journey, seen: Examined) -> Examined:
+        """The same at the moment when the journey is stored, until when what it uses may have been deleted."""
+        return _permitted(call, journey, await held(connection, journey, seen))
 
 
 async def _views(_: Call, executor: Executor, journeys: list[Journey]) -> Iterable[dict[str, Any]]:
-    return [
-        journey_view(journey, await problems_in_turns(executor, journey, await definition_in_turns(journey)))
-        for journey in journeys
-    ]
+    return [journey_view(journey, (await examined(executor, journey)).problems) for journey in journeys]
 
 
 async def _items(call: Call, executor: Executor, journeys: list[ListedJourney]) -> Iterable[dict[str, Any]]:
@@ -123,6 +126,17 @@ async def _items(call: Call, executor: Executor, journeys: list[ListedJourney]) 
 
 def _reply(journey: Journey, found: list[str], status: int = 200) -> Reply:
     return Reply(status, journey_view(journey, found), revision=journey.revision)
+
+
+def _permitted(call: Call, journey: Journey, seen: Examined) -> Examined:
+    if seen.problems and not call.query.permitir_problemas:
+        raise _with_problems(seen.problems, journey)
+    return seen
+
+
+def _shown(seen: Examined) -> dict[str, Any]:
+    """What lists show of its steps, by column."""
+    return {"canais": seen.definition.channels, "fluxo": seen.definition.flow}
 
 
 def _with_problems(found: list[str], journey: Journey) -> Problem:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -36,6 +36,7 @@ from recado.services.senders.accounts import ACCESS_TOKEN, account_of, required
 from recado.services.senders.number_refresh import ASK_AGAIN
 from recado.storage.core.crypto import KeyRing
 from recado.storage.core.rows import Executor
+from recado.storage.journeys.uses import refuse_while_used
 from recado.storage.senders import numbers
 from recado.storage.senders.numbers import NUMBERS, Number
 
@@ -149,6 +150,11 @@ async def _views(call: Call, _: Executor, found: list[Number]) -> Iterable[dict[
     return (number_view(number, full) for number in found)
 
 
+async def _delete(connection: Executor, number: Number, now: datetime) -> None:
+    await refuse_while_used(connection, number.organization_id, number.env, number.id)
+    await numbers.delete(connection, number, now)
+
+
 def number_resource(dependencies: Dependencies) -> Resource[Number]:
     """The chat-app senders of an organization."""
     return Resource(
@@ -185,7 +191,7 @@ def number_routes(dependencies: Dependencies, *, provider_for: AdminFor) -> tupl
             operations.patch, body=NumberPatch, errors=("DEPENDENCY_FAILED",),
         ),
         resource.route(
-            "DELETE /numbers/{id}", "deleteNumber", "Delete a number", partial(resource.delete, remove=numbers.delete),
+            "DELETE /numbers/{id}", "deleteNumber", "Delete a number", partial(resource.delete, remove=_delete),
             errors=("RESOURCE_IN_USE",),
         ),
         resource.route(

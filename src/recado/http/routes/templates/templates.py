@@ -32,6 +32,8 @@ from recado.services.templates.template_review import change_of, without_step
 from recado.services.templates.template_sync import TemplateSync
 from recado.storage.core.crypto import KeyRing
 from recado.storage.core.postgres import Connection
+from recado.storage.core.rows import Executor
+from recado.storage.journeys.uses import refuse_while_used
 from recado.storage.senders import numbers
 from recado.storage.templates import templates
 from recado.storage.templates.templates import TEMPLATES, Template
@@ -80,6 +82,7 @@ class TemplateOperations:
     async def delete(self, call: Call) -> Reply:
         found: Template = call.resource
         call.check_revision(found.revision)
+        await _refuse_while_used(self.templates.database, found)
         await self._delete_at_provider(found)
         return await self.templates.delete(call, _delete)
 
@@ -111,7 +114,14 @@ class TemplateOperations:
                     raise
 
 
+async def _refuse_while_used(executor: Executor, template: Template) -> None:
+    await refuse_while_used(executor, template.organization_id, template.env, template.id)
+
+
 async def _delete(connection: Connection, template: Template, now: datetime) -> None:
+    """One that the provider had is gone there already, and goes here too though a journey began to use it meanwhile."""
+    if template.provider_template_id is None:
+        await _refuse_while_used(connection, template)
     await templates.save(connection, template, replace(without_step(template), deleted_at=now), now)
 
 
@@ -155,7 +165,7 @@ def template_routes(dependencies: Dependencies, *, provider_for: ReviewerFor, sy
         ),
         resource.route(
             "DELETE /v2/templates/{id}", "deleteTemplate", "Delete a template, also at the provider",
-            operations.delete, errors=("DEPENDENCY_FAILED",),
+            operations.delete, errors=("RESOURCE_IN_USE", "DEPENDENCY_FAILED"),
         ),
         resource.route(
             "POST /v2/templates/{id}/submit", "submitTemplate", "Hand a template in for the provider's review",
