@@ -8,7 +8,7 @@ from tests.abuse.neighbour import Neighbour
 
 from recado.domain.core.tokens import mint_token
 
-pytestmark = [pytest.mark.alone, pytest.mark.usefixtures("memory_returns")]
+pytestmark = [pytest.mark.alone, pytest.mark.long, pytest.mark.usefixtures("memory_returns")]
 
 
 AT_ONCE = 700  # more than may wait for one caller's share of the database

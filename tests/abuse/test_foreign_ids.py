@@ -17,7 +17,7 @@ from tests.abuse.neighbour import Neighbour
 from tests.acceptance.tenants import CAMPAIGN, Tenant, settle
 from tests.program import Service
 
-pytestmark = [pytest.mark.alone, pytest.mark.usefixtures("memory_returns")]
+pytestmark = [pytest.mark.alone, pytest.mark.long, pytest.mark.usefixtures("memory_returns")]
 
 AT_ONCE = 16
 PREFIX = re.compile(r"\^([a-z]+_)\[")

@@ -9,7 +9,7 @@ from tests.abuse.neighbour import WAITED, Neighbour
 from tests.program import Api
 from tests.waiting import until
 
-pytestmark = [pytest.mark.alone, pytest.mark.usefixtures("memory_returns")]
+pytestmark = [pytest.mark.alone, pytest.mark.long, pytest.mark.usefixtures("memory_returns")]
 
 ROWS = 4_000  # more than are written in the call: the service works on them by itself
 HALF_FACTOR = 6.0

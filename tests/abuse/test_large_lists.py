@@ -8,7 +8,7 @@ from tests.abuse.attacker import Attacker, keep_on
 from tests.abuse.neighbour import Neighbour
 from tests.program import Api
 
-pytestmark = [pytest.mark.alone, pytest.mark.usefixtures("memory_returns")]
+pytestmark = [pytest.mark.alone, pytest.mark.long, pytest.mark.usefixtures("memory_returns")]
 
 AT_ONCE = 20
 CONTACTS, SEGMENTS = 80, 4

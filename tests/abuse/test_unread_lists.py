@@ -11,7 +11,7 @@ from tests.abuse.attacker import Attacker, keep_on
 from tests.abuse.neighbour import Neighbour
 from tests.program import Service
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.long]
 
 HOSTILE = 4  # organizations: a quarter of the memory of unread answers each
 UNREAD = 40  # lists of each, of which as many as fit its quarter stay

@@ -22,7 +22,8 @@ async def own(tmp_path: Path) -> AsyncIterator[Service]:
 
 
 @pytest.mark.alone  # of reports and replies, it says when they come
-@pytest.mark.parametrize("way", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("way", [signal.SIGKILL, signal.SIGTERM])
 async def test_what_waits_at_a_restart_happens_after_it(way: signal.Signals, own: Service) -> None:
     async with Api(own.url, await asyncio.to_thread(own.key, "test")) as api:
         customer, slow = await Customer.arrive(api), await Customer.arrive(api, per_second=4)

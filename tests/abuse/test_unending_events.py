@@ -1,4 +1,7 @@
-"""Customer events without end: large ones, of very many contacts and of one address that very many have (C21)."""
+"""Customer events without end: large ones, of very many contacts and of one address that very many have (C21).
+
+Files run in the order of their names: this one behind the attacks on searches, which would search its contacts too.
+"""
 
 import asyncio
 import itertools
