@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
-from tests.abuse.attacker import Attacker, keep_on
+from tests.abuse.attacker import Attacker, Line, keep_on
 from tests.abuse.conftest import Resident
 from tests.abuse.neighbour import Neighbour
 from tests.program import Api, Service
@@ -92,11 +92,12 @@ async def test_tests_of_webhooks_that_hang_keep_nobody_waiting(tmp_path: Path) -
 async def webhooks_hang(attacker: Attacker, api: Api, neighbour: Neighbour) -> None:
     """Ask for tests of an endpoint that never answers, and see that few of them wait."""
     gate = asyncio.Event()
-    places = asyncio.Semaphore(TESTS_AT_ONCE)
+    left, answers = iter(range(TESTS)), set[int]()
 
-    async def ask() -> int:
-        async with places:
-            return await attacker.ask("POST", f"{path}/test", {})
+    async def ask(line: Line) -> None:
+        for _ in left:
+            status, _ = await line.ask("POST", f"{path}/test", {})
+            answers.add(status)
 
     async def hang(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await gate.wait()
@@ -105,14 +106,18 @@ async def webhooks_hang(attacker: Attacker, api: Api, neighbour: Neighbour) -> N
     endpoint = await asyncio.start_server(hang, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{endpoint.sockets[0].getsockname()[1]}/"
     path = f"/webhooks/{(await api.call('POST', '/webhooks', {'url': url, 'events': ['*']}))['id']}"
-    try:
-        async with neighbour.held():
-            asked = [asyncio.create_task(ask()) for _ in range(TESTS)]
-            await until(lambda: sum(not each.done() for each in asked) <= WAITING, 60, "the others are refused")
-        assert {each.result() for each in asked if each.done()} <= {429, 503}
-        assert sum(not each.done() for each in asked) > 0
-    finally:
-        gate.set()
-        await asyncio.gather(*asked)
-        endpoint.close()
-        await api.call("DELETE", path)
+    async with AsyncExitStack() as lines:
+        open_lines = [await lines.enter_async_context(attacker.line()) for _ in range(TESTS_AT_ONCE)]
+        asked: list[asyncio.Task[None]] = []
+        try:
+            async with neighbour.held():
+                asked = [asyncio.create_task(ask(line)) for line in open_lines]
+                await until(lambda: sum(not each.done() for each in asked) <= WAITING, 60, "the others are refused")
+            assert answers <= {429, 503}
+            assert next(left, None) is None
+            assert sum(not each.done() for each in asked) > 0
+        finally:
+            gate.set()
+            await asyncio.gather(*asked)
+            endpoint.close()
+            await api.call("DELETE", path)
