@@ -117,12 +117,65 @@ def test_memory_holds_a_window_however_many_arrive() -> None:
     assert [wanted.klass for wanted in rows.wanted(FREE, NOW)[0]] == [NORMAL]
 
 
-def test_an_arrival_during_a_refill_is_read_by_the_next_one() -> None:
+def refilling() -> tuple[ReadyRows, int]:
+    """While the first refill reads; and its limit."""
     rows = ReadyRows()
     first = {wanted.klass: wanted for wanted in rows.wanted(FREE, NOW)[0]}
-    rows.arrive((row(1),))  # after the refill's snapshot, before its answer
-    rows.fill(NORMAL, [], first[NORMAL].limit)
-    assert [wanted.klass for wanted in rows.wanted(FREE, NOW)[0]] == [NORMAL]
+    read_forced(rows, [])
+    return rows, first[NORMAL].limit
+
+
+def wanted_classes(rows: ReadyRows) -> list[int]:
+    return [wanted.klass for wanted in rows.wanted(FREE, NOW)[0]]
+
+
+def test_what_arrives_during_a_refill_follows_what_it_read_and_needs_no_other_one() -> None:
+    rows, limit = refilling()
+    rows.arrive((row(2), row(3)))
+    assert rows.take(FREE, NOW) is None
+    rows.arrive((row(3), row(4)))
+    rows.fill(NORMAL, [row(1), row(2)], limit)  # the second was committed before it read, the others after
+    assert taken(rows, 4) == ["msg_1", "msg_2", "msg_3", "msg_4"]
+    assert (len(rows), wanted_classes(rows)) == (0, [])
+
+
+def test_what_arrives_during_a_refill_is_in_the_table_behind_what_that_leaves() -> None:
+    rows, limit = refilling()
+    rows.arrive((row(limit + 2),))
+    table = [row(number) for number in range(limit + 3)]
+    rows.fill(NORMAL, table[:limit], limit)
+    assert len(rows) == min(limit, WINDOW)
+    taken(rows, len(rows))
+    assert wanted_classes(rows) == [NORMAL]
+    rows.fill(NORMAL, table[limit:], limit)
+    assert taken(rows, 3) == [f"msg_{number}" for number in range(limit, limit + 3)]
+
+
+def test_more_than_a_window_that_arrives_during_a_refill_is_read_by_the_next_one() -> None:
+    rows, limit = refilling()
+    rows.arrive(tuple(row(number) for number in range(WINDOW + 1)))
+    rows.fill(NORMAL, [], limit)
+    assert len(rows) == 0
+    assert wanted_classes(rows) == [NORMAL]
+
+
+def test_what_arrives_during_a_refill_that_fails_is_read_by_the_next_one() -> None:
+    rows, limit = refilling()
+    rows.arrive((row(1),))
+    rows.refill_failed(NORMAL)
+    assert wanted_classes(rows) == [NORMAL]
+    rows.fill(NORMAL, [row(1)], limit)
+    assert taken(rows, 1) == ["msg_1"]
+
+
+def test_starting_over_forgets_what_arrived_during_a_refill() -> None:
+    rows, limit = refilling()
+    rows.arrive((row(1),))
+    rows.start_over(set())
+    rows.fill(NORMAL, [], limit)
+    assert wanted_classes(rows) == [NORMAL]
+    rows.fill(NORMAL, [row(1)], limit)
+    assert taken(rows, 1) == ["msg_1"]
 
 
 def test_a_refill_does_not_bring_what_is_under_way_a_second_time() -> None:

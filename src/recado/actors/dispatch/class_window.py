@@ -12,27 +12,45 @@ from recado.services.dispatch.row import OWNERS, ROWS_PER_OWNER, WINDOW, Row
 class ClassWindow:
     """Up to 16 owners in rotation, 320 rows in all; inside an owner, by due time and id."""
 
-    __slots__ = ("_owners", "after_owner", "missed", "more", "refilling", "size")
+    __slots__ = ("_arrived", "_owners", "after_owner", "missed", "more", "refilling", "size")
 
     def __init__(self) -> None:
         self._owners: dict[str, deque[Row]] | None = None  # in rotation; none while the window is empty, as most are
         self.size = 0
         self.more = True  # nobody has looked yet
         self.refilling = False
-        self.missed = False  # a row was turned away while a refill was reading
+        self.missed = False  # the table may have a row that the refill under way does not read
+        self._arrived: list[Row] | None = None  # while a refill was reading: it may have read them, or not
         self.after_owner = ""  # where the next refill goes on among many owners
 
     def arrive(self, row: Row) -> bool:
-        """Take a row that was just accepted; False when it must wait in the table."""
+        """Take a row that was just accepted; False when it must wait in the table.
+
+        One that comes while a refill reads is kept until its end: were it turned away, another refill would have to
+        follow, and in dense traffic there would be no end of them.
+        """
         if self.more or self.size >= WINDOW:
             self.more = True
-            self.missed = self.refilling
-            return False
+            if not self.refilling:
+                return False
+            if self._arrived is None:
+                self._arrived = []
+            if len(self._arrived) >= WINDOW:
+                self.missed = True
+                return False
+            self._arrived.append(row)
+            return True
         self._append(row)
         return True
 
     def fill(self, rows: list[Row], limit: int, known: dict[str, None]) -> None:
-        """Take what a refill read with `limit` rows for each owner; not what is `known` (added to)."""
+        """Take what a refill read with `limit` rows for each owner; not what is `known` (added to).
+
+        When that is all that there is, what arrived meanwhile follows; else it is in the table, and forgotten here.
+        """
+        arrived, self._arrived = self._arrived or (), None
+        for row in arrived:
+            known.pop(row.id, None)
         counts: dict[str, int] = {}
         for row in rows:
             counts[row.owner] = counts.get(row.owner, 0) + 1
@@ -49,6 +67,16 @@ class ClassWindow:
         whole = started_over and not several and all(count < limit for count in counts.values())
         self.more = self.missed or not whole
         self.missed = False
+        self.refilling = False
+        for row in arrived:
+            if row.id not in known and self.arrive(row):
+                known[row.id] = None
+
+    def refill_failed(self, known: dict[str, None]) -> None:
+        """Nothing was read: what arrived meanwhile waits in the table."""
+        for row in self._arrived or ():
+            known.pop(row.id, None)
+        self._arrived = None
         self.refilling = False
 
     def take(self) -> Row | None:
@@ -80,6 +108,7 @@ class ClassWindow:
     def clear(self) -> None:
         """Forget every row; the table still has them."""
         self._owners = None
+        self._arrived = None
         self.size = 0
         self.more = True
         self.after_owner = ""

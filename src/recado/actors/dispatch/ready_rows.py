@@ -103,7 +103,7 @@ class ReadyRows:
         self._classes[klass].fill(rows, limit, self._known)
 
     def refill_failed(self, klass: int) -> None:
-        self._classes[klass].refilling = False
+        self._classes[klass].refill_failed(self._known)
 
     def wanted(self, view: SenderView, now: datetime) -> tuple[list[Wanted], datetime]:
         """What to read of the classes that run low and may send, each of which is then being read.
