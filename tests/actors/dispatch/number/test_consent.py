@@ -3,6 +3,7 @@
 import asyncio
 import os
 import random
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -46,7 +47,8 @@ class Marketing:
             self.too_late.append(message.to)
         return Accepted(f"provider-{message.id}")
 
-    async def queue(self, phones: list[str]) -> None:
+    async def queue(self, phones: list[str], contacts: Mapping[str, str] | None = None) -> None:
+        """`contacts`: the ids of those whose messages name them, by phone."""
         line, now = self.line, self.line.clock.now()
         asks = self.template.category is TemplateCategory.MARKETING
         new = [
@@ -57,6 +59,7 @@ class Marketing:
                 template_id=self.template.id, payload=None, template_vars='["Ana"]', metadata=None, campaign_id=None,
                 scheduled_at=None, due_at=now, ttl=timedelta(hours=1), held_base_ms=0, accepted_at=now,
                 consent=ConsentCheck.DONE if asks else ConsentCheck.EXEMPT, obeys_quiet_hours=asks,
+                contact_id=(contacts or {}).get(phone),
             )
             for phone in phones
         ]  # fmt: skip
@@ -201,10 +204,9 @@ async def test_messages_of_a_deleted_contact_are_held_until_they_are_withdrawn(l
     ana, bia = phones(2)
     deleted, now = line.ids.new(CONTACT), line.clock.now()
     later = lowest_id(MESSAGE, now + timedelta(seconds=1))
-    await marketing.queue([ana, bia])
-    await line.db.execute("update messages set contact_id = $1 where recipient = $2", deleted, ana)
     left = Withdrawal(line.organization.id, "test", WithdrawalKind.DELETED, deleted, later)
     line.context.records.withdrawing.begin([left])
+    await marketing.queue([ana, bia], {ana: deleted})
     await line.goes_on(2.0)
     assert marketing.called == [bia]
     assert await line.reasons() == {"owner_paused"}
