@@ -16,7 +16,7 @@ from recado.domain.contacts.contact import Contact
 from recado.domain.dispatch.quiet_hours import QuietHours
 from recado.domain.journeys.decide import Facts, after_internal_failure, decide
 from recado.domain.journeys.execution import EndReason, SkipReason, goal_reached
-from recado.domain.journeys.graph import FieldOperator, StepSignal
+from recado.domain.journeys.graph import StepSignal, step_of
 from recado.domain.journeys.outcomes import (
     Advance,
     Await,
@@ -27,26 +27,13 @@ from recado.domain.journeys.outcomes import (
     SendMessage,
     SkipSend,
 )
+from recado.domain.journeys.runnable import runnable_step
 from recado.domain.journeys.sends import QuietWindow, SendFacts, counts_after
 from recado.domain.journeys.signal_conditions import EarlierSend, SendState
 from recado.domain.journeys.steps import (
-    Branch,
-    ChatappSend,
-    ContactVariable,
-    EmailSend,
-    EndStep,
-    EntryVariable,
-    FieldCondition,
-    FixedVariable,
-    SendContent,
     SendStep,
     SignalCondition,
     SmsSend,
-    Split,
-    Step,
-    Variable,
-    WaitForStep,
-    WaitUntilStep,
     WebhookStep,
 )
 from recado.domain.journeys.webhook_calls import LastCall
@@ -61,7 +48,8 @@ class Walker:
         self.scenario = scenario
         self.now = scenario.starts
         self.decisions = 0
-        self._steps = {name: step_of(name, step) for name, step in scenario.steps.items()}
+        steps = (step_of({"id": name, **step}) for name, step in scenario.steps.items())
+        self._steps = {step.id: runnable_step(step, None) for step in steps}
         self._contact = contact_of(scenario.contact)
         self._step = self._steps[scenario.first]
         self._arrived = self.now
@@ -212,49 +200,3 @@ class Walker:
 def contact_of(fields: Mapping[str, Any]) -> Contact:
     names = {"externalId": "external_id"}
     return person(**{names.get(name, name): value for name, value in fields.items()})
-
-
-def step_of(name: str, step: Mapping[str, Any]) -> Step:
-    match step:
-        case {"tipo": "enviar", "proximo": following}:
-            variables = {key: _variable(each) for key, each in step.get("variaveis", {}).items()}
-            return SendStep(name, _content(step), following, variables)
-        case {"tipo": "esperar", "minutos": minutes, "proximo": following}:
-            return WaitForStep(name, minutes, following)
-        case {"tipo": "esperar", "hora": hour, "proximo": following}:
-            return WaitUntilStep(name, time.fromisoformat(hour), following, frozenset(step.get("dias", ())))
-        case {"tipo": "condicao", "sinal": signal, "sobre": about, "sim": yes, "nao": no}:
-            event = step.get("evento")
-            return SignalCondition(name, about, StepSignal(signal), yes, no, step.get("janelaMinutos", 1_440), event)
-        case {"tipo": "condicao", "campo": field, "operador": operator, "sim": yes, "nao": no}:
-            return FieldCondition(name, field, FieldOperator(operator), yes, no, step.get("valor"))
-        case {"tipo": "dividir", "ramos": branches}:
-            return Split(name, tuple(Branch(each["nome"], each["peso"], each["proximo"]) for each in branches))
-        case {"tipo": "webhook", "webhookId": webhook_id, "proximo": following}:
-            return WebhookStep(name, webhook_id, following, step.get("seFalhar"))
-        case {"tipo": "fim"}:
-            return EndStep(name)
-    raise AssertionError(step)
-
-
-def _content(step: Mapping[str, Any]) -> SendContent:
-    match step:
-        case {"canal": "sms", "texto": text}:
-            return SmsSend(text)
-        case {"canal": "chatapp", "templateId": template_id, "numberId": number_id}:
-            return ChatappSend(template_id, number_id)
-        case {"canal": "email", "templateId": template_id}:
-            return EmailSend(template_id)
-    raise AssertionError(step)
-
-
-def _variable(source: Mapping[str, str]) -> Variable:
-    default = source.get("padrao")
-    match source:
-        case {"de": "contato", "campo": field}:
-            return ContactVariable(field, default)
-        case {"de": "entrada", "campo": key}:
-            return EntryVariable(key, default)
-        case {"de": "fixo", "valor": value}:
-            return FixedVariable(value, default)
-    raise AssertionError(source)
