@@ -18,6 +18,7 @@ KINDS: Final[dict[str, str]] = {
     ids.DEBTOR_GROUP: "debt group",
     ids.DELIVERY: "delivery",
     ids.EVENT: "event",
+    ids.EXECUTION: "execution",
     ids.FLOW: "flow",
     ids.JOURNEY: "journey",
     ids.LEDGER_ENTRY: "ledger entry",

@@ -16,6 +16,16 @@ class ExecutionStatus(StrEnum):
     ERRO = "erro"  # nobody knows whether it may go on, or it failed again and again
 
 
+class ExecutionOrigin(StrEnum):
+    """What brought its contact in (`origem`)."""
+
+    LIST = "lista"
+    SEGMENT = "segmento"
+    EVENT = "evento"
+    API = "api"
+    TEST = "teste"
+
+
 class EndReason(StrEnum):
     """What ended an execution: the event of the machine, and the `motivo` that callers see."""
 

@@ -78,3 +78,14 @@ select 'template', t.id, t.status, t.number_id, (
 )
 from templates t
 where t.organization_id = $1 and t.env = $2 and t.id = any($7::text[]) and t.deleted_at is null;
+
+-- name: states
+-- How these journeys stand ($1, $2, $3: organizations, environments, ids).
+select j.organization_id, j.env, j.id, j.status, j.revision
+from unnest($1::text[], $2::text[], $3::text[]) as g (organization_id, env, id)
+cross join lateral (
+    select organization_id, env, id, status, revision from journeys
+    where organization_id = g.organization_id and env = g.env and id >= g.id and id <= g.id
+    order by id
+    limit 1
+) j;

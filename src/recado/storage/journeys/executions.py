@@ -1,0 +1,252 @@
+"""Executions as rows (C9.10, C9.15): those that are due, what became of them in a turn, and their trails.
+
+Who moves one holds its row locked: the turn that it is due in, or whoever cancels it. Executions are locked before
+messages, and those before wallets.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from operator import attrgetter
+from typing import Any, Final
+
+import orjson
+
+from recado.domain.core.ids import Identified
+from recado.domain.journeys.execution import (
+    Awaited,
+    EndReason,
+    ExecutionOrigin,
+    ExecutionStatus,
+)
+from recado.domain.journeys.journey import JourneyStatus
+from recado.domain.journeys.outcomes import EndExecution
+from recado.storage.core.rows import Executor, columns, reader
+from recado.storage.core.sql import load
+
+SQL: Final = load("executions")
+
+ExecutionKey = tuple[str, str, str, str]
+"""Organization, environment, journey, execution."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Execution(Identified):
+    """A contact's way through a journey. `step_id`: where it stands, since `arrived_at`, or stood at its end.
+
+    `wake_at`: when it is looked at again; None: when something happens, or never. `awaited`: what for, and until when,
+    if anybody knows. `overslept`: it was due while its journey was paused. `failures`: of the step, in a row.
+    `hurried`: a test that leaves waits out.
+    """
+
+    organization_id: str
+    env: str
+    journey_id: str
+    id: str
+    chain_id: str
+    versao: int
+    contact_id: str
+    status: ExecutionStatus = ExecutionStatus.ATIVA
+    motivo: EndReason | None = None
+    origem: ExecutionOrigin
+    teste: bool = False
+    hurried: bool = False
+    entrada: Mapping[str, Any] = field(repr=False)
+    step_id: str
+    arrived_at: datetime
+    wake_at: datetime | None
+    awaited: Awaited | None = None
+    awaited_until: datetime | None = None
+    overslept: bool = False
+    failures: int = 0
+    started_at: datetime
+    ended_at: datetime | None = None
+
+    @property
+    def key(self) -> ExecutionKey:
+        return (self.organization_id, self.env, self.journey_id, self.id)
+
+    def moved_to(self, step_id: str, now: datetime) -> "Execution":
+        """It comes to this step, which decides at once."""
+        return replace(self, step_id=step_id, arrived_at=now, wake_at=now, awaited=None, awaited_until=None, failures=0)
+
+    def waiting(self, what: Awaited, until: datetime | None) -> "Execution":
+        """It stays in its step, and is looked at again then, or when something happens."""
+        return replace(self, wake_at=until, awaited=what, awaited_until=until, failures=0)
+
+    def failed(self, at: datetime, failures: int) -> "Execution":
+        """Its step failed for a cause of our own, and is tried again at `at`."""
+        return replace(self, wake_at=at, awaited=None, awaited_until=None, failures=failures)
+
+    def put_off(self) -> "Execution":
+        """It was due, but its journey is paused: it goes on with that."""
+        return replace(self, wake_at=None, awaited=Awaited.RESUME, awaited_until=None, overslept=True)
+
+    def roused(self, now: datetime) -> "Execution":
+        """Its journey goes on, and it is due."""
+        return replace(self, wake_at=now, awaited=None, awaited_until=None, overslept=False)
+
+    def ended(self, reason: EndReason, now: datetime) -> "Execution":
+        """It is over."""
+        return replace(
+            self,
+            status=EndExecution(reason).status,
+            motivo=reason,
+            wake_at=None,
+            awaited=None,
+            awaited_until=None,
+            overslept=False,
+            ended_at=now,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassedStep:
+    """One line of a trail. `place`: among those of the same moment. `detail`: why a send was left out.
+
+    `channel`: of the message. `capped_contact_id`: whom it counts for toward caps of frequency; None: it does not.
+    """
+
+    organization_id: str
+    execution_id: str
+    step_id: str
+    env: str
+    kind: str
+    at: datetime
+    place: int
+    result: str
+    detail: str | None = None
+    message_id: str | None = None
+    channel: str | None = None
+    capped_contact_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TrailStep:
+    """A passed step, as callers see it."""
+
+    step_id: str
+    tipo: str
+    at: datetime
+    resultado: str
+    detalhe: str | None
+    message_id: str | None
+
+
+class PassedBefore(Exception):
+    """A step was to be passed a second time: the transaction must be undone."""
+
+
+read: Final = reader(
+    Execution,
+    status=ExecutionStatus,
+    motivo=EndReason,
+    origem=ExecutionOrigin,
+    awaited=Awaited,
+    entrada=orjson.loads,
+)
+_read_step: Final = reader(TrailStep)
+
+_ACTIVE: Final = ExecutionStatus.ATIVA.value
+_SAVED: Final = attrgetter(
+    "organization_id", "env", "journey_id", "id", "status", "motivo", "step_id", "arrived_at", "wake_at", "awaited",
+    "awaited_until", "overslept", "failures", "ended_at",
+)  # fmt: skip
+_PASSED: Final = attrgetter(
+    "organization_id", "execution_id", "step_id", "env", "kind", "at", "place", "result", "detail", "message_id",
+    "channel", "capped_contact_id",
+)  # fmt: skip
+
+
+async def claim_due(connection: Executor, now: datetime, *, each: int, most: int, after: str = "") -> list[Execution]:
+    """Some that are due, locked: up to `each` of an organization after `after`, and `most` in all."""
+    rows = await connection.fetch(SQL.claim_due, now, each, most, _ACTIVE, after)
+    return [read(row) for row in rows]
+
+
+async def claim(connection: Executor, key: ExecutionKey, now: datetime) -> Execution | None:
+    """This one, locked, if it is due still and nobody else has it in hand."""
+    row = await connection.fetchrow(SQL.claim, *key, now, _ACTIVE)
+    return None if row is None else read(row)
+
+
+async def save(connection: Executor, changed: Sequence[Execution], passed: Sequence[PassedStep]) -> None:
+    """Write what became of executions that this transaction has locked, and the steps that they passed.
+
+    Raises PassedBefore: what the steps did must not be done twice.
+    """
+    if passed:
+        rows = sorted(map(_PASSED, passed), key=lambda row: row[:3])
+        if len(await connection.fetch(SQL.passed, *columns(rows, 12))) < len(passed):
+            raise PassedBefore
+    if changed:
+        await connection.execute(SQL.save, *columns(list(map(_SAVED, changed)), 14))
+
+
+async def rouse(connection: Executor, now: datetime, *, each: int, most: int) -> int:
+    """Let those be due whose journey goes on after a pause, so many of each journey; answers how many there were."""
+    rows = await connection.fetch(SQL.overslept, each, most, JourneyStatus.ATIVA.value)
+    await save(connection, [read(row).roused(now) for row in rows], [])
+    return len(rows)
+
+
+async def lock(connection: Executor, key: ExecutionKey) -> Execution | None:
+    """Whatever its state; nobody else changes it until this transaction ends."""
+    row = await connection.fetchrow(SQL.lock, *key)
+    return None if row is None else read(row)
+
+
+async def lock_of_journey(
+    connection: Executor, organization_id: str, env: str, journey_id: str, *, after_id: str = "", limit: int
+) -> list[Execution]:
+    """The next of a journey that are under way, locked."""
+    rows = await connection.fetch(SQL.lock_of_journey, organization_id, env, journey_id, after_id, limit)
+    return [read(row) for row in rows]
+
+
+async def lock_of_contact(
+    connection: Executor, organization_id: str, env: str, contact_id: str, *, after_id: str = "", limit: int
+) -> list[Execution]:
+    """The next of a contact that are under way, locked."""
+    rows = await connection.fetch(SQL.lock_of_contact, organization_id, env, contact_id, after_id, limit)
+    return [read(row) for row in rows]
+
+
+async def messages_of(executor: Executor, organization_id: str, execution_ids: Sequence[str]) -> list[str]:
+    """The ids of the messages that these executions made, in order."""
+    rows = await executor.fetch(SQL.messages_of, organization_id, list(execution_ids))
+    return [row["message_id"] for row in rows]
+
+
+async def get(executor: Executor, key: ExecutionKey) -> Execution | None:
+    row = await executor.fetchrow(SQL.by_id, *key)
+    return None if row is None else read(row)
+
+
+async def trail(executor: Executor, organization_id: str, execution_id: str) -> list[TrailStep]:
+    """The steps that it passed, in their order."""
+    return [_read_step(row) for row in await executor.fetch(SQL.steps_of, organization_id, execution_id)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutionFilter:
+    """What a list shows: from `first_id` on, and before `before_id`."""
+
+    organization_id: str
+    env: str
+    journey_id: str
+    first_id: str
+    before_id: str
+    status: ExecutionStatus | None = None
+    contact_id: str | None = None
+    step_id: str | None = None
+    test: bool | None = None
+
+
+async def page(executor: Executor, wanted: ExecutionFilter, limit: int) -> list[Execution]:
+    """Newest first."""
+    rows = await executor.fetch(
+        SQL.page, wanted.organization_id, wanted.env, wanted.journey_id, wanted.first_id, wanted.before_id,
+        wanted.status, wanted.contact_id, wanted.step_id, wanted.test, limit,
+    )  # fmt: skip
+    return [read(row) for row in rows]

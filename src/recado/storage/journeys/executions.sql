@@ -1,0 +1,196 @@
+-- Executions (C9.10, C9.15): those that are due, what became of them in a turn, and what is shown of them.
+
+-- name: claim_due
+-- Of each organization after $5, the first $2 that are due at $1, and no more than $3 in all: locked until the commit, without those
+-- that another has locked. Organizations are found by skipping, so that none waits for the thousands of another. $4: the state that
+-- moves. What is locked is asked once more: another may have moved it a moment ago. Here and below one row is looked up by the order that
+-- only the right index has (contacts.sql).
+with recursive waiting as (
+    (
+        select organization_id from executions
+        where wake_at is not null and organization_id > $5
+        order by organization_id
+        limit 1
+    )
+    union all
+    select next.organization_id
+    from waiting w
+    cross join lateral (
+        select organization_id from executions
+        where wake_at is not null and organization_id > w.organization_id
+        order by organization_id
+        limit 1
+    ) next
+),
+due as materialized (
+    select d.*
+    from waiting w
+    cross join lateral (
+        select organization_id, env, journey_id, id
+        from executions
+        where organization_id = w.organization_id and wake_at is not null and wake_at <= $1
+        order by organization_id, wake_at
+        limit $2
+    ) d
+    limit $3
+)
+select e.*
+from due d
+cross join lateral (
+    select * from executions
+    where
+        organization_id = d.organization_id and env = d.env and journey_id = d.journey_id and id >= d.id and id <= d.id
+        and wake_at <= $1 and status = $4
+    order by id
+    limit 1
+    for update skip locked
+) e;
+
+-- name: claim
+-- One that is due, as `claim_due`.
+select * from executions
+where organization_id = $1 and env = $2 and journey_id = $3 and id >= $4 and id <= $4 and wake_at <= $5 and status = $6
+order by id
+limit 1
+for update skip locked;
+
+-- name: save
+-- What became of executions that this transaction has locked: so no row has moved since, and is found again at its place.
+update executions e
+set
+    status = g.status, motivo = g.motivo, step_id = g.step_id, arrived_at = g.arrived_at, wake_at = g.wake_at,
+    awaited = g.awaited, awaited_until = g.awaited_until, overslept = g.overslept, failures = g.failures,
+    ended_at = g.ended_at
+from (
+    select h.*, x.place
+    from unnest(
+        $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::timestamptz[],
+        $9::timestamptz[], $10::text[], $11::timestamptz[], $12::boolean[], $13::smallint[], $14::timestamptz[]
+    ) as h (
+        organization_id, env, journey_id, id, status, motivo, step_id, arrived_at, wake_at, awaited, awaited_until,
+        overslept, failures, ended_at
+    )
+    cross join lateral (
+        select ctid as place from executions
+        where
+            organization_id = h.organization_id and env = h.env and journey_id = h.journey_id and id >= h.id and id <= h.id
+        order by id
+        limit 1
+    ) x
+) g
+where e.ctid = g.place;
+
+-- name: passed
+-- Steps that were passed now. One that was passed before is not answered: whoever finds that undoes it all.
+insert into execution_steps (
+    organization_id, execution_id, step_id, env, tipo, at, place, resultado, detalhe, message_id, channel, capped_contact_id
+)
+select *
+from unnest(
+    $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::smallint[], $8::text[],
+    $9::text[], $10::text[], $11::text[], $12::text[]
+)
+on conflict do nothing
+returning 1;
+
+-- name: overslept
+-- Up to $1 of each journey, and $2 in all, that were due while it was paused, and that goes on now ($3: its state then): locked.
+-- Journeys are found by skipping.
+with recursive paused as (
+    (
+        select organization_id, env, journey_id from executions
+        where overslept
+        order by organization_id, env, journey_id
+        limit 1
+    )
+    union all
+    select next.organization_id, next.env, next.journey_id
+    from paused p
+    cross join lateral (
+        select organization_id, env, journey_id from executions
+        where overslept and (organization_id, env, journey_id) > (p.organization_id, p.env, p.journey_id)
+        order by organization_id, env, journey_id
+        limit 1
+    ) next
+),
+chosen as materialized (
+    select e.organization_id, e.env, e.journey_id, e.id
+    from paused p
+    cross join lateral (
+        select status from journeys
+        where organization_id = p.organization_id and env = p.env and id >= p.journey_id and id <= p.journey_id
+        order by id
+        limit 1
+    ) j
+    cross join lateral (
+        select organization_id, env, journey_id, id from executions
+        where organization_id = p.organization_id and env = p.env and journey_id = p.journey_id and overslept
+        order by organization_id, env, journey_id, id
+        limit $1
+    ) e
+    where j.status = $3
+    limit $2
+)
+select e.*
+from chosen c
+cross join lateral (
+    select * from executions
+    where
+        organization_id = c.organization_id and env = c.env and journey_id = c.journey_id and id >= c.id and id <= c.id
+        and overslept
+    order by id
+    limit 1
+    for update skip locked
+) e;
+
+-- name: lock
+-- One, whatever its state; nobody else changes it until the commit.
+select * from executions
+where organization_id = $1 and env = $2 and journey_id = $3 and id >= $4 and id <= $4
+order by id
+limit 1
+for update;
+
+-- name: lock_of_journey
+-- The next $5 after $4 that are under way, in order, locked.
+select * from executions
+where organization_id = $1 and env = $2 and journey_id = $3 and id > $4 and status = 'ativa'
+order by id
+limit $5
+for update;
+
+-- name: lock_of_contact
+-- The next $5 of a contact after $4 that are under way, in order, locked.
+select * from executions
+where organization_id = $1 and env = $2 and contact_id = $3 and id > $4 and status = 'ativa'
+order by id
+limit $5
+for update;
+
+-- name: messages_of
+-- The messages that these executions made.
+select message_id from execution_steps
+where organization_id = $1 and execution_id = any($2::text[]) and message_id is not null
+order by message_id;
+
+-- name: by_id
+select * from executions
+where organization_id = $1 and env = $2 and journey_id = $3 and id >= $4 and id <= $4
+order by id
+limit 1;
+
+-- name: steps_of
+-- The trail of one, in the order of its way.
+select step_id, tipo, at, resultado, detalhe, message_id from execution_steps
+where organization_id = $1 and execution_id = $2
+order by at, place;
+
+-- name: page
+-- Newest first, of those between $4 and $5 (ids); $6 to $9: filters. $10: how many.
+select * from executions
+where
+    organization_id = $1 and env = $2 and journey_id = $3 and id >= $4 and id < $5
+    and ($6::text is null or status = $6) and ($7::text is null or contact_id = $7)
+    and ($8::text is null or step_id = $8) and ($9::boolean is null or teste = $9)
+order by organization_id desc, env desc, journey_id desc, id desc
+limit $10;

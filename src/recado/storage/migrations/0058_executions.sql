@@ -1,0 +1,65 @@
+-- Executions (C9.10): the way of one contact through a journey. One that waits is this row, and nothing in memory.
+create table executions (
+    organization_id id not null,
+    env text not null,
+    journey_id id not null,
+    id id not null,
+    chain_id id not null, -- of the journey: its first version
+    versao integer not null,
+    contact_id id not null,
+    status text not null,
+    motivo text, -- what ended it
+    origem text not null,
+    teste boolean not null,
+    hurried boolean not null, -- a test that leaves waits out
+    entrada json not null, -- what the contact entered with
+    step_id text collate "C" not null, -- where it stands, or stood at its end
+    arrived_at timestamptz not null, -- there
+    wake_at timestamptz, -- when it is looked at again; null: when something happens, or never
+    awaited text, -- what it waits for
+    awaited_until timestamptz, -- null: nobody knows until when
+    overslept boolean not null default false, -- it was due while its journey was paused
+    failures smallint not null default 0, -- of its step, in a row
+    started_at timestamptz not null,
+    ended_at timestamptz,
+    primary key (organization_id, env, journey_id, id)
+) with (fillfactor = 80);
+
+-- Each move of an execution writes to all of these: there is none that a list could do without.
+create index executions_due on executions (organization_id, wake_at) where wake_at is not null;
+create index executions_of_contact on executions (organization_id, env, contact_id, id);
+create index executions_active on executions (organization_id, env, journey_id, id) where status = 'ativa';
+create index executions_overslept on executions (organization_id, env, journey_id, id) where overslept;
+
+-- The steps that an execution has passed: what its trail tells, and the claim that keeps a step from being passed twice (C9.15). A row
+-- of its own, so that an execution does not grow with its way: each move would write all of it anew.
+create table execution_steps (
+    organization_id id not null,
+    execution_id id not null,
+    step_id text collate "C" not null,
+    env text not null,
+    tipo text not null,
+    at timestamptz not null,
+    place smallint not null, -- among those of the same moment
+    resultado text not null,
+    detalhe text,
+    message_id id,
+    channel text, -- of the message
+    capped_contact_id id, -- of a message that counts toward caps of frequency (C9.8.2)
+    primary key (organization_id, execution_id, step_id)
+);
+create index execution_steps_of_message on execution_steps (organization_id, message_id) where message_id is not null;
+create index execution_steps_capped on execution_steps (organization_id, env, capped_contact_id, at)
+where capped_contact_id is not null;
+
+-- Who has entered a chain of versions, and when last (C9.7.3): of two who bring a contact in at once, one does. No test stands here.
+create table chain_entries (
+    organization_id id not null,
+    env text not null,
+    chain_id id not null,
+    contact_id id not null,
+    journey_id id not null,
+    execution_id id not null,
+    entered_at timestamptz not null,
+    primary key (organization_id, env, chain_id, contact_id)
+);

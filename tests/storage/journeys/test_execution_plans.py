@@ -1,0 +1,77 @@
+"""What moves executions finds its rows by indexes, however many wait, and before anyone counted them (C9.15)."""
+
+import pytest
+from tests.plans import indexes, plan_for_any, whole_tables
+
+from recado.storage.core.postgres import Database
+from recado.storage.journeys import entries, execution_facts, executions
+
+ROWS = """
+insert into executions (organization_id, env, journey_id, id, chain_id, versao, contact_id, status, origem, teste,
+        hurried, entrada, step_id, arrived_at, wake_at, started_at)
+    select 'org_7', 'test', 'jrn_7', 'exe_' || lpad(i::text, 21, '0'), 'jrn_7', 1, 'cnt_' || lpad(i::text, 21, '0'),
+        'ativa', 'api', false, false, '{}', 'wait', now(), now() + i * interval '1 minute', now()
+    from generate_series(1, 20000) i;
+insert into chain_entries select organization_id, env, chain_id, contact_id, journey_id, id, now() from executions;
+insert into execution_steps (organization_id, execution_id, step_id, env, tipo, at, place, resultado, message_id,
+        channel, capped_contact_id)
+    select organization_id, id, 'sms', env, 'enviar', now(), 0, 'enviado', 'msg_' || id, 'sms', contact_id
+    from executions;
+analyze executions, chain_entries, execution_steps;
+"""
+
+MOVES = {
+    "claim_due": {"executions_due", "executions_pkey"},
+    "claim": {"executions_pkey"},
+    "save": {"executions_pkey"},
+    "overslept": {"executions_overslept", "journeys_pkey"},
+    "lock": {"executions_pkey"},
+    "lock_of_journey": {"executions_active"},
+    "lock_of_contact": {"executions_of_contact"},
+    "steps_of": {"execution_steps_pkey"},
+    "page": {"executions_pkey"},
+}
+FACTS = {
+    "contacts": {"contacts_pkey"},
+    "first_clicks": {"tracked_links_of_message"},
+    "first_events": {"customer_events_contact"},
+}
+
+
+@pytest.mark.parametrize("rows", ["", ROWS], ids=["empty", "full"])
+async def test_executions_are_found_by_their_indexes(database: Database, rows: str) -> None:
+    if rows:
+        await database.execute(rows)
+    for name, expected in MOVES.items():
+        found = await plan_for_any(database.hot, getattr(executions.SQL, name))
+        assert (name, whole_tables(found), indexes(found)) == (name, set(), expected)
+
+
+@pytest.mark.parametrize("rows", ["", ROWS], ids=["empty", "full"])
+async def test_entries_are_found_by_their_keys(database: Database, rows: str) -> None:
+    if rows:
+        await database.execute(rows)
+    for name in ("lock", "enter_again"):
+        found = await plan_for_any(database.hot, getattr(entries.SQL, name))
+        assert (name, whole_tables(found), indexes(found)) == (name, set(), {"chain_entries_pkey"})
+    found = await plan_for_any(database.hot, entries.SQL.histories)
+    assert whole_tables(found) == set()
+    assert indexes(found) == {"contacts_pkey", "chain_entries_pkey", "executions_pkey"}
+
+
+@pytest.mark.parametrize("rows", ["", ROWS], ids=["empty", "full"])
+async def test_facts_are_found_by_indexes(database: Database, rows: str) -> None:
+    if rows:
+        await database.execute(rows)
+    for name, expected in FACTS.items():
+        found = await plan_for_any(database.hot, getattr(execution_facts.SQL, name))
+        assert (name, whole_tables(found), indexes(found)) == (name, set(), expected)
+    earlier = await plan_for_any(database.hot, execution_facts.SQL.earlier)
+    assert whole_tables(earlier) == set()
+    assert {"execution_steps_pkey", "dispatch_pkey"} < indexes(earlier)
+    capped = await plan_for_any(database.hot, execution_facts.SQL.capped)
+    assert whole_tables(capped) == set()
+    assert "execution_steps_capped" in indexes(capped)
+    replies = await plan_for_any(database.hot, execution_facts.SQL.first_replies)
+    assert whole_tables(replies) == set()
+    assert all("contact_id" in name for name in indexes(replies))

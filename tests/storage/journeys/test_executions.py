@@ -1,0 +1,190 @@
+"""Executions that are due are taken in shares, by one turn at a time, and pass each step once (C9.15)."""
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from tests.storage.journeys.rows import ENV, NOW, ORGANIZATION, begun, insert_journey
+from tests.waiting import until_locked_out
+
+from recado.domain.core.ids import EXECUTION
+from recado.domain.journeys.execution import Awaited, EndReason, ExecutionStatus
+from recado.domain.journeys.journey import JourneyStatus
+from recado.storage.core.postgres import Database
+from recado.storage.journeys import executions
+from recado.storage.journeys.executions import Execution, ExecutionFilter, PassedBefore, PassedStep
+
+OTHERS = tuple(f"org_{number:021}" for number in (1, 2, 3))
+MINUTE = timedelta(minutes=1)
+
+
+def passed(execution: Execution, step_id: str = "end", *, place: int = 0, message_id: str | None = None) -> PassedStep:
+    return PassedStep(
+        organization_id=execution.organization_id,
+        execution_id=execution.id,
+        step_id=step_id,
+        env=execution.env,
+        kind="fim",
+        at=NOW,
+        place=place,
+        result="fim",
+        message_id=message_id,
+    )
+
+
+async def saved(database: Database, *changed: Execution, steps: list[PassedStep] | None = None) -> None:
+    async with database.transaction() as connection:
+        await executions.save(connection, changed, steps or [])
+
+
+async def due(database: Database, *, each: int = 10, most: int = 100, after: str = "") -> list[Execution]:
+    async with database.transaction() as connection:
+        return await executions.claim_due(connection, NOW, each=each, most=most, after=after)
+
+
+async def read(database: Database, execution: Execution) -> Execution:
+    found = await executions.get(database, execution.key)
+    assert found is not None
+    return found
+
+
+async def test_each_organization_has_its_share_of_what_is_due(database: Database) -> None:
+    for organization_id, count in zip((ORGANIZATION, *OTHERS), (9, 2, 1, 3), strict=True):
+        journey = await insert_journey(database, organization_id=organization_id)
+        await begun(database, journey, count)
+    assert [each.organization_id for each in await due(database, each=2)] == [
+        *[ORGANIZATION] * 2, *[OTHERS[0]] * 2, OTHERS[1], *[OTHERS[2]] * 2,
+    ]  # fmt: skip
+    assert [each.organization_id for each in await due(database, each=2, most=3)] == [*[ORGANIZATION] * 2, OTHERS[0]]
+    assert {each.organization_id for each in await due(database, after=OTHERS[0])} == {OTHERS[1], OTHERS[2]}
+
+
+async def test_of_an_organization_the_longest_due_come_first_and_those_that_wait_do_not(database: Database) -> None:
+    journey = await insert_journey(database)
+    first, second, later, asleep, over = await begun(database, journey, 5)
+    await saved(
+        database,
+        replace(first, wake_at=NOW - MINUTE),
+        later.waiting(Awaited.TIME, NOW + MINUTE),
+        asleep.waiting(Awaited.SIGNAL, None),
+        over.ended(EndReason.FINISHED, NOW),
+    )
+    assert [each.id for each in await due(database)] == [first.id, second.id]
+    assert [each.id for each in await due(database, each=1)] == [first.id]
+
+
+async def test_what_a_turn_has_in_hand_another_leaves_out(database: Database) -> None:
+    journey = await insert_journey(database)
+    first, second = await begun(database, journey, 2)
+    async with database.transaction() as connection:
+        held = await executions.claim_due(connection, NOW, each=1, most=1)
+        assert [each.id for each in await due(database)] == [({first.id, second.id} - {held[0].id}).pop()]
+        async with database.transaction() as other:
+            assert await executions.claim(other, held[0].key, NOW) is None
+        await executions.save(connection, [held[0].waiting(Awaited.TIME, NOW + MINUTE)], [])
+    assert held[0].id not in [each.id for each in await due(database)]
+    async with database.transaction() as connection:
+        assert await executions.claim(connection, held[0].key, NOW) is None
+        assert (await executions.claim(connection, held[0].key, NOW + MINUTE)) is not None
+
+
+async def test_what_became_of_an_execution_is_read_as_it_was_saved(database: Database) -> None:
+    journey = await insert_journey(database)
+    first, second, third, fourth = await begun(database, journey, 4)
+    changed = [
+        first.moved_to("other", NOW + MINUTE),
+        second.waiting(Awaited.SILENCE_END, NOW + MINUTE),
+        third.failed(NOW + MINUTE, 3),
+        fourth.ended(EndReason.SEND_UNDETERMINED, NOW + MINUTE),
+    ]
+    await saved(database, *changed)
+    assert [await read(database, each) for each in changed] == changed
+    assert changed[3].status is ExecutionStatus.ERRO
+
+
+async def test_a_step_is_passed_once_and_then_nothing_is_written(database: Database) -> None:
+    journey = await insert_journey(database)
+    (execution,) = await begun(database, journey)
+    await saved(database, execution.moved_to("b", NOW), steps=[passed(execution, "a"), passed(execution, "c", place=1)])
+    with pytest.raises(PassedBefore):
+        await saved(
+            database, execution.moved_to("z", NOW), steps=[passed(execution, "d"), passed(execution, "a", place=1)]
+        )
+    assert (await read(database, execution)).step_id == "b"
+    assert [each.step_id for each in await executions.trail(database, ORGANIZATION, execution.id)] == ["a", "c"]
+
+
+async def test_what_is_due_in_a_pause_goes_on_with_its_journey(database: Database) -> None:
+    paused = await insert_journey(database, status=JourneyStatus.PAUSADA)
+    running = await insert_journey(database)
+    held = await begun(database, paused, 3)
+    (freed,) = await begun(database, running)
+    await saved(database, *(each.put_off() for each in (*held, freed)))
+    assert await due(database) == []
+    async with database.transaction() as connection:
+        assert await executions.rouse(connection, NOW, each=10, most=10) == 1
+    assert [each.id for each in await due(database)] == [freed.id]
+    await database.execute("update journeys set status = 'ativa'")
+    async with database.transaction() as connection:
+        assert await executions.rouse(connection, NOW, each=2, most=10) == 2
+        assert await executions.rouse(connection, NOW, each=2, most=10) == 1
+        assert await executions.rouse(connection, NOW, each=2, most=10) == 0
+    assert len(await due(database)) == 4
+    assert (await read(database, held[0])).awaited is None
+
+
+async def test_whoever_cancels_waits_for_the_turn_and_sees_what_became_of_it(database: Database) -> None:
+    journey = await insert_journey(database)
+    (execution,) = await begun(database, journey)
+
+    async def look() -> Execution | None:
+        async with database.transaction() as other:
+            return await executions.lock(other, execution.key)
+
+    async with database.transaction() as connection:
+        (held,) = await executions.claim_due(connection, NOW, each=1, most=1)
+        waiting = asyncio.create_task(look())
+        await until_locked_out(database)
+        await executions.save(connection, [held.ended(EndReason.FINISHED, NOW)], [passed(held)])
+    seen = await waiting
+    assert seen is not None
+    assert seen.motivo is EndReason.FINISHED
+
+
+async def test_those_of_a_journey_and_of_a_contact_are_found_while_they_are_under_way(database: Database) -> None:
+    journey, other = await insert_journey(database), await insert_journey(database)
+    first, second, over = await begun(database, journey, 3)
+    await begun(database, other)
+    await saved(database, over.ended(EndReason.FINISHED, NOW))
+    where = (ORGANIZATION, ENV)
+    async with database.transaction() as connection:
+        found = await executions.lock_of_journey(connection, *where, journey.id, limit=1)
+        assert [each.id for each in found] == [first.id]
+        found = await executions.lock_of_journey(connection, *where, journey.id, after_id=first.id, limit=5)
+        assert [each.id for each in found] == [second.id]
+        found = await executions.lock_of_contact(connection, *where, second.contact_id, limit=5)
+        assert [each.id for each in found] == [second.id]
+        assert await executions.lock_of_contact(connection, *where, over.contact_id, limit=5) == []
+
+
+async def test_a_list_shows_the_newest_first_by_each_filter(database: Database) -> None:
+    journey = await insert_journey(database)
+    first, second, third = await begun(database, journey, 3)
+    await saved(database, second.moved_to("b", NOW), third.ended(EndReason.FINISHED, NOW))
+    every = ExecutionFilter(
+        organization_id=ORGANIZATION, env=ENV, journey_id=journey.id, first_id=EXECUTION, before_id=EXECUTION + "~"
+    )
+
+    async def shown(limit: int = 10, **changes: object) -> list[str]:
+        return [each.id for each in await executions.page(database, replace(every, **changes), limit)]  # type: ignore[arg-type]
+
+    assert await shown() == [third.id, second.id, first.id]
+    assert await shown(2) == [third.id, second.id]
+    assert await shown(before_id=third.id) == [second.id, first.id]
+    assert await shown(first_id=second.id) == [third.id, second.id]
+    assert await shown(status=ExecutionStatus.CONCLUIDA) == [third.id]
+    assert await shown(contact_id=first.contact_id) == [first.id]
+    assert await shown(step_id="b") == [second.id]
+    assert await shown(test=True) == []
+    assert await shown(test=False, status=ExecutionStatus.ATIVA) == [second.id, first.id]
