@@ -5,7 +5,7 @@ after the commit, always.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from operator import attrgetter
@@ -174,14 +174,18 @@ class Sending:
 
     async def _accept(self, batch: Sequence[NewMessage]) -> Sequence[AcceptResult | Exception]:
         results = await self._admission.store(batch)
+        self.arrived([new for new, result in zip(batch, results, strict=True) if type(result) is Stored])
+        return results
+
+    def arrived(self, stored: Iterable[NewMessage]) -> None:
+        """These messages are committed: the lanes of their senders know those that are due."""
         arrivals: dict[tuple[str, str], list[NewMessage]] = {}
-        for new, result in zip(batch, results, strict=True):
-            if type(result) is Stored and new.due_at <= new.accepted_at and new.claim is None:
+        for new in stored:
+            if new.due_at <= new.accepted_at and new.claim is None:
                 arrivals.setdefault((new.organization_id, new.sender_id), []).append(new)
         for (organization_id, sender_id), arrived in arrivals.items():
             sender = SenderKey(organization_id, arrived[0].env, arrived[0].channel, sender_id)
             self._tell(sender, Arrived(tuple([row_of(new) for new in arrived])))
-        return results
 
     # Step 2 is the sender's lane. Step 3: claim --------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from recado.storage.billing.holds import HoldsRefused
 from recado.storage.billing.ledger import WalletRecord
 from recado.storage.billing.wallet import WalletKey
 from recado.storage.core import audit
-from recado.storage.core.moves import Moved
+from recado.storage.core.moves import AfterCommit, Moved
 from recado.storage.core.postgres import Database
 from recado.storage.core.rows import Executor
 from recado.storage.messages import messages, replacements
@@ -60,6 +60,23 @@ class Admission:
                 results[new] = await self._replace(new, new.replaces)
         return [results[new] for new in batch]
 
+    async def store_within(
+        self, connection: Executor, batch: Sequence[NewMessage]
+    ) -> tuple[Sequence[Result], AfterCommit]:
+        """Store, in the caller's transaction, what its wallets cover in this order; the rest gets 402.
+
+        Answers also what to do after the commit. None of them has a key, replaces another or is forced. Raises
+        `SpentMeanwhile`: the transaction is to be undone, and may be tried again.
+        """
+        wallets = {_wallet(new) for new in batch if new.coins}
+        admitted, refused = _admit(batch, await wallet.available(connection, wallets) if wallets else {})
+        stored = await messages.accept(connection, admitted, hold=False, months=self._db.months) if admitted else []
+        await self._hold(connection, _prices(admitted, stored))
+        committed = await self._consequences.write(connection, _counted(admitted, stored))
+        results: dict[str, Result] = {**refused}
+        results.update(zip([new.id for new in admitted], stored, strict=True))
+        return [results[new.id] for new in batch], committed
+
     async def _store_all(self, batch: Sequence[NewMessage]) -> Sequence[Result]:
         """All or none; then in order of arrival."""
         try:
@@ -81,7 +98,7 @@ class Admission:
             for _ in range(TRIES):
                 try:
                     results = await self._try_in_order(batch)
-                except _NotCovered:
+                except SpentMeanwhile:
                     continue  # somebody else was faster to spend
                 return [results[new.id] for new in batch]
         raise Unavailable("Too many requests use the wallet at once: try again shortly.")
@@ -124,7 +141,7 @@ class Admission:
                     new.owner = await replacements.inherit(connection, replacement) or SINGLE_OWNER
                 await self._hold(connection, _prices([new], results))
                 committed = await self._consequences.write(connection, _counted([new], results))
-        except _NotCovered:
+        except SpentMeanwhile:
             covered = await wallet.available(self._db.hot, [_wallet(new)])
             return not_covered(new.coins or 0, covered.get(_wallet(new), 0))
         committed()
@@ -133,12 +150,12 @@ class Admission:
     async def _hold(self, connection: Executor, prices: Mapping[WalletKey, int]) -> Mapping[WalletKey, WalletRecord]:
         after = await wallet.hold_many(connection, self._ids, prices, now=self._clock.now())
         if after is None:
-            raise _NotCovered
+            raise SpentMeanwhile
         return after
 
 
-class _NotCovered(Exception):
-    """A wallet has less than was counted on: the transaction is undone."""
+class SpentMeanwhile(Unavailable):
+    """A wallet has less than was counted on: somebody else was faster to spend, and the transaction is undone."""
 
 
 def not_covered(required: int, available: int) -> Problem:

@@ -88,11 +88,19 @@ async def of_contact(
     if not found:
         return [], None
     ids = [row["id"] for row in found]
+    moved = await of_messages(connection, organization_id, env, ids, now, _DELETED)
+    return moved, ids[-1] if len(ids) == limit else None
+
+
+async def of_messages(
+    connection: Executor, organization_id: str, env: str, ids: Sequence[str], now: datetime, cause: Cause
+) -> list[Moved]:
+    """Archive those of these messages, in the order of their ids, that are queued; run it as `opted_out`."""
     sources = states_before(MessageEvent.WITHDRAWN)
     rows = await connection.fetch(
-        SQL.of_contact, organization_id, env, ids, now, _DELETED.last_error, sources, _DELETED.code, withdrawn_as()
+        SQL.of_contact, organization_id, env, list(ids), now, cause.last_error, sources, cause.code, withdrawn_as()
     )
-    return [withdrawn(row, env) for row in rows], ids[-1] if len(ids) == limit else None
+    return [withdrawn(row, env) for row in rows]
 
 
 async def note(connection: Executor, withdrawals: Sequence[Withdrawal]) -> None:

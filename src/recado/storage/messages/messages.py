@@ -36,6 +36,7 @@ ACCEPT = holding(SQL.accept, wanted="$24", at="(select max(accepted_at) from giv
 MORE = 35  # the place of what only some batches have
 
 SINGLE_OWNER = "single"
+JOURNEY_SOURCE = "journey"
 CLAIMED_AS = claimed_as() or None
 """The states of claimed messages of channels that do not know `sending`."""
 MILLISECOND = timedelta(milliseconds=1)
@@ -101,9 +102,8 @@ class NewMessage:
     forced: AuditEntry | None = None  # written with it: nothing jumps the queue unrecorded (C24.5)
     needs_window: bool = False  # these two as the channel's policy said: nothing decides them again
     obeys_quiet_hours: bool = False
-    owner: str = (
-        SINGLE_OWNER  # whose row it is in the queue (C14.5.2): `inherit` tells that of one that replaces another
-    )
+    # Whose row it is in the queue (C14.5.2): a journey's id, or what `inherit` tells of one that replaces another.
+    owner: str = SINGLE_OWNER
     units: int = 1  # segments, where its channel has some
     claim: OwnClaim | None = None  # of what is sent directly: it is claimed when it is stored
     content: str | None = None  # of such a message, as JSON: it is not stored
@@ -161,7 +161,10 @@ async def accept(
         CLAIMED_AS,
     ]
     links = {new.id: new.links for new in batch if new.links}
-    statement = _accepting(by_email=any(emails), with_links=bool(links))
+    owned = any(new.owner != SINGLE_OWNER for new in batch)
+    statement = _accepting(owned=owned, by_email=any(emails), with_links=bool(links))
+    if owned:
+        arguments.append(pack([new.owner for new in batch]))
     if any(emails):
         arguments.append(emails)
     if links:
@@ -180,12 +183,25 @@ async def accept(
 
 
 @cache
-def _accepting(*, by_email: bool, with_links: bool) -> str:
+def _accepting(*, owned: bool = False, by_email: bool, with_links: bool) -> str:
     """The statement, with what only some batches need."""
     statement, place = ACCEPT, MORE
+    if owned:
+        statement, place = with_owners(statement, place=place), place + 1
     if by_email:
         statement, place = opt_outs.by_email(statement, place=place), place + 1
     return tracked_links.with_links(statement, place) if with_links else statement
+
+
+def with_owners(statement: str, place: int) -> str:
+    """The statement for messages of which some belong to journeys; `place`: of the owners, packed."""
+    source = f"case g.owner when '{SINGLE_OWNER}' then '{SINGLE_OWNER}' else '{JOURNEY_SOURCE}' end"
+    return (
+        statement.replace("/*+column*/", ", owner /*+column*/")
+        .replace("/*+values*/", f", unpack(${place}) /*+values*/")
+        .replace(f"'{SINGLE_OWNER}' /*owner*/", "g.owner")
+        .replace(f"'{SINGLE_OWNER}' /*source*/", source)
+    )
 
 
 def _not_stored(opted_out: bool | None) -> AcceptResult | Exception:

@@ -9,7 +9,8 @@
 -- consent forbids is left out whole: its key stays free, and nothing is held for it.
 -- $32 is when those were claimed that are sent directly, for the owner of epoch $33: null of the others. What is not his to claim
 -- is left out. $34: as in a claim.
--- `+links`: of messages with links that are tracked (tracked_links.sql).
+-- `+links`: of messages with links that are tracked (tracked_links.sql). `owner`, `source`: of messages that belong to no batch and no
+-- journey; others have columns for them (messages.py: with_owners).
 -- Answers what this run left out, usually nothing; `opted_out` is null but for what consent forbids.
 with given as (
     select
@@ -95,14 +96,14 @@ stored as (
 ),
 queued as (
     insert into dispatch (
-        organization_id, id, env, channel, sender_id, class, owner, due_at, not_before, reason, ttl_ms, expires_at,
-        held_base_ms, force, template_id, campaign_id, coins, price_kind, units, consent_hash, needs_window,
+        organization_id, id, env, channel, sender_id, class, owner, source_kind, due_at, not_before, reason, ttl_ms,
+        expires_at, held_base_ms, force, template_id, campaign_id, coins, price_kind, units, consent_hash, needs_window,
         obeys_quiet_hours, claimed_epoch, claimed_at, attempts, direct
     )
     select
         g.organization_id, g.id, g.env, g.channel, g.sender_id,
         case when g.needs_window then least(g.class, 1) else g.class end, -- nothing that holds bulk holds a reply (C14.5)
-        'single', g.due_at,
+        'single' /*owner*/, 'single' /*source*/, g.due_at,
         case when g.due_at > g.accepted_at then g.due_at end,
         case when g.due_at > g.accepted_at then 'scheduled' end,
         g.ttl_ms, g.due_at + g.ttl_ms * interval '1 millisecond', g.held_base_ms, g.force, g.template_id,
