@@ -29,6 +29,7 @@ from recado.services.dispatch.records import Records
 from recado.services.effects.outbox import Outbox
 from recado.services.events.customer_events import CustomerEvents
 from recado.services.imports.contact_system import ContactSystem
+from recado.services.journeys.step_messages import StepMessages
 from recado.services.links.origin_clicks import OriginClicks
 from recado.services.links.tracked_clicks import TrackedClicks
 from recado.services.messages.acceptance import Acceptance
@@ -106,6 +107,7 @@ class Assembly:
             )  # fmt: skip
 
         batch_rules = {each.channel: each.batches(rule_parts(each.channel)) for each in CHANNELS if each.batches}
+        rules = [each.rules(rule_parts(each.channel)) for each in CHANNELS]
         system = self.system = ActorSystem(
             records,
             batch_rules=batch_rules,
@@ -120,6 +122,7 @@ class Assembly:
             owing=lambda: replies.hint(),
             opens=lambda code: clicks.open(code, counted=True),
             begun=BegunCalls(settings.data_dir, boot=boot_id()),
+            step_messages=StepMessages(rules, templates=directories.templates, organizations=directories.organizations),
             payments=payments,
             prices=prices,
             connections=adapters.connections(),
@@ -127,7 +130,7 @@ class Assembly:
         )
         self.acceptance = Acceptance(
             db,
-            rules=[each.rules(rule_parts(each.channel)) for each in CHANNELS],
+            rules=rules,
             organizations=directories.organizations,
             recipients=recipients,
             sending=system.sending,

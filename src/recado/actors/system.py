@@ -20,6 +20,7 @@ from recado.actors.jobs.clock_confirmation import ClockConfirmation
 from recado.actors.jobs.ledger_check import LedgerCheck
 from recado.actors.jobs.retention import Retention
 from recado.actors.jobs.upkeep import Upkeep
+from recado.actors.journeys.execution_poller import ExecutionPoller
 from recado.actors.webhooks.webhooks import Webhooks
 from recado.channels.core.adapters import CallbackSource, EventReader, SessionSource
 from recado.domain.channels.policies import NUMBERS_CHANNEL
@@ -68,6 +69,8 @@ from recado.services.inbound.inbound import InboundMessages
 from recado.services.inbound.provider_sessions import ProviderSessions
 from recado.services.inbound.receipts import Receipts
 from recado.services.inbound.sandbox_reports import SandboxReports
+from recado.services.journeys.execution_turns import ExecutionTurns
+from recado.services.journeys.step_messages import StepMessages
 from recado.services.messages.admission import Admission
 from recado.services.senders.number_refresh import NumberRefresh
 from recado.services.templates.template_review import TemplateReview
@@ -114,6 +117,7 @@ class ActorSystem:
         owing: AfterCommit,
         opens: Callable[[str], Awaitable[object]],
         begun: BegunCalls,
+        step_messages: StepMessages,
         payments: Payments | None = None,
         prices: PriceDirectory | None = None,
         connections: Mapping[tuple[str, str], int] | None = None,
@@ -122,7 +126,7 @@ class ActorSystem:
         """`batch_rules`: of the channels that have batches. `begun`: the calls of this process, and of the one before.
 
         `changed` hears of changes made here; `owing`, that people who opted out are owed an answer (C28.3).
-        `opens`: follows the link of a code, for people of the sandbox.
+        `opens`: follows the link of a code, for people of the sandbox. `step_messages`: makes those of journeys.
 
         `session_providers`: those who tell on connections of their own, each with its channel.
 
@@ -152,11 +156,12 @@ class ActorSystem:
             gateways=told_by(shared),
         )
         self.sandbox_reports = SandboxReports(db, clock=clock, receipts_of=self.receipts, opens=opens)
+        admission = Admission(db, clock=clock, ids=ids, consequences=self.consequences)
         self.sending = Sending(
             db,
             clock=clock,
             tell=self.tell,
-            admission=Admission(db, clock=clock, ids=ids, consequences=self.consequences),
+            admission=admission,
             consequences=self.consequences,
             recording=Recording(db, consequences=self.consequences, outbox=outbox, wallet=wallet, totals=totals),
         )
@@ -215,6 +220,16 @@ class ActorSystem:
             claims_settled=self.sending.claims_settled,
         )
         self.withdrawals = Withdrawals(db, clock=clock, effects=self.consequences, withdrawing=records.withdrawing)
+        taking = ExecutionTurns(
+            db,
+            clock=clock,
+            organizations=records.organizations,
+            step_messages=step_messages,
+            admission=admission,
+            consequences=self.consequences,
+            accepted=self.sending.arrived,
+        )
+        self.executions = ExecutionPoller(taking, clock=clock)
         self.root = Supervisor("recado", runtime=runtime)
         self._lane_supervisor = Supervisor("lanes", runtime=runtime, intensity=NUMBER_RESTARTS, period=NUMBER_PERIOD)
         self._registry: Registry[SenderKey] = Registry(self._lane_supervisor, idle_after=IDLE_AFTER)
@@ -240,6 +255,7 @@ class ActorSystem:
         )
         overdue = Overdue(db, clock=clock, consequences=self.consequences, handlers=handlers_of_policies())
         self.root.add_service("message deadlines", overdue)
+        self.root.add_service("executions", self.executions)
         self.root.add_service("parked reports", Periodic("parked reports", 1.0, self.receipts.retry_parked, clock))
         for env in ENVIRONMENTS:
             refresh, review = partial(follow.numbers.run, env), partial(follow.templates.run, env)

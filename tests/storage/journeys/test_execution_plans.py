@@ -10,7 +10,8 @@ ROWS = """
 insert into executions (organization_id, env, journey_id, id, chain_id, versao, contact_id, status, origem, teste,
         hurried, entrada, step_id, arrived_at, wake_at, started_at)
     select 'org_7', 'test', 'jrn_7', 'exe_' || lpad(i::text, 21, '0'), 'jrn_7', 1, 'cnt_' || lpad(i::text, 21, '0'),
-        'ativa', 'api', false, false, '{}', 'wait', now(), now() + i * interval '1 minute', now()
+        case when i % 10 = 0 then 'ativa' else 'concluida' end, 'api', false, false, '{}', 'wait', now(),
+        case when i % 10 = 0 then now() + i * interval '1 minute' end, now()
     from generate_series(1, 20000) i;
 insert into chain_entries select organization_id, env, chain_id, contact_id, journey_id, id, now() from executions;
 insert into execution_steps (organization_id, execution_id, step_id, env, tipo, at, place, resultado, message_id,

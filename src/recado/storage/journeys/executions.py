@@ -34,9 +34,9 @@ ExecutionKey = tuple[str, str, str, str]
 class Execution(Identified):
     """A contact's way through a journey. `step_id`: where it stands, since `arrived_at`, or stood at its end.
 
-    `wake_at`: when it is looked at again; None: when something happens, or never. `awaited`: what for, and until when,
-    if anybody knows. `overslept`: it was due while its journey was paused. `failures`: of the step, in a row.
-    `hurried`: a test that leaves waits out.
+    `passed`: how many steps it has behind it. `wake_at`: when it is looked at again; None: when something happens, or
+    never. `awaited`: what for, and until when, if anybody knows. `overslept`: it was due while its journey was paused.
+    `failures`: of the step, in a row. `hurried`: a test that leaves waits out.
     """
 
     organization_id: str
@@ -53,6 +53,7 @@ class Execution(Identified):
     hurried: bool = False
     entrada: Mapping[str, Any] = field(repr=False)
     step_id: str
+    passed: int = 0
     arrived_at: datetime
     wake_at: datetime | None
     awaited: Awaited | None = None
@@ -68,11 +69,24 @@ class Execution(Identified):
 
     def moved_to(self, step_id: str, now: datetime) -> "Execution":
         """It comes to this step, which decides at once."""
-        return replace(self, step_id=step_id, arrived_at=now, wake_at=now, awaited=None, awaited_until=None, failures=0)
+        return replace(
+            self,
+            step_id=step_id,
+            passed=self.passed + 1,
+            arrived_at=now,
+            wake_at=now,
+            awaited=None,
+            awaited_until=None,
+            failures=0,
+        )
 
     def waiting(self, what: Awaited, until: datetime | None) -> "Execution":
         """It stays in its step, and is looked at again then, or when something happens."""
         return replace(self, wake_at=until, awaited=what, awaited_until=until, failures=0)
+
+    def again_at(self, at: datetime) -> "Execution":
+        """It is looked at again then, whatever it waits for."""
+        return replace(self, wake_at=at)
 
     def failed(self, at: datetime, failures: int) -> "Execution":
         """Its step failed for a cause of our own, and is tried again at `at`."""
@@ -102,7 +116,7 @@ class Execution(Identified):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassedStep:
-    """One line of a trail. `place`: among those of the same moment. `detail`: why a send was left out.
+    """One line of a trail. `place`: on the way, from 0 on. `detail`: why a send was left out.
 
     `channel`: of the message. `capped_contact_id`: whom it counts for toward caps of frequency; None: it does not.
     """
@@ -150,7 +164,7 @@ _read_step: Final = reader(TrailStep)
 _ACTIVE: Final = ExecutionStatus.ATIVA.value
 _SAVED: Final = attrgetter(
     "organization_id", "env", "journey_id", "id", "status", "motivo", "step_id", "arrived_at", "wake_at", "awaited",
-    "awaited_until", "overslept", "failures", "ended_at",
+    "awaited_until", "overslept", "failures", "ended_at", "passed",
 )  # fmt: skip
 _PASSED: Final = attrgetter(
     "organization_id", "execution_id", "step_id", "env", "kind", "at", "place", "result", "detail", "message_id",
@@ -180,7 +194,7 @@ async def save(connection: Executor, changed: Sequence[Execution], passed: Seque
         if len(await connection.fetch(SQL.passed, *columns(rows, 12))) < len(passed):
             raise PassedBefore
     if changed:
-        await connection.execute(SQL.save, *columns(list(map(_SAVED, changed)), 14))
+        await connection.execute(SQL.save, *columns(list(map(_SAVED, changed)), 15))
 
 
 async def rouse(connection: Executor, now: datetime, *, each: int, most: int) -> int:

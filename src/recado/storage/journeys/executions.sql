@@ -60,15 +60,16 @@ update executions e
 set
     status = g.status, motivo = g.motivo, step_id = g.step_id, arrived_at = g.arrived_at, wake_at = g.wake_at,
     awaited = g.awaited, awaited_until = g.awaited_until, overslept = g.overslept, failures = g.failures,
-    ended_at = g.ended_at
+    ended_at = g.ended_at, passed = g.passed
 from (
     select h.*, x.place
     from unnest(
         $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::timestamptz[],
-        $9::timestamptz[], $10::text[], $11::timestamptz[], $12::boolean[], $13::smallint[], $14::timestamptz[]
+        $9::timestamptz[], $10::text[], $11::timestamptz[], $12::boolean[], $13::smallint[], $14::timestamptz[],
+        $15::smallint[]
     ) as h (
         organization_id, env, journey_id, id, status, motivo, step_id, arrived_at, wake_at, awaited, awaited_until,
-        overslept, failures, ended_at
+        overslept, failures, ended_at, passed
     )
     cross join lateral (
         select ctid as place from executions
@@ -183,7 +184,7 @@ limit 1;
 -- The trail of one, in the order of its way.
 select step_id, tipo, at, resultado, detalhe, message_id from execution_steps
 where organization_id = $1 and execution_id = $2
-order by at, place;
+order by place;
 
 -- name: page
 -- Newest first, of those between $4 and $5 (ids); $6 to $9: filters. $10: how many.

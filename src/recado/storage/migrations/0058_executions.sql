@@ -14,6 +14,7 @@ create table executions (
     hurried boolean not null, -- a test that leaves waits out
     entrada json not null, -- what the contact entered with
     step_id text collate "C" not null, -- where it stands, or stood at its end
+    passed smallint not null default 0, -- steps on its way there
     arrived_at timestamptz not null, -- there
     wake_at timestamptz, -- when it is looked at again; null: when something happens, or never
     awaited text, -- what it waits for
@@ -40,7 +41,7 @@ create table execution_steps (
     env text not null,
     tipo text not null,
     at timestamptz not null,
-    place smallint not null, -- among those of the same moment
+    place smallint not null, -- on the way
     resultado text not null,
     detalhe text,
     message_id id,

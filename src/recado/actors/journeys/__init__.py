@@ -1,0 +1,1 @@
+"""What journeys do over time."""

@@ -1,0 +1,45 @@
+"""Looks every second for executions that are due, and takes them along in turns until none is left (C9.15, C32).
+
+One that waits has nothing in memory: a million of them cost this no more than a thousand.
+"""
+
+from recado.domain.core.clock import Clock
+from recado.engine.periodic import Periodic
+from recado.engine.turns import turns
+from recado.services.journeys.execution_turns import ExecutionTurns
+
+EVERY = 1.0  # seconds: timers run within two of their time
+
+
+class ExecutionPoller:
+    """A service (`start`, `stop`); `hint` says that something is due."""
+
+    def __init__(self, taking: ExecutionTurns, *, clock: Clock) -> None:
+        self._taking = taking
+        self._stopping = False
+        self._worker = Periodic("executions", EVERY, self.work, clock, at_once=True)
+
+    async def start(self) -> None:
+        self._stopping = False
+        await self._worker.start()
+
+    async def stop(self) -> None:
+        """Ends after the turn under way; what is due stays due."""
+        self._stopping = True
+        await self._worker.stop()
+
+    def hint(self) -> None:
+        """An execution is due that was not."""
+        self._worker.hint()
+
+    async def work(self) -> None:
+        """Every turn that there is work for; organizations take theirs one after the other."""
+        while not self._stopping and await self._taking.rouse():
+            await turns.next()
+        after = ""
+        while not self._stopping:
+            turn = await self._taking.take(after)
+            if not turn.count and not after:
+                return
+            after = turn.after
+            await turns.next()

@@ -1,0 +1,301 @@
+"""Turns of executions (C9.15): some that are due are locked, decide, and what follows is one commit with their moves.
+
+A turn takes an execution along until it waits, ends, or makes a message: whether that is accepted is known in the
+commit alone. What crashes before the commit has done nothing; what crashes after it has done all. An execution whose
+step fails for a cause of our own fails alone, and is tried again later.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+import structlog
+
+from recado.domain.contacts.consent import OPTED_OUT
+from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Problem, Unavailable
+from recado.domain.journeys.decide import after_internal_failure, decide
+from recado.domain.journeys.execution import WITHDRAWS, Awaited, EndReason, SkipReason
+from recado.domain.journeys.graph import MAX_STEPS
+from recado.domain.journeys.journey import JourneyStatus
+from recado.domain.journeys.outcomes import (
+    Advance,
+    Await,
+    CallWebhook,
+    Decision,
+    EndExecution,
+    RetryStep,
+    SendMessage,
+    SkipSend,
+)
+from recado.domain.messages.message import Cause, FailureCode
+from recado.services.effects.consequences import Consequences
+from recado.services.journeys.facts import known_contacts, round_facts
+from recado.services.journeys.running import RunningJourneys
+from recado.services.journeys.standing import PendingSend, Standing
+from recado.services.journeys.step_messages import StepMessages
+from recado.services.messages.admission import Admission
+from recado.storage.access.organizations import OrganizationDirectory
+from recado.storage.core.failures import worth_repeating
+from recado.storage.core.moves import AfterCommit, Moved
+from recado.storage.core.postgres import Connection, Database
+from recado.storage.dispatch import withdrawals
+from recado.storage.journeys import executions
+from recado.storage.journeys.execution_facts import ContactKey
+from recado.storage.journeys.executions import Execution, ExecutionKey
+from recado.storage.messages.messages import NewMessage, NoConsent, Stored
+
+log = structlog.get_logger()
+
+EACH: Final = 50  # executions of an organization in a turn
+MOST: Final = 200  # in all: each decides in some 50 µs, and the loop waits for all of them
+RETRY_UNPAID: Final = timedelta(minutes=1)
+"""When an execution asks again whose message its wallet does not cover."""
+
+WITHDRAWN: Final = Cause(FailureCode.WITHDRAWN, "its execution ended before it was sent")
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What a turn did. `after`: the organization after which the next one begins; empty: with the first."""
+
+    count: int
+    after: str = ""
+
+
+class ExecutionTurns:
+    """Takes executions along. `accepted` is told, after the commit, of the messages that they made."""
+
+    def __init__(
+        self,
+        db: Database,
+        *,
+        clock: Clock,
+        organizations: OrganizationDirectory,
+        step_messages: StepMessages,
+        admission: Admission,
+        consequences: Consequences,
+        accepted: Callable[[Sequence[NewMessage]], None],
+    ) -> None:
+        self._db = db
+        self._clock = clock
+        self._organizations = organizations
+        self._step_messages = step_messages
+        self._admission = admission
+        self._consequences = consequences
+        self._accepted = accepted
+        self._journeys = RunningJourneys()
+
+    async def take(self, after: str = "", *, each: int = EACH, most: int = MOST) -> Turn:
+        """One turn of what is due. Raises `Unavailable`."""
+        now = self._clock.now()
+        claimed: list[Execution] = []
+        try:
+            async with self._db.hot.transaction() as connection:
+                claimed = await executions.claim_due(connection, now, each=each, most=most, after=after)
+                committed = await self._work(connection, claimed, now)
+        except Exception as error:
+            if worth_repeating(error):
+                raise
+            log.warning("turn_taken_one_by_one", executions=len(claimed), error=type(error).__name__)
+            for execution in claimed:
+                await self.take_one(execution.key)
+        else:
+            committed()
+        last = claimed[-1].organization_id if len(claimed) == most else ""
+        return Turn(len(claimed), last)
+
+    async def take_one(self, key: ExecutionKey) -> None:
+        """A turn of one execution, if it is due still; where it fails, that is what becomes of it."""
+        now = self._clock.now()
+        try:
+            async with self._db.hot.transaction() as connection:
+                execution = await executions.claim(connection, key, now)
+                committed = await self._work(connection, [] if execution is None else [execution], now)
+        except Exception as error:
+            if worth_repeating(error):
+                raise
+            await self._fail(key, error, now)
+        else:
+            committed()
+
+    async def rouse(self) -> int:
+        """Let go on what was due while its journey was paused, a part of it; answers how many there were."""
+        async with self._db.hot.transaction() as connection:
+            return await executions.rouse(connection, self._clock.now(), each=EACH, most=MOST)
+
+    # The parts ------------------------------------------------------------------------------------------------------
+
+    async def _work(self, connection: Connection, claimed: Sequence[Execution], now: datetime) -> AfterCommit:
+        if not claimed:
+            return _nothing
+        taken, put_off = await self._standing(connection, claimed, now)
+        pending: Counter[ContactKey] = Counter()
+        for _ in range(MAX_STEPS):
+            left = [each for each in taken if not each.settled]
+            if not left:
+                break
+            await self._round(connection, left, pending, now)
+        # As everywhere: messages are touched after executions, and before wallets.
+        withdrawn = await self._withdrawn(connection, taken, now)
+        released = await self._consequences.write(connection, withdrawn)
+        stored, held = await self._send(connection, taken, now)
+        changed = [each.execution for each in taken]
+        await executions.save(connection, [*changed, *put_off], [step for each in taken for step in each.passed])
+
+        def committed() -> None:
+            released()
+            held()
+            self._accepted(stored)
+
+        return committed
+
+    async def _standing(
+        self, connection: Connection, claimed: Sequence[Execution], now: datetime
+    ) -> tuple[list[Standing], list[Execution]]:
+        """Those that go on, and what becomes of the others: their journey is paused, or is no more."""
+        keys = {(each.organization_id, each.env, each.journey_id) for each in claimed}
+        journeys = await self._journeys.read(connection, keys)
+        people = await known_contacts(
+            connection, [ContactKey(each.organization_id, each.env, each.contact_id) for each in claimed]
+        )
+        standing, others = [], []
+        for execution in claimed:
+            key = ContactKey(execution.organization_id, execution.env, execution.contact_id)
+            contact, registered = people.get(key, (None, False))
+            found = journeys.get((execution.organization_id, execution.env, execution.journey_id))
+            if found is None:
+                others.append(execution.ended(EndReason.JOURNEY_ARCHIVED, now))
+                continue
+            status, journey = found
+            if status is JourneyStatus.PAUSADA and not execution.teste:
+                others.append(execution.put_off())
+                continue
+            each = Standing(execution, journey, contact, registered)
+            standing.append(each)
+            if status is JourneyStatus.ARQUIVADA:
+                each.end(EndReason.JOURNEY_ARCHIVED, now)
+        return standing, others
+
+    async def _round(
+        self, connection: Connection, standing: Sequence[Standing], pending: Counter[ContactKey], now: datetime
+    ) -> None:
+        """Each of them decides once."""
+        facts = await round_facts(connection, self._organizations, standing, now)
+        for each in standing:
+            try:
+                decision = decide(each.step, facts.of(each, pending=pending[each.contact_key]), now)
+                await self._carry_out(each, decision, now)
+            except Unavailable:
+                raise
+            except Exception as error:  # noqa: BLE001 - it must not keep the others from going on
+                _log_failure(each.execution.key, error)
+                _carry_on(each, after_internal_failure(each.execution.failures + 1, now), now)
+            if each.send is not None and not each.execution.teste:
+                pending[each.contact_key] += 1
+
+    async def _carry_out(self, standing: Standing, decision: Decision, now: datetime) -> None:
+        if not isinstance(decision, SendMessage):
+            _carry_on(standing, decision, now)
+            return
+        made = await self._step_messages.make(standing, decision)
+        if isinstance(made, PendingSend):
+            standing.send = made
+            standing.settled = True
+        else:
+            standing.skip(decision.next, made, now)
+
+    async def _withdrawn(self, connection: Connection, taken: Sequence[Standing], now: datetime) -> list[Moved]:
+        """What executions had queued that ended here and withdraw it."""
+        ended: dict[tuple[str, str], list[str]] = {}
+        for each in taken:
+            if each.execution.motivo in WITHDRAWS:
+                where = (each.execution.organization_id, each.execution.env)
+                ended.setdefault(where, []).append(each.execution.id)
+        moved: list[Moved] = []
+        for (organization_id, env), execution_ids in sorted(ended.items()):
+            moved += await withdraw(connection, organization_id, env, execution_ids, now)
+        return moved
+
+    async def _send(
+        self, connection: Connection, taken: Sequence[Standing], now: datetime
+    ) -> tuple[list[NewMessage], AfterCommit]:
+        """Accept the messages that they made, and move on those whose message was."""
+        sending = [(each, each.send) for each in taken if each.send is not None]
+        if not sending:
+            return [], _nothing
+        results, committed = await self._admission.store_within(connection, [send.message for _, send in sending])
+        stored = []
+        for (each, send), result in zip(sending, results, strict=True):
+            match result:
+                case Stored():
+                    each.sent(send, now)
+                    stored.append(send.message)
+                case NoConsent(code) if code == OPTED_OUT:
+                    each.end(EndReason.OPTED_OUT, now)
+                case NoConsent():
+                    each.skip(send.next, SkipReason.CONTENT_INVALID, now)
+                case Problem(code="PAYMENT_REQUIRED"):
+                    held = each.execution.waiting(Awaited.RESUME, None)
+                    each.stay(held.again_at(now + RETRY_UNPAID))
+                case _:
+                    raise TypeError(f"a message of a journey was answered {type(result).__name__}")
+        return stored, committed
+
+    async def _fail(self, key: ExecutionKey, error: Exception, now: datetime) -> None:
+        """The step failed, and nothing of it was done."""
+        _log_failure(key, error)
+        async with self._db.hot.transaction() as connection:
+            execution = await executions.claim(connection, key, now)
+            if execution is None:
+                return
+            match after_internal_failure(execution.failures + 1, now):
+                case RetryStep(at, failures):
+                    changed = execution.failed(at, failures)
+                case EndExecution(reason):
+                    changed = execution.ended(reason, now)
+            await executions.save(connection, [changed], [])
+
+
+async def withdraw(
+    connection: Connection, organization_id: str, env: str, execution_ids: Sequence[str], now: datetime
+) -> list[Moved]:
+    """Archive what these executions, which are locked, have queued; its consequences are the caller's to write."""
+    made = await executions.messages_of(connection, organization_id, execution_ids)
+    if not made:
+        return []
+    return await withdrawals.of_messages(connection, organization_id, env, made, now, WITHDRAWN)
+
+
+def _carry_on(standing: Standing, decision: Decision, now: datetime) -> None:
+    """What needs nothing but the execution itself."""
+    match decision:
+        case Advance(following, result):
+            standing.advance(following, result, now)
+        case SkipSend(reason, following):
+            standing.skip(following, reason, now)
+        case Await(what, until):
+            standing.stay(standing.execution.waiting(what, until))
+        case RetryStep(at, failures):
+            standing.stay(standing.execution.failed(at, failures))
+        case EndExecution(reason):
+            standing.end(reason, now)
+        case SendMessage() | CallWebhook():
+            raise AssertionError(f"{type(decision).__name__} needs more than its execution")
+
+
+def _log_failure(key: ExecutionKey, error: Exception) -> None:
+    organization_id, _, journey_id, execution_id = key
+    log.error(
+        "execution_step_failed",
+        organization_id=organization_id,
+        journey_id=journey_id,
+        execution_id=execution_id,
+        error=type(error).__name__,
+    )
+
+
+def _nothing() -> None:
+    """Nothing is left to do."""

@@ -1,0 +1,162 @@
+"""Gathers what executions decide by, for a whole turn at once (C9.6, C9.8): contacts, earlier sends, counts."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Final
+from zoneinfo import ZoneInfo
+
+from recado.domain.contacts.contact import Contact
+from recado.domain.dispatch.quiet_hours import QuietHours
+from recado.domain.journeys.decide import Facts
+from recado.domain.journeys.graph import StepChannel, StepSignal
+from recado.domain.journeys.sends import QuietWindow, SendFacts, counts_after
+from recado.domain.journeys.signal_conditions import EarlierSend
+from recado.domain.journeys.steps import SendStep, SignalCondition
+from recado.services.journeys.standing import Standing
+from recado.storage.access.organizations import Organization, OrganizationDirectory
+from recado.storage.contacts import opt_outs
+from recado.storage.contacts.opt_outs import Registrant
+from recado.storage.core.rows import Executor
+from recado.storage.journeys import execution_facts
+from recado.storage.journeys.execution_facts import ContactKey, EventQuestion, PassedSend, ReplyQuestion
+
+ANSWERED_ON: Final[Mapping[str, tuple[str, ...]]] = {
+    StepChannel.CHATAPP: (StepChannel.CHATAPP.value,),
+    StepChannel.SMS: (StepChannel.SMS.value,),
+    StepChannel.RCS: (StepChannel.RCS.value, StepChannel.SMS.value),
+}
+"""By the channel of a send, where an answer to it may come (C9.6)."""
+
+
+async def known_contacts(executor: Executor, keys: Sequence[ContactKey]) -> dict[ContactKey, tuple[Contact, bool]]:
+    """The contacts that exist, and whether the opt-out registry holds the phone or the address of each."""
+    contacts = await execution_facts.contacts_of(executor, list(dict.fromkeys(keys)))
+    registrants = [
+        Registrant(contact.organization_id, contact.env, contact.phone or None, contact.email)
+        for contact in contacts.values()
+    ]
+    entries = await opt_outs.entries(executor, registrants)
+    return {key: (contact, entry is not None) for (key, contact), entry in zip(contacts.items(), entries, strict=True)}
+
+
+class RoundFacts:
+    """What was read for the steps at which the executions of a turn stand now."""
+
+    def __init__(
+        self,
+        silences: Mapping[str, Sequence[QuietWindow]],
+        counts: Mapping[str, int],
+        earlier: Mapping[str, EarlierSend],
+    ) -> None:
+        """By execution; `silences`: by organization."""
+        self._silences = silences
+        self._counts = counts
+        self._earlier = earlier
+
+    def of(self, standing: Standing, *, pending: int) -> Facts:
+        """Of one. `pending`: messages to its contact that count, and that this turn is about to make."""
+        execution, journey, step = standing.execution, standing.journey, standing.step
+        send, earlier = None, None
+        if isinstance(step, SendStep):
+            silences = list(self._silences.get(execution.organization_id, ()))
+            if journey.plan.silence is not None:
+                silences.append(QuietWindow(journey.plan.silence, journey.zone))
+            cap = journey.plan.cap
+            recent = 0 if cap is None else self._counts.get(execution.id, 0) + pending
+            send = SendFacts(silences, None if cap is None else cap.mensagens, recent)
+        elif isinstance(step, SignalCondition):
+            earlier = self._earlier.get(execution.id)
+        return Facts(
+            execution_id=execution.id,
+            arrived_at=execution.arrived_at,
+            zone=journey.zone,
+            contact=standing.contact,
+            registered=standing.registered,
+            entry=execution.entrada,
+            test=execution.teste,
+            hurried=execution.hurried,
+            send=send,
+            earlier=earlier,
+        )
+
+
+async def round_facts(
+    executor: Executor, organizations: OrganizationDirectory, standing: Sequence[Standing], now: datetime
+) -> RoundFacts:
+    """Read what these executions need where they stand."""
+    sends = [each for each in standing if isinstance(each.step, SendStep) and not each.execution.teste]
+    silences = {}
+    for organization_id in {each.execution.organization_id for each in sends}:
+        silences[organization_id] = quiet_windows(await organizations.get(organization_id))
+    capped = [
+        (each.execution.id, each.contact_key, counts_after(cap.dias, now))
+        for each in sends
+        if (cap := each.journey.plan.cap) is not None
+    ]
+    counts = await execution_facts.capped(executor, [(key, after) for _, key, after in capped])
+    return RoundFacts(
+        silences,
+        {execution_id: count for (execution_id, _, _), count in zip(capped, counts, strict=True)},
+        await _earlier_sends(executor, standing),
+    )
+
+
+def quiet_windows(organization: Organization | None) -> list[QuietWindow]:
+    """The quiet hours of an organization, if it has some."""
+    if organization is None or organization.quiet_start is None or organization.quiet_end is None:
+        return []
+    hours = QuietHours(organization.quiet_start, organization.quiet_end)
+    return [QuietWindow(hours, ZoneInfo(organization.time_zone))]
+
+
+async def _earlier_sends(executor: Executor, standing: Sequence[Standing]) -> dict[str, EarlierSend]:
+    """What conditions on signals look at; a send that this turn made itself is passed, and queued."""
+    asking = [(each, each.step) for each in standing if isinstance(each.step, SignalCondition)]
+    keys = [(each.execution.organization_id, each.execution.id, step.about) for each, step in asking]
+    passed = await execution_facts.passed_sends(executor, keys)
+    found = [(each, step, passed[key]) for (each, step), key in zip(asking, keys, strict=True) if key in passed]
+    seen = await _signals(executor, found)
+    return {
+        each.execution.id: EarlierSend(send.state, send.since, seen[place])
+        for place, (each, _, send) in enumerate(found)
+    }
+
+
+async def _signals(
+    executor: Executor, found: Sequence[tuple[Standing, SignalCondition, PassedSend]]
+) -> list[dict[StepSignal, datetime]]:
+    """The signal that each condition waits for, if it was given, and when first."""
+    seen: list[dict[StepSignal, datetime]] = [{} for _ in found]
+    clicks: dict[int, str] = {}
+    replies: dict[int, ReplyQuestion] = {}
+    events: dict[int, EventQuestion] = {}
+    for place, (standing, step, send) in enumerate(found):
+        if send.since is None:
+            continue
+        match step.signal:
+            case StepSignal.ENTREGUE:
+                arrived = [at for at in (send.delivered_at, send.read_at) if at is not None]
+                if arrived:
+                    seen[place][step.signal] = min(arrived)
+            case StepSignal.LIDO if send.read_at is not None:
+                seen[place][step.signal] = send.read_at
+            case StepSignal.CLICOU if send.message_id is not None:
+                clicks[place] = send.message_id
+            case StepSignal.RESPONDEU if send.channel is not None:
+                # Whoever answers an SMS answers a route that all share; of a number it is that one (C9.6).
+                sender_id = send.sender_id if send.channel == StepChannel.CHATAPP else None
+                channels = ANSWERED_ON.get(send.channel, ())
+                replies[place] = ReplyQuestion(standing.contact_key, send.since, sender_id, channels)
+            case StepSignal.CONVERTEU if step.event is not None:
+                events[place] = EventQuestion(standing.contact_key, step.event, send.since)
+    clicked = await execution_facts.first_clicks(executor, list(clicks.values()))
+    for place, message_id in clicks.items():
+        if message_id in clicked:
+            seen[place][StepSignal.CLICOU] = clicked[message_id]
+    for asked, answers, signal in (
+        (list(replies), await execution_facts.first_replies(executor, list(replies.values())), StepSignal.RESPONDEU),
+        (list(events), await execution_facts.first_events(executor, list(events.values())), StepSignal.CONVERTEU),
+    ):
+        for n, at in answers.items():
+            seen[asked[n]][signal] = at
+    return seen

@@ -1,0 +1,119 @@
+"""An execution in the hand of a turn: where it stands, and what it passed on the way there."""
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Final
+
+from recado.domain.contacts.contact import Contact
+from recado.domain.journeys.execution import EndReason, SkipReason, TrailResult
+from recado.domain.journeys.graph import StepKind
+from recado.domain.journeys.outcomes import EndExecution
+from recado.domain.journeys.steps import (
+    EndStep,
+    FieldCondition,
+    SendStep,
+    SignalCondition,
+    Split,
+    Step,
+    WaitForStep,
+    WaitUntilStep,
+    WebhookStep,
+)
+from recado.services.journeys.running import RunningJourney
+from recado.storage.journeys.execution_facts import ContactKey
+from recado.storage.journeys.executions import Execution, PassedStep
+from recado.storage.messages.messages import NewMessage
+
+_KINDS: Final[dict[type[Step], StepKind]] = {
+    SendStep: StepKind.ENVIAR,
+    WaitForStep: StepKind.ESPERAR,
+    WaitUntilStep: StepKind.ESPERAR,
+    SignalCondition: StepKind.CONDICAO,
+    FieldCondition: StepKind.CONDICAO,
+    Split: StepKind.DIVIDIR,
+    WebhookStep: StepKind.WEBHOOK,
+    EndStep: StepKind.FIM,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PendingSend:
+    """A message that this turn makes, if its commit accepts it; then the execution goes on to `next`."""
+
+    message: NewMessage
+    next: str
+
+
+@dataclass(slots=True)
+class Standing:
+    """One execution of a turn. `contact` None: it is gone; `registered`: the opt-out registry holds it.
+
+    `settled`: nothing more happens to it in this turn but its `send`.
+    """
+
+    execution: Execution
+    journey: RunningJourney
+    contact: Contact | None
+    registered: bool
+    passed: list[PassedStep] = field(default_factory=list)
+    send: PendingSend | None = None
+    settled: bool = False
+
+    @property
+    def step(self) -> Step:
+        """Where it stands. Raises KeyError where its journey has no such step."""
+        return self.journey.plan.steps[self.execution.step_id]
+
+    @property
+    def contact_key(self) -> ContactKey:
+        return ContactKey(self.execution.organization_id, self.execution.env, self.execution.contact_id)
+
+    def advance(self, to: str, result: str, now: datetime, *, detail: str | None = None) -> None:
+        """It has passed its step, and comes to the next one."""
+        self._pass(result, now, detail=detail)
+        self.execution = self.execution.moved_to(to, now)
+
+    def skip(self, to: str, reason: SkipReason, now: datetime) -> None:
+        """It has left its send out."""
+        self.advance(to, TrailResult.SKIPPED, now, detail=reason)
+
+    def sent(self, send: PendingSend, now: datetime) -> None:
+        """Its message is accepted by this commit."""
+        self._pass(TrailResult.SENT, now, message=send.message)
+        self.execution = self.execution.moved_to(send.next, now)
+
+    def end(self, reason: EndReason, now: datetime) -> None:
+        """It is over."""
+        if (result := EndExecution(reason).result) is not None:
+            self._pass(result, now)
+        self.execution = self.execution.ended(reason, now)
+        self.settled = True
+
+    def stay(self, execution: Execution) -> None:
+        """It waits in its step."""
+        self.execution = execution
+        self.settled = True
+
+    def _pass(
+        self, result: str, now: datetime, *, detail: str | None = None, message: NewMessage | None = None
+    ) -> None:
+        execution = self.execution
+        passed = PassedStep(
+            organization_id=execution.organization_id,
+            execution_id=execution.id,
+            step_id=execution.step_id,
+            env=execution.env,
+            kind=_KINDS[type(self.step)],
+            at=now,
+            place=execution.passed,
+            result=result,
+            detail=detail,
+        )
+        if message is not None:
+            passed = replace(
+                passed,
+                message_id=message.id,
+                channel=message.channel,
+                capped_contact_id=None if execution.teste else execution.contact_id,
+            )
+        self.passed.append(passed)

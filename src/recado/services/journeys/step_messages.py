@@ -1,0 +1,144 @@
+"""The message that a step makes, by the rules of every message of its channel (C9.5, C9.8.3, C9.10)."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from recado.domain.channels.chatapp import CHATAPP, TEMPLATE
+from recado.domain.channels.sms import SMS, SmsRoute
+from recado.domain.contacts.consent import refusal_to_send
+from recado.domain.core.errors import Problem, Unavailable
+from recado.domain.journeys.execution import SkipReason
+from recado.domain.journeys.graph import StepSignal
+from recado.domain.journeys.outcomes import SendMessage
+from recado.domain.journeys.runnable import RunnableJourney
+from recado.domain.journeys.steps import ChatappSend, EmailSend, RcsSend, SignalCondition, SmsSend
+from recado.domain.messages.message import Priority
+from recado.domain.templates.template import TemplateCategory
+from recado.domain.templates.template_content import variable_count
+from recado.services.journeys.standing import PendingSend, Standing
+from recado.services.messages.acceptance import ChannelRules
+from recado.services.messages.draft import MessageDraft
+from recado.services.messages.sms_content import SmsForm
+from recado.storage.access.organizations import OrganizationDirectory
+from recado.storage.messages.messages import NewMessage
+from recado.storage.templates.templates import TemplateDirectory
+
+_BY_FIELD: Final = {
+    "/numberId": SkipReason.NUMBER_UNAVAILABLE,
+    "/templateId": SkipReason.TEMPLATE_UNAVAILABLE,
+    "/route": SkipReason.NUMBER_UNAVAILABLE,
+}
+"""What a refusal of a message is to its journey, by the field that it is about; else its content is not valid."""
+
+
+class StepMessages:
+    """Makes them. `rules`: of the channels that there are; a step of another channel is left out."""
+
+    def __init__(
+        self,
+        rules: Iterable[ChannelRules],
+        *,
+        templates: TemplateDirectory,
+        organizations: OrganizationDirectory,
+    ) -> None:
+        self._rules = {each.channel: each for each in rules}
+        self._templates = templates
+        self._organizations = organizations
+
+    async def make(self, standing: Standing, decision: SendMessage) -> PendingSend | SkipReason:
+        """The message of an execution whose contact is there, or why there is none. Raises `Unavailable`."""
+        draft = await self._draft(standing, decision)
+        if isinstance(draft, SkipReason):
+            return draft
+        rules = self._rules.get(draft.channel)
+        if rules is None or draft.env not in rules.sends_in:
+            return SkipReason.NUMBER_UNAVAILABLE
+        try:
+            new = rules.at_once(draft) or await rules.read(draft)
+        except Unavailable:
+            raise
+        except Problem as refusal:
+            return _skipped(refusal)
+        if not await self._may_get(standing, new):
+            return SkipReason.CONTENT_INVALID
+        new.owner = standing.execution.journey_id
+        return PendingSend(new, decision.next)
+
+    async def _may_get(self, standing: Standing, new: NewMessage) -> bool:
+        """Whether the contact, which has not refused, gets what some organizations send only to those who agreed."""
+        if not (new.consent and new.asks_grant) or standing.contact is None:
+            return True
+        organization = await self._organizations.of_caller(new.organization_id)
+        status, only = standing.contact.opt_in_status, organization.require_granted_for_marketing
+        return refusal_to_send(status, registered=standing.registered, granted_only=only) is None
+
+    async def _draft(self, standing: Standing, decision: SendMessage) -> MessageDraft | SkipReason:
+        match decision.content:
+            case ChatappSend(template_id, number_id):
+                template = await self._templates.get(
+                    (standing.execution.organization_id, standing.execution.env, template_id)
+                )
+                if template is None:
+                    return SkipReason.TEMPLATE_UNAVAILABLE
+                names = [str(n) for n in range(1, variable_count(template.components) + 1)]
+                if not decision.values.keys() >= set(names):
+                    return SkipReason.CONTENT_INVALID
+                return _draft(
+                    standing,
+                    channel=CHATAPP,
+                    sender_id=number_id,
+                    type=TEMPLATE,
+                    template_id=template_id,
+                    template_vars=[decision.values[name] for name in names],
+                    priority=_priority(critical=template.category is TemplateCategory.AUTHENTICATION),
+                )
+            case SmsSend(text, route):
+                tracked = standing.execution.step_id in watched_for_clicks(standing.journey.plan)
+                form = SmsForm(route=SmsRoute(route), shorten_links=tracked)
+                return _draft(
+                    standing,
+                    channel=SMS,
+                    sender_id="",
+                    type="text",
+                    payload={"text": {"body": text}},
+                    details=form.asked,
+                    priority=_priority(critical=form.route is SmsRoute.OTP),
+                )
+            case EmailSend() | RcsSend():
+                return SkipReason.NUMBER_UNAVAILABLE
+
+
+def watched_for_clicks(plan: RunnableJourney) -> set[str]:
+    """The sends whose links have to be tracked: a condition asks whether anybody opened one."""
+    return {
+        step.about
+        for step in plan.steps.values()
+        if isinstance(step, SignalCondition) and step.signal is StepSignal.CLICOU
+    }
+
+
+def _priority(*, critical: bool) -> Priority:
+    return Priority.CRITICAL if critical else Priority.NORMAL
+
+
+def _draft(standing: Standing, **content: Any) -> MessageDraft:
+    execution, contact = standing.execution, standing.contact
+    assert contact is not None  # noqa: S101 - nothing is sent to a contact that is gone
+    metadata: Mapping[str, Any] = {
+        "journeyId": execution.journey_id,
+        "journeyStepId": execution.step_id,
+        "journeyRunId": execution.id,
+    }
+    return MessageDraft(
+        organization_id=execution.organization_id,
+        env=execution.env,
+        to=contact.phone,
+        contact_id=contact.id,
+        metadata=metadata,
+        **content,
+    )
+
+
+def _skipped(refusal: Problem) -> SkipReason:
+    fields = [error.path for error in refusal.errors]
+    return next((_BY_FIELD[path] for path in fields if path in _BY_FIELD), SkipReason.CONTENT_INVALID)

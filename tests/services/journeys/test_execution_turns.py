@@ -1,0 +1,430 @@
+"""Executions take their turns: what a step does and the move to the next one are one commit, once (C9.12, C9.15)."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from tests.services.journeys.conftest import BORN, END, ENDS, ENV, HOUR, Way, approved_template, on, sms, wait
+
+from recado.domain.core.errors import Unavailable
+from recado.domain.journeys.execution import Awaited, EndReason, ExecutionStatus
+from recado.domain.journeys.journey import JourneyStatus
+from recado.storage.billing import ledger
+from recado.storage.journeys import executions
+
+NAME = {"de": "contato", "campo": "name"}
+SECOND = timedelta(seconds=1)
+
+
+async def test_a_contact_goes_all_the_way_and_each_step_is_told_once(way: Way) -> None:
+    field = {"id": "field", "tipo": "condicao", "campo": "entrada.total", "operador": "maior", "valor": 10}
+    journey = await way.journey(
+        sms("hello", "wait"), wait("wait", "field"), {**field, "sim": "more", "nao": "end"}, sms("more", "end"), END
+    )
+    execution = await way.begin(journey, total=12.5)
+    await way.work()
+    waiting = await way.read(execution.key)
+    assert (waiting.step_id, waiting.awaited, waiting.awaited_until) == ("wait", Awaited.TIME, BORN + HOUR)
+    assert waiting.wake_at == BORN + HOUR
+    await way.work(HOUR - SECOND)
+    assert (await way.read(execution.key)).step_id == "wait"
+    await way.work(SECOND)
+    over = await way.read(execution.key)
+    assert (over.status, over.motivo, over.ended_at) == (
+        ExecutionStatus.CONCLUIDA,
+        EndReason.FINISHED,
+        BORN + HOUR,
+    )
+    assert await way.trail(execution) == [
+        ("hello", "enviado", None),
+        ("wait", "esperou", None),
+        ("field", "sim", None),
+        ("more", "enviado", None),
+        ("end", "fim", None),
+    ]
+    assert [new.recipient for new in way.accepted] == ["+4915000000001"] * 2
+    assert (over.wake_at, over.awaited) == (None, None)
+
+
+async def test_a_message_is_one_of_its_journey_and_says_which_step_made_it(way: Way) -> None:
+    journey = await way.journey(sms("hello", "end"), END)
+    execution = await way.begin(journey)
+    await way.work()
+    row = await way.db.fetchrow(
+        "select d.owner, d.source_kind, d.class, d.consent_hash, m.* from messages m join dispatch d using (id)"
+    )
+    assert (row["owner"], row["source_kind"], row["class"]) == (journey.id, "journey", 1)
+    assert row["consent_hash"] is not None  # they count as communications
+    assert (row["contact_id"], row["campaign_id"], row["channel"]) == (execution.contact_id, None, "sms")
+    assert [step.message_id for step in await executions.trail(way.db, way.organization.id, execution.id)] == [
+        row["id"],
+        None,
+    ]
+    assert row["metadata"] == (
+        f'{{"journeyId":"{journey.id}","journeyStepId":"hello","journeyRunId":"{execution.id}"}}'
+    )
+    assert row["price_coins"] == (await ledger.get(way.db, way.organization.id, ENV)).held_coins  # type: ignore[union-attr]
+
+
+async def test_a_template_gets_its_variables_from_the_contact(way: Way) -> None:
+    template_id = await approved_template(way)
+    send = {
+        "id": "hello", "tipo": "enviar", "canal": "chatapp", "templateId": template_id, "numberId": way.number.id,
+        "variaveis": {"1": NAME, "2": {"de": "fixo", "valor": "not used"}}, "proximo": "end",
+    }  # fmt: skip
+    journey = await way.journey(send, END)
+    named, nameless = await way.begin(journey, await way.person(name="Ana")), await way.begin(journey)
+    await way.work()
+    assert [(new.template_id, new.template_vars) for new in way.accepted] == [(template_id, '["Ana"]')]
+    assert await way.trail(named) == [("hello", "enviado", None), ("end", "fim", None)]
+    assert await way.trail(nameless) == [("hello", "pulado", "variavel_vazia"), ("end", "fim", None)]
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ("update templates set status = 'paused'", "modelo_indisponivel"),
+        ("update templates set deleted_at = now()", "modelo_indisponivel"),
+        ("update numbers set status = 'disconnected'", "numero_indisponivel"),
+        ("update numbers set deleted_at = now()", "numero_indisponivel"),
+        ("update templates set components = '[]'", None),
+    ],
+)
+async def test_a_message_that_cannot_be_made_is_left_out(way: Way, change: str, reason: str | None) -> None:
+    template_id = await approved_template(way)
+    send = {
+        "id": "hello", "tipo": "enviar", "canal": "chatapp", "templateId": template_id, "numberId": way.number.id,
+        "variaveis": {"1": {"de": "fixo", "valor": "you"}}, "proximo": "end",
+    }  # fmt: skip
+    execution = await way.begin(await way.journey(send, END))
+    await way.db.execute(change)
+    await way.work()
+    told = ("hello", "enviado", None) if reason is None else ("hello", "pulado", reason)
+    assert await way.trail(execution) == [told, ("end", "fim", None)]
+    assert len(way.accepted) == (reason is None)
+
+
+async def test_a_channel_that_there_is_not_is_left_out(way: Way) -> None:
+    send = {"id": "rcs", "tipo": "enviar", "canal": "rcs", "rcs": {"conteudo": {"text": "Hi"}}, "proximo": "end"}
+    execution = await way.begin(await way.journey(send, END))
+    await way.work()
+    assert await way.trail(execution) == [("rcs", "pulado", "numero_indisponivel"), ("end", "fim", None)]
+
+
+async def test_a_text_that_becomes_too_long_is_left_out(way: Way) -> None:
+    send = sms("hello", "end", "{{1}}{{1}}") | {"variaveis": {"1": {"de": "fixo", "valor": "a" * 1_024}}}
+    execution = await way.begin(await way.journey(send, END))
+    await way.work()
+    assert await way.trail(execution) == [("hello", "pulado", "conteudo_invalido"), ("end", "fim", None)]
+
+
+async def test_who_did_not_agree_gets_nothing_where_the_organization_wants_that(way: Way) -> None:
+    journey = await way.journey(sms("hello", "end"), END)
+    await way.db.execute("update organizations set require_granted_for_marketing = true")
+    unknown = await way.begin(journey)
+    granted = await way.begin(journey, await way.person(opt_in_status="granted"))
+    await way.work()
+    assert await way.trail(unknown) == [("hello", "pulado", "conteudo_invalido"), ("end", "fim", None)]
+    assert await way.trail(granted) == [("hello", "enviado", None), ("end", "fim", None)]
+
+
+async def test_a_send_waits_for_the_later_end_of_both_silences(way: Way) -> None:
+    journey = await way.journey(sms("hello", "end"), END, silencio={"inicio": "11:00", "fim": "13:00"})
+    await way.db.execute(
+        "update organizations set quiet_start = '08:30', quiet_end = '09:30'"  # until 12:30 UTC
+    )
+    execution = await way.begin(journey)
+    await way.work()
+    waiting = await way.read(execution.key)
+    assert (waiting.awaited, waiting.awaited_until) == (Awaited.SILENCE_END, BORN + HOUR)
+    await way.work(HOUR)
+    assert (await way.read(execution.key)).status is ExecutionStatus.CONCLUIDA
+
+
+async def test_a_cap_counts_the_messages_of_all_journeys_also_of_the_same_turn(way: Way) -> None:
+    cap = {"mensagens": 2, "dias": 1}
+    contact_id = await way.person()
+    began = [
+        await way.begin(await way.journey(sms("hello", "end"), END, teto_de_frequencia=cap), contact_id)
+        for _ in range(3)
+    ]
+    await way.work()
+    results = [(await way.trail(each))[0] for each in began]
+    assert sorted(results) == [
+        ("hello", "enviado", None), ("hello", "enviado", None), ("hello", "pulado", "teto_de_frequencia"),
+    ]  # fmt: skip
+    free = await way.begin(await way.journey(sms("hello", "end"), END), contact_id)
+    capped = await way.begin(await way.journey(sms("hello", "end"), END, teto_de_frequencia=cap), contact_id)
+    await way.work()
+    assert (await way.trail(free))[0] == ("hello", "enviado", None)
+    assert (await way.trail(capped))[0] == ("hello", "pulado", "teto_de_frequencia")
+    await way.clock.advance(24 * 3_600)
+    later = await way.begin(await way.journey(sms("hello", "end"), END, teto_de_frequencia=cap), contact_id)
+    await way.work()
+    assert (await way.trail(later))[0] == ("hello", "enviado", None)
+
+
+async def test_what_failed_before_it_left_does_not_count_toward_a_cap(way: Way) -> None:
+    cap = {"mensagens": 1, "dias": 1}
+    contact_id = await way.person()
+    await way.begin(await way.journey(sms("hello", "end"), END), contact_id)
+    await way.work()
+    await way.db.execute("update messages set status = 'failed', failed_at = updated_at, outcome_certain = true")
+    execution = await way.begin(await way.journey(sms("hello", "end"), END, teto_de_frequencia=cap), contact_id)
+    await way.work()
+    assert (await way.trail(execution))[0] == ("hello", "enviado", None)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ("update contacts set opt_in_status = 'denied'", EndReason.OPTED_OUT),
+        ("delete from contacts", EndReason.CONTACT_DELETED),
+    ],
+)
+async def test_whoever_refuses_or_is_gone_goes_no_further_and_what_is_queued_is_withdrawn(
+    way: Way, change: str, reason: EndReason
+) -> None:
+    execution = await way.begin(await way.journey(sms("hello", "wait"), wait("wait", "end"), END))
+    await way.work()
+    await way.db.execute(change)
+    await way.work(HOUR)
+    over = await way.read(execution.key)
+    assert (over.status, over.motivo) == (ExecutionStatus.CANCELADA, reason)
+    assert await way.trail(execution) == [("hello", "enviado", None)]
+    assert await way.db.fetchval("select count(*) from dispatch") == 0
+    assert await way.db.fetchval("select failure_code from messages") == "withdrawn"
+    assert (await ledger.get(way.db, way.organization.id, ENV)).held_coins == 0  # type: ignore[union-attr]
+
+
+async def test_what_the_wallet_does_not_cover_waits_for_credit(way: Way) -> None:
+    journey = await way.journey(sms("hello", "end"), END)
+    began = [await way.begin(journey) for _ in range(2)]
+    await way.db.execute("update wallets set balance_coins = 0")
+    await way.work()
+    assert [(await way.read(each.key)).awaited for each in began] == [Awaited.RESUME] * 2
+    assert way.accepted == []
+    await way.db.execute("update wallets set balance_coins = 1000000")
+    await way.work(timedelta(seconds=59))
+    assert way.accepted == []
+    await way.work(SECOND)
+    assert [(await way.read(each.key)).status for each in began] == [ExecutionStatus.CONCLUIDA] * 2
+    assert len(way.accepted) == 2
+
+
+async def test_what_is_due_in_a_pause_waits_for_its_end(way: Way) -> None:
+    journey = await way.journey(wait("wait", "end"), END)
+    execution = await way.begin(journey)
+    await way.work()
+    await way.db.execute("update journeys set status = 'pausada'")
+    await way.work(2 * HOUR)
+    held = await way.read(execution.key)
+    assert (held.awaited, held.wake_at, held.step_id) == (Awaited.RESUME, None, "wait")
+    await way.db.execute("update journeys set status = 'ativa'")
+    await way.work()
+    assert (await way.read(execution.key)).motivo is EndReason.FINISHED
+
+
+async def test_executions_of_an_archived_journey_are_over_when_they_are_due(way: Way) -> None:
+    journey = await way.journey(sms("hello", "wait"), wait("wait", "end"), END)
+    execution = await way.begin(journey)
+    await way.work()
+    await way.db.execute("update journeys set status = $1", JourneyStatus.ARQUIVADA)
+    await way.work(HOUR)
+    assert (await way.read(execution.key)).motivo is EndReason.JOURNEY_ARCHIVED
+    assert await way.db.fetchval("select count(*) from dispatch") == 0
+
+
+# Failures of our own -------------------------------------------------------------------------------------------------
+
+
+async def test_an_execution_whose_step_fails_is_tried_again_alone_and_given_up_at_the_fifth_time(
+    way: Way, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journey = await way.journey(sms("hello", "end"), END)
+    poisoned = await way.begin(journey)
+    others = [await way.begin(journey) for _ in range(2)]
+    make, tries = way.step_messages.make, []
+
+    async def failing(standing: Any, decision: Any) -> Any:
+        if standing.execution.id == poisoned.id:
+            tries.append(way.clock.now())
+            raise ZeroDivisionError
+        return await make(standing, decision)
+
+    monkeypatch.setattr(way.step_messages, "make", failing)
+    await way.work()
+    assert [(await way.read(each.key)).status for each in others] == [ExecutionStatus.CONCLUIDA] * 2
+    for seconds in (5, 30, 120, 600):
+        await way.work(timedelta(seconds=seconds - 1))
+        await way.work(SECOND)
+    assert [(at - tries[0]).total_seconds() for at in tries] == [0, 5, 35, 155, 755]
+    over = await way.read(poisoned.key)
+    assert (over.status, over.motivo) == (ExecutionStatus.ERRO, EndReason.INTERNAL_FAILURE)
+    assert await way.trail(poisoned) == [("hello", "erro", None)]
+
+
+async def test_one_that_the_database_refuses_does_not_keep_the_others_from_going_on(way: Way) -> None:
+    journey = await way.journey(sms("hello", "end"), END)
+    poisoned, other = await way.begin(journey), await way.begin(journey)
+    # It was passed, say those who counted: nothing that it does may be done once more.
+    await way.db.execute(
+        "insert into execution_steps (organization_id, execution_id, step_id, env, tipo, at, place, resultado)"
+        " values ($1, $2, 'hello', 'test', 'enviar', now(), 0, 'enviado')",
+        way.organization.id,
+        poisoned.id,
+    )
+    await way.work()
+    assert (await way.read(other.key)).status is ExecutionStatus.CONCLUIDA
+    held = await way.read(poisoned.key)
+    assert (held.failures, held.wake_at) == (1, BORN + timedelta(seconds=5))
+    assert [new.contact_id for new in way.accepted] == [other.contact_id]
+    assert await way.db.fetchval("select count(*) from messages") == 1
+
+
+async def test_a_commit_that_is_lost_has_done_nothing(way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
+    execution = await way.begin(await way.journey(sms("hello", "end"), END))
+    save, losses = executions.save, [1]
+
+    async def losing(connection: Any, changed: Any, passed: Any) -> None:
+        await save(connection, changed, passed)
+        if losses:
+            losses.pop()
+            raise ConnectionResetError
+
+    monkeypatch.setattr(executions, "save", losing)
+    with pytest.raises(Unavailable):
+        await way.turns.take()
+    assert await way.db.fetchval("select count(*) from messages") == 0
+    assert way.accepted == []
+    await way.work()
+    assert (await way.read(execution.key)).status is ExecutionStatus.CONCLUIDA
+    assert await way.db.fetchval("select count(*) from messages") == 1
+
+
+# Conditions on signals -----------------------------------------------------------------------------------------------
+
+
+async def asking(way: Way, signal: str, **fields: Any) -> tuple[Any, str]:
+    """An execution that waits for a signal of its message, and the id of that."""
+    execution = await way.begin(await way.journey(sms("hello", "ask"), on(signal, "hello", **fields), *ENDS))
+    await way.work()
+    message_id = way.accepted[-1].id
+    waiting = await way.read(execution.key)
+    assert (waiting.step_id, waiting.awaited, waiting.awaited_until) == ("ask", Awaited.SIGNAL, None)
+    return waiting, message_id
+
+
+async def left(way: Way, message_id: str, **columns: Any) -> None:
+    """The message has left now; `columns` besides."""
+    now = way.clock.now()
+    await way.db.execute("delete from dispatch where id = $1", message_id)
+    changes = {"status": "sent", "sent_at": now, "updated_at": now, **columns}
+    assigned = ", ".join(f"{name} = ${place}" for place, name in enumerate(changes, 2))
+    await way.db.execute(f"update messages set {assigned} where id = $1", message_id, *changes.values())
+
+
+async def answer(way: Way, execution: Any) -> tuple[str, str] | None:
+    """The condition's line of the trail."""
+    found = {step: (result, step) for step, result, _ in await way.trail(execution)}
+    return found.get("ask")
+
+
+async def test_a_signal_within_the_window_is_a_yes_at_once(way: Way) -> None:
+    execution, message_id = await asking(way, "entregue")
+    await left(way, message_id, delivered_at=way.clock.now() + timedelta(minutes=59))
+    await way.clock.advance(59 * 60)
+    await way.wake(execution)
+    await way.work()
+    assert await answer(way, execution) == ("sim", "ask")
+
+
+async def test_the_window_runs_from_the_departure_and_its_end_is_a_no(way: Way) -> None:
+    execution, message_id = await asking(way, "entregue")
+    await way.clock.advance(600)
+    await left(way, message_id)
+    await way.wake(execution)
+    await way.work()
+    waiting = await way.read(execution.key)
+    assert waiting.awaited_until == waiting.wake_at == BORN + timedelta(minutes=70)
+    await way.work(timedelta(minutes=59))
+    assert await answer(way, execution) is None
+    await way.work(timedelta(minutes=1))
+    assert await answer(way, execution) == ("nao", "ask")
+
+
+async def test_a_message_that_failed_for_certain_is_a_no_and_one_that_may_have_left_is_neither(way: Way) -> None:
+    failed, failed_id = await asking(way, "entregue")
+    unknown, unknown_id = await asking(way, "entregue")
+    now = way.clock.now()
+    await left(way, failed_id, status="failed", sent_at=None, failed_at=now, outcome_certain=True)
+    await left(way, unknown_id, status="failed", sent_at=None, failed_at=now, called_at=now, outcome_certain=False)
+    for each in (failed, unknown):
+        await way.wake(each)
+    await way.work()
+    assert await answer(way, failed) == ("nao", "ask")
+    await way.work(24 * HOUR)
+    assert await answer(way, unknown) is None
+    await way.work(HOUR)
+    assert (await way.read(unknown.key)).motivo is EndReason.SEND_UNDETERMINED
+    assert await answer(way, unknown) == ("erro", "ask")
+
+
+async def test_a_message_under_way_is_no_no(way: Way) -> None:
+    execution, message_id = await asking(way, "entregue")
+    await way.db.execute("update dispatch set claimed_epoch = 1, claimed_at = $2 where id = $1", message_id, BORN)
+    await way.wake(execution)
+    await way.work()
+    assert (await way.read(execution.key)).wake_at == BORN + HOUR
+    await way.work(HOUR)
+    assert (await way.read(execution.key)).wake_at == BORN + 25 * HOUR
+
+
+async def test_an_answer_on_the_channel_after_the_departure_is_a_signal(way: Way) -> None:
+    execution, message_id = await asking(way, "respondeu")
+    early = await way.ids_of_inbound(execution.contact_id, BORN - SECOND)
+    await left(way, message_id)
+    await way.wake(execution)
+    await way.work()
+    assert await answer(way, execution) is None
+    await way.clock.advance(60)
+    late = await way.ids_of_inbound(execution.contact_id, way.clock.now())
+    await way.wake(execution)
+    await way.work()
+    assert await answer(way, execution) == ("sim", "ask")
+    assert early < late
+
+
+async def test_a_click_is_a_signal_and_the_links_of_a_send_that_is_asked_for_them_are_tracked(way: Way) -> None:
+    first = sms("hello", "ask", "See https://example.org/a/very/long/path")
+    execution = await way.begin(await way.journey(first, on("clicou", "hello"), *ENDS))
+    await way.work()
+    await left(way, way.accepted[-1].id)
+    assert await way.db.fetchval("select count(*) from tracked_links") == 1
+    await way.db.execute("update tracked_links set clicks = 1, first_clicked_at = $1", BORN + SECOND)
+    await way.clock.advance(2)
+    await way.wake(execution)
+    await way.work()
+    assert await answer(way, execution) == ("sim", "ask")
+
+
+async def test_an_event_of_the_contact_converts(way: Way) -> None:
+    execution, message_id = await asking(way, "converteu", evento="paid")
+    await left(way, message_id)
+    for name, at in (("paid", BORN - SECOND), ("other", BORN + SECOND)):
+        await way.event(execution.contact_id, name, at)
+    await way.clock.advance(60)
+    await way.wake(execution)
+    await way.work()
+    assert await answer(way, execution) is None
+    await way.event(execution.contact_id, "paid", BORN + SECOND)
+    await way.wake(execution)
+    await way.work()
+    assert await answer(way, execution) == ("sim", "ask")
+
+
+async def test_a_send_that_was_left_out_gives_no_signal(way: Way) -> None:
+    send = {"id": "hello", "tipo": "enviar", "canal": "rcs", "rcs": {"conteudo": {"text": "Hi"}}, "proximo": "ask"}
+    execution = await way.begin(await way.journey(send, on("entregue", "hello"), *ENDS))
+    await way.work()
+    assert await answer(way, execution) == ("nao", "ask")
