@@ -10,10 +10,15 @@ from recado.services.journeys.execution_turns import Turn
 class Taking:
     """Turns with so many executions, in order. `after`: with which each of them was asked for."""
 
-    def __init__(self, *turns: Turn, overslept: int = 0) -> None:
+    def __init__(self, *turns: Turn, overslept: int = 0, signals: int = 0) -> None:
         self._turns = list(turns)
+        self._signals = signals
         self._overslept = overslept
         self.after: list[str] = []
+
+    async def hear(self) -> int:
+        self._signals, found = max(0, self._signals - 200), min(self._signals, 200)
+        return found
 
     async def rouse(self) -> int:
         self._overslept, found = max(0, self._overslept - 200), min(self._overslept, 200)
@@ -30,11 +35,11 @@ def polled(taking: Taking) -> tuple[ExecutionPoller, VirtualClock]:
 
 
 async def test_a_look_ends_when_no_organization_has_anything_due() -> None:
-    taking = Taking(Turn(200, "org_5"), Turn(0), Turn(3), overslept=500)
+    taking = Taking(Turn(200, "org_5"), Turn(0), Turn(3), overslept=500, signals=300)
     poller, _ = polled(taking)
     await poller.work()
     assert taking.after == ["", "org_5", "", ""]
-    assert await taking.rouse() == 0
+    assert (await taking.rouse(), await taking.hear()) == (0, 0)
 
 
 async def test_it_looks_each_second_and_at_a_hint() -> None:

@@ -107,7 +107,7 @@ class Way:
     async def work(self, after: timedelta = timedelta()) -> None:
         """Every turn that there is something to do in, once so much time has passed."""
         await self.clock.advance(after.total_seconds())
-        while await self.turns.rouse():
+        while await self.turns.hear() or await self.turns.rouse():
             pass
         while (await self.turns.take()).count:
             pass
@@ -115,12 +115,6 @@ class Way:
     async def trail(self, execution: Execution) -> list[tuple[str, str, str | None]]:
         found = await executions.trail(self.db, execution.organization_id, execution.id)
         return [(step.step_id, step.resultado, step.detalhe) for step in found]
-
-    async def wake(self, execution: Execution) -> None:
-        """As a signal does: it is due."""
-        await self.db.execute(
-            "update executions set wake_at = $2 where id = $1 and status = 'ativa'", execution.id, self.clock.now()
-        )
 
     async def ids_of_inbound(self, contact_id: str, at: datetime) -> str:
         """An SMS of the contact, which came in now and was written at that moment; answers its id."""

@@ -29,6 +29,11 @@ MOVES = {
     "lock": {"executions_pkey"},
     "lock_of_journey": {"executions_active"},
     "lock_of_contact": {"executions_of_contact"},
+    "signals": {"execution_signals_pkey"},
+    "signalled": {"execution_steps_of_message", "executions_active", "executions_of_contact"},
+    "lock_free": {"executions_active"},
+    "forget_signals": {"execution_signals_pkey"},
+    "messages_of": {"execution_steps_pkey"},
     "steps_of": {"execution_steps_pkey"},
     "page": {"executions_pkey"},
 }

@@ -34,8 +34,9 @@ class ExecutionPoller:
 
     async def work(self) -> None:
         """Every turn that there is work for; organizations take theirs one after the other."""
-        while not self._stopping and await self._taking.rouse():
-            await turns.next()
+        for prepare in (self._taking.hear, self._taking.rouse):
+            while not self._stopping and await prepare():
+                await turns.next()
         after = ""
         while not self._stopping:
             turn = await self._taking.take(after)

@@ -65,10 +65,9 @@ class Facts:
 def decide(step: Step, facts: Facts, now: datetime) -> Decision:
     """What the execution does now."""
     contact = facts.contact
-    if contact is None:
-        return EndExecution(EndReason.CONTACT_DELETED)
-    if facts.registered or contact.opt_in_status is ConsentStatus.DENIED:
-        return EndExecution(EndReason.OPTED_OUT)
+    left = left_because(contact, registered=facts.registered)
+    if left is not None or contact is None:
+        return EndExecution(left or EndReason.CONTACT_DELETED)
     match step:
         case SendStep():
             return decide_send(step, _read(facts.send), contact, facts.entry, facts.zone, now, test=facts.test)
@@ -89,6 +88,13 @@ def decide(step: Step, facts: Facts, now: datetime) -> Decision:
             return decide_webhook(step, facts.last_call, now, callable_now=_read(facts.webhook_callable))
         case EndStep():
             return EndExecution(EndReason.FINISHED)
+
+
+def left_because(contact: Contact | None, *, registered: bool) -> EndReason | None:
+    """Why its contact goes no further, whatever the step: it is gone, or has refused; None when it does go on."""
+    if contact is None:
+        return EndReason.CONTACT_DELETED
+    return EndReason.OPTED_OUT if registered or contact.opt_in_status is ConsentStatus.DENIED else None
 
 
 def _read(fact: F | None) -> F:

@@ -16,7 +16,7 @@ import structlog
 from recado.domain.contacts.consent import OPTED_OUT
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem, Unavailable
-from recado.domain.journeys.decide import after_internal_failure, decide
+from recado.domain.journeys.decide import after_internal_failure, decide, left_because
 from recado.domain.journeys.execution import WITHDRAWS, Awaited, EndReason, SkipReason
 from recado.domain.journeys.graph import MAX_STEPS
 from recado.domain.journeys.journey import JourneyStatus
@@ -32,7 +32,7 @@ from recado.domain.journeys.outcomes import (
 )
 from recado.domain.messages.message import Cause, FailureCode
 from recado.services.effects.consequences import Consequences
-from recado.services.journeys.facts import known_contacts, round_facts
+from recado.services.journeys.facts import goals_reached, known_contacts, round_facts
 from recado.services.journeys.running import RunningJourneys
 from recado.services.journeys.standing import PendingSend, Standing
 from recado.services.journeys.step_messages import StepMessages
@@ -121,6 +121,11 @@ class ExecutionTurns:
         else:
             committed()
 
+    async def hear(self) -> int:
+        """Let those be due of whom signals tell, some of them; answers how many signals there were."""
+        async with self._db.hot.transaction() as connection:
+            return await executions.hear(connection, self._clock.now(), MOST)
+
     async def rouse(self) -> int:
         """Let go on what was due while its journey was paused, a part of it; answers how many there were."""
         async with self._db.hot.transaction() as connection:
@@ -156,7 +161,7 @@ class ExecutionTurns:
         self, connection: Connection, claimed: Sequence[Execution], now: datetime
     ) -> tuple[list[Standing], list[Execution]]:
         """Those that go on, and what becomes of the others: their journey is paused, or is no more."""
-        keys = {(each.organization_id, each.env, each.journey_id) for each in claimed}
+        keys = {each.key[:3] for each in claimed}
         journeys = await self._journeys.read(connection, keys)
         people = await known_contacts(
             connection, [ContactKey(each.organization_id, each.env, each.contact_id) for each in claimed]
@@ -165,19 +170,27 @@ class ExecutionTurns:
         for execution in claimed:
             key = ContactKey(execution.organization_id, execution.env, execution.contact_id)
             contact, registered = people.get(key, (None, False))
-            found = journeys.get((execution.organization_id, execution.env, execution.journey_id))
+            found = journeys.get(execution.key[:3])
             if found is None:
                 others.append(execution.ended(EndReason.JOURNEY_ARCHIVED, now))
                 continue
-            status, journey = found
-            if status is JourneyStatus.PAUSADA and not execution.teste:
-                others.append(execution.put_off())
+            standing.append(Standing(execution, found[1], contact, registered))
+        reached = await goals_reached(connection, standing)
+        going = []
+        for each in standing:
+            status = journeys[each.execution.key[:3]][0]
+            over = left_because(each.contact, registered=each.registered)
+            if over is None and each.execution.id in reached:
+                over = EndReason.GOAL_REACHED
+            if over is None and status is JourneyStatus.ARQUIVADA:
+                over = EndReason.JOURNEY_ARCHIVED
+            if over is None and status is JourneyStatus.PAUSADA and not each.execution.teste:
+                others.append(each.execution.put_off())
                 continue
-            each = Standing(execution, journey, contact, registered)
-            standing.append(each)
-            if status is JourneyStatus.ARQUIVADA:
-                each.end(EndReason.JOURNEY_ARCHIVED, now)
-        return standing, others
+            going.append(each)
+            if over is not None:
+                each.end(over, now)
+        return going, others
 
     async def _round(
         self, connection: Connection, standing: Sequence[Standing], pending: Counter[ContactKey], now: datetime

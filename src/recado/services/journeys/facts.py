@@ -39,6 +39,13 @@ async def known_contacts(executor: Executor, keys: Sequence[ContactKey]) -> dict
     return {key: (contact, entry is not None) for (key, contact), entry in zip(contacts.items(), entries, strict=True)}
 
 
+async def goals_reached(executor: Executor, standing: Sequence[Standing]) -> set[str]:
+    """The executions whose contact has done since their begin what is the goal of their journey (C9.12)."""
+    asking = [(each, goal) for each in standing if (goal := each.journey.plan.goal) is not None]
+    questions = [EventQuestion(each.contact_key, goal, each.execution.started_at) for each, goal in asking]
+    return {asking[place][0].execution.id for place in await execution_facts.first_events(executor, questions)}
+
+
 class RoundFacts:
     """What was read for the steps at which the executions of a turn stand now."""
 

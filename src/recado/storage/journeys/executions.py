@@ -77,12 +77,13 @@ class Execution(Identified):
             wake_at=now,
             awaited=None,
             awaited_until=None,
+            overslept=False,
             failures=0,
         )
 
     def waiting(self, what: Awaited, until: datetime | None) -> "Execution":
         """It stays in its step, and is looked at again then, or when something happens."""
-        return replace(self, wake_at=until, awaited=what, awaited_until=until, failures=0)
+        return replace(self, wake_at=until, awaited=what, awaited_until=until, overslept=False, failures=0)
 
     def again_at(self, at: datetime) -> "Execution":
         """It is looked at again then, whatever it waits for."""
@@ -90,7 +91,7 @@ class Execution(Identified):
 
     def failed(self, at: datetime, failures: int) -> "Execution":
         """Its step failed for a cause of our own, and is tried again at `at`."""
-        return replace(self, wake_at=at, awaited=None, awaited_until=None, failures=failures)
+        return replace(self, wake_at=at, awaited=None, awaited_until=None, overslept=False, failures=failures)
 
     def put_off(self) -> "Execution":
         """It was due, but its journey is paused: it goes on with that."""
@@ -195,6 +196,29 @@ async def save(connection: Executor, changed: Sequence[Execution], passed: Seque
             raise PassedBefore
     if changed:
         await connection.execute(SQL.save, *columns(list(map(_SAVED, changed)), 15))
+
+
+async def hear(connection: Executor, now: datetime, most: int) -> int:
+    """Let those be due of whom the oldest signals tell; answers how many signals were taken.
+
+    One whose execution somebody has in hand stays: what that turn reads may be older.
+    """
+    rows = await connection.fetch(SQL.signals, most)
+    if not rows:
+        return 0
+    given = [
+        (n, row["organization_id"], row["env"], row["journey_id"], row["message_id"], row["contact_id"])
+        for n, row in enumerate(rows)
+    ]
+    found = await connection.fetch(SQL.signalled, *columns(given, 6), Awaited.SIGNAL.value)
+    about = [(row["n"], (row["organization_id"], row["env"], row["journey_id"], row["id"])) for row in found]
+    keys = sorted({key for _, key in about})
+    free = [read(row) for row in await connection.fetch(SQL.lock_free, *columns(keys, 4))] if keys else []
+    await save(connection, [execution.again_at(now) for execution in free], [])
+    missed = set(keys) - {execution.key for execution in free}
+    left = {n for n, key in about if key in missed}
+    await connection.execute(SQL.forget_signals, [row["id"] for n, row in enumerate(rows) if n not in left])
+    return len(rows) - len(left)
 
 
 async def rouse(connection: Executor, now: datetime, *, each: int, most: int) -> int:

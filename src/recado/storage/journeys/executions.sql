@@ -170,9 +170,17 @@ for update;
 
 -- name: messages_of
 -- The messages that these executions made.
-select message_id from execution_steps
-where organization_id = $1 and execution_id = any($2::text[]) and message_id is not null
-order by message_id;
+select s.message_id
+from unnest($2::text[]) as g (execution_id)
+cross join lateral (
+    select message_id from execution_steps
+    where
+        organization_id = $1 and execution_id >= g.execution_id and execution_id <= g.execution_id
+        and message_id is not null
+    order by organization_id, execution_id
+    limit 50 -- a way has no more steps
+) s
+order by s.message_id;
 
 -- name: by_id
 select * from executions
@@ -195,3 +203,59 @@ where
     and ($8::text is null or step_id = $8) and ($9::boolean is null or teste = $9)
 order by organization_id desc, env desc, journey_id desc, id desc
 limit $10;
+
+-- name: signals
+-- The oldest $1, locked.
+select id, organization_id, env, journey_id, message_id, contact_id from execution_signals
+order by id
+limit $1
+for update skip locked;
+
+-- name: signalled
+-- The executions that signals are about: of a message that which waits for a signal ($7), of a contact those under way, but for what is tried
+-- again after a failure.
+select g.n, x.organization_id, x.env, x.journey_id, x.id
+from unnest($1::integer[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[])
+    as g (n, organization_id, env, journey_id, message_id, contact_id)
+cross join lateral (
+    select e.organization_id, e.env, e.journey_id, e.id
+    from (
+        select execution_id from execution_steps
+        where organization_id = g.organization_id and message_id >= g.message_id and message_id <= g.message_id
+        order by organization_id, message_id
+        limit 1
+    ) s
+    cross join lateral (
+        select organization_id, env, journey_id, id from executions
+        where
+            organization_id = g.organization_id and env = g.env and journey_id = g.journey_id
+            and id >= s.execution_id and id <= s.execution_id and status = 'ativa' and awaited = $7
+        order by id
+        limit 1
+    ) e
+    union all
+    (
+        select organization_id, env, journey_id, id from executions
+        where
+            organization_id = g.organization_id and env = g.env and contact_id = g.contact_id and status = 'ativa'
+            and failures = 0
+        order by organization_id, env, contact_id, id
+    )
+) x;
+
+-- name: lock_free
+-- Of these those that nobody has in hand, and that are under way: locked.
+select e.*
+from unnest($1::text[], $2::text[], $3::text[], $4::text[]) as g (organization_id, env, journey_id, id)
+cross join lateral (
+    select * from executions
+    where
+        organization_id = g.organization_id and env = g.env and journey_id = g.journey_id and id >= g.id and id <= g.id
+        and status = 'ativa'
+    order by id
+    limit 1
+    for update skip locked
+) e;
+
+-- name: forget_signals
+delete from execution_signals where id = any($1::bigint[]);

@@ -9,7 +9,7 @@
 -- consent forbids is left out whole: its key stays free, and nothing is held for it.
 -- $32 is when those were claimed that are sent directly, for the owner of epoch $33: null of the others. What is not his to claim
 -- is left out. $34: as in a claim.
--- `+links`: of messages with links that are tracked (tracked_links.sql). `owner`, `source`: of messages that belong to no batch and no
+-- `+links`: of messages with links that are tracked (tracked_links.sql). `owner`, `source`, `journey`: of messages that belong to no batch and no
 -- journey; others have columns for them (messages.py: with_owners).
 -- Answers what this run left out, usually nothing; `opted_out` is null but for what consent forbids.
 with given as (
@@ -77,14 +77,14 @@ stored as (
     insert into messages /*month*/ (
         organization_id, env, channel, id, direction, status, type, sender_id, recipient, recipient_hash, class, force,
         template_id, payload, template_vars, metadata, campaign_id, scheduled_at, updated_at, price_coins, price_kind,
-        sent_by_account_id, sent_by_name, contact_id, units, details, attempts
+        sent_by_account_id, sent_by_name, contact_id, units, details, attempts, journey_id
     )
     select
         organization_id, env, channel, id, 'outbound',
         case when claimed_at is null then 'queued' else coalesce($34::jsonb ->> channel, 'sending') end, type, sender_id,
         recipient, recipient_hash, class, force, template_id, payload::json, template_vars::json, metadata::json,
         campaign_id, scheduled_at, accepted_at, coins, price_kind, sent_by_account_id, sent_by_name, contact_id, units, details::jsonb,
-        case when claimed_at is null then 0 else 1 end
+        case when claimed_at is null then 0 else 1 end, null::text /*journey*/
     from given
     where
         case

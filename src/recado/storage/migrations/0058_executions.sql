@@ -64,3 +64,70 @@ create table chain_entries (
     entered_at timestamptz not null,
     primary key (organization_id, env, chain_id, contact_id)
 );
+
+-- Signals (C9.6): what happened to a message of a journey, or to a contact on its way through one. Rows are only added by the commits in
+-- which it happens, and taken later, so that nobody there waits for an execution that is in hand. What belongs to no journey pays
+-- a comparison.
+create table execution_signals (
+    id bigint generated always as identity primary key,
+    organization_id id not null,
+    env text not null,
+    journey_id id, -- of the message
+    message_id id,
+    contact_id id -- or else
+);
+
+alter table messages add column journey_id id; -- whose step made it
+
+create function message_signals() returns trigger language plpgsql as $$
+begin
+    insert into execution_signals (organization_id, env, journey_id, message_id)
+    values (new.organization_id, new.env, new.journey_id, new.id);
+    return null;
+end
+$$;
+create trigger messages_of_journeys after update of status on messages
+for each row when (new.journey_id is not null) execute function message_signals();
+
+create function contact_signals(of_organization text, of_env text, of_contact text) returns void language sql volatile
+set enable_seqscan = off begin atomic
+    insert into execution_signals (organization_id, env, contact_id)
+    select of_organization, of_env, of_contact
+    where exists (
+        select from executions
+        where organization_id = of_organization and env = of_env and contact_id = of_contact and status = 'ativa'
+    );
+end;
+
+create function signals_of_contact() returns trigger language plpgsql as $$
+begin
+    perform contact_signals(new.organization_id, new.env, new.contact_id);
+    return null;
+end
+$$;
+create trigger messages_of_contacts after insert on messages
+for each row when (new.direction = 'inbound' and new.contact_id is not null) execute function signals_of_contact();
+create trigger events_of_contacts after insert on customer_events
+for each row when (new.contact_id is not null) execute function signals_of_contact();
+
+create function signals_of_refusal() returns trigger language plpgsql as $$
+begin
+    perform contact_signals(old.organization_id, old.env, old.id);
+    return null;
+end
+$$;
+create trigger refusals_of_contacts after update of opt_in_status on contacts
+for each row when (new.opt_in_status = 'denied' and old.opt_in_status <> 'denied') execute function signals_of_refusal();
+create trigger ends_of_contacts after delete on contacts for each row execute function signals_of_refusal();
+
+create function click_signals() returns trigger language plpgsql as $$
+begin
+    insert into execution_signals (organization_id, env, journey_id, message_id)
+    select organization_id, env, journey_id, id from messages
+    where organization_id = new.organization_id and env = new.env and channel = new.channel and id = new.message_id
+        and journey_id is not null;
+    return null;
+end
+$$;
+create trigger clicks_of_messages after update of first_clicked_at on tracked_links
+for each row when (old.first_clicked_at is null and new.first_clicked_at is not null) execute function click_signals();
