@@ -60,6 +60,11 @@ async def test_entries_are_found_by_their_keys(database: Database, rows: str) ->
     for name in ("lock", "enter_again"):
         found = await plan_for_any(database.hot, getattr(entries.SQL, name))
         assert (name, whole_tables(found), indexes(found)) == (name, set(), {"chain_entries_pkey"})
+    journey = await plan_for_any(database.hot, entries.SQL.hold_journey)
+    assert (whole_tables(journey), indexes(journey)) == (set(), {"journeys_pkey"})
+    contact = await plan_for_any(database.hot, entries.SQL.contact_of)
+    assert whole_tables(contact) == set()
+    assert {"contacts_pkey", "contacts_phone"} < indexes(contact)
     found = await plan_for_any(database.hot, entries.SQL.histories)
     assert whole_tables(found) == set()
     assert indexes(found) == {"contacts_pkey", "chain_entries_pkey", "executions_pkey"}

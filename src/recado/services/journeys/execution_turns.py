@@ -122,7 +122,7 @@ class ExecutionTurns:
             committed()
 
     async def hear(self) -> int:
-        """Let those be due of whom signals tell, some of them; answers how many signals there were."""
+        """Let those be due of whom signals tell, some of them; 0 when nothing is left that could be done now."""
         async with self._db.hot.transaction() as connection:
             return await executions.hear(connection, self._clock.now(), MOST)
 

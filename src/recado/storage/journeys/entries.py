@@ -14,13 +14,16 @@ import orjson
 
 from recado.domain.contacts.consent import ConsentStatus
 from recado.domain.core.errors import Unavailable
+from recado.domain.events.customer_event import ContactKeys
 from recado.domain.journeys.entries import EntryHistory, EntryRefusal, entry_refusal
 from recado.domain.journeys.execution import ExecutionOrigin, ExecutionStatus
+from recado.domain.journeys.journey import JourneyStatus
 from recado.storage.core.rows import Executor, columns
 from recado.storage.core.sql import load
 
 SQL: Final = load("entries")
 
+_MOST_ADDRESSED: Final = 100  # contacts with one e-mail address that are looked at
 _ROUNDS: Final = 5  # of those whom others brought in while we looked
 _ACTIVE: Final = ExecutionStatus.ATIVA.value
 
@@ -82,6 +85,20 @@ async def enter(connection: Executor, organization_id: str, env: str, entries: S
 async def begin_test(connection: Executor, organization_id: str, env: str, entry: NewEntry, *, hurried: bool) -> None:
     """Begin the execution of a test, which knows no other entries and claims nothing (C9.9)."""
     await _begin(connection, (organization_id, env), [entry], hurried=hurried)
+
+
+async def hold_journey(connection: Executor, key: tuple[str, str, str]) -> tuple[str, JourneyStatus] | None:
+    """Trigger and state of a journey, which stay so until this transaction ends; others may enter it as well."""
+    row = await connection.fetchrow(SQL.hold_journey, *key)
+    return None if row is None else (row["trigger"], JourneyStatus(row["status"]))
+
+
+async def contact_of(executor: Executor, organization_id: str, env: str, keys: ContactKeys) -> str | None:
+    """The id of the contact that the first of the keys finds, of those that are given."""
+    found: str | None = await executor.fetchval(
+        SQL.contact_of, organization_id, env, keys.contact_id, keys.external_id, keys.phone, keys.email, _MOST_ADDRESSED
+    )
+    return found
 
 
 def _one_of_each(entries: Sequence[NewEntry]) -> tuple[list[NewEntry], list[NewEntry]]:

@@ -66,3 +66,52 @@ from unnest(
     $4::text[], $5::text[], $6::text[], $7::integer[], $8::text[], $9::text[], $10::boolean[], $11::boolean[],
     $12::text[], $13::text[], $14::timestamptz[]
 ) as g (journey_id, id, chain_id, versao, contact_id, origem, teste, hurried, entrada, step_id, at);
+
+-- name: hold_journey
+-- A journey as it is; nobody changes its state until the commit, though others may enter it meanwhile.
+select gatilho ->> 'tipo' as trigger, status from journeys
+where organization_id = $1 and env = $2 and id >= $3 and id <= $3
+order by id
+limit 1
+for share;
+
+-- name: contact_of
+-- The contact with one of these keys: $3 its id, $4 the external id, $5 the phone, $6 the e-mail address (`email_key`), in this order. Of
+-- several with the address, of whom $7 are looked at, it is the last one that changed.
+select id
+from (
+    (
+        select 1 as place, id from contacts
+        where organization_id = $1 and env = $2 and id >= $3 and id <= $3
+        order by id
+        limit 1
+    )
+    union all
+    (
+        select 2, id from contacts
+        where organization_id = $1 and env = $2 and external_id >= $4 and external_id <= $4
+        order by external_id
+        limit 1
+    )
+    union all
+    (
+        select 3, id from contacts
+        where organization_id = $1 and env = $2 and phone >= $5 and phone <= $5
+        order by phone
+        limit 1
+    )
+    union all
+    (
+        select 4, id
+        from (
+            select id, updated_at from contacts
+            where organization_id = $1 and env = $2 and email_key between $6 and $6
+            order by email_key
+            limit $7
+        ) addressed
+        order by updated_at desc, id desc
+        limit 1
+    )
+) known
+order by place
+limit 1;

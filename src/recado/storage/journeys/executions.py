@@ -4,6 +4,7 @@ Who moves one holds its row locked: the turn that it is due in, or whoever cance
 messages, and those before wallets.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -199,9 +200,9 @@ async def save(connection: Executor, changed: Sequence[Execution], passed: Seque
 
 
 async def hear(connection: Executor, now: datetime, most: int) -> int:
-    """Let those be due of whom the oldest signals tell; answers how many signals were taken.
+    """Let those be due of whom the oldest signals tell; 0 when nothing is left that could be done now.
 
-    One whose execution somebody has in hand stays: what that turn reads may be older.
+    One whose execution somebody has in hand stays: what that turn reads may be older. So does one of more than `most`.
     """
     rows = await connection.fetch(SQL.signals, most)
     if not rows:
@@ -210,15 +211,16 @@ async def hear(connection: Executor, now: datetime, most: int) -> int:
         (n, row["organization_id"], row["env"], row["journey_id"], row["message_id"], row["contact_id"])
         for n, row in enumerate(rows)
     ]
-    found = await connection.fetch(SQL.signalled, *columns(given, 6), Awaited.SIGNAL.value)
+    found = await connection.fetch(SQL.signalled, *columns(given, 6), Awaited.SIGNAL.value, now, most)
     about = [(row["n"], (row["organization_id"], row["env"], row["journey_id"], row["id"])) for row in found]
     keys = sorted({key for _, key in about})
     free = [read(row) for row in await connection.fetch(SQL.lock_free, *columns(keys, 4))] if keys else []
     await save(connection, [execution.again_at(now) for execution in free], [])
     missed = set(keys) - {execution.key for execution in free}
     left = {n for n, key in about if key in missed}
+    left |= {n for n, count in Counter(n for n, _ in about).items() if count >= most}  # there may be more
     await connection.execute(SQL.forget_signals, [row["id"] for n, row in enumerate(rows) if n not in left])
-    return len(rows) - len(left)
+    return len(free) or len(rows) - len(left)
 
 
 async def rouse(connection: Executor, now: datetime, *, each: int, most: int) -> int:

@@ -213,7 +213,7 @@ for update skip locked;
 
 -- name: signalled
 -- The executions that signals are about: of a message that which waits for a signal ($7), of a contact those under way, but for what is tried
--- again after a failure.
+-- again after a failure; of a journey that is over the next $9 that are not due at $8.
 select g.n, x.organization_id, x.env, x.journey_id, x.id
 from unnest($1::integer[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[])
     as g (n, organization_id, env, journey_id, message_id, contact_id)
@@ -240,6 +240,15 @@ cross join lateral (
             organization_id = g.organization_id and env = g.env and contact_id = g.contact_id and status = 'ativa'
             and failures = 0
         order by organization_id, env, contact_id, id
+    )
+    union all
+    (
+        select organization_id, env, journey_id, id from executions
+        where
+            organization_id = g.organization_id and env = g.env and journey_id = g.journey_id and status = 'ativa'
+            and g.message_id is null and (wake_at is null or wake_at > $8)
+        order by id
+        limit $9
     )
 ) x;
 

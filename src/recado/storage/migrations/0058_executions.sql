@@ -65,14 +65,14 @@ create table chain_entries (
     primary key (organization_id, env, chain_id, contact_id)
 );
 
--- Signals (C9.6): what happened to a message of a journey, or to a contact on its way through one. Rows are only added by the commits in
+-- Signals (C9.6): what happened to a message of a journey, to a contact on its way through one, or to a journey. Rows are only added by the commits in
 -- which it happens, and taken later, so that nobody there waits for an execution that is in hand. What belongs to no journey pays
 -- a comparison.
 create table execution_signals (
     id bigint generated always as identity primary key,
     organization_id id not null,
     env text not null,
-    journey_id id, -- of the message
+    journey_id id, -- of the message; alone: the journey is over
     message_id id,
     contact_id id -- or else
 );
@@ -131,3 +131,12 @@ end
 $$;
 create trigger clicks_of_messages after update of first_clicked_at on tracked_links
 for each row when (old.first_clicked_at is null and new.first_clicked_at is not null) execute function click_signals();
+
+create function signals_of_journey() returns trigger language plpgsql as $$
+begin
+    insert into execution_signals (organization_id, env, journey_id) values (new.organization_id, new.env, new.id);
+    return null;
+end
+$$;
+create trigger ends_of_journeys after update of status on journeys
+for each row when (new.status = 'arquivada' and old.status <> 'arquivada') execute function signals_of_journey();

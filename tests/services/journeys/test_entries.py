@@ -1,0 +1,127 @@
+"""A caller brings contacts into active journeys, by whichever key it knows them (C9.7.1)."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from tests.services.journeys.conftest import END, ENV, Way
+from tests.waiting import until_locked_out
+
+from recado.domain.core.errors import Problem
+from recado.domain.core.ids import CONTACT
+from recado.domain.events.customer_event import ContactKeys
+from recado.domain.journeys.entries import EntryRefusal
+from recado.domain.journeys.execution import EndReason, ExecutionOrigin
+from recado.domain.journeys.journey import JourneyStatus
+from recado.services.journeys.entries import EnteredExecution, JourneyEntries
+from recado.storage.journeys.journeys import Journey
+
+
+class Door:
+    """Entries of one organization. `hints`: how often the poller was told that something is due."""
+
+    def __init__(self, way: Way) -> None:
+        self._way = way
+        self.hints = 0
+        self._entries = JourneyEntries(way.db, clock=way.clock, ids=way.ids, entered=self._hint)
+
+    async def enter(self, journey: Journey, data: Any = None, **keys: str) -> EnteredExecution | EntryRefusal:
+        return await self._entries.enter((journey.organization_id, ENV, journey.id), ContactKeys(**keys), data or {})
+
+    async def refusal(self, journey: Journey, **keys: str) -> Problem:
+        with pytest.raises(Problem) as caught:
+            await self.enter(journey, **keys)
+        return caught.value
+
+    def _hint(self) -> None:
+        self.hints += 1
+
+
+@pytest.fixture
+def door(way: Way) -> Door:
+    return Door(way)
+
+
+async def test_a_contact_enters_by_each_of_its_keys_and_once(way: Way, door: Door) -> None:
+    journey = await way.journey(END)
+    contact_id = await way.person(external_id="e-1", phone="+4915000000777", email="Ana@example.org")
+    entered = await door.enter(journey, {"order": "A-1"}, contact_id=contact_id)
+    assert isinstance(entered, EnteredExecution)
+    execution = await way.read((way.organization.id, ENV, journey.id, entered.execution_id))
+    assert (execution.contact_id, execution.origem) == (contact_id, ExecutionOrigin.API)
+    assert execution.entrada == {"order": "A-1"}
+    for keys in ({"external_id": "e-1"}, {"phone": "+4915000000777"}, {"email": "ana@example.org"}):
+        assert await door.enter(journey, **keys) is EntryRefusal.ENTERED_BEFORE
+    assert door.hints == 1
+
+
+async def test_the_first_key_that_finds_a_contact_counts(way: Way, door: Door) -> None:
+    journey = await way.journey(END)
+    first, second = await way.person(external_id="e-1"), await way.person(phone="+4915000000777")
+    entered = await door.enter(journey, contact_id=way.ids.new(CONTACT), phone="+4915000000777", email="no@example.org")
+    assert isinstance(entered, EnteredExecution)
+    assert await way.db.fetchval("select contact_id from executions") == second
+    await door.enter(journey, external_id="e-1", phone="+4915000000777")
+    assert await way.db.fetchval("select contact_id from executions order by id desc limit 1") == first
+
+
+async def test_whom_nobody_knows_is_refused_by_the_key_that_was_given(way: Way, door: Door) -> None:
+    journey = await way.journey(END)
+    for keys, field in (
+        ({"contact_id": way.ids.new(CONTACT)}, "/contato/contactId"),
+        ({"external_id": "e-1", "email": "a@example.org"}, "/contato/externalId"),
+        ({"phone": "+4915000000777"}, "/contato/phone"),
+        ({"email": "a@example.org"}, "/contato/email"),
+    ):
+        refusal = await door.refusal(journey, **keys)
+        assert (refusal.code, refusal.errors[0].path) == ("REFERENCE_NOT_FOUND", field)
+    assert door.hints == 0
+
+
+@pytest.mark.parametrize("status", [each for each in JourneyStatus if each is not JourneyStatus.ATIVA])
+async def test_a_journey_that_is_not_active_takes_nobody_in(way: Way, door: Door, status: JourneyStatus) -> None:
+    journey = await way.journey(END, status=status)
+    refusal = await door.refusal(journey, contact_id=await way.person())
+    assert (refusal.code, refusal.meta) == ("JORNADA_NAO_ATIVA", {"status": status})
+
+
+async def test_a_journey_with_another_trigger_takes_nobody_in(way: Way, door: Door) -> None:
+    journey = await way.journey(END, gatilho={"tipo": "evento", "nome": "paid"})
+    refusal = await door.refusal(journey, contact_id=await way.person())
+    assert (refusal.code, refusal.meta) == ("GATILHO_NAO_E_API", {"gatilho": "evento"})
+
+
+async def test_who_pauses_a_journey_waits_for_those_who_enter_and_nobody_enters_after(way: Way, door: Door) -> None:
+    journey = await way.journey(END)
+    contact_id = await way.person()
+    async with way.db.transaction() as connection:
+        await connection.execute("update journeys set status = 'pausada'")
+        entering = asyncio.create_task(door.refusal(journey, contact_id=contact_id))
+        await until_locked_out(way.db)
+    assert (await entering).code == "JORNADA_NAO_ATIVA"
+    assert await way.db.fetchval("select count(*) from executions") == 0
+
+
+async def test_the_executions_of_a_journey_that_is_archived_end_without_their_timers(way: Way, door: Door) -> None:
+    wait = {"id": "wait", "tipo": "esperar", "minutos": 60, "proximo": "end"}
+    journey, other = await way.journey(wait, END), await way.journey(wait, END)
+    began = [await way.begin(journey) for _ in range(3)]
+    untouched = await way.begin(other)
+    await way.work()
+    await way.db.execute("update journeys set status = 'arquivada' where id = $1", journey.id)
+    await way.work()
+    assert {(await way.read(each.key)).motivo for each in began} == {EndReason.JOURNEY_ARCHIVED}
+    assert (await way.read(untouched.key)).motivo is None
+
+
+async def test_many_executions_of_an_archived_journey_end_in_blocks(way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
+    wait = {"id": "wait", "tipo": "esperar", "minutos": 60, "proximo": "end"}
+    journey = await way.journey(wait, END)
+    for _ in range(7):
+        await way.begin(journey)
+    await way.work()
+    monkeypatch.setattr("recado.services.journeys.execution_turns.MOST", 3)
+    await way.db.execute("update journeys set status = 'arquivada'")
+    await way.work()
+    assert await way.db.fetchval("select count(*) from executions where motivo = 'jornada_arquivada'") == 7
+    assert await way.db.fetchval("select count(*) from execution_signals") == 0
