@@ -27,8 +27,6 @@ MOVES = {
     "save": {"executions_pkey"},
     "overslept": {"executions_overslept", "journeys_pkey"},
     "lock": {"executions_pkey"},
-    "lock_of_journey": {"executions_active"},
-    "lock_of_contact": {"executions_of_contact"},
     "signals": {"execution_signals_pkey"},
     "signalled": {"execution_steps_of_message", "executions_active", "executions_of_contact"},
     "lock_free": {"executions_active"},

@@ -152,22 +152,6 @@ async def test_whoever_cancels_waits_for_the_turn_and_sees_what_became_of_it(dat
     assert seen.motivo is EndReason.FINISHED
 
 
-async def test_those_of_a_journey_and_of_a_contact_are_found_while_they_are_under_way(database: Database) -> None:
-    journey, other = await insert_journey(database), await insert_journey(database)
-    first, second, over = await begun(database, journey, 3)
-    await begun(database, other)
-    await saved(database, over.ended(EndReason.FINISHED, NOW))
-    where = (ORGANIZATION, ENV)
-    async with database.transaction() as connection:
-        found = await executions.lock_of_journey(connection, *where, journey.id, limit=1)
-        assert [each.id for each in found] == [first.id]
-        found = await executions.lock_of_journey(connection, *where, journey.id, after_id=first.id, limit=5)
-        assert [each.id for each in found] == [second.id]
-        found = await executions.lock_of_contact(connection, *where, second.contact_id, limit=5)
-        assert [each.id for each in found] == [second.id]
-        assert await executions.lock_of_contact(connection, *where, over.contact_id, limit=5) == []
-
-
 async def test_a_list_shows_the_newest_first_by_each_filter(database: Database) -> None:
     journey = await insert_journey(database)
     first, second, third = await begun(database, journey, 3)

@@ -236,22 +236,6 @@ async def lock(connection: Executor, key: ExecutionKey) -> Execution | None:
     return None if row is None else read(row)
 
 
-async def lock_of_journey(
-    connection: Executor, organization_id: str, env: str, journey_id: str, *, after_id: str = "", limit: int
-) -> list[Execution]:
-    """The next of a journey that are under way, locked."""
-    rows = await connection.fetch(SQL.lock_of_journey, organization_id, env, journey_id, after_id, limit)
-    return [read(row) for row in rows]
-
-
-async def lock_of_contact(
-    connection: Executor, organization_id: str, env: str, contact_id: str, *, after_id: str = "", limit: int
-) -> list[Execution]:
-    """The next of a contact that are under way, locked."""
-    rows = await connection.fetch(SQL.lock_of_contact, organization_id, env, contact_id, after_id, limit)
-    return [read(row) for row in rows]
-
-
 async def messages_of(executor: Executor, organization_id: str, execution_ids: Sequence[str]) -> list[str]:
     """The ids of the messages that these executions made, in order."""
     rows = await executor.fetch(SQL.messages_of, organization_id, list(execution_ids))

@@ -152,22 +152,6 @@ order by id
 limit 1
 for update;
 
--- name: lock_of_journey
--- The next $5 after $4 that are under way, in order, locked.
-select * from executions
-where organization_id = $1 and env = $2 and journey_id = $3 and id > $4 and status = 'ativa'
-order by id
-limit $5
-for update;
-
--- name: lock_of_contact
--- The next $5 of a contact after $4 that are under way, in order, locked.
-select * from executions
-where organization_id = $1 and env = $2 and contact_id = $3 and id > $4 and status = 'ativa'
-order by id
-limit $5
-for update;
-
 -- name: messages_of
 -- The messages that these executions made.
 select s.message_id
