@@ -83,7 +83,11 @@ SECTIONS: tuple[tuple[str, str, Machine[Any, Any]], ...] = (
         "What is available against the threshold. A wallet recovers at 110 % of it.",
         WALLET_MACHINE,
     ),
-    ("Journey", "A draft is archived for good. The other states come with activation.", JOURNEY_MACHINE),
+    (
+        "Journey",
+        "Only an `ativa` one takes contacts along; of a `pausada` one all stands still. An `arquivada` one stays so.",
+        JOURNEY_MACHINE,
+    ),
     ("Top-up", "Coins are credited when one becomes `paid`.", TOP_UP_MACHINE),
     ("Account", "Only an `active` account signs in; one that is disabled loses its sessions.", ACCOUNT_MACHINE),
 )

@@ -34,9 +34,16 @@ async def journey_change(api: Api, tenant: Tenant) -> Request:
     return Request({"id": journey_id}, body=journey(new("another journey ")))
 
 
-@sample("archiveJourney")
-async def journey_to_archive(api: Api, tenant: Tenant) -> Request:
+@sample("activateJourney", "archiveJourney")
+async def journey_to_activate(api: Api, tenant: Tenant) -> Request:
     return Request({"id": (await made(api))["id"]})
+
+
+@sample("pauseJourney")
+async def active_journey(api: Api, tenant: Tenant) -> Request:
+    found = await made(api)
+    await api.call("POST", f"{JOURNEYS}/{found['id']}/activate")
+    return Request({"id": found["id"]})
 
 
 @sample("duplicateJourney", "createJourneyVersion")

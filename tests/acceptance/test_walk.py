@@ -17,7 +17,8 @@ from recado.http.api.route import Access
 SCOPES = {
     "messages:read": "listMessages getMessage listBatches getBatch",
     "campaigns:read": "listCampaigns getCampaign listJourneys getJourney",
-    "campaigns:write": "createJourney replaceJourney duplicateJourney createJourneyVersion archiveJourney",
+    "campaigns:write": "createJourney replaceJourney duplicateJourney createJourneyVersion activateJourney "
+    "pauseJourney archiveJourney",
     "messages:send": "createMessage reprocessMessage resendMessages archiveMessage simulateInbound "
     "createBatch pauseBatch resumeBatch cancelBatch",
     "messages:force": "forceMessage",

@@ -63,6 +63,7 @@ async def test_a_draft_is_made_and_read(api: Any) -> None:
         "fusoHorario": "America/Sao_Paulo",
         "execucoes": {"ativa": 0, "concluida": 0, "cancelada": 0, "erro": 0},
         "versao": 1,
+        "entradasEncerradas": False,
         "criadaPorId": api.organizations[0].keys["test"][0].id,
         "revisao": 1,
         "problemas": [],

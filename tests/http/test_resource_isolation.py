@@ -82,6 +82,8 @@ OPERATIONS = [
     ("PUT", "/v2/journeys/{id}"),
     ("POST", "/v2/journeys/{id}/duplicate"),
     ("POST", "/v2/journeys/{id}/versao"),
+    ("POST", "/v2/journeys/{id}/activate"),
+    ("POST", "/v2/journeys/{id}/pause"),
     ("POST", "/v2/journeys/{id}/archive"),
     ("GET", "/v2/origin-links"),
     ("POST", "/v2/origin-links"),

@@ -1,9 +1,39 @@
 """The rules of journeys that are not about their graph."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.domain.journeys.journey import MAX_NAME, SHORTEST_STEM, copy_name
+from recado.domain.core.machine import IllegalMove
+from recado.domain.journeys.journey import (
+    JOURNEY_MACHINE,
+    MAX_NAME,
+    SHORTEST_STEM,
+    JourneyEvent,
+    JourneyStatus,
+    copy_name,
+)
+
+
+def test_an_archived_journey_knows_no_event() -> None:
+    for event in JourneyEvent:
+        with pytest.raises(IllegalMove):
+            JOURNEY_MACHINE.move(JourneyStatus.ARQUIVADA, event)
+
+
+def test_only_a_draft_is_edited_and_each_other_one_is_archived() -> None:
+    assert JOURNEY_MACHINE.sources(JourneyEvent.EDIT) == {JourneyStatus.RASCUNHO}
+    assert JOURNEY_MACHINE.sources(JourneyEvent.ARCHIVE) == set(JourneyStatus) - {JourneyStatus.ARQUIVADA}
+
+
+def test_only_one_that_runs_pauses_and_only_one_that_does_not_is_activated() -> None:
+    for event in (JourneyEvent.PAUSE, JourneyEvent.HINDERED):
+        assert JOURNEY_MACHINE.sources(event) == {JourneyStatus.ATIVA}
+        assert JOURNEY_MACHINE.move(JourneyStatus.ATIVA, event) is JourneyStatus.PAUSADA
+    assert JOURNEY_MACHINE.sources(JourneyEvent.ACTIVATE) == {JourneyStatus.RASCUNHO, JourneyStatus.PAUSADA}
+    assert {
+        JOURNEY_MACHINE.move(each, JourneyEvent.ACTIVATE) for each in JOURNEY_MACHINE.sources(JourneyEvent.ACTIVATE)
+    } == {JourneyStatus.ATIVA}
 
 
 def test_copies_are_numbered_from_the_second_on() -> None:

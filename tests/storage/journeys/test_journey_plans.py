@@ -50,3 +50,19 @@ async def test_who_adds_a_journey_looks_at_few_others(database: Database, rows: 
     assert (whole_tables(users), indexes(users)) == (set(), {"journeys_not_archived"})
     versions = await plan_for_any(database, SQL.versions)
     assert (whole_tables(versions), indexes(versions)) == (set(), {"journeys_versions"})
+
+
+@pytest.mark.parametrize("rows", ["", ROWS], ids=["empty", "full"])
+async def test_who_moves_journeys_looks_at_those_that_are_not_archived(database: Database, rows: str) -> None:
+    if rows:
+        await database.execute(rows)
+        await database.execute("analyze journeys")
+    for statement in (SQL.supersede, SQL.go_on):
+        moved = await plan_for_any(database, statement)
+        assert (whole_tables(moved), indexes(moved)) == (set(), {"journeys_not_archived"})
+    chain = await plan_for_any(database, SQL.lock_chain)
+    assert (whole_tables(chain), indexes(chain)) == (set(), {"journeys_not_archived", "journeys_pkey"})
+    for statement in (SQL.pause_itself, SQL.archive_emptied):
+        moved = await plan_for_any(database, statement)
+        assert whole_tables(moved) == set()
+        assert indexes(moved) <= {"journeys_pkey", "journeys_by_status"}  # the keys of both end with the id

@@ -1,11 +1,14 @@
-"""A journey's states, its versions, and the names of its copies (C9.1, C9.11, C9.12)."""
+"""A journey's states, why it pauses itself, its versions, and the names of its copies (C9.1, C9.8, C9.11, C9.12)."""
 
 from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from itertools import chain, count
-from typing import Final
+from typing import Any, Final
 
 from recado.domain.core.machine import Machine
+from recado.domain.core.timestamps import format_timestamp
 
 MAX_JOURNEYS: Final = 200  # of an environment, archived ones apart
 MAX_NAME: Final = 120
@@ -19,8 +22,8 @@ class JourneyStatus(StrEnum):
     """Only `ativa` takes contacts along."""
 
     RASCUNHO = "rascunho"  # the customer writes it
-    ATIVA = "ativa"
-    PAUSADA = "pausada"
+    ATIVA = "ativa"  # its definition stays as it is; it takes entries, unless a later version does
+    PAUSADA = "pausada"  # by the customer, or by itself; its executions stand still
     ARQUIVADA = "arquivada"  # terminal; another version of it may be made
 
 
@@ -28,6 +31,11 @@ class JourneyEvent(StrEnum):
     """What happens to a journey. The comments name who says so."""
 
     EDIT = "edit"  # customer
+    ACTIVATE = "activate"  # customer; only one without problems
+    PAUSE = "pause"  # customer
+    HINDERED = "hindered"  # an execution that cannot go on, and so could no other one (C9.8.4)
+    CREDITED = "credited"  # a credit to the wallet for want of which it paused itself (C9.7.5)
+    EMPTIED = "emptied"  # the end of the last execution, when a later version takes the entries (C9.11.3)
     ARCHIVE = "archive"  # customer
 
 
@@ -38,10 +46,42 @@ JOURNEY_MACHINE: Final = Machine(
     "journey",
     {
         (_S.RASCUNHO, _E.EDIT): _S.RASCUNHO,
+        (_S.RASCUNHO, _E.ACTIVATE): _S.ATIVA,
         (_S.RASCUNHO, _E.ARCHIVE): _S.ARQUIVADA,
+        (_S.ATIVA, _E.PAUSE): _S.PAUSADA,
+        (_S.ATIVA, _E.HINDERED): _S.PAUSADA,
+        (_S.ATIVA, _E.EMPTIED): _S.ARQUIVADA,
+        (_S.ATIVA, _E.ARCHIVE): _S.ARQUIVADA,
+        (_S.PAUSADA, _E.ACTIVATE): _S.ATIVA,
+        (_S.PAUSADA, _E.CREDITED): _S.ATIVA,
+        (_S.PAUSADA, _E.ARCHIVE): _S.ARQUIVADA,
     },
     initial={"created": _S.RASCUNHO, "duplicated": _S.RASCUNHO, "version": _S.RASCUNHO},
 )
+
+
+class Hindrance(StrEnum):
+    """Why a journey pauses itself (C9.8.4): `pausadaPor.motivo`."""
+
+    NO_BALANCE = "saldo_insuficiente"
+    TEMPLATE_UNAVAILABLE = "modelo_indisponivel"
+    NUMBER_UNAVAILABLE = "numero_indisponivel"
+    CONSECUTIVE_FAILURES = "falhas_consecutivas"
+
+
+@dataclass(frozen=True, slots=True)
+class AutomaticPause:
+    """What made a journey pause itself: at which step, when, and the name of the template or number it is about."""
+
+    hindrance: Hindrance
+    step: str
+    at: datetime
+    label: str | None = None
+
+    def document(self) -> dict[str, Any]:
+        """As it is stored and shown, `pausadaPor`."""
+        told = {"motivo": self.hindrance.value, "passo": self.step, "em": format_timestamp(self.at)}
+        return told if self.label is None else {**told, "rotulo": self.label}
 
 
 def copy_name(name: str, taken: Collection[str]) -> str:

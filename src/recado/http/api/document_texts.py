@@ -19,7 +19,7 @@ GROUPS = {
     "Lists": "Contacts put together by hand.",
     "Segments": "Contacts found by a filter.",
     "Customer events": "What customers did: posted once, and credited to the last message that they got.",
-    "Journeys": "Graphs of steps that take contacts along: their drafts, and what is missing in them.",
+    "Journeys": "Graphs of steps that take contacts along: drafts, what is missing in them, and what runs.",
     "Companies": "The companies that contacts belong to.",
     "Links": "Links that bring people to a chat, and those that they open.",
     "Webhooks": "Subscriptions to events, and what was delivered.",

@@ -19,7 +19,9 @@ from recado.storage.core.tables import Limit, Table, lock_organization
 class ListedJourney(Identified):
     """A journey without its steps. `chain_id`: its first version; `canais`, `fluxo`: what its steps come to.
 
-    `gatilho`, `silencio` and `teto_de_frequencia` are JSON, as the caller wrote them.
+    `gatilho`, `silencio` and `teto_de_frequencia` are JSON, as the caller wrote them; `pausada_por`: what an
+    `AutomaticPause` tells. `substituida_por`: the version that took its place; then it takes no more entries
+    (`entradas_encerradas`).
     """
 
     organization_id: str
@@ -42,6 +44,11 @@ class ListedJourney(Identified):
     canais: tuple[str, ...] = ()
     fluxo: tuple[str, ...] = ()
     criada_por_id: str | None = None
+    ativada_em: datetime | None = None
+    pausada_em: datetime | None = None
+    pausada_por: Mapping[str, Any] | None = None
+    substituida_por: str | None = None
+    entradas_encerradas: bool = False
     arquivada_em: datetime | None = None
     revision: int = 1
     updated_at: datetime

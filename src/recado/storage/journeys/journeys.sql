@@ -5,7 +5,7 @@
 select
     organization_id, env, id, chain_id, versao, versao_de, status, name, descricao, fuso_horario, gatilho, inicio,
     reentrada, intervalo_reentrada_horas, silencio, teto_de_frequencia, meta_evento, canais, fluxo, criada_por_id,
-    arquivada_em, revision, updated_at
+    ativada_em, pausada_em, pausada_por, substituida_por, entradas_encerradas, arquivada_em, revision, updated_at
 from journeys
 where organization_id = $1 and env = $2 and ($3::text is null or status = $3);
 
@@ -22,6 +22,40 @@ select name from journeys where organization_id = $1 and env = $2 and starts_wit
 -- Of a chain: the highest version, and the one that is still a draft.
 select max(versao) as highest, max(id) filter (where status = 'rascunho') as draft from journeys
 where organization_id = $1 and env = $2 and chain_id = $3;
+
+-- name: lock_chain
+-- The versions of a journey that are not archived, in one order for all.
+with versions as materialized (
+    select id from journeys where organization_id = $1 and env = $2 and status <> 'arquivada' and chain_id = $3
+)
+select from journeys
+where organization_id = $1 and env = $2 and id = any(array(select id from versions))
+order by id for update;
+
+-- name: supersede
+-- The other versions of the chain that run take no entries any more: $4 takes them. $5: the states of those that run.
+update journeys
+set substituida_por = $4, entradas_encerradas = true, revision = revision + 1, updated_at = $6
+where organization_id = $1 and env = $2 and status <> 'arquivada' and chain_id = $3 and id <> $4 and status = any($5::text[])
+returning id;
+
+-- name: pause_itself
+-- $4: what it pauses for; $6: its moment; $7: the states in which that can be.
+update journeys set status = $5, pausada_por = $4, pausada_em = $6, revision = revision + 1, updated_at = $6
+where organization_id = $1 and env = $2 and id = $3 and status = any($7::text[])
+returning id;
+
+-- name: go_on
+-- Those of an environment that paused for $3; $6: the states in which that can be.
+update journeys set status = $4, pausada_por = null, pausada_em = null, revision = revision + 1, updated_at = $5
+where organization_id = $1 and env = $2 and status <> 'arquivada' and status = any($6::text[]) and pausada_por ->> 'motivo' = $3
+returning id;
+
+-- name: archive_emptied
+-- One that takes no entries; $6: the states in which that can be.
+update journeys set status = $4, arquivada_em = $5, revision = revision + 1, updated_at = $5
+where organization_id = $1 and env = $2 and id = $3 and entradas_encerradas and status = any($6::text[])
+returning id;
 
 -- name: users_of
 -- Journeys that keep a record from being deleted. An environment has few that are not archived.

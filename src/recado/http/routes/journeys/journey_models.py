@@ -20,7 +20,7 @@ from recado.domain.journeys.graph import (
     TriggerKind,
     VariableOrigin,
 )
-from recado.domain.journeys.journey import MAX_NAME, JourneyStatus
+from recado.domain.journeys.journey import MAX_NAME, Hindrance, JourneyStatus
 from recado.http.api.models import BLANK_IS_NONE, ApiModel, QueryBool, QueryInt, QueryModel, Timestamp, most_members
 from recado.http.api.paging import MOST_SKIPPED, CountedPage, ListedQuery
 from recado.http.routes.access.organization_models import TimeZone
@@ -274,6 +274,15 @@ class JourneyRuns(ApiModel):
     erro: int
 
 
+class JourneyPause(ApiModel):
+    """Why a journey paused itself, and at which step. `rotulo`: the name of the template or number that it is about."""
+
+    motivo: Hindrance
+    passo: str
+    em: Timestamp
+    rotulo: str | None = None
+
+
 class _JourneyShown(ApiModel):
     id: str
     organization_id: str
@@ -292,7 +301,12 @@ class _JourneyShown(ApiModel):
     execucoes: JourneyRuns
     versao: int
     versao_de: str | None = None
+    substituida_por: Annotated[str, Field(description="The version that took its place.")] | None = None
+    entradas_encerradas: Annotated[bool, Field(description="It takes no more contacts: a later version does.")]
     criada_por_id: str | None = None
+    ativada_em: Annotated[Timestamp, Field(description="When it was activated first.")] | None = None
+    pausada_em: Annotated[Timestamp, Field(description="Since when it is paused.")] | None = None
+    pausada_por: Annotated[JourneyPause, Field(description="Where it paused itself.")] | None = None
     arquivada_em: Timestamp | None = None
     revisao: int
     created_at: Timestamp

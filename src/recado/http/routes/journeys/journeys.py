@@ -1,4 +1,4 @@
-"""Journeys: drafts are made, read, replaced, copied and archived, and archived ones get new versions (C9.1)."""
+"""Journeys: drafts are made, read, replaced and copied; they are activated, paused, archived, get versions (C9.1)."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from recado.domain.core.errors import FieldError, Problem
 from recado.domain.core.ids import JOURNEY
+from recado.domain.core.machine import IllegalMove
 from recado.domain.journeys.graph import DEFAULT_REENTRY_HOURS, Reentry
 from recado.domain.journeys.journey import JOURNEY_MACHINE, JourneyEvent, JourneyStatus
 from recado.domain.journeys.problems import JourneyFault
@@ -26,6 +27,7 @@ from recado.http.routes.journeys.journey_models import (
 from recado.http.routes.journeys.journey_problems import Examined, examined, held
 from recado.http.wire.reply import Reply
 from recado.storage.core.rows import Executor
+from recado.storage.journeys import states
 from recado.storage.journeys.journeys import (
     JOURNEYS,
     LISTED_JOURNEYS,
@@ -43,6 +45,18 @@ _PARTS: Final = {
     JourneyFault.GATILHO_INCOMPLETO: "/gatilho",
     JourneyFault.GATILHO_INEXISTENTE: "/gatilho",
     JourneyFault.SILENCIO_INVALIDO: "/silencio",
+}
+
+# What an event meets that a journey in its state does not allow; of an archived one none is allowed.
+_REFUSALS: Final = {
+    JourneyEvent.EDIT: (
+        "JORNADA_NAO_E_RASCUNHO",
+        "The journey was activated, and its definition stays: make another version of it, and change that.",
+    ),
+    JourneyEvent.PAUSE: (
+        "JORNADA_NAO_ATIVA",
+        "The journey is a draft, and nothing of it runs: there is nothing to pause.",
+    ),
 }
 
 
@@ -71,13 +85,37 @@ class JourneyOperations:
             after = await self.journeys.table.save(connection, before, edited, call.now)
         return _reply(after, kept.problems)
 
+    async def activate(self, call: Call) -> Reply:
+        """Looked at while nobody moves a version of it, and nobody deletes what it uses."""
+        async with self.journeys.database.transaction() as connection:
+            await states.lock_chain(connection, call.resource)
+            before = await self.journeys.hold(connection, call, call.resource)
+            after = before
+            if before.status is not JourneyStatus.ATIVA:
+                _moved(before, JourneyEvent.ACTIVATE)
+                await hold_used(connection, before)
+                found = (await examined(connection, before)).problems
+                if found:
+                    raise _with_problems(found, before)
+                after, superseded = await states.activate(connection, before, call.now)
+                details = {"superseded": superseded} if superseded else None
+                await self.journeys.note(connection, call, "journey.activate", after, details)
+        return await self.journeys.reply(call, after)
+
+    async def pause(self, call: Call) -> Reply:
+        async with self.journeys.locked(call) as (connection, before):
+            after = before
+            if before.status is not JourneyStatus.PAUSADA:
+                _moved(before, JourneyEvent.PAUSE)
+                after = await states.pause(connection, before, call.now)
+                await self.journeys.note(connection, call, "journey.pause", after)
+        return await self.journeys.reply(call, after)
+
     async def archive(self, call: Call) -> Reply:
         async with self.journeys.locked(call) as (connection, before):
             after = before
             if before.status is not JourneyStatus.ARQUIVADA:
-                status = _moved(before, JourneyEvent.ARCHIVE)
-                archived = replace(before, status=status, arquivada_em=call.now)
-                after = await self.journeys.table.save(connection, before, archived, call.now)
+                after = await states.archive(connection, before, call.now)
                 await self.journeys.note(connection, call, "journey.archive", after)
         return await self.journeys.reply(call, after)
 
@@ -159,7 +197,10 @@ def _moved(journey: Journey, event: JourneyEvent) -> JourneyStatus:
     if journey.status is JourneyStatus.ARQUIVADA:
         detail = "The journey is archived: make another version of it, or duplicate it."
         raise Problem("JORNADA_ARQUIVADA", detail, meta={"status": journey.status.value})
-    return JOURNEY_MACHINE.move(journey.status, event)
+    try:
+        return JOURNEY_MACHINE.move(journey.status, event)
+    except IllegalMove as refused:
+        raise Problem(*_REFUSALS[event], meta=refused.meta) from None
 
 
 def _defined(body: JourneyBody, time_zone: str) -> dict[str, Any]:
@@ -186,6 +227,11 @@ def _draft_of(source: Journey, call: Call, **own: Any) -> Journey:
         source,
         status=JourneyStatus.RASCUNHO,
         criada_por_id=call.principal.actor_id,
+        ativada_em=None,
+        pausada_em=None,
+        pausada_por=None,
+        substituida_por=None,
+        entradas_encerradas=False,
         arquivada_em=None,
         revision=1,
         **own,
@@ -222,7 +268,8 @@ def journey_routes(dependencies: Dependencies) -> tuple[Route, ...]:
         ),
         journeys.route(
             "PUT /v2/journeys/{id}", "replaceJourney", "Replace the definition of a draft", operations.replace,
-            query=DraftQuery, body=JourneyBody, errors=("JORNADA_COM_PROBLEMAS", "JORNADA_ARQUIVADA"),
+            query=DraftQuery, body=JourneyBody,
+            errors=("JORNADA_COM_PROBLEMAS", "JORNADA_NAO_E_RASCUNHO", "JORNADA_ARQUIVADA"),
             description=kept,
         ),
         journeys.route(
@@ -237,7 +284,20 @@ def journey_routes(dependencies: Dependencies) -> tuple[Route, ...]:
             description="Of one that is a draft no more. Only one version at a time may be a draft.",
         ),
         journeys.route(
+            "POST /v2/journeys/{id}/activate", "activateJourney", "Let a journey run", operations.activate,
+            errors=("JORNADA_COM_PROBLEMAS", "JORNADA_ARQUIVADA"),
+            description=(
+                "A draft begins, a paused one goes on; one that is active stays as it is. A version takes the place "
+                "of those before it: they take no more entries."
+            ),
+        ),
+        journeys.route(
+            "POST /v2/journeys/{id}/pause", "pauseJourney", "Let a journey stand still", operations.pause,
+            errors=("JORNADA_NAO_ATIVA", "JORNADA_ARQUIVADA"),
+            description="Until it is activated again. One that is paused already stays as it is.",
+        ),
+        journeys.route(
             "POST /v2/journeys/{id}/archive", "archiveJourney", "Archive a journey", operations.archive,
-            description="For good. One that is archived already stays as it is.",
+            description="For good, whatever state it is in. One that is archived already stays as it is.",
         ),
     )  # fmt: skip

@@ -1,0 +1,80 @@
+"""The moves of a journey from state to state (C9.12), each in the transaction of its caller.
+
+Who moves a journey locks it before anything that belongs to it: its executions, their messages. A caller's moves take
+the journey as it was locked; the others name it, and are no error when it is in another state.
+"""
+
+from dataclasses import replace
+from datetime import datetime
+
+from recado.domain.journeys.journey import (
+    JOURNEY_MACHINE,
+    AutomaticPause,
+    Hindrance,
+    JourneyEvent,
+    JourneyStatus,
+)
+from recado.storage.core.rows import Executor
+from recado.storage.journeys.journeys import JOURNEYS, Journey
+
+SQL = JOURNEYS.sql
+
+JourneyKey = tuple[str, str, str]  # organization, environment, journey
+
+
+async def lock_chain(connection: Executor, journey: Journey) -> None:
+    """Let nobody else move any version of the journey. Before the journey itself is locked."""
+    await connection.execute(SQL.lock_chain, journey.organization_id, journey.env, journey.chain_id)
+
+
+async def activate(connection: Executor, before: Journey, now: datetime) -> tuple[Journey, list[str]]:
+    """A draft runs, a paused one goes on; answers also the versions whose place it took (C9.11.3).
+
+    Its chain is locked. Raises `IllegalMove`.
+    """
+    status = JOURNEY_MACHINE.move(before.status, JourneyEvent.ACTIVATE)
+    began = before.ativada_em or now
+    running = replace(before, status=status, ativada_em=began, pausada_em=None, pausada_por=None)
+    after = await JOURNEYS.save(connection, before, running, now)
+    if before.ativada_em is not None:
+        return after, []
+    runs = [JourneyStatus.ATIVA, JourneyStatus.PAUSADA]
+    rows = await connection.fetch(SQL.supersede, after.organization_id, after.env, after.chain_id, after.id, runs, now)
+    return after, sorted(row["id"] for row in rows)
+
+
+async def pause(connection: Executor, before: Journey, now: datetime) -> Journey:
+    """By a customer. Raises `IllegalMove`."""
+    status = JOURNEY_MACHINE.move(before.status, JourneyEvent.PAUSE)
+    return await JOURNEYS.save(connection, before, replace(before, status=status, pausada_em=now), now)
+
+
+async def archive(connection: Executor, before: Journey, now: datetime) -> Journey:
+    """By a customer, for good. Raises `IllegalMove`."""
+    status = JOURNEY_MACHINE.move(before.status, JourneyEvent.ARCHIVE)
+    return await JOURNEYS.save(connection, before, replace(before, status=status, arquivada_em=now), now)
+
+
+async def pause_itself(connection: Executor, key: JourneyKey, cause: AutomaticPause) -> bool:
+    """An execution is hindered, and so would be each other one (C9.8.4). False when it does not run any more."""
+    states = _states(JourneyEvent.HINDERED)
+    paused = JourneyStatus.PAUSADA
+    return await connection.fetchval(SQL.pause_itself, *key, cause.document(), paused, cause.at, states) is not None
+
+
+async def go_on_credited(connection: Executor, organization_id: str, env: str, now: datetime) -> list[str]:
+    """The wallet has coins again: the journeys that paused themselves for want of them go on (C9.7.5)."""
+    states = _states(JourneyEvent.CREDITED)
+    cause, runs = Hindrance.NO_BALANCE, JourneyStatus.ATIVA
+    rows = await connection.fetch(SQL.go_on, organization_id, env, cause, runs, now, states)
+    return sorted(row["id"] for row in rows)
+
+
+async def archive_emptied(connection: Executor, key: JourneyKey, now: datetime) -> bool:
+    """None of its executions is on its way: it is over, if it takes no entries (C9.11.3). False when it does."""
+    states = _states(JourneyEvent.EMPTIED)
+    return await connection.fetchval(SQL.archive_emptied, *key, JourneyStatus.ARQUIVADA, now, states) is not None
+
+
+def _states(event: JourneyEvent) -> list[JourneyStatus]:
+    return list(JOURNEY_MACHINE.sources(event))
