@@ -29,6 +29,8 @@ from recado.services.dispatch.records import Records
 from recado.services.effects.outbox import Outbox
 from recado.services.events.customer_events import CustomerEvents
 from recado.services.imports.contact_system import ContactSystem
+from recado.services.journeys.cancellation import ExecutionCancellation
+from recado.services.journeys.entries import JourneyEntries
 from recado.services.journeys.step_messages import StepMessages
 from recado.services.links.origin_clicks import OriginClicks
 from recado.services.links.tracked_clicks import TrackedClicks
@@ -159,6 +161,8 @@ class Assembly:
         outbox = Outbox(directories.subscriptions, ids=ids, queued=self.webhooks.queued)
         clicks = self.tracked_clicks = TrackedClicks(db, outbox=outbox, clock=clock)
         self.customer_events = CustomerEvents(db, clock=clock)
+        self.journey_entries = JourneyEntries(db, clock=clock, ids=ids, entered=system.executions.hint)
+        self.cancellation = ExecutionCancellation(db, clock=clock, effects=system.consequences)
         self.parts: tuple[Service, ...] = (
             windows,
             recipients,

@@ -92,7 +92,7 @@ def route_table(made: Assembly) -> tuple[Route, ...]:
         *template_routes(dependencies, provider_for=made.reviewer_for, sync=made.sync),
         *static_list_routes(dependencies),
         *segment_routes(dependencies, evaluation=system.evaluation),
-        *journey_routes(dependencies),
+        *journey_routes(dependencies, entries=made.journey_entries, cancellation=made.cancellation),
         *origin_link_routes(
             dependencies,
             opener_for=made.opener_for,

@@ -61,6 +61,7 @@ from recado.http.routes.events.customer_events import customer_event_routes
 from recado.http.routes.inbound.callbacks import callback_routes
 from recado.http.routes.inbound.sandbox_inbound import sandbox_inbound_routes
 from recado.http.routes.inbound.sandbox_records import sandbox_record_routes
+from recado.http.routes.journeys.execution_models import ExecutionDetail
 from recado.http.routes.journeys.journey_models import JourneyItem, JourneyOut
 from recado.http.routes.journeys.journeys import journey_routes
 from recado.http.routes.links.opened_links import opened_link_routes
@@ -186,7 +187,7 @@ def routes() -> tuple[Route, ...]:
         *template_routes(dependencies, provider_for=nothing, sync=nothing),
         *static_list_routes(dependencies),
         *segment_routes(dependencies, evaluation=nothing),
-        *journey_routes(dependencies),
+        *journey_routes(dependencies, entries=nothing, cancellation=nothing),
         *origin_link_routes(dependencies, opener_for=nothing, clicks=nothing, link_base="http://l"),
         *opened_link_routes(tracked=nothing, origin=nothing, scanners=(), monotonic=nothing),
         *sandbox_inbound_routes(database=nothing, numbers=nothing, receiver=nothing),
@@ -384,6 +385,7 @@ def test_the_request_limits_are_those_in_force() -> None:
         ("C27.4", OriginLinkOut),
         ("C9.2", JourneyOut),
         ("C9.2", JourneyItem),
+        ("C9.10", ExecutionDetail),
     ],
 )
 def test_every_field_of_a_record_is_named(number: str, model: Any) -> None:

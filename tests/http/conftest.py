@@ -59,6 +59,8 @@ from recado.services.effects.consequences import Consequences
 from recado.services.effects.outbox import Outbox
 from recado.services.events.customer_events import CustomerEvents
 from recado.services.imports.contact_system import ContactSystem
+from recado.services.journeys.cancellation import ExecutionCancellation
+from recado.services.journeys.entries import JourneyEntries
 from recado.services.links.origin_clicks import OriginClicks
 from recado.services.links.tracked_clicks import TrackedClicks
 from recado.services.senders.number_refresh import NumberRefresh
@@ -273,7 +275,11 @@ async def api(database: Database) -> AsyncIterator[Api]:
         *billing_routes(dependencies),
         *webhook_routes(dependencies, guard=guard, actors=webhooks),
         *webhook_delivery_routes(dependencies),
-        *journey_routes(dependencies),
+        *journey_routes(
+            dependencies,
+            entries=JourneyEntries(database, clock=clock, ids=ids, entered=lambda: None),
+            cancellation=ExecutionCancellation(database, clock=clock, effects=Consequences()),
+        ),
         *origin_link_routes(
             dependencies, opener_for=chats.get, clicks=origin_clicks, link_base="https://l.recado.test"
         ),

@@ -85,6 +85,10 @@ OPERATIONS = [
     ("POST", "/v2/journeys/{id}/activate"),
     ("POST", "/v2/journeys/{id}/pause"),
     ("POST", "/v2/journeys/{id}/archive"),
+    ("POST", "/v2/journeys/{id}/entries"),
+    ("GET", "/v2/journeys/{id}/executions"),
+    ("GET", "/v2/journeys/{id}/executions/{executionId}"),
+    ("POST", "/v2/journeys/{id}/executions/{executionId}/cancel"),
     ("GET", "/v2/origin-links"),
     ("POST", "/v2/origin-links"),
     ("PATCH", "/v2/origin-links/{id}"),
@@ -161,7 +165,11 @@ async def owned_by(api: Any, organization: int, prefix: str) -> str:
 
 def under(path: str, record: str) -> str:
     """The path of that record, and of nothing that belongs to it."""
-    return path.replace("{id}", record).replace("{segmentId}", record).replace("{deliveryId}", "dlv_" + "0" * 21)
+    within = {"{deliveryId}": "dlv_" + "0" * 21, "{executionId}": "exe_" + "0" * 21}
+    path = path.replace("{id}", record).replace("{segmentId}", record)
+    for name, nothing in within.items():
+        path = path.replace(name, nothing)
+    return path
 
 
 async def rows(api: Any) -> Any:
@@ -174,6 +182,7 @@ async def rows(api: Any) -> Any:
             "templates",
             "origin_links",
             "journeys",
+            "executions",
             "accounts",
             "contacts",
             "companies",

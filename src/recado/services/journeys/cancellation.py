@@ -6,6 +6,7 @@ from recado.domain.core.clock import Clock
 from recado.domain.core.errors import conflict
 from recado.domain.journeys.execution import EndReason, ExecutionStatus
 from recado.services.journeys.execution_turns import withdraw
+from recado.storage.core.audit import AuditEntry, append
 from recado.storage.core.moves import Effects
 from recado.storage.core.postgres import Database
 from recado.storage.journeys import executions
@@ -22,8 +23,11 @@ class ExecutionCancellation:
         self._clock = clock
         self._effects = effects
 
-    async def cancel(self, key: ExecutionKey) -> Execution | None:
-        """The execution as it is then; None when there is none. Raises `Problem` 409 for one that is over."""
+    async def cancel(self, key: ExecutionKey, entry: AuditEntry) -> Execution | None:
+        """The execution as it is then; None when there is none. `entry`: of the audit.
+
+        Raises `Problem` 409 for one that is over.
+        """
         now = self._clock.now()
         async with self._db.hot.transaction() as connection:
             execution = await executions.lock(connection, key)
@@ -34,6 +38,7 @@ class ExecutionCancellation:
             ended = execution.ended(EndReason.CANCELED_BY_CALLER, now)
             moved = await withdraw(connection, execution.organization_id, execution.env, [execution.id], now)
             await executions.save(connection, [ended], [])
+            await append(connection, entry)
             committed = await self._effects.write(connection, moved)
         committed()
         return ended

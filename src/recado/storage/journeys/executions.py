@@ -252,9 +252,17 @@ async def trail(executor: Executor, organization_id: str, execution_id: str) -> 
     return [_read_step(row) for row in await executor.fetch(SQL.steps_of, organization_id, execution_id)]
 
 
+async def external_ids(
+    executor: Executor, organization_id: str, env: str, contact_ids: Sequence[str]
+) -> dict[str, str]:
+    """By contact, what customers know it by; those without are missing."""
+    rows = await executor.fetch(SQL.external_ids, organization_id, env, list(contact_ids))
+    return {row["id"]: row["external_id"] for row in rows}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionFilter:
-    """What a list shows: from `first_id` on, and before `before_id`."""
+    """What a list shows: from `first_id` on, and before `before_id`. `step_id`: of those under way that stand there."""
 
     organization_id: str
     env: str

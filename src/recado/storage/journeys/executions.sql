@@ -184,7 +184,7 @@ select * from executions
 where
     organization_id = $1 and env = $2 and journey_id = $3 and id >= $4 and id < $5
     and ($6::text is null or status = $6) and ($7::text is null or contact_id = $7)
-    and ($8::text is null or step_id = $8) and ($9::boolean is null or teste = $9)
+    and ($8::text is null or step_id = $8 and status = 'ativa') and ($9::boolean is null or teste = $9)
 order by organization_id desc, env desc, journey_id desc, id desc
 limit $10;
 
@@ -252,3 +252,15 @@ cross join lateral (
 
 -- name: forget_signals
 delete from execution_signals where id = any($1::bigint[]);
+
+-- name: external_ids
+-- By what customers know these contacts ($3).
+select c.id, c.external_id
+from unnest($3::text[]) as g (id)
+cross join lateral (
+    select id, external_id from contacts
+    where organization_id = $1 and env = $2 and id >= g.id and id <= g.id
+    order by id
+    limit 1
+) c
+where c.external_id is not null;

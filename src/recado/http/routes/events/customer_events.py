@@ -94,7 +94,7 @@ class CustomerEventOperations:
         body: CustomerEventIn = call.body
         if body.properties is not None and (wrong := metadata_errors(body.properties, "/properties")):
             raise validation_error(wrong, code="METADATA_INVALID")
-        contact = _keys(body.contact)
+        contact = contact_keys(body.contact, "/contact")
         occurred_at = body.occurred_at or call.now
         check_moment(occurred_at, call.now)
         return NewCustomerEvent(
@@ -112,16 +112,16 @@ class CustomerEventOperations:
         )
 
 
-def _keys(contact: ContactOfEvent) -> ContactKeys:
-    """By what the contact is looked for."""
+def contact_keys(contact: ContactOfEvent, path: str) -> ContactKeys:
+    """By what the contact is looked for that stands at `path` of the body. Raises `Problem` 422."""
     keys = (contact.contact_id, contact.external_id, contact.phone, contact.email)
     if all(key is None for key in keys):
         message = "needs at least one of contactId, externalId, phone and email"
-        raise validation_error([FieldError("/contact", "REQUIRED", message)])
+        raise validation_error([FieldError(path, "REQUIRED", message)])
     return ContactKeys(
         contact_id=contact.contact_id,
         external_id=contact.external_id,
-        phone=None if contact.phone is None else phone_at("/contact/phone", contact.phone),
+        phone=None if contact.phone is None else phone_at(f"{path}/phone", contact.phone),
         email=None if contact.email is None else email_key(contact.email),
     )
 

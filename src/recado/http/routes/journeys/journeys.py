@@ -15,6 +15,7 @@ from recado.http.api.route import Route
 from recado.http.routes.core.dependencies import Dependencies
 from recado.http.routes.core.groups import Group
 from recado.http.routes.core.resource import Resource
+from recado.http.routes.journeys.executions import execution_routes
 from recado.http.routes.journeys.journey_models import (
     DraftQuery,
     JourneyBody,
@@ -26,6 +27,8 @@ from recado.http.routes.journeys.journey_models import (
 )
 from recado.http.routes.journeys.journey_problems import Examined, examined, held
 from recado.http.wire.reply import Reply
+from recado.services.journeys.cancellation import ExecutionCancellation
+from recado.services.journeys.entries import JourneyEntries
 from recado.storage.core.rows import Executor
 from recado.storage.journeys import states
 from recado.storage.journeys.journeys import (
@@ -238,7 +241,9 @@ def _draft_of(source: Journey, call: Call, **own: Any) -> Journey:
     )
 
 
-def journey_routes(dependencies: Dependencies) -> tuple[Route, ...]:
+def journey_routes(
+    dependencies: Dependencies, *, entries: JourneyEntries, cancellation: ExecutionCancellation
+) -> tuple[Route, ...]:
     group = Group("Journeys", "campaigns:read", "campaigns:write")
     path = "/v2/journeys/{id}"
     journeys = Resource(
@@ -300,4 +305,5 @@ def journey_routes(dependencies: Dependencies) -> tuple[Route, ...]:
             "POST /v2/journeys/{id}/archive", "archiveJourney", "Archive a journey", operations.archive,
             description="For good, whatever state it is in. One that is archived already stays as it is.",
         ),
+        *execution_routes(dependencies, journeys, entries=entries, cancellation=cancellation),
     )  # fmt: skip

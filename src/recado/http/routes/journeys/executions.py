@@ -1,0 +1,156 @@
+"""Entries into journeys by API, and executions: listed, read, canceled (C9.7.1, C9.10)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from recado.domain.core.errors import validation_error
+from recado.domain.core.ids import EXECUTION, JOURNEY
+from recado.domain.core.metadata import metadata_errors
+from recado.domain.journeys.entries import EntryRefusal
+from recado.http.api.audit import actor_of
+from recado.http.api.call import Call
+from recado.http.api.missing import found
+from recado.http.api.paging import Cursors, items_of
+from recado.http.api.route import Route
+from recado.http.routes.core.dependencies import Dependencies
+from recado.http.routes.core.resource import Resource
+from recado.http.routes.events.customer_events import contact_keys
+from recado.http.routes.journeys.execution_models import (
+    EntryOut,
+    ExecutionDetail,
+    ExecutionOut,
+    ExecutionPage,
+    ExecutionQuery,
+    JourneyEntry,
+    execution_view,
+    trail_step_view,
+)
+from recado.http.wire.reply import Reply
+from recado.services.journeys.cancellation import ExecutionCancellation
+from recado.services.journeys.entries import JourneyEntries
+from recado.storage.core.audit import entry_of
+from recado.storage.journeys import executions
+from recado.storage.journeys.executions import Execution, ExecutionFilter
+from recado.storage.journeys.journeys import Journey
+
+LIST: Final = "listExecutions"
+CANCEL: Final = "journey.execution_cancel"  # in the audit
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionOperations:
+    """The handlers. `call.resource` is the journey of the path, or the execution where it names one."""
+
+    journeys: Resource[Journey]
+    cursors: Cursors
+    entries: JourneyEntries
+    cancellation: ExecutionCancellation
+
+    async def find(self, call: Call) -> Execution:
+        """The execution of the path; 404 also where its journey is another one."""
+        principal, path = call.principal, call.path
+        key = (principal.organization_id, principal.env, path["id"], path["executionId"])
+        return found(await executions.get(self.journeys.database, key))
+
+    async def enter(self, call: Call) -> Reply:
+        body: JourneyEntry = call.body
+        if body.dados is not None and (wrong := metadata_errors(body.dados, "/dados")):
+            raise validation_error(wrong, code="METADATA_INVALID")
+        contact = contact_keys(body.contato, "/contato")
+        journey: Journey = call.resource
+        result = await self.entries.enter((journey.organization_id, journey.env, journey.id), contact, body.dados or {})
+        if isinstance(result, EntryRefusal):
+            return Reply(200, {"entrou": False, "motivo": result})
+        return Reply(201, {"entrou": True, "executionId": result.execution_id})
+
+    async def list(self, call: Call) -> Reply:
+        query: ExecutionQuery = call.query
+        operation = f"{LIST} {call.path['id']}"  # a cursor is good for its journey only
+        after = self.cursors.read(call, operation)
+        first_id, before_id = query.ids(EXECUTION)
+        principal = call.principal
+        wanted = ExecutionFilter(
+            organization_id=principal.organization_id,
+            env=principal.env,
+            journey_id=call.path["id"],
+            first_id=first_id,
+            before_id=before_id if after is None else min(before_id, after[0]),
+            status=query.status,
+            contact_id=query.contact_id,
+            step_id=query.passo,
+            test=query.teste,
+        )
+        rows = await executions.page(self.journeys.database, wanted, query.limit + 1)
+        known = await self._external_ids(call, rows)
+        items = items_of(call, rows, lambda row: execution_view(row, known.get(row.contact_id)))
+        return Reply(200, await self.cursors.page(call, operation, items, lambda row: [row.id]))
+
+    async def read(self, call: Call) -> Reply:
+        execution: Execution = call.resource
+        view = await self._view(call, execution)
+        passed = await executions.trail(self.journeys.database, execution.organization_id, execution.id)
+        return Reply(200, {**view, "passos": [trail_step_view(step) for step in passed]})
+
+    async def cancel(self, call: Call) -> Reply:
+        execution: Execution = call.resource
+        entry = entry_of(
+            self.journeys.dependencies.ids,
+            actor_of(call),
+            CANCEL,
+            organization_id=execution.organization_id,
+            env=execution.env,
+            target_id=execution.id,
+            details={"journeyId": execution.journey_id},
+        )
+        canceled = found(await self.cancellation.cancel(execution.key, entry))
+        return Reply(200, await self._view(call, canceled))
+
+    async def _view(self, call: Call, execution: Execution) -> dict[str, Any]:
+        known = await self._external_ids(call, [execution])
+        return execution_view(execution, known.get(execution.contact_id))
+
+    async def _external_ids(self, call: Call, shown: Sequence[Execution]) -> dict[str, str]:
+        principal = call.principal
+        contact_ids = sorted({execution.contact_id for execution in shown})
+        return await executions.external_ids(
+            self.journeys.database, principal.organization_id, principal.env, contact_ids
+        )
+
+
+def execution_routes(
+    dependencies: Dependencies,
+    journeys: Resource[Journey],
+    *,
+    entries: JourneyEntries,
+    cancellation: ExecutionCancellation,
+) -> tuple[Route, ...]:
+    """The operations on what belongs to a journey."""
+    operations = ExecutionOperations(journeys, dependencies.cursors, entries, cancellation)
+    one = partial(
+        journeys.route, load=operations.find, path_ids={"id": JOURNEY, "executionId": EXECUTION}, versioned=False
+    )
+    return (
+        journeys.route(
+            "POST /v2/journeys/{id}/entries", "createJourneyEntry", "Bring a contact into a journey", operations.enter,
+            body=JourneyEntry, responses={201: EntryOut, 200: EntryOut}, versioned=False,
+            errors=(
+                "METADATA_INVALID", "PHONE_INVALID", "REFERENCE_NOT_FOUND", "GATILHO_NAO_E_API", "JORNADA_NAO_ATIVA",
+            ),
+            description="201 with the execution that began, or 200 with the rule that keeps the contact out.",
+        ),
+        journeys.route(
+            "GET /v2/journeys/{id}/executions", LIST, "List the executions of a journey, newest first",
+            operations.list, query=ExecutionQuery, responses={200: ExecutionPage},
+        ),
+        one(
+            "GET /v2/journeys/{id}/executions/{executionId}", "getExecution",
+            "Read an execution with the steps that it has passed", operations.read, responses={200: ExecutionDetail},
+        ),
+        one(
+            "POST /v2/journeys/{id}/executions/{executionId}/cancel", "cancelExecution", "End an execution",
+            operations.cancel, responses={200: ExecutionOut}, errors=("INVALID_STATE",),
+            description="What it has queued does not leave.",
+        ),
+    )  # fmt: skip
