@@ -144,13 +144,23 @@ async def test_a_canceled_execution_is_over_and_the_audit_says_who_ended_it(api:
     journey_id = await active(api)
     execution_id = await entered(api, journey_id, await contact(api))
     path = f"{JOURNEYS}/{journey_id}/executions/{execution_id}/cancel"
+    assert await runs(api, journey_id) == {"ativa": 1, "concluida": 0, "cancelada": 0, "erro": 0}
     answer = await api.post(path)
+    assert await runs(api, journey_id) == {"ativa": 0, "concluida": 0, "cancelada": 1, "erro": 0}
     assert (answer.status, answer.body["status"], answer.body["motivo"]) == (200, "cancelada", "operador")
     assert "passos" not in answer.body
     again = await api.post(path)
     assert (again.status, again.code, again.body["meta"]) == (409, "INVALID_STATE", {"status": "cancelada"})
     (entry,) = (await api.get("/v2/audit?action=journey.execution_cancel")).body["items"]
     assert (entry["targetId"], entry["details"]) == (execution_id, {"journeyId": journey_id})
+
+
+async def runs(api: Any, journey_id: str) -> Any:
+    """As the journey shows them, in the list too."""
+    found = (await api.get(f"{JOURNEYS}/{journey_id}")).body["execucoes"]
+    (item,) = [item for item in (await api.get(JOURNEYS)).body["items"] if item["id"] == journey_id]
+    assert item["execucoes"] == found
+    return found
 
 
 async def test_an_execution_is_found_under_its_own_journey_only(api: Any) -> None:

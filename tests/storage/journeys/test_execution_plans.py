@@ -32,6 +32,7 @@ MOVES = {
     "lock_free": {"executions_active"},
     "forget_signals": {"execution_signals_pkey"},
     "messages_of": {"execution_steps_pkey"},
+    "counts": {"journey_counts_pkey"},
     "steps_of": {"execution_steps_pkey"},
     "page": {"executions_pkey"},
 }

@@ -37,8 +37,8 @@ class ExecutionCancellation:
                 raise conflict("INVALID_STATE", _DETAIL, status=execution.status.value)
             ended = execution.ended(EndReason.CANCELED_BY_CALLER, now)
             moved = await withdraw(connection, execution.organization_id, execution.env, [execution.id], now)
-            await executions.save(connection, [ended], [])
-            await append(connection, entry)
             committed = await self._effects.write(connection, moved)
+            await append(connection, entry)
+            await executions.save(connection, [ended], [])
         committed()
         return ended

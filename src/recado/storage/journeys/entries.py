@@ -20,6 +20,7 @@ from recado.domain.journeys.execution import ExecutionOrigin, ExecutionStatus
 from recado.domain.journeys.journey import JourneyStatus
 from recado.storage.core.rows import Executor, columns
 from recado.storage.core.sql import load
+from recado.storage.journeys import executions
 
 SQL: Final = load("entries")
 
@@ -172,6 +173,8 @@ async def _begin(
         for entry in entries
     ]
     await connection.execute(SQL.begin, *where, _ACTIVE, *columns(rows, 11))
+    counted = [entry for entry in entries if entry.origin is not ExecutionOrigin.TEST]
+    await executions.count(connection, [((*where, entry.journey_id), None, ExecutionStatus.ATIVA) for entry in counted])
 
 
 def _columns(entries: Sequence[NewEntry]) -> list[list[Any]]:

@@ -27,6 +27,8 @@ from recado.storage.core.sql import load
 
 SQL: Final = load("executions")
 
+JourneyKey = tuple[str, str, str]
+"""Organization, environment, journey."""
 ExecutionKey = tuple[str, str, str, str]
 """Organization, environment, journey, execution."""
 
@@ -187,8 +189,9 @@ async def claim(connection: Executor, key: ExecutionKey, now: datetime) -> Execu
 
 
 async def save(connection: Executor, changed: Sequence[Execution], passed: Sequence[PassedStep]) -> None:
-    """Write what became of executions that this transaction has locked, and the steps that they passed.
+    """Write what became of executions that this transaction has locked while they were under way, and what they passed.
 
+    Wallets are locked before this: it ends by what counts the executions of a journey.
     Raises PassedBefore: what the steps did must not be done twice.
     """
     if passed:
@@ -197,6 +200,31 @@ async def save(connection: Executor, changed: Sequence[Execution], passed: Seque
             raise PassedBefore
     if changed:
         await connection.execute(SQL.save, *columns(list(map(_SAVED, changed)), 15))
+        ended = [each for each in changed if each.status is not ExecutionStatus.ATIVA and not each.teste]
+        await count(connection, [(each.key[:3], ExecutionStatus.ATIVA, each.status) for each in ended])
+
+
+async def count(
+    connection: Executor, moves: Sequence[tuple[JourneyKey, ExecutionStatus | None, ExecutionStatus]]
+) -> None:
+    """Count executions of journeys that came from one state to another; None: they are new."""
+    deltas: dict[JourneyKey, dict[ExecutionStatus, int]] = {}
+    for journey, before, after in moves:
+        delta = deltas.setdefault(journey, dict.fromkeys(ExecutionStatus, 0))
+        delta[after] += 1
+        if before is not None:
+            delta[before] -= 1
+    if deltas:
+        rows = [(*journey, *deltas[journey].values()) for journey in sorted(deltas)]
+        await connection.execute(SQL.count, *columns(rows, 7))
+
+
+async def counts_of(
+    executor: Executor, organization_id: str, env: str, journey_ids: Sequence[str]
+) -> dict[str, dict[str, int]]:
+    """By journey, how many of its executions are in each state, without tests; those without any are missing."""
+    rows = await executor.fetch(SQL.counts, organization_id, env, list(journey_ids))
+    return {row["journey_id"]: {status.value: row[status.value] for status in ExecutionStatus} for row in rows}
 
 
 async def hear(connection: Executor, now: datetime, most: int) -> int:

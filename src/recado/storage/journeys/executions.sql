@@ -264,3 +264,24 @@ cross join lateral (
     limit 1
 ) c
 where c.external_id is not null;
+
+-- name: count
+-- In the order of the keys, as everybody who changes several.
+insert into journey_counts as c (organization_id, env, journey_id, ativa, concluida, cancelada, erro)
+select *
+from unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[])
+    as g (organization_id, env, journey_id, ativa, concluida, cancelada, erro)
+order by 1, 2, 3
+on conflict (organization_id, env, journey_id) do update
+set
+    ativa = c.ativa + excluded.ativa, concluida = c.concluida + excluded.concluida,
+    cancelada = c.cancelada + excluded.cancelada, erro = c.erro + excluded.erro;
+
+-- name: counts
+select c.journey_id, c.ativa, c.concluida, c.cancelada, c.erro
+from unnest($3::text[]) as g (journey_id)
+cross join lateral (
+    select * from journey_counts
+    where organization_id = $1 and env = $2 and journey_id = g.journey_id
+    limit 1
+) c;

@@ -65,6 +65,19 @@ create table chain_entries (
     primary key (organization_id, env, chain_id, contact_id)
 );
 
+-- How many executions of a journey there are by their state, without tests: `execucoes` of each read. Changed in the commits that begin
+-- and end some, one row for each journey.
+create table journey_counts (
+    organization_id id not null,
+    env text not null,
+    journey_id id not null,
+    ativa bigint not null,
+    concluida bigint not null,
+    cancelada bigint not null,
+    erro bigint not null,
+    primary key (organization_id, env, journey_id)
+) with (fillfactor = 50); -- no index names what changes
+
 -- Signals (C9.6): what happened to a message of a journey, to a contact on its way through one, or to a journey. Rows are only added by the commits in
 -- which it happens, and taken later, so that nobody there waits for an execution that is in hand. What belongs to no journey pays
 -- a comparison.

@@ -355,7 +355,7 @@ def _meta(journey: ListedJourney, _: Any) -> dict[str, str] | None:
 
 
 def _runs(_: ListedJourney, __: Any) -> dict[str, int]:
-    """None of a draft, and no other journey can be run yet."""
+    """None of a draft; of others they are counted, and shown in place of these."""
     return _NOBODY
 
 

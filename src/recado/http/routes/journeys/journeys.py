@@ -1,6 +1,6 @@
 """Journeys: drafts are made, read, replaced and copied; they are activated, paused, archived, get versions (C9.1)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -30,7 +30,7 @@ from recado.http.wire.reply import Reply
 from recado.services.journeys.cancellation import ExecutionCancellation
 from recado.services.journeys.entries import JourneyEntries
 from recado.storage.core.rows import Executor
-from recado.storage.journeys import states
+from recado.storage.journeys import executions, states
 from recado.storage.journeys.journeys import (
     JOURNEYS,
     LISTED_JOURNEYS,
@@ -156,13 +156,29 @@ class JourneyOperations:
 
 
 async def _views(_: Call, executor: Executor, journeys: list[Journey]) -> Iterable[dict[str, Any]]:
-    return [journey_view(journey, (await examined(executor, journey)).problems) for journey in journeys]
+    runs = await _runs(executor, journeys)
+    return [
+        journey_view(journey, (await examined(executor, journey)).problems) | runs.get(journey.id, {})
+        for journey in journeys
+    ]
 
 
 async def _items(call: Call, executor: Executor, journeys: list[ListedJourney]) -> Iterable[dict[str, Any]]:
     principal = call.principal
     known = await beginnings(executor, principal.organization_id, principal.env, journeys)
-    return [journey_item(journey, known) for journey in journeys]
+    runs = await _runs(executor, journeys)
+    return [journey_item(journey, known) | runs.get(journey.id, {}) for journey in journeys]
+
+
+async def _runs(executor: Executor, journeys: Sequence[ListedJourney]) -> dict[str, dict[str, Any]]:
+    """Of those that somebody has entered, how many executions there are."""
+    of_each: dict[tuple[str, str], list[str]] = {}
+    for journey in journeys:
+        of_each.setdefault((journey.organization_id, journey.env), []).append(journey.id)
+    found: dict[str, dict[str, int]] = {}
+    for where, journey_ids in of_each.items():
+        found |= await executions.counts_of(executor, *where, journey_ids)
+    return {journey_id: {"execucoes": counts} for journey_id, counts in found.items()}
 
 
 def _reply(journey: Journey, found: list[str], status: int = 200) -> Reply:
