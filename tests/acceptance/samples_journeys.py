@@ -5,10 +5,10 @@ from typing import Any
 from tests.acceptance.caller import Request
 from tests.acceptance.samples import new, sample
 from tests.acceptance.samples_audience import spare
-from tests.acceptance.tenants import Tenant, journey
+from tests.acceptance.tenants import Tenant, journey, waiting_journey
 from tests.program import Api
 
-from recado.domain.core.ids import JOURNEY
+from recado.domain.core.ids import CONTACT, EXECUTION, JOURNEY
 
 JOURNEYS = "/v2/journeys"
 
@@ -54,5 +54,37 @@ async def archived_journey(api: Api, tenant: Tenant) -> Request:
     return Request({"id": found["id"]})
 
 
+@sample("createJourneyEntry")
+async def entry(api: Api, tenant: Tenant) -> Request:
+    journey_id = await running(api)
+    return Request({"id": journey_id}, body={"contato": {"contactId": tenant.ids[CONTACT]}, "dados": {"order": "A-1"}})
+
+
+@sample("listExecutions")
+async def executions_asked(api: Api, tenant: Tenant) -> Request:
+    return Request({"id": tenant.ids[JOURNEY]})
+
+
+@sample("getExecution")
+async def execution_to_read(api: Api, tenant: Tenant) -> Request:
+    return Request({"id": tenant.ids[JOURNEY], "executionId": tenant.ids[EXECUTION]})
+
+
+@sample("cancelExecution")
+async def execution_to_cancel(api: Api, tenant: Tenant) -> Request:
+    journey_id = await running(api)
+    entered = await api.call(
+        "POST", f"{JOURNEYS}/{journey_id}/entries", {"contato": {"contactId": tenant.ids[CONTACT]}}
+    )
+    return Request({"id": journey_id, "executionId": entered["executionId"]})
+
+
 async def made(api: Api) -> Any:
     return await api.call("POST", JOURNEYS, journey(new("journey ")))
+
+
+async def running(api: Api) -> str:
+    """The id of an active journey."""
+    found = await api.call("POST", JOURNEYS, waiting_journey(new("journey ")))
+    await api.call("POST", f"{JOURNEYS}/{found['id']}/activate")
+    return str(found["id"])

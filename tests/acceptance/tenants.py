@@ -17,6 +17,7 @@ from recado.domain.core.ids import (
     CONTACT,
     CONTACT_IMPORT,
     DELIVERY,
+    EXECUTION,
     JOURNEY,
     LIST,
     MESSAGE,
@@ -112,6 +113,12 @@ async def settle(url: str, admin_token: str, name: str) -> Tenant:
         for serial in range(2):
             await api.call("POST", "/v2/events", customer_event(f"{serial} of {name}", contacts[0]["id"]))
         journeys = [await api.call("POST", "/v2/journeys", journey(f"{n} of {name}")) for n in range(2)]
+        under_way = await api.call("POST", "/v2/journeys", waiting_journey(f"under way of {name}"))
+        await api.call("POST", f"/v2/journeys/{under_way['id']}/activate")
+        executions = [
+            await api.call("POST", f"/v2/journeys/{under_way['id']}/entries", {"contato": {"contactId": contact["id"]}})
+            for contact in contacts
+        ]
         imported = await api.call("POST", "/contacts/import", {"contacts": []})
         held = await api.call("POST", "/messages", later(number["id"]))
 
@@ -128,7 +135,8 @@ async def settle(url: str, admin_token: str, name: str) -> Tenant:
         CONTACT: contacts[0]["id"],
         CONTACT_IMPORT: imported["id"],
         COMPANY: companies[0]["id"],
-        JOURNEY: journeys[0]["id"],
+        JOURNEY: under_way["id"],
+        EXECUTION: executions[0]["executionId"],
         LIST: static_lists[0]["id"],
         ORIGIN_LINK: links[0]["id"],
         SEGMENT: segments[0]["id"],
@@ -144,6 +152,7 @@ async def settle(url: str, admin_token: str, name: str) -> Tenant:
         "listWebhookDeliveries": {"id": hooks[1]["id"]},
         "listSegmentContacts": {"segmentId": segments[1]["id"]},
         "listContactConsents": {"id": contacts[1]["id"]},
+        "listExecutions": {"id": journeys[0]["id"]},
     }
     return Tenant(made["id"], keys["test"]["token"], keys["live"]["token"], sessions, ids, others)
 
@@ -162,6 +171,12 @@ def journey(name: str) -> dict[str, Any]:
     """A draft without problems."""
     send = {"id": "send", "tipo": "enviar", "canal": "sms", "texto": "Good morning", "proximo": "end"}
     return {"name": name, "gatilho": {"tipo": "api"}, "inicio": "send", "passos": [send, {"id": "end", "tipo": "fim"}]}
+
+
+def waiting_journey(name: str) -> dict[str, Any]:
+    """One in which whoever enters waits for longer than any test."""
+    wait = {"id": "wait", "tipo": "esperar", "minutos": 1_440, "proximo": "end"}
+    return {"name": name, "gatilho": {"tipo": "api"}, "inicio": "wait", "passos": [wait, {"id": "end", "tipo": "fim"}]}
 
 
 def template(number_id: str, name: str) -> dict[str, Any]:
