@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from tests.services.journeys.conftest import END, ENV, Way
+from tests.services.journeys.conftest import END, ENV, HOUR, Way
 from tests.waiting import until_locked_out
 
 from recado.domain.core.errors import Problem
@@ -89,6 +89,33 @@ async def test_a_journey_with_another_trigger_takes_nobody_in(way: Way, door: Do
     journey = await way.journey(END, gatilho={"tipo": "evento", "nome": "paid"})
     refusal = await door.refusal(journey, contact_id=await way.person())
     assert (refusal.code, refusal.meta) == ("GATILHO_NAO_E_API", {"gatilho": "evento"})
+
+
+async def test_a_version_that_has_a_later_one_takes_nobody_in_and_is_over_with_its_last_execution(
+    way: Way, door: Door
+) -> None:
+    wait = {"id": "wait", "tipo": "esperar", "minutos": 60, "proximo": "end"}
+    old = await way.journey(wait, END)
+    longer = {**wait, "minutos": 120}
+    other = await way.journey(longer, END)
+    first, last = [await door.enter(old, contact_id=await way.person()) for _ in range(2)]
+    await door.enter(other, contact_id=await way.person())
+    await way.work()
+    await way.db.execute("update journeys set entradas_encerradas = true where id = $1", old.id)
+    refusal = await door.refusal(old, contact_id=await way.person())
+    assert refusal.code == "ENTRADAS_ENCERRADAS"
+    assert isinstance(first, EnteredExecution)
+    assert isinstance(last, EnteredExecution)
+    await way.db.execute(
+        "update executions set wake_at = $2 where id = $1", last.execution_id, way.clock.now() + 2 * HOUR
+    )
+    await way.work(HOUR)
+    assert await way.db.fetchval("select status from journeys where id = $1", old.id) == "ativa"
+    await way.work(HOUR)
+    rows = await way.db.fetch("select id, status, arquivada_em from journeys order by id")
+    assert [(row["id"], row["status"], row["arquivada_em"]) for row in rows] == [
+        (old.id, "arquivada", way.clock.now()), (other.id, "ativa", None),
+    ]  # fmt: skip
 
 
 async def test_who_pauses_a_journey_waits_for_those_who_enter_and_nobody_enters_after(way: Way, door: Door) -> None:

@@ -19,6 +19,7 @@ from recado.storage.journeys import entries
 from recado.storage.journeys.entries import Entered, NewEntry
 
 _NOT_API: Final = "Contacts enter this journey by its trigger, `{}`: only those with trigger `api` take entries here."
+_CLOSED: Final = "A later version of the journey takes the entries: use that one, `substituidaPor`."
 _NOT_ACTIVE: Final = "The journey is {}: only an active one takes contacts in."
 
 
@@ -76,14 +77,16 @@ class JourneyEntries:
 
     async def _check(self, connection: Connection, key: JourneyKey) -> None:
         """The journey takes entries, and goes on doing so until the commit."""
-        state = await entries.hold_journey(connection, key)
-        if state is None:
+        held = await entries.hold_journey(connection, key)
+        if held is None:
             raise LookupError("the journey is gone")
-        trigger, status = state
-        if trigger != TriggerKind.API:
-            raise conflict("GATILHO_NAO_E_API", _NOT_API.format(trigger), gatilho=trigger)
+        if held.trigger != TriggerKind.API:
+            raise conflict("GATILHO_NAO_E_API", _NOT_API.format(held.trigger), gatilho=held.trigger)
+        status = held.status
         if status is not JourneyStatus.ATIVA:
             raise conflict("JORNADA_NAO_ATIVA", _NOT_ACTIVE.format(status.value), status=status.value)
+        if held.closed:
+            raise conflict("ENTRADAS_ENCERRADAS", _CLOSED)
 
 
 def _unknown(contact: ContactKeys, env: str) -> Exception:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum, auto
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 
@@ -88,10 +88,18 @@ async def begin_test(connection: Executor, organization_id: str, env: str, entry
     await _begin(connection, (organization_id, env), [entry], hurried=hurried)
 
 
-async def hold_journey(connection: Executor, key: tuple[str, str, str]) -> tuple[str, JourneyStatus] | None:
-    """Trigger and state of a journey, which stay so until this transaction ends; others may enter it as well."""
+class HeldJourney(NamedTuple):
+    """What decides whether a journey takes entries. `closed`: a later version takes them."""
+
+    trigger: str
+    status: JourneyStatus
+    closed: bool
+
+
+async def hold_journey(connection: Executor, key: tuple[str, str, str]) -> HeldJourney | None:
+    """A journey as it is, and stays until this transaction ends; others may enter it as well."""
     row = await connection.fetchrow(SQL.hold_journey, *key)
-    return None if row is None else (row["trigger"], JourneyStatus(row["status"]))
+    return None if row is None else HeldJourney(row["trigger"], JourneyStatus(row["status"]), row["closed"])
 
 
 async def contact_of(executor: Executor, organization_id: str, env: str, keys: ContactKeys) -> str | None:

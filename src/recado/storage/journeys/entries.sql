@@ -69,7 +69,7 @@ from unnest(
 
 -- name: hold_journey
 -- A journey as it is; nobody changes its state until the commit, though others may enter it meanwhile.
-select gatilho ->> 'tipo' as trigger, status from journeys
+select gatilho ->> 'tipo' as trigger, status, entradas_encerradas as closed from journeys
 where organization_id = $1 and env = $2 and id >= $3 and id <= $3
 order by id
 limit 1

@@ -24,6 +24,7 @@ from recado.domain.journeys.journey import JourneyStatus
 from recado.domain.journeys.outcomes import EndExecution
 from recado.storage.core.rows import Executor, columns, reader
 from recado.storage.core.sql import load
+from recado.storage.journeys import states
 
 SQL: Final = load("executions")
 
@@ -201,22 +202,29 @@ async def save(connection: Executor, changed: Sequence[Execution], passed: Seque
     if changed:
         await connection.execute(SQL.save, *columns(list(map(_SAVED, changed)), 15))
         ended = [each for each in changed if each.status is not ExecutionStatus.ATIVA and not each.teste]
-        await count(connection, [(each.key[:3], ExecutionStatus.ATIVA, each.status) for each in ended])
+        emptied = await count(connection, [(each.key[:3], ExecutionStatus.ATIVA, each.status) for each in ended])
+        for journey in emptied:  # one that takes no entries is over with its last execution (C9.11.3)
+            await states.archive_emptied(connection, journey, max(each.ended_at for each in ended if each.ended_at))
 
 
 async def count(
     connection: Executor, moves: Sequence[tuple[JourneyKey, ExecutionStatus | None, ExecutionStatus]]
-) -> None:
-    """Count executions of journeys that came from one state to another; None: they are new."""
+) -> list[JourneyKey]:
+    """Count executions of journeys that came from one state to another; None: they are new.
+
+    Answers the journeys of which none is under way any more.
+    """
     deltas: dict[JourneyKey, dict[ExecutionStatus, int]] = {}
     for journey, before, after in moves:
         delta = deltas.setdefault(journey, dict.fromkeys(ExecutionStatus, 0))
         delta[after] += 1
         if before is not None:
             delta[before] -= 1
-    if deltas:
-        rows = [(*journey, *deltas[journey].values()) for journey in sorted(deltas)]
-        await connection.execute(SQL.count, *columns(rows, 7))
+    if not deltas:
+        return []
+    rows = [(*journey, *deltas[journey].values()) for journey in sorted(deltas)]
+    counted = await connection.fetch(SQL.count, *columns(rows, 7))
+    return [(row["organization_id"], row["env"], row["journey_id"]) for row in counted if row["emptied"]]
 
 
 async def counts_of(

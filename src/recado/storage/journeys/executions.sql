@@ -275,7 +275,8 @@ order by 1, 2, 3
 on conflict (organization_id, env, journey_id) do update
 set
     ativa = c.ativa + excluded.ativa, concluida = c.concluida + excluded.concluida,
-    cancelada = c.cancelada + excluded.cancelada, erro = c.erro + excluded.erro;
+    cancelada = c.cancelada + excluded.cancelada, erro = c.erro + excluded.erro
+returning organization_id, env, journey_id, c.ativa = 0 as emptied;
 
 -- name: counts
 select c.journey_id, c.ativa, c.concluida, c.cancelada, c.erro

@@ -137,6 +137,7 @@ def execution_routes(
             body=JourneyEntry, responses={201: EntryOut, 200: EntryOut}, creates=True, versioned=False,
             errors=(
                 "METADATA_INVALID", "PHONE_INVALID", "REFERENCE_NOT_FOUND", "GATILHO_NAO_E_API", "JORNADA_NAO_ATIVA",
+                "ENTRADAS_ENCERRADAS",
             ),
             description="201 with the execution that began, or 200 with the rule that keeps the contact out.",
         ),
