@@ -33,14 +33,14 @@ class ExecutionPoller:
         self._worker.hint()
 
     async def work(self) -> None:
-        """Every turn that there is work for; organizations take theirs one after the other."""
-        for prepare in (self._taking.hear, self._taking.rouse):
-            while not self._stopping and await prepare():
-                await turns.next()
-        after = ""
-        while not self._stopping:
+        """Every turn that there is work for; organizations take theirs one after the other.
+
+        What was heard of, what goes on after a pause and what is due alternate: none of them waits for a crowd of another.
+        """
+        after, busy = "", True
+        while busy and not self._stopping:
+            heard, roused = await self._taking.hear(), await self._taking.rouse()
             turn = await self._taking.take(after)
-            if not turn.count and not after:
-                return
+            busy = bool(heard or roused or turn.count or after)
             after = turn.after
             await turns.next()

@@ -21,6 +21,7 @@ from recado.domain.journeys.graph import (
     Silence,
     StepMode,
     StepSignal,
+    TriggerKind,
     VariableOrigin,
     VariableSource,
 )
@@ -51,6 +52,10 @@ T = TypeVar("T")
 DEFAULT_SMS_ROUTE: Final = "premium"
 DEFAULT_RCS_ROUTE: Final = "easy_rcs"
 
+TRIGGERS_RUN: Final = frozenset({TriggerKind.API})
+MODES_NOT_RUN: Final = frozenset({StepMode.CALL, StepMode.SEND_EMAIL, StepMode.SEND_RCS})
+"""Both are those of this release: nobody enters by another trigger yet, and no step calls a webhook."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunnableJourney:
@@ -78,6 +83,15 @@ def runnable(definition: JourneyDefinition) -> RunnableJourney:
         cap=definition.teto_de_frequencia,
         goal=definition.meta_evento,
     )
+
+
+def not_run(definition: JourneyDefinition) -> list[str]:
+    """JSON pointers of what this release does not run, of a definition without problems: it is not activated."""
+    trigger = [] if definition.gatilho.tipo in TRIGGERS_RUN else ["/gatilho"]
+    steps = [
+        f"/passos/{place}" for place, step in enumerate(definition.passos) if not MODES_NOT_RUN.isdisjoint(step.modes)
+    ]
+    return trigger + steps
 
 
 def runnable_step(step: JourneyStep, goal: str | None) -> Step:

@@ -20,7 +20,7 @@ from recado.services.messages.acceptance import ChannelRules
 from recado.services.messages.draft import MessageDraft
 from recado.services.messages.sms_content import SmsForm
 from recado.storage.access.organizations import OrganizationDirectory
-from recado.storage.messages.messages import NewMessage
+from recado.storage.messages.messages import ConsentCheck
 from recado.storage.templates.templates import TemplateDirectory
 
 _BY_FIELD: Final = {
@@ -59,18 +59,16 @@ class StepMessages:
             raise
         except Problem as refusal:
             return _skipped(refusal)
-        if not await self._may_get(standing, new):
+        granted_only = (await self._organizations.of_caller(new.organization_id)).require_granted_for_marketing
+        contact = standing.contact
+        if contact is None or refusal_to_send(
+            contact.opt_in_status, registered=standing.registered, granted_only=granted_only
+        ):
             return SkipReason.CONTENT_INVALID
+        # Whatever its kind (C12.5.4): asked once more in its commit and in its claim.
+        new.consent = ConsentCheck.GRANTED if granted_only else ConsentCheck.NOT_REFUSED
         new.owner = standing.execution.journey_id
         return PendingSend(new, decision.next)
-
-    async def _may_get(self, standing: Standing, new: NewMessage) -> bool:
-        """Whether the contact, which has not refused, gets what some organizations send only to those who agreed."""
-        if not (new.consent and new.asks_grant) or standing.contact is None:
-            return True
-        organization = await self._organizations.of_caller(new.organization_id)
-        status, only = standing.contact.opt_in_status, organization.require_granted_for_marketing
-        return refusal_to_send(status, registered=standing.registered, granted_only=only) is None
 
     async def _draft(self, standing: Standing, decision: SendMessage) -> MessageDraft | SkipReason:
         match decision.content:

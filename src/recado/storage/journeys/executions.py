@@ -254,7 +254,10 @@ async def hear(connection: Executor, now: datetime, most: int) -> int:
     await save(connection, [execution.again_at(now) for execution in free], [])
     missed = set(keys) - {execution.key for execution in free}
     left = {n for n, key in about if key in missed}
-    left |= {n for n, count in Counter(n for n, _ in about).items() if count >= most}  # there may be more
+    of_journeys = {n for n, row in enumerate(rows) if row["message_id"] is None and row["contact_id"] is None}
+    left |= {
+        n for n, count in Counter(n for n, _ in about).items() if count >= most and n in of_journeys
+    }  # there may be more
     await connection.execute(SQL.forget_signals, [row["id"] for n, row in enumerate(rows) if n not in left])
     return len(free) or len(rows) - len(left)
 

@@ -10,6 +10,7 @@ from recado.domain.core.machine import IllegalMove
 from recado.domain.journeys.graph import DEFAULT_REENTRY_HOURS, Reentry
 from recado.domain.journeys.journey import JOURNEY_MACHINE, JourneyEvent, JourneyStatus
 from recado.domain.journeys.problems import JourneyFault
+from recado.domain.journeys.runnable import not_run
 from recado.http.api.call import Call
 from recado.http.api.route import Route
 from recado.http.routes.core.dependencies import Dependencies
@@ -100,6 +101,7 @@ class JourneyOperations:
                 found = (await examined(connection, before)).problems
                 if found:
                     raise _with_problems(found, before)
+                _refuse_not_run(before)
                 after, superseded = await states.activate(connection, before, call.now)
                 details = {"superseded": superseded} if superseded else None
                 await self.journeys.note(connection, call, "journey.activate", after, details)
@@ -212,6 +214,17 @@ def _field_error(problem: str, places: Mapping[str, int]) -> FieldError:
     return FieldError(_PARTS.get(JourneyFault(code), "/passos"), code, problem)
 
 
+def _refuse_not_run(journey: Journey) -> None:
+    """A journey is not activated of which a part would not be done."""
+    places = not_run(journey.definition())
+    if places:
+        detail = (
+            "This release does not run a part of the journey: contacts enter by trigger `api` only, and steps send by "
+            f"chat-app and SMS and call no webhook. Change {', '.join(places)}."
+        )
+        raise Problem("INVALID_STATE", detail, meta={"status": journey.status.value, "notRun": places})
+
+
 def _moved(journey: Journey, event: JourneyEvent) -> JourneyStatus:
     if journey.status is JourneyStatus.ARQUIVADA:
         detail = "The journey is archived: make another version of it, or duplicate it."
@@ -306,7 +319,7 @@ def journey_routes(
         ),
         journeys.route(
             "POST /v2/journeys/{id}/activate", "activateJourney", "Let a journey run", operations.activate,
-            errors=("JORNADA_COM_PROBLEMAS", "JORNADA_ARQUIVADA"),
+            errors=("JORNADA_COM_PROBLEMAS", "JORNADA_ARQUIVADA", "INVALID_STATE"),
             description=(
                 "A draft begins, a paused one goes on; one that is active stays as it is. A version takes the place "
                 "of those before it: they take no more entries."
