@@ -32,6 +32,7 @@ from recado.services.imports.contact_system import ContactSystem
 from recado.services.journeys.cancellation import ExecutionCancellation
 from recado.services.journeys.entries import JourneyEntries
 from recado.services.journeys.step_messages import StepMessages
+from recado.services.journeys.test_runs import JourneyTests
 from recado.services.links.origin_clicks import OriginClicks
 from recado.services.links.tracked_clicks import TrackedClicks
 from recado.services.messages.acceptance import Acceptance
@@ -162,6 +163,7 @@ class Assembly:
         clicks = self.tracked_clicks = TrackedClicks(db, outbox=outbox, clock=clock)
         self.customer_events = CustomerEvents(db, clock=clock)
         self.journey_entries = JourneyEntries(db, clock=clock, ids=ids, entered=system.executions.hint)
+        self.journey_tests = JourneyTests(clock=clock, ids=ids, begun=system.executions.hint)
         self.cancellation = ExecutionCancellation(db, clock=clock, effects=system.consequences)
         self.parts: tuple[Service, ...] = (
             windows,

@@ -92,7 +92,9 @@ def route_table(made: Assembly) -> tuple[Route, ...]:
         *template_routes(dependencies, provider_for=made.reviewer_for, sync=made.sync),
         *static_list_routes(dependencies),
         *segment_routes(dependencies, evaluation=system.evaluation),
-        *journey_routes(dependencies, entries=made.journey_entries, cancellation=made.cancellation),
+        *journey_routes(
+            dependencies, entries=made.journey_entries, cancellation=made.cancellation, tests=made.journey_tests
+        ),
         *origin_link_routes(
             dependencies,
             opener_for=made.opener_for,

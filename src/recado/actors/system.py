@@ -69,6 +69,7 @@ from recado.services.inbound.inbound import InboundMessages
 from recado.services.inbound.provider_sessions import ProviderSessions
 from recado.services.inbound.receipts import Receipts
 from recado.services.inbound.sandbox_reports import SandboxReports
+from recado.services.journeys.event_entries import EventEntries
 from recado.services.journeys.execution_turns import ExecutionTurns
 from recado.services.journeys.step_messages import StepMessages
 from recado.services.messages.admission import Admission
@@ -229,7 +230,7 @@ class ActorSystem:
             consequences=self.consequences,
             accepted=self.sending.arrived,
         )
-        self.executions = ExecutionPoller(taking, clock=clock)
+        self.executions = ExecutionPoller(taking, EventEntries(db, clock=clock, ids=ids), clock=clock)
         self.root = Supervisor("recado", runtime=runtime)
         self._lane_supervisor = Supervisor("lanes", runtime=runtime, intensity=NUMBER_RESTARTS, period=NUMBER_PERIOD)
         self._registry: Registry[SenderKey] = Registry(self._lane_supervisor, idle_after=IDLE_AFTER)

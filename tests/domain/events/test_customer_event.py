@@ -51,12 +51,12 @@ def test_a_list_goes_over_ninety_two_days() -> None:
 
 @pytest.mark.parametrize(("minutes", "hours"), [(0, 0.0), (150, 2.5), (20, 0.33), (40, 0.67), (43_200, 720.0)])
 def test_the_distance_is_told_in_hours_with_two_decimals(minutes: int, hours: float) -> None:
-    touch = Touch("msg_1", "sms", NOW - timedelta(minutes=minutes), None)
+    touch = Touch("msg_1", "sms", NOW - timedelta(minutes=minutes), None, None)
     assert touch.hours_until(NOW) == hours
 
 
 @settings(max_examples=examples(200))
 @given(st.integers(0, 720 * 3_600_000))
 def test_the_distance_is_never_more_than_half_a_hundredth_off(milliseconds: int) -> None:
-    touch = Touch("msg_1", "sms", NOW - timedelta(milliseconds=milliseconds), None)
+    touch = Touch("msg_1", "sms", NOW - timedelta(milliseconds=milliseconds), None, None)
     assert abs(touch.hours_until(NOW) - milliseconds / 3_600_000) <= 0.005 + 1e-9

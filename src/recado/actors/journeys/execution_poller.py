@@ -6,7 +6,8 @@ One that waits has nothing in memory: a million of them cost this no more than a
 from recado.domain.core.clock import Clock
 from recado.engine.periodic import Periodic
 from recado.engine.turns import turns
-from recado.services.journeys.execution_turns import ExecutionTurns
+from recado.services.journeys.event_entries import EventEntries, EventTurn
+from recado.services.journeys.execution_turns import ExecutionTurns, Turn
 
 EVERY = 1.0  # seconds: timers run within two of their time
 
@@ -14,8 +15,9 @@ EVERY = 1.0  # seconds: timers run within two of their time
 class ExecutionPoller:
     """A service (`start`, `stop`); `hint` says that something is due."""
 
-    def __init__(self, taking: ExecutionTurns, *, clock: Clock) -> None:
+    def __init__(self, taking: ExecutionTurns, events: EventEntries, *, clock: Clock) -> None:
         self._taking = taking
+        self._events = events
         self._stopping = False
         self._worker = Periodic("executions", EVERY, self.work, clock, at_once=True)
 
@@ -35,12 +37,15 @@ class ExecutionPoller:
     async def work(self) -> None:
         """Every turn that there is work for; organizations take theirs one after the other.
 
-        What was heard of, what goes on after a pause and what is due alternate: none of them waits for a crowd of another.
+        What was heard of, what goes on after a pause, who is brought in and what is due alternate, so that no crowd of
+        one keeps the others waiting.
         """
-        after, busy = "", True
+        events, turn = EventTurn(0), Turn(0)
+        busy = await self._taking.waiting()
         while busy and not self._stopping:
+            rest = events.after or turn.after  # of organizations that this round may come to
             heard, roused = await self._taking.hear(), await self._taking.rouse()
-            turn = await self._taking.take(after)
-            busy = bool(heard or roused or turn.count or after)
-            after = turn.after
+            events = await self._events.take(events.after)
+            turn = await self._taking.take(turn.after)
+            busy = bool(heard or roused or events.count or turn.count or rest)
             await turns.next()

@@ -71,13 +71,23 @@ class NewCustomerEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class JourneyTouch:
+    """What made the message: a step of a journey, in an execution."""
+
+    journey_id: str
+    step_id: str
+    execution_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class Touch:
-    """The message that an event is attributed to."""
+    """The message that an event is attributed to. `campaign_id`, `journey`: of what it is a part, if of anything."""
 
     message_id: str
     channel: str
     sent_at: datetime
     campaign_id: str | None
+    journey: JourneyTouch | None
 
     def hours_until(self, occurred_at: datetime) -> float:
         """From its departure to the event: hours, with two decimals."""

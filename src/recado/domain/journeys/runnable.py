@@ -52,7 +52,7 @@ T = TypeVar("T")
 DEFAULT_SMS_ROUTE: Final = "premium"
 DEFAULT_RCS_ROUTE: Final = "easy_rcs"
 
-TRIGGERS_RUN: Final = frozenset({TriggerKind.API})
+TRIGGERS_RUN: Final = frozenset({TriggerKind.API, TriggerKind.EVENTO})
 MODES_NOT_RUN: Final = frozenset({StepMode.CALL, StepMode.SEND_EMAIL, StepMode.SEND_RCS})
 """Both are those of this release: nobody enters by another trigger yet, and no step calls a webhook."""
 
@@ -85,9 +85,12 @@ def runnable(definition: JourneyDefinition) -> RunnableJourney:
     )
 
 
-def not_run(definition: JourneyDefinition) -> list[str]:
-    """JSON pointers of what this release does not run, of a definition without problems: it is not activated."""
-    trigger = [] if definition.gatilho.tipo in TRIGGERS_RUN else ["/gatilho"]
+def not_run(definition: JourneyDefinition, *, by_trigger: bool = True) -> list[str]:
+    """JSON pointers of what this release does not run, of a definition without problems.
+
+    `by_trigger`: contacts are to enter by it, which nobody does in a test.
+    """
+    trigger = ["/gatilho"] if by_trigger and definition.gatilho.tipo not in TRIGGERS_RUN else []
     steps = [
         f"/passos/{place}" for place, step in enumerate(definition.passos) if not MODES_NOT_RUN.isdisjoint(step.modes)
     ]

@@ -43,6 +43,7 @@ from recado.storage.contacts.opt_outs import Refusal, Registrant
 from recado.storage.core import audit, idempotency
 from recado.storage.core.postgres import Connection, Database
 from recado.storage.dispatch import withdrawals
+from recado.storage.journeys import executions
 
 Check = Callable[[Contact], None]
 """Raises when the caller does not accept the contact's version."""
@@ -53,10 +54,14 @@ _PIECE = 1_000  # contacts in a statement
 
 @dataclass(frozen=True, slots=True)
 class OptedOut:
-    """What an opt-out did (C12.5.7). `contact_id`: the first that was found; None: the registry alone knows of it."""
+    """What an opt-out did (C12.5.7). `contact_id`: the first that was found; None: the registry alone knows of it.
+
+    `executions`: of journeys, under way in its commit, and ended by it; `withdrawn`: messages.
+    """
 
     contact_id: str | None
     already: bool
+    executions: int
     withdrawn: int
 
 
@@ -139,14 +144,18 @@ class Contacts:
                 unheard = not known and not registered
                 await self._register(connection, address, refusal, now, outcome, unheard=unheard)
             refused: list[withdrawals.Recipient] = []
+            under_way = 0
             for start in range(0, len(known), _PIECE):
                 piece = known[start : start + _PIECE]
                 changes, repeated = await self._refuse(connection, environment, piece, change, by, now)
+                under_way += await executions.of_contacts(
+                    connection, *environment, [changed.contact.id for changed in changes]
+                )
                 refused += await self._consents.note(connection, changes, outcome, repeated=repeated)
             await self._consents.withdraw(connection, refused, now, outcome)
         outcome.committed()
         already = not refused if known else registered
-        return OptedOut(known[0] if known else None, already, outcome.withdrawn)
+        return OptedOut(known[0] if known else None, already, under_way, outcome.withdrawn)
 
     async def delete(self, key: ContactKey, *, by: audit.AuditPrincipal, now: datetime, check: Check) -> None:
         """Remove a contact and everything that is its alone (C12.6); its messages lose their content soon after."""

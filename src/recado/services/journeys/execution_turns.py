@@ -88,6 +88,10 @@ class ExecutionTurns:
         self._accepted = accepted
         self._journeys = RunningJourneys()
 
+    async def waiting(self) -> bool:
+        """Whether there is anything to do here, or any event that may bring somebody in. Raises `Unavailable`."""
+        return await executions.waiting(self._db.hot, self._clock.now())
+
     async def take(self, after: str = "", *, each: int = EACH, most: int = MOST) -> Turn:
         """One turn of what is due. Raises `Unavailable`."""
         now = self._clock.now()

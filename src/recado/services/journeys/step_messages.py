@@ -67,7 +67,8 @@ class StepMessages:
             return SkipReason.CONTENT_INVALID
         # Whatever its kind (C12.5.4): asked once more in its commit and in its claim.
         new.consent = ConsentCheck.GRANTED if granted_only else ConsentCheck.NOT_REFUSED
-        new.owner = standing.execution.journey_id
+        # A test takes its turn by itself, and no pause of its journey holds it (C9.9).
+        new.owner = standing.execution.id if standing.execution.teste else standing.execution.journey_id
         return PendingSend(new, decision.next)
 
     async def _draft(self, standing: Standing, decision: SendMessage) -> MessageDraft | SkipReason:

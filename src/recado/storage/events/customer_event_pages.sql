@@ -1,7 +1,8 @@
 -- name: page
 select
     e.organization_id, e.env, e.event_id, e.id, e.name, e.contact_id, e.contact_external_id, e.occurred_at, e.value, e.currency,
-    e.properties, e.message_id, e.message_channel, e.message_sent_at, e.campaign_id
+    e.properties, e.message_id, e.message_channel, e.message_sent_at, e.campaign_id, e.journey_id, e.journey_step_id,
+    e.journey_run_id
 from customer_events e
 where
     e.organization_id = :organization_id and e.env = :env

@@ -16,6 +16,7 @@ from recado.domain.events.customer_event import (
     MOST_OF_ADDRESS,
     USUAL_CURRENCY,
     CustomerEvent,
+    JourneyTouch,
     NewCustomerEvent,
     Touch,
 )
@@ -136,4 +137,6 @@ def _stored(new: NewCustomerEvent, row: Mapping[str, Any]) -> CustomerEvent:
 def _touch(row: Mapping[str, Any]) -> Touch | None:
     if row["message_id"] is None:
         return None
-    return Touch(row["message_id"], row["message_channel"], row["message_sent_at"], row["campaign_id"])
+    journey_id = row["journey_id"]
+    journey = None if journey_id is None else JourneyTouch(journey_id, row["journey_step_id"], row["journey_run_id"])
+    return Touch(row["message_id"], row["message_channel"], row["message_sent_at"], row["campaign_id"], journey)

@@ -4,7 +4,8 @@
 -- Each look-up goes along its index, whatever the statistics say: by the order that only the right one has (contacts.sql). A contact
 -- is looked for by id, external id, phone and e-mail address, in this order; `known` has a part for each key that
 -- some event of the batch gives.
--- The last departure to the contact counts, of a message that has got there as far as anybody knows; of those of the window, the last $15
+-- The last departure to the contact counts, of a message that has got there as far as anybody knows, and that no test of a journey
+-- made; of those of the window, the last $15
 -- are looked at. No month is opened but those between $18 and $19, in which what left then was accepted.
 with given as (
     select *
@@ -30,10 +31,14 @@ resolved as materialized (
     ) c on true
 ),
 attributed as materialized (
-    select r.*, t.id as message_id, t.channel as message_channel, t.sent_at as message_sent_at, t.campaign_id
+    select
+        r.*, t.id as message_id, t.channel as message_channel, t.sent_at as message_sent_at, t.campaign_id, t.journey_id,
+        t.journey_step_id, t.journey_run_id
     from resolved r
     left join lateral (
-        select d.message_id as id, d.channel, d.sent_at, m.campaign_id
+        select
+            d.message_id as id, d.channel, d.sent_at, m.campaign_id, x.journey_id, x.step_id as journey_step_id,
+            x.execution_id as journey_run_id
         from (
             select message_id, channel, sent_at from contact_touches
             where
@@ -43,28 +48,49 @@ attributed as materialized (
             limit $15
         ) d
         cross join lateral (
-            select status, sent_at, campaign_id from messages
+            select status, sent_at, campaign_id, journey_id from messages
             where
                 organization_id = r.organization_id and env = r.env and channel = d.channel and id = d.message_id
                 and id >= $18 and id < $19
             offset 0
         ) m
-        where d.channel = any($16::text[]) and m.status = any($17::text[]) and m.sent_at = d.sent_at
+        left join lateral (
+            select e.journey_id, s.step_id, s.execution_id, e.teste
+            from execution_steps s
+            cross join lateral (
+                select journey_id, teste from executions
+                where
+                    organization_id = r.organization_id and env = r.env and journey_id = m.journey_id
+                    and id >= s.execution_id and id <= s.execution_id
+                order by id
+                limit 1
+            ) e
+            where
+                m.journey_id is not null and s.organization_id = r.organization_id and s.message_id >= d.message_id
+                and s.message_id <= d.message_id
+            order by s.organization_id, s.message_id
+            limit 1
+        ) x on true
+        where
+            d.channel = any($16::text[]) and m.status = any($17::text[]) and m.sent_at = d.sent_at and x.teste is not true
         order by d.sent_at desc, d.message_id desc
         limit 1
     ) t on true
 )
 insert into customer_events (
     organization_id, env, event_id, id, name, contact_id, contact_external_id, occurred_at, value, currency, properties,
-    message_id, message_channel, message_sent_at, campaign_id
+    message_id, message_channel, message_sent_at, campaign_id, journey_id, journey_step_id, journey_run_id
 )
 select
     organization_id, env, event_id, id, name, found_id, found_external_id, occurred_at, value::numeric, currency,
-    properties::json, message_id, message_channel, message_sent_at, campaign_id
+    properties::json, message_id, message_channel, message_sent_at, campaign_id, journey_id, journey_step_id,
+    journey_run_id
 from attributed
 order by organization_id, env, event_id, id
 on conflict do nothing
-returning id, contact_id, contact_external_id, message_id, message_channel, message_sent_at, campaign_id;
+returning
+    id, contact_id, contact_external_id, message_id, message_channel, message_sent_at, campaign_id, journey_id,
+    journey_step_id, journey_run_id;
 
 -- name: by_contact_id
 (

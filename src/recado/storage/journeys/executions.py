@@ -177,6 +177,12 @@ _PASSED: Final = attrgetter(
 )  # fmt: skip
 
 
+async def waiting(executor: Executor, now: datetime) -> bool:
+    """Whether there is anything to do: what is due, a signal, or an event that may bring somebody in."""
+    found: bool = await executor.fetchval(SQL.waiting, now)
+    return found
+
+
 async def claim_due(connection: Executor, now: datetime, *, each: int, most: int, after: str = "") -> list[Execution]:
     """Some that are due, locked: up to `each` of an organization after `after`, and `most` in all."""
     rows = await connection.fetch(SQL.claim_due, now, each, most, _ACTIVE, after)
@@ -289,6 +295,18 @@ async def get(executor: Executor, key: ExecutionKey) -> Execution | None:
 async def trail(executor: Executor, organization_id: str, execution_id: str) -> list[TrailStep]:
     """The steps that it passed, in their order."""
     return [_read_step(row) for row in await executor.fetch(SQL.steps_of, organization_id, execution_id)]
+
+
+async def tests_from(executor: Executor, journey: JourneyKey, first_id: str, most: int) -> int:
+    """How many tests of a journey began with this id or later, counted up to `most`."""
+    count: int = await executor.fetchval(SQL.tests_from, *journey, first_id, most)
+    return count
+
+
+async def of_contacts(executor: Executor, organization_id: str, env: str, contact_ids: Sequence[str]) -> int:
+    """How many executions of these contacts are under way."""
+    count: int = await executor.fetchval(SQL.of_contacts, organization_id, env, list(contact_ids))
+    return count
 
 
 async def external_ids(

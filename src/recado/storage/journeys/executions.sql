@@ -1,5 +1,30 @@
 -- Executions (C9.10, C9.15): those that are due, what became of them in a turn, and what is shown of them.
 
+-- name: waiting
+-- Whether there is anything to do at $1: what is due, what was due in a pause, a signal, or an event that may bring somebody in.
+select
+    exists (select from execution_signals) or exists (select from event_entries) or exists (select from executions where overslept)
+    or exists (
+        with recursive waiting as (
+            (
+                select organization_id, wake_at from executions
+                where wake_at is not null
+                order by organization_id, wake_at
+                limit 1
+            )
+            union all
+            select next.organization_id, next.wake_at
+            from waiting w
+            cross join lateral (
+                select organization_id, wake_at from executions
+                where wake_at is not null and organization_id > w.organization_id
+                order by organization_id, wake_at
+                limit 1
+            ) next
+        )
+        select from waiting where wake_at <= $1
+    );
+
 -- name: claim_due
 -- Of each organization after $5, the first $2 that are due at $1, and no more than $3 in all: locked until the commit, without those
 -- that another has locked. Organizations are found by skipping, so that none waits for the thousands of another. $4: the state that
@@ -252,6 +277,23 @@ cross join lateral (
 
 -- name: forget_signals
 delete from execution_signals where id = any($1::bigint[]);
+
+-- name: tests_from
+select count(*)
+from (
+    select from executions
+    where organization_id = $1 and env = $2 and journey_id = $3 and id >= $4 and teste
+    limit $5
+) t;
+
+-- name: of_contacts
+-- How many of these contacts are under way: those that their refusal ends.
+select count(*)
+from unnest($3::text[]) as g (contact_id)
+cross join lateral (
+    select from executions
+    where organization_id = $1 and env = $2 and contact_id = g.contact_id and status = 'ativa'
+) e;
 
 -- name: external_ids
 -- By what customers know these contacts ($3).

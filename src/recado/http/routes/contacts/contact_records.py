@@ -50,7 +50,7 @@ class ContactRecords:
             {
                 "contactId": done.contact_id,
                 "alreadyOptedOut": done.already,
-                "executionsCancelled": 0,  # no journey exists in this release
+                "executionsCancelled": done.executions,
                 "messagesWithdrawn": done.withdrawn,
             },
         )

@@ -78,6 +78,9 @@ class Attribution(ApiModel):
     sent_at: Timestamp
     horas_ate_o_evento: Annotated[float, Field(description="From `sentAt` to `occurredAt`, with two decimals.")]
     campaign_id: str | None = None
+    journey_id: str | None = None
+    journey_step_id: str | None = None
+    journey_run_id: Annotated[str | None, Field(description="The execution.")] = None
 
 
 class CustomerEventOut(ApiModel):

@@ -153,6 +153,10 @@ def _attribution(touch: Touch, occurred_at: datetime) -> dict[str, Any]:
     }
     if touch.campaign_id is not None:
         view["campaignId"] = touch.campaign_id
+    if touch.journey is not None:
+        view["journeyId"] = touch.journey.journey_id
+        view["journeyStepId"] = touch.journey.step_id
+        view["journeyRunId"] = touch.journey.execution_id
     return view
 
 

@@ -27,6 +27,18 @@ class JourneyEntry(ApiModel):
     ] = None
 
 
+class JourneyTest(ApiModel):
+    """Who goes through a journey to try it."""
+
+    contact_id: Id
+    dados: Annotated[
+        Metadata, Field(description="What it enters with, for conditions and variables; as `metadata` of messages.")
+    ] = None
+    pular_esperas: Annotated[
+        bool, Field(description="Waits last 1 second, and windows of conditions 60 seconds at most.")
+    ] = True
+
+
 class EntryOut(ApiModel):
     """What became of an entry: its execution, or which rule refused it."""
 

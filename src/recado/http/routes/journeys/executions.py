@@ -1,6 +1,6 @@
 """Entries into journeys by API, and executions: listed, read, canceled (C9.7.1, C9.10)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -56,8 +56,7 @@ class ExecutionOperations:
 
     async def enter(self, call: Call) -> Reply:
         body: JourneyEntry = call.body
-        if body.dados is not None and (wrong := metadata_errors(body.dados, "/dados")):
-            raise validation_error(wrong, code="METADATA_INVALID")
+        check_data(body.dados)
         contact = contact_keys(body.contato, "/contato")
         journey: Journey = call.resource
         result = await self.entries.enter((journey.organization_id, journey.env, journey.id), contact, body.dados or {})
@@ -117,6 +116,12 @@ class ExecutionOperations:
         return await executions.external_ids(
             self.journeys.database, principal.organization_id, principal.env, contact_ids
         )
+
+
+def check_data(data: Mapping[str, Any] | None) -> None:
+    """Raise METADATA_INVALID for what nobody can enter with."""
+    if data is not None and (wrong := metadata_errors(data, "/dados")):
+        raise validation_error(wrong, code="METADATA_INVALID")
 
 
 def execution_routes(

@@ -12,11 +12,13 @@ from recado.domain.journeys.journey import JOURNEY_MACHINE, JourneyEvent, Journe
 from recado.domain.journeys.problems import JourneyFault
 from recado.domain.journeys.runnable import not_run
 from recado.http.api.call import Call
+from recado.http.api.operation import missing_scope
 from recado.http.api.route import Route
 from recado.http.routes.core.dependencies import Dependencies
 from recado.http.routes.core.groups import Group
 from recado.http.routes.core.resource import Resource
-from recado.http.routes.journeys.executions import execution_routes
+from recado.http.routes.journeys.execution_models import ExecutionOut, JourneyTest, execution_view
+from recado.http.routes.journeys.executions import check_data, execution_routes
 from recado.http.routes.journeys.journey_models import (
     DraftQuery,
     JourneyBody,
@@ -30,6 +32,7 @@ from recado.http.routes.journeys.journey_problems import Examined, examined, hel
 from recado.http.wire.reply import Reply
 from recado.services.journeys.cancellation import ExecutionCancellation
 from recado.services.journeys.entries import JourneyEntries
+from recado.services.journeys.test_runs import JourneyTests
 from recado.storage.core.rows import Executor
 from recado.storage.journeys import executions, states
 from recado.storage.journeys.journeys import (
@@ -42,6 +45,8 @@ from recado.storage.journeys.journeys import (
     insert_version,
 )
 from recado.storage.journeys.uses import hold_used
+
+SENDS: Final = "messages:send"
 
 # Where a problem of the whole journey stands; others are of its steps.
 _PARTS: Final = {
@@ -69,6 +74,7 @@ class JourneyOperations:
     """What is kept is looked at first; a draft with problems is kept only for who says so."""
 
     journeys: Resource[Journey]
+    tests: JourneyTests
 
     async def create(self, call: Call) -> Reply:
         born = self.journeys.born(call)
@@ -142,6 +148,32 @@ class JourneyOperations:
             made = await insert_version(connection, draft)
         return await self.journeys.reply(call, made, 201)
 
+    async def find_to_test(self, call: Call) -> Journey:
+        """The journey, for anyone who may send messages, too."""
+        if not call.can(SENDS):
+            raise missing_scope(SENDS)
+        return await self.journeys.find(call)
+
+    async def test(self, call: Call) -> Reply:
+        """What runs is the definition as it is kept: a draft may be tested, an archived journey may not."""
+        body: JourneyTest = call.body
+        check_data(body.dados)
+        async with self.journeys.locked(call) as (connection, journey):
+            if journey.status is JourneyStatus.ARQUIVADA:
+                raise _archived(journey)
+            found = (await examined(connection, journey)).problems
+            if found:
+                raise _with_problems(found, journey)
+            _refuse_not_run(journey, by_trigger=False)
+            execution = await self.tests.begin(
+                connection, journey, body.contact_id, body.dados or {}, hurried=body.pular_esperas
+            )
+            await self.journeys.note(connection, call, "journey.test", journey, {"executionId": execution.id})
+            known = await executions.external_ids(connection, journey.organization_id, journey.env, [body.contact_id])
+            call.answer = reply = Reply(201, execution_view(execution, known.get(body.contact_id)))
+        self.tests.begun()
+        return reply
+
     async def _time_zone(self, call: Call) -> str:
         if call.body.fuso_horario is not None:
             return str(call.body.fuso_horario)
@@ -214,25 +246,29 @@ def _field_error(problem: str, places: Mapping[str, int]) -> FieldError:
     return FieldError(_PARTS.get(JourneyFault(code), "/passos"), code, problem)
 
 
-def _refuse_not_run(journey: Journey) -> None:
-    """A journey is not activated of which a part would not be done."""
-    places = not_run(journey.definition())
+def _refuse_not_run(journey: Journey, *, by_trigger: bool = True) -> None:
+    """A journey does not run of which a part would not be done."""
+    places = not_run(journey.definition(), by_trigger=by_trigger)
     if places:
         detail = (
-            "This release does not run a part of the journey: contacts enter by trigger `api` only, and steps send by "
-            f"chat-app and SMS and call no webhook. Change {', '.join(places)}."
+            "This release does not run a part of the journey: contacts enter by the triggers `api` and `evento` "
+            f"only, and steps send by chat-app and SMS and call no webhook. Change {', '.join(places)}."
         )
         raise Problem("INVALID_STATE", detail, meta={"status": journey.status.value, "notRun": places})
 
 
 def _moved(journey: Journey, event: JourneyEvent) -> JourneyStatus:
     if journey.status is JourneyStatus.ARQUIVADA:
-        detail = "The journey is archived: make another version of it, or duplicate it."
-        raise Problem("JORNADA_ARQUIVADA", detail, meta={"status": journey.status.value})
+        raise _archived(journey)
     try:
         return JOURNEY_MACHINE.move(journey.status, event)
     except IllegalMove as refused:
         raise Problem(*_REFUSALS[event], meta=refused.meta) from None
+
+
+def _archived(journey: Journey) -> Problem:
+    detail = "The journey is archived: make another version of it, or duplicate it."
+    return Problem("JORNADA_ARQUIVADA", detail, meta={"status": journey.status.value})
 
 
 def _defined(body: JourneyBody, time_zone: str) -> dict[str, Any]:
@@ -271,7 +307,7 @@ def _draft_of(source: Journey, call: Call, **own: Any) -> Journey:
 
 
 def journey_routes(
-    dependencies: Dependencies, *, entries: JourneyEntries, cancellation: ExecutionCancellation
+    dependencies: Dependencies, *, entries: JourneyEntries, cancellation: ExecutionCancellation, tests: JourneyTests
 ) -> tuple[Route, ...]:
     group = Group("Journeys", "campaigns:read", "campaigns:write")
     path = "/v2/journeys/{id}"
@@ -283,7 +319,7 @@ def journey_routes(
         dependencies=dependencies, table=LISTED_JOURNEYS, path=path, prefix=JOURNEY, name="journey", group=group,
         out=JourneyOut, page=JourneyPage, views=_items,
     )  # fmt: skip
-    operations = JourneyOperations(journeys)
+    operations = JourneyOperations(journeys, tests)
     kept = (
         "A definition with problems is refused, with all of them in `meta.problemas`, unless `permitirProblemas=true`."
     )
@@ -333,6 +369,20 @@ def journey_routes(
         journeys.route(
             "POST /v2/journeys/{id}/archive", "archiveJourney", "Archive a journey", operations.archive,
             description="For good, whatever state it is in. One that is archived already stays as it is.",
+        ),
+        journeys.route(
+            f"POST {path}/test", "testJourney", "Let one contact go through a journey, to try it", operations.test,
+            load=operations.find_to_test, body=JourneyTest, responses={201: ExecutionOut}, creates=True,
+            answers_in_commit=True, versioned=False,
+            errors=(
+                "JORNADA_COM_PROBLEMAS", "JORNADA_ARQUIVADA", "INVALID_STATE", "METADATA_INVALID",
+                "REFERENCE_NOT_FOUND", "CONTACT_OPTED_OUT", "LIMIT_REACHED",
+            ),
+            description=(
+                "Its messages are sent and billed as any other. Rules of entry, frequency cap, quiet hours and pause "
+                "do not hold for it, and it is not counted. A journey is tested 20 times an hour at most. Needs the "
+                "scope `messages:send` as well."
+            ),
         ),
         *execution_routes(dependencies, journeys, entries=entries, cancellation=cancellation),
     )  # fmt: skip

@@ -1,0 +1,76 @@
+-- Customer events that may bring contacts into journeys (C9.7): taken in turns of all organizations.
+
+-- name: claim
+-- Of each organization after $3 the oldest $1, and no more than $2 in all: locked until the commit, without those that another has
+-- locked. Organizations are found by skipping.
+with recursive waiting as (
+    (
+        select organization_id from event_entries
+        where organization_id > $3
+        order by organization_id
+        limit 1
+    )
+    union all
+    select next.organization_id
+    from waiting w
+    cross join lateral (
+        select organization_id from event_entries
+        where organization_id > w.organization_id
+        order by organization_id
+        limit 1
+    ) next
+),
+oldest as materialized (
+    select d.id
+    from waiting w
+    cross join lateral (
+        select id from event_entries
+        where organization_id = w.organization_id
+        order by organization_id, id
+        limit $1
+    ) d
+    limit $2
+)
+select e.*
+from oldest o
+cross join lateral (
+    select * from event_entries
+    where id >= o.id and id <= o.id
+    order by id
+    limit 1
+    for update skip locked
+) e;
+
+-- name: claim_one
+select * from event_entries where id = $1 for update skip locked;
+
+-- name: journeys
+-- Which journeys these events may bring their contacts into, in the order of the events: of each those after the ones that have been
+-- asked, $5 in all.
+select g.n, j.id
+from unnest($1::text[], $2::text[], $3::text[], $4::text[]) with ordinality as g (organization_id, env, name, after_id, n)
+cross join lateral (
+    select id from journeys
+    where
+        organization_id = g.organization_id and env = g.env and gatilho ->> 'nome' = g.name and id > g.after_id
+        and gatilho ->> 'tipo' = 'evento' and status in ('ativa', 'pausada') and not entradas_encerradas
+    order by id
+    limit $5
+) j
+order by g.n, j.id
+limit $5;
+
+-- name: hold
+-- These journeys, in one order for all; nobody changes their state until the commit.
+select id, status, pausada_por is not null as by_itself, entradas_encerradas as closed, ativada_em
+from journeys
+where organization_id = $1 and env = $2 and id = any($3::text[])
+order by id
+for share;
+
+-- name: asked
+-- Journeys up to $2 have been asked for this event.
+update event_entries set after_journey_id = $2 where id = $1;
+
+-- name: done
+delete from event_entries where id = any($1::bigint[]);
