@@ -60,6 +60,12 @@ async def entry(api: Api, tenant: Tenant) -> Request:
     return Request({"id": journey_id}, body={"contato": {"contactId": tenant.ids[CONTACT]}, "dados": {"order": "A-1"}})
 
 
+@sample("testJourney")
+async def journey_to_try(api: Api, tenant: Tenant) -> Request:
+    found = await made(api)
+    return Request({"id": found["id"]}, body={"contactId": tenant.ids[CONTACT], "dados": {"order": "A-1"}})
+
+
 @sample("listExecutions")
 async def executions_asked(api: Api, tenant: Tenant) -> Request:
     return Request({"id": tenant.ids[JOURNEY]})

@@ -10,6 +10,7 @@ import orjson
 import pytest
 from tests.http.conftest import ADMIN_TOKEN, Api
 from tests.http.people import session
+from tests.http.test_executions import active, entered
 
 from recado.domain.core.timestamps import format_timestamp
 from recado.domain.messages.changes import ConsentRefused
@@ -164,6 +165,16 @@ async def test_whoever_opted_out_before_being_a_contact_is_born_denied(api: Api)
     assert (contact["optIn"]["status"], contact["optIn"]["source"]) == ("denied", "site")
     late = await api.post("/contacts", {"phone": "+5511987654399", "optIn": {"status": "granted"}})
     assert late.status == 201
+
+
+async def test_an_opt_out_says_how_many_ways_through_journeys_it_ends(api: Api) -> None:
+    contact = await made(api)
+    began = [await entered(api, await active(api), contact["id"]) for _ in range(3)]
+    await api.database.execute("update executions set status = 'concluida' where id = $1", began[0])
+    answer = await api.post("/contacts/opt-out", {"contactId": contact["id"]})
+    assert answer.body["executionsCancelled"] == 2
+    again = await api.post("/contacts/opt-out", {"contactId": contact["id"]})
+    assert (again.body["alreadyOptedOut"], again.body["executionsCancelled"]) == (True, 0)
 
 
 async def test_an_address_that_opted_out_makes_the_contact_that_receives_it_denied(api: Api) -> None:

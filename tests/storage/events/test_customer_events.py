@@ -13,7 +13,7 @@ from tests.people import contact_id, insert_people, phone
 from tests.plans import indexes, plan_for_any, plan_of, whole_tables
 from tests.waiting import until_locked_out
 
-from recado.domain.core.ids import CUSTOMER_EVENT, MESSAGE, IdSource, lowest_id
+from recado.domain.core.ids import CUSTOMER_EVENT, EXECUTION, MESSAGE, IdSource, lowest_id
 from recado.domain.events.customer_event import ContactKeys, CustomerEvent, NewCustomerEvent
 from recado.engine.clock import SystemClock, VirtualClock
 from recado.storage.core.postgres import Database
@@ -33,6 +33,15 @@ insert into messages (
     campaign_id, sent_at, updated_at
 )
 values ($1, $2, $3, $4, $5, $6, 'text', '+1', 1, 1, false, $7, $8, $9::timestamptz, now())
+"""
+_EXECUTION = """
+insert into executions (organization_id, env, journey_id, id, chain_id, versao, contact_id, status, origem, teste, hurried,
+    entrada, step_id, arrived_at, started_at)
+values ($1, 'test', 'jrn_1', $2, 'jrn_1', 1, $3, 'concluida', 'api', $4, false, '{}', 'end', now(), now())
+"""
+_STEP = """
+insert into execution_steps (organization_id, execution_id, step_id, env, tipo, at, place, resultado, message_id, channel)
+values ($1, $2, 'hello', 'test', 'enviar', now(), 0, 'enviado', $3, 'chatapp')
 """
 _CAMPAIGN = """
 insert into campaigns (organization_id, env, campaign_id, status, channels, first_message_at)
@@ -297,3 +306,31 @@ async def test_what_an_event_needs_is_found_along_indexes_by_a_plan_that_was_mad
     assert erased == "customer_events_contact"
     assert indexes(await plan_for_any(database, customer_events.SQL.purge)) == {"customer_events_newest"}
     assert indexes(await plan_for_any(database.hot, customer_events.SQL.known)) == {"customer_events_pkey"}
+
+
+async def by_journey(database: Database, message_id: str, *, test: bool) -> None:
+    """A step of a journey made this message."""
+    execution_id = IDS.new(EXECUTION)
+    await database.execute("update messages set journey_id = 'jrn_1' where id = $1", message_id)
+    await database.execute(_EXECUTION, ORGANIZATION, execution_id, ANA, test)
+    await database.execute(_STEP, ORGANIZATION, execution_id, message_id)
+
+
+async def test_an_event_names_the_step_that_made_its_message(database: Database) -> None:
+    message_id = await message(database, HOUR)
+    await by_journey(database, message_id, test=False)
+    (stored,) = await store(database, event("e-1"))
+    assert stored is not None
+    assert stored.touch is not None
+    assert stored.touch.journey is not None
+    made_by = stored.touch.journey
+    assert (made_by.journey_id, made_by.step_id, made_by.execution_id[:4]) == ("jrn_1", "hello", "exe_")
+    key = (ORGANIZATION, "test", "e-1")
+    assert await customer_events.known(database, [key]) == {key: stored}
+    assert await customer_event_pages.list_page(database, wanted(), limit=10) == [stored]
+
+
+async def test_no_event_is_attributed_to_the_message_of_a_test(database: Database) -> None:
+    before = await message(database, 2 * HOUR)
+    await by_journey(database, await message(database, HOUR), test=True)
+    assert await touched(database) == before

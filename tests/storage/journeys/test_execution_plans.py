@@ -4,7 +4,7 @@ import pytest
 from tests.plans import indexes, plan_for_any, whole_tables
 
 from recado.storage.core.postgres import Database
-from recado.storage.journeys import entries, execution_facts, executions
+from recado.storage.journeys import entries, event_entries, execution_facts, executions
 
 ROWS = """
 insert into executions (organization_id, env, journey_id, id, chain_id, versao, contact_id, status, origem, teste,
@@ -22,6 +22,9 @@ analyze executions, chain_entries, execution_steps;
 """
 
 MOVES = {
+    "waiting": {"executions_due", "executions_overslept", "execution_signals_pkey", "event_entries_pkey"},
+    "tests_from": {"executions_tests"},
+    "of_contacts": {"executions_of_contact"},
     "claim_due": {"executions_due", "executions_pkey"},
     "claim": {"executions_pkey"},
     "save": {"executions_pkey"},
@@ -67,6 +70,29 @@ async def test_entries_are_found_by_their_keys(database: Database, rows: str) ->
     found = await plan_for_any(database.hot, entries.SQL.histories)
     assert whole_tables(found) == set()
     assert indexes(found) == {"contacts_pkey", "chain_entries_pkey", "executions_pkey"}
+
+
+EVENTS = """
+insert into event_entries (organization_id, env, event_id)
+    select 'org_' || i % 3, 'live', 'e-' || i from generate_series(1, 20000) i;
+analyze event_entries;
+"""
+
+
+@pytest.mark.parametrize("rows", ["", EVENTS], ids=["empty", "full"])
+async def test_events_that_bring_contacts_in_are_found_by_their_indexes(database: Database, rows: str) -> None:
+    if rows:
+        await database.execute(rows)
+    for name, expected in (
+        ("claim", {"event_entries_of_organization", "event_entries_pkey"}),
+        ("claim_one", {"event_entries_pkey"}),
+        ("journeys", {"journeys_by_event"}),
+        ("hold", {"journeys_pkey"}),
+        ("asked", {"event_entries_pkey"}),
+        ("done", {"event_entries_pkey"}),
+    ):
+        found = await plan_for_any(database.hot, getattr(event_entries.SQL, name))
+        assert (name, whole_tables(found), indexes(found)) == (name, set(), expected)
 
 
 @pytest.mark.parametrize("rows", ["", ROWS], ids=["empty", "full"])

@@ -1,0 +1,199 @@
+"""Customer events bring their contacts into the journeys that they trigger (C9.7, C21.7)."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from tests.captured import capture_logs
+from tests.people import insert_people
+from tests.services.journeys.conftest import END, Way
+
+from recado.domain.core.ids import CONTACT, CUSTOMER_EVENT
+from recado.domain.events.customer_event import ContactKeys, NewCustomerEvent
+from recado.domain.journeys.graph import Reentry
+from recado.domain.journeys.journey import JourneyStatus
+from recado.services.journeys import event_entries
+from recado.services.journeys.event_entries import EventEntries, EventTurn
+from recado.storage.events import customer_events
+from recado.storage.journeys import entries
+from recado.storage.journeys.journeys import Journey
+
+LIVE = "live"
+HOUR = timedelta(hours=1)
+
+
+class Shop:
+    """An organization that tells what its customers do."""
+
+    def __init__(self, way: Way) -> None:
+        self.way = way
+        self.entries = EventEntries(way.db, clock=way.clock, ids=way.ids)
+
+    async def customer(self) -> str:
+        known = await self.way.db.fetchval("select count(*) from contacts")
+        given = [{"id": self.way.ids.new(CONTACT)}]
+        (contact_id,) = await insert_people(self.way.db, self.way.organization.id, LIVE, given, first=known + 1)
+        return contact_id
+
+    async def journey(self, event: str = "paid", **changes: Any) -> Journey:
+        fields = {
+            "env": LIVE,
+            "gatilho": {"tipo": "evento", "nome": event},
+            "ativada_em": self.way.clock.now(),
+            **changes,
+        }
+        return await self.way.journey(END, **fields)
+
+    async def tell(self, contact_id: str | None, event: str = "paid", **changes: Any) -> NewCustomerEvent:
+        """An event, a second after what was before."""
+        await self.way.clock.advance(1)
+        event_id = self.way.ids.new(CUSTOMER_EVENT)
+        new = NewCustomerEvent(
+            **{
+                "organization_id": self.way.organization.id, "env": LIVE, "id": event_id, "event_id": f"of {event_id}",
+                "name": event, "contact": ContactKeys(contact_id=contact_id), "occurred_at": self.way.clock.now(),
+                "window": HOUR, "value": None, "currency": "BRL", "properties": None, **changes,
+            }
+        )  # fmt: skip
+        async with self.way.db.hot.transaction() as connection:
+            await customer_events.store(connection, [new])
+        return new
+
+    async def work(self) -> None:
+        turn = EventTurn(1)
+        while turn.count or turn.after:
+            turn = await self.entries.take(turn.after)
+
+    async def entered(self) -> list[tuple[str, str]]:
+        """Journey and contact of each execution, in their order."""
+        rows = await self.way.db.fetch("select journey_id, contact_id from executions order by id")
+        return [(row["journey_id"], row["contact_id"]) for row in rows]
+
+    async def left(self) -> int:
+        count: int = await self.way.db.fetchval("select count(*) from event_entries")
+        return count
+
+
+@pytest.fixture
+def shop(way: Way) -> Shop:
+    return Shop(way)
+
+
+async def test_an_event_brings_its_contact_in_once_with_what_it_tells(way: Way, shop: Shop) -> None:
+    journey, contact_id = await shop.journey(), await shop.customer()
+    told = await shop.tell(contact_id, properties='{"sku":"A-7","name":"x"}', value=12)
+    await shop.work()
+    await shop.work()
+    assert await shop.entered() == [(journey.id, contact_id)]
+    row = await way.db.fetchrow("select * from executions")
+    assert (row["origem"], row["versao"], row["wake_at"]) == ("evento", 1, way.clock.now())
+    execution = await way.read((way.organization.id, LIVE, journey.id, row["id"]))
+    assert execution.entrada == {
+        "sku": "A-7", "name": "paid", "value": 12.0, "currency": "BRL", "eventId": told.event_id,
+    }  # fmt: skip
+    assert await shop.left() == 0
+
+
+async def test_one_event_opens_several_journeys_and_each_by_its_rules(way: Way, shop: Shop) -> None:
+    contact_id = await shop.customer()
+    once = await shop.journey()
+    again = await shop.journey(reentrada=Reentry.APOS_CONCLUIR, intervalo_reentrada_horas=1)
+    await shop.journey("seen")
+    await shop.tell(contact_id)
+    await shop.work()
+    both = sorted([(once.id, contact_id), (again.id, contact_id)])
+    assert sorted(await shop.entered()) == both
+    await way.db.execute("update executions set status = 'concluida', wake_at = null")
+    await way.clock.advance(3_600)
+    await shop.tell(contact_id)
+    await shop.work()
+    assert sorted(await shop.entered()) == sorted([*both, (again.id, contact_id)])
+
+
+async def test_what_brings_nobody_in(way: Way, shop: Shop) -> None:
+    contact_id = await shop.customer()
+    await way.clock.advance(100 * 3_600)
+    began = way.clock.now()
+    await shop.journey(ativada_em=began - 90 * HOUR)
+    await shop.tell(contact_id, occurred_at=began - 73 * HOUR)
+    await shop.tell(contact_id, "other")
+    await shop.tell(None)
+    await way.journey(END, gatilho={"tipo": "evento", "nome": "paid"}, ativada_em=began)
+    await shop.tell(await way.person(), env="test")
+    await shop.work()
+    assert (await shop.entered(), await shop.left()) == ([], 0)
+    later = await shop.journey("later")
+    await shop.tell(contact_id, "later", occurred_at=later.ativada_em)
+    await shop.work()
+    assert await shop.entered() == []
+    await shop.tell(contact_id, "later")
+    await shop.work()
+    assert await shop.entered() == [(later.id, contact_id)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "enters"),
+    [
+        ({"status": JourneyStatus.RASCUNHO, "ativada_em": None}, False),
+        ({"status": JourneyStatus.PAUSADA}, False),
+        ({"status": JourneyStatus.PAUSADA, "pausada_por": {"motivo": "saldo_insuficiente"}}, True),
+        ({"entradas_encerradas": True}, False),
+        ({"status": JourneyStatus.ARQUIVADA}, False),
+    ],
+)
+@pytest.mark.parametrize("at", ["the event", "its turn"])
+async def test_the_state_of_the_journey_decides(
+    way: Way, shop: Shop, changes: dict[str, Any], enters: bool, at: str
+) -> None:
+    contact_id = await shop.customer()
+    if at == "the event":
+        await shop.journey(**changes)
+        await shop.tell(contact_id)
+    else:
+        journey = await shop.journey()
+        await shop.tell(contact_id)
+        other = await shop.journey("other", **changes)
+        await way.db.execute(
+            "update journeys j set status = o.status, pausada_por = o.pausada_por,"
+            " entradas_encerradas = o.entradas_encerradas from journeys o where j.id = $1 and o.id = $2",
+            journey.id, other.id,
+        )  # fmt: skip
+    await shop.work()
+    assert (len(await shop.entered()), await shop.left()) == (enters, 0)
+
+
+async def test_more_journeys_than_a_turn_opens_are_all_asked_in_the_order_of_the_events(
+    way: Way, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_entries, "MOST", 4)
+    journeys = [await shop.journey() for _ in range(7)]
+    people = [await shop.customer() for _ in range(3)]
+    for contact_id in people:
+        await shop.tell(contact_id)
+    assert (await shop.entries.take()).count == 3
+    assert len(await shop.entered()) == 4
+    assert await shop.left() == 3
+    await shop.work()
+    wanted = [(journey.id, contact_id) for contact_id in people for journey in journeys]
+    assert (await shop.entered(), await shop.left()) == (wanted, 0)
+
+
+async def test_an_event_that_fails_keeps_no_other_from_its_turn(
+    way: Way, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journey, bad, good = await shop.journey(), await shop.customer(), await shop.customer()
+    for contact_id in (bad, good):
+        await shop.tell(contact_id)
+    enter = entries.enter
+
+    async def failing(connection: Any, organization_id: str, env: str, wanted: Sequence[Any]) -> Any:
+        if bad in [each.contact_id for each in wanted]:
+            raise ValueError("an entry of this test")
+        return await enter(connection, organization_id, env, wanted)
+
+    monkeypatch.setattr(entries, "enter", failing)
+    with capture_logs() as logs:
+        await shop.work()
+    assert (await shop.entered(), await shop.left()) == ([(journey.id, good)], 0)
+    assert [line["event"] for line in logs] == ["events_taken_one_by_one", "event_brought_nobody_in"]
