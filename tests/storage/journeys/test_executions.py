@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from tests.storage.journeys.rows import ENV, NOW, ORGANIZATION, begun, insert_journey, new_entry
+from tests.storage.journeys.rows import ENV, NOW, ORGANIZATION, begun, entered, insert_journey, new_entry
 from tests.waiting import until_locked_out
 
 from recado.domain.core.ids import EXECUTION
@@ -196,3 +196,19 @@ async def test_a_list_shows_the_newest_first_by_each_filter(database: Database) 
     assert await shown(step_id="b") == [second.id]
     assert await shown(test=True) == []
     assert await shown(test=False, status=ExecutionStatus.ATIVA) == [second.id, first.id]
+
+
+async def test_what_a_deleted_contact_entered_with_is_erased_in_blocks(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(executions, "ERASE_BLOCK", 2)
+    first = await insert_journey(database)
+    (ana,), (bia,) = await begun(database, first), await begun(database, first)
+    journeys = [await insert_journey(database) for _ in range(4)]
+    entries = [new_entry(ana.contact_id, journey, order="A-1") for journey in journeys]
+    entries.append(new_entry(bia.contact_id, journeys[0], order="B-1"))
+    for entry in entries:
+        await entered(database, entry)
+    await executions.erase_contact(database, ORGANIZATION, ENV, ana.contact_id)
+    kept = "select contact_id::text, entrada::text from executions where entrada::text <> '{}'"
+    assert [tuple(row) for row in await database.fetch(kept)] == [(bia.contact_id, '{"order":"B-1"}')]

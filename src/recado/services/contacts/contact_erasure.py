@@ -1,4 +1,4 @@
-"""Takes what deleted contacts were given out of their messages and events (C12.6), soon after and whatever crashes.
+"""Takes what is personal of deleted contacts out of what stays (C12.6), soon after and whatever crashes.
 
 It looks twice, minutes apart, and withdraws what is queued: a message may have been accepted while its contact was
 deleted, or have come back from its provider after that.
@@ -17,6 +17,7 @@ from recado.storage.core.moves import Effects
 from recado.storage.core.postgres import Database
 from recado.storage.dispatch import withdrawals
 from recado.storage.events import customer_events
+from recado.storage.journeys import executions
 
 SECONDS = 60.0
 LATER = timedelta(seconds=30)
@@ -55,6 +56,7 @@ class ContactErasure:
                         continue
                     await contact_erasures.erase_events(self._db, each.key, kept=without_details)
                     await customer_events.erase_contact(self._db, *each.key)
+                    await executions.erase_contact(self._db, *each.key)
                     left: Erasure | None = each
                     while left is not None:
                         left = await contact_erasures.block(self._db, left, now, mask=masked_recipient)

@@ -44,7 +44,7 @@ from recado.storage.core.postgres import Connection, Database
 from recado.storage.dispatch import withdrawals
 from recado.storage.journeys import executions
 from recado.storage.journeys.execution_facts import ContactKey
-from recado.storage.journeys.executions import Execution, ExecutionKey
+from recado.storage.journeys.executions import Execution, ExecutionKey, PassedStep
 from recado.storage.messages.messages import NewMessage, NoConsent, Stored
 
 log = structlog.get_logger()
@@ -270,10 +270,22 @@ class ExecutionTurns:
                 return
             match after_internal_failure(execution.failures + 1, now):
                 case RetryStep(at, failures):
-                    changed = execution.failed(at, failures)
+                    await executions.save(connection, [execution.failed(at, failures)], [])
                 case EndExecution(reason):
-                    changed = execution.ended(reason, now)
-            await executions.save(connection, [changed], [])
+                    ended, passed = await self._ended(connection, execution, reason, now)
+                    await executions.save(connection, [ended], passed)
+
+    async def _ended(
+        self, connection: Connection, execution: Execution, reason: EndReason, now: datetime
+    ) -> tuple[Execution, list[PassedStep]]:
+        """It is over, and its trail says so, where its journey has such a step at all."""
+        try:
+            journeys = await self._journeys.read(connection, {execution.key[:3]})
+            standing = Standing(execution, journeys[execution.key[:3]][1], contact=None, registered=False)
+            standing.end(reason, now)
+        except (LookupError, ValueError):
+            return execution.ended(reason, now), []
+        return standing.execution, standing.passed
 
 
 async def withdraw(

@@ -28,6 +28,8 @@ from recado.storage.journeys import states
 
 SQL: Final = load("executions")
 
+ERASE_BLOCK: Final = 1_000
+
 JourneyKey = tuple[str, str, str]
 """Organization, environment, journey."""
 ExecutionKey = tuple[str, str, str, str]
@@ -307,6 +309,14 @@ async def of_contacts(executor: Executor, organization_id: str, env: str, contac
     """How many executions of these contacts are under way."""
     count: int = await executor.fetchval(SQL.of_contacts, organization_id, env, list(contact_ids))
     return count
+
+
+async def erase_contact(executor: Executor, organization_id: str, env: str, contact_id: str) -> None:
+    """Take out of the executions of a deleted contact what it was entered with, in blocks (C12.6)."""
+    where, after = (organization_id, env), ""
+    while rows := await executor.fetch(SQL.next_of_contact, *where, contact_id, after, ERASE_BLOCK):
+        await executor.execute(SQL.erase, *where, *columns([(row["journey_id"], row["id"]) for row in rows], 2))
+        after = rows[-1]["id"]
 
 
 async def external_ids(

@@ -295,6 +295,20 @@ cross join lateral (
     where organization_id = $1 and env = $2 and contact_id = g.contact_id and status = 'ativa'
 ) e;
 
+-- name: next_of_contact
+-- The next $5 executions of a contact, after $4.
+select journey_id, id from executions
+where organization_id = $1 and env = $2 and contact_id = $3 and id > $4
+order by organization_id, env, contact_id, id
+limit $5;
+
+-- name: erase
+-- What these executions were entered with.
+update executions e
+set entrada = '{}'
+from unnest($3::text[], $4::text[]) as g (journey_id, id)
+where e.organization_id = $1 and e.env = $2 and e.journey_id = g.journey_id and e.id = g.id and e.entrada::text <> '{}';
+
 -- name: external_ids
 -- By what customers know these contacts ($3).
 select c.id, c.external_id
