@@ -1,4 +1,4 @@
-"""Contacts that are brought into journeys without end, executions that are listed, and journeys that change all the time.
+"""Contacts brought into journeys without end, executions that are listed, journeys that change all the time.
 
 Files run in the order of their names: this one behind the attacks on searches, which would search its contacts too.
 """
@@ -45,9 +45,12 @@ Asked = tuple[str, str, Any]
 
 def entering(journeys: list[str], people: list[str]) -> Callable[[int], Asked]:
     pairs = list(itertools.product(journeys, people))
-    return lambda n: (
-        "POST", f"/v2/journeys/{pairs[n % len(pairs)][0]}/entries", {"contato": {"contactId": pairs[n % len(pairs)][1]}}
-    )  # fmt: skip
+
+    def ask(n: int) -> Asked:
+        journey_id, external_id = pairs[n % len(pairs)]
+        return "POST", f"/v2/journeys/{journey_id}/entries", {"contato": {"externalId": external_id}}
+
+    return ask
 
 
 def listing(journeys: list[str], _: list[str]) -> Callable[[int], Asked]:
@@ -100,9 +103,7 @@ async def test_floods_of_executions_keep_nobody_waiting(
     numbers = itertools.count()
     loop = asyncio.get_running_loop()
     async with running(api, steps, count) as journeys:
-        people = [
-            str((await api.call("GET", f"/contacts?externalId={tag}-{n}"))["items"][0]["id"]) for n in range(PEOPLE)
-        ]
+        people = [f"{tag}-{n}" for n in range(PEOPLE)]
         if entered:
             ask = entering(journeys, people)
             await asyncio.gather(*(api.call(*ask(n)) for n in range(PEOPLE)))

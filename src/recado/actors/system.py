@@ -69,6 +69,7 @@ from recado.services.inbound.inbound import InboundMessages
 from recado.services.inbound.provider_sessions import ProviderSessions
 from recado.services.inbound.receipts import Receipts
 from recado.services.inbound.sandbox_reports import SandboxReports
+from recado.services.journeys.arrivals import Arrivals
 from recado.services.journeys.event_entries import EventEntries
 from recado.services.journeys.execution_turns import ExecutionTurns
 from recado.services.journeys.step_messages import StepMessages
@@ -230,7 +231,8 @@ class ActorSystem:
             consequences=self.consequences,
             accepted=self.sending.arrived,
         )
-        self.executions = ExecutionPoller(taking, EventEntries(db, clock=clock, ids=ids), clock=clock)
+        self.arrivals = Arrivals(db, clock=clock, ids=ids)
+        self.executions = ExecutionPoller(taking, EventEntries(db, clock=clock, ids=ids), self.arrivals, clock=clock)
         self.root = Supervisor("recado", runtime=runtime)
         self._lane_supervisor = Supervisor("lanes", runtime=runtime, intensity=NUMBER_RESTARTS, period=NUMBER_PERIOD)
         self._registry: Registry[SenderKey] = Registry(self._lane_supervisor, idle_after=IDLE_AFTER)
@@ -257,6 +259,7 @@ class ActorSystem:
         overdue = Overdue(db, clock=clock, consequences=self.consequences, handlers=handlers_of_policies())
         self.root.add_service("message deadlines", overdue)
         self.root.add_service("executions", self.executions)
+        self.root.add_service("lists of journeys", Periodic("lists of journeys", 1.0, self.arrivals.arm, clock))
         self.root.add_service("parked reports", Periodic("parked reports", 1.0, self.receipts.retry_parked, clock))
         for env in ENVIRONMENTS:
             refresh, review = partial(follow.numbers.run, env), partial(follow.templates.run, env)

@@ -13,8 +13,8 @@ from recado.domain.core.ids import CONTACT, CUSTOMER_EVENT
 from recado.domain.events.customer_event import ContactKeys, NewCustomerEvent
 from recado.domain.journeys.graph import Reentry
 from recado.domain.journeys.journey import JourneyStatus
-from recado.services.journeys import event_entries
-from recado.services.journeys.event_entries import EventEntries, EventTurn
+from recado.services.journeys.entry_turns import EntryTurn
+from recado.services.journeys.event_entries import EventEntries
 from recado.storage.events import customer_events
 from recado.storage.journeys import entries
 from recado.storage.journeys.journeys import Journey
@@ -61,7 +61,7 @@ class Shop:
         return new
 
     async def work(self) -> None:
-        turn = EventTurn(1)
+        turn = EntryTurn(1)
         while turn.count or turn.after:
             turn = await self.entries.take(turn.after)
 
@@ -166,7 +166,7 @@ async def test_the_state_of_the_journey_decides(
 async def test_more_journeys_than_a_turn_opens_are_all_asked_in_the_order_of_the_events(
     way: Way, shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(event_entries, "MOST", 4)
+    monkeypatch.setattr(EventEntries, "most", 4)
     journeys = [await shop.journey() for _ in range(7)]
     people = [await shop.customer() for _ in range(3)]
     for contact_id in people:
@@ -196,4 +196,4 @@ async def test_an_event_that_fails_keeps_no_other_from_its_turn(
     with capture_logs() as logs:
         await shop.work()
     assert (await shop.entered(), await shop.left()) == ([(journey.id, good)], 0)
-    assert [line["event"] for line in logs] == ["events_taken_one_by_one", "event_brought_nobody_in"]
+    assert [line["event"] for line in logs] == ["entries_taken_one_by_one", "entry_failed"]

@@ -4,7 +4,7 @@ import pytest
 from tests.plans import indexes, plan_for_any, whole_tables
 
 from recado.storage.core.postgres import Database
-from recado.storage.journeys import entries, event_entries, execution_facts, executions
+from recado.storage.journeys import arrivals, doors, entries, event_entries, execution_facts, executions
 
 ROWS = """
 insert into executions (organization_id, env, journey_id, id, chain_id, versao, contact_id, status, origem, teste,
@@ -22,7 +22,13 @@ analyze executions, chain_entries, execution_steps;
 """
 
 MOVES = {
-    "waiting": {"executions_due", "executions_overslept", "execution_signals_pkey", "event_entries_pkey"},
+    "waiting": {
+        "executions_due",
+        "executions_overslept",
+        "execution_signals_pkey",
+        "event_entries_pkey",
+        "journey_arrivals_pkey",
+    },
     "tests_from": {"executions_tests"},
     "of_contacts": {"executions_of_contact"},
     "claim_due": {"executions_due", "executions_pkey"},
@@ -87,11 +93,33 @@ async def test_events_that_bring_contacts_in_are_found_by_their_indexes(database
         ("claim", {"event_entries_of_organization", "event_entries_pkey"}),
         ("claim_one", {"event_entries_pkey"}),
         ("journeys", {"journeys_by_event"}),
-        ("hold", {"journeys_pkey"}),
         ("asked", {"event_entries_pkey"}),
         ("done", {"event_entries_pkey"}),
     ):
         found = await plan_for_any(database.hot, getattr(event_entries.SQL, name))
+        assert (name, whole_tables(found), indexes(found)) == (name, set(), expected)
+    found = await plan_for_any(database.hot, doors.SQL.hold)
+    assert (whole_tables(found), indexes(found)) == (set(), {"journeys_pkey"})
+
+
+ARRIVALS = """
+insert into journey_arrivals (organization_id, env, journey_id, contact_id)
+    select 'org_' || i % 3, 'test', 'jrn_' || i % 7, 'cnt_' || i from generate_series(1, 20000) i;
+analyze journey_arrivals;
+"""
+
+
+@pytest.mark.parametrize("rows", ["", ARRIVALS], ids=["empty", "full"])
+async def test_arrivals_are_found_by_their_indexes(database: Database, rows: str) -> None:
+    if rows:
+        await database.execute(rows)
+    for name, expected in (
+        ("claim", {"journey_arrivals_of_journey", "journey_arrivals_pkey", "journeys_pkey"}),
+        ("claim_one", {"journey_arrivals_pkey"}),
+        ("entered", {"journey_arrivals_pkey"}),
+        ("next_arming", {"journey_armings_pkey"}),
+    ):
+        found = await plan_for_any(database.hot, getattr(arrivals.SQL, name))
         assert (name, whole_tables(found), indexes(found)) == (name, set(), expected)
 
 

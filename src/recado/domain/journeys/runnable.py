@@ -52,7 +52,7 @@ T = TypeVar("T")
 DEFAULT_SMS_ROUTE: Final = "premium"
 DEFAULT_RCS_ROUTE: Final = "easy_rcs"
 
-TRIGGERS_RUN: Final = frozenset({TriggerKind.API, TriggerKind.EVENTO})
+TRIGGERS_RUN: Final = frozenset({TriggerKind.API, TriggerKind.EVENTO, TriggerKind.LISTA})
 MODES_NOT_RUN: Final = frozenset({StepMode.CALL, StepMode.SEND_EMAIL, StepMode.SEND_RCS})
 """Both are those of this release: nobody enters by another trigger yet, and no step calls a webhook."""
 

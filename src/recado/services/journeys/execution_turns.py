@@ -89,7 +89,7 @@ class ExecutionTurns:
         self._journeys = RunningJourneys()
 
     async def waiting(self) -> bool:
-        """Whether there is anything to do here, or any event that may bring somebody in. Raises `Unavailable`."""
+        """Whether there is anything to do here, or somebody who may enter. Raises `Unavailable`."""
         return await executions.waiting(self._db.hot, self._clock.now())
 
     async def take(self, after: str = "", *, each: int = EACH, most: int = MOST) -> Turn:

@@ -3,12 +3,16 @@
 from collections import OrderedDict
 from collections.abc import Collection
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 from zoneinfo import ZoneInfo
 
+from recado.domain.journeys.execution import ExecutionOrigin
+from recado.domain.journeys.field_values import Entry
 from recado.domain.journeys.journey import JourneyStatus
 from recado.domain.journeys.runnable import RunnableJourney, runnable
 from recado.storage.core.rows import Executor, columns
+from recado.storage.journeys.entries import NewEntry
 from recado.storage.journeys.journeys import JOURNEYS, SQL
 
 JourneyKey = tuple[str, str, str]
@@ -25,6 +29,23 @@ class RunningJourney:
     versao: int
     zone: ZoneInfo
     plan: RunnableJourney
+
+    def entry(
+        self, journey_id: str, contact_id: str, execution_id: str, origin: ExecutionOrigin, at: datetime, data: Entry
+    ) -> NewEntry:
+        """Of a contact into this journey, at its first step."""
+        return NewEntry(
+            journey_id=journey_id,
+            chain_id=self.chain_id,
+            versao=self.versao,
+            first_step=self.plan.first,
+            interval=self.plan.interval,
+            contact_id=contact_id,
+            execution_id=execution_id,
+            origin=origin,
+            at=at,
+            data=data,
+        )
 
 
 class RunningJourneys:

@@ -2,10 +2,8 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Final
 
-from recado.domain.journeys.journey import JourneyStatus
 from recado.storage.core.rows import Executor, columns, reader
 from recado.storage.core.sql import load
 
@@ -23,26 +21,7 @@ class EventEntry:
     after_journey_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class Door:
-    """Whether a journey takes in whom an event brings. `by_itself`: it is paused, and not by a person."""
-
-    id: str
-    status: JourneyStatus
-    by_itself: bool
-    closed: bool
-    ativada_em: datetime
-
-    @property
-    def open(self) -> bool:
-        """One that paused itself goes on taking entries, which wait (C9.7.5)."""
-        return not self.closed and (
-            self.status is JourneyStatus.ATIVA or (self.status is JourneyStatus.PAUSADA and self.by_itself)
-        )
-
-
 _read: Final = reader(EventEntry)
-_read_door: Final = reader(Door, status=JourneyStatus)
 
 
 async def claim(connection: Executor, *, each: int, most: int, after: str = "") -> list[EventEntry]:
@@ -59,12 +38,6 @@ async def journeys_of(executor: Executor, asking: Sequence[tuple[EventEntry, str
     """Which journeys are next for these events (with their names): place of the event, and journey, in order."""
     given = columns([(each.organization_id, each.env, name, each.after_journey_id) for each, name in asking], 4)
     return [(row["n"] - 1, row["id"]) for row in await executor.fetch(SQL.journeys, *given, most)]
-
-
-async def hold(connection: Executor, organization_id: str, env: str, journey_ids: Collection[str]) -> dict[str, Door]:
-    """These journeys as they are, and stay until this transaction ends."""
-    rows = await connection.fetch(SQL.hold, organization_id, env, sorted(journey_ids))
-    return {row["id"]: _read_door(row) for row in rows}
 
 
 async def settle(connection: Executor, done: Collection[int], asked: tuple[int, str] | None) -> None:

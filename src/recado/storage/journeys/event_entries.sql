@@ -60,14 +60,6 @@ cross join lateral (
 order by g.n, j.id
 limit $5;
 
--- name: hold
--- These journeys, in one order for all; nobody changes their state until the commit.
-select id, status, pausada_por is not null as by_itself, entradas_encerradas as closed, ativada_em
-from journeys
-where organization_id = $1 and env = $2 and id = any($3::text[])
-order by id
-for share;
-
 -- name: asked
 -- Journeys up to $2 have been asked for this event.
 update event_entries set after_journey_id = $2 where id = $1;

@@ -180,7 +180,7 @@ _PASSED: Final = attrgetter(
 
 
 async def waiting(executor: Executor, now: datetime) -> bool:
-    """Whether there is anything to do: what is due, a signal, or an event that may bring somebody in."""
+    """Whether there is anything to do: what is due, a signal, or somebody who may enter."""
     found: bool = await executor.fetchval(SQL.waiting, now)
     return found
 

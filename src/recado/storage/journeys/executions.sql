@@ -1,9 +1,10 @@
 -- Executions (C9.10, C9.15): those that are due, what became of them in a turn, and what is shown of them.
 
 -- name: waiting
--- Whether there is anything to do at $1: what is due, what was due in a pause, a signal, or an event that may bring somebody in.
+-- Whether there is anything to do at $1: what is due, what was due in a pause, a signal, or somebody who may enter.
 select
-    exists (select from execution_signals) or exists (select from event_entries) or exists (select from executions where overslept)
+    exists (select from execution_signals) or exists (select from executions where overslept)
+    or exists (select from event_entries) or exists (select from journey_arrivals)
     or exists (
         with recursive waiting as (
             (

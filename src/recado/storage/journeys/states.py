@@ -7,6 +7,7 @@ the journey as it was locked; the others name it, and are no error when it is in
 from dataclasses import replace
 from datetime import datetime
 
+from recado.domain.journeys.graph import TriggerKind
 from recado.domain.journeys.journey import (
     JOURNEY_MACHINE,
     AutomaticPause,
@@ -15,6 +16,7 @@ from recado.domain.journeys.journey import (
     JourneyStatus,
 )
 from recado.storage.core.rows import Executor
+from recado.storage.journeys import arrivals
 from recado.storage.journeys.journeys import JOURNEYS, Journey
 
 SQL = JOURNEYS.sql
@@ -38,6 +40,8 @@ async def activate(connection: Executor, before: Journey, now: datetime) -> tupl
     after = await JOURNEYS.save(connection, before, running, now)
     if before.ativada_em is not None:
         return after, []
+    if after.gatilho.get("tipo") == TriggerKind.LISTA:
+        await arrivals.arm(connection, after.organization_id, after.env, after.id, after.gatilho["listId"])
     runs = [JourneyStatus.ATIVA, JourneyStatus.PAUSADA]
     rows = await connection.fetch(SQL.supersede, after.organization_id, after.env, after.chain_id, after.id, runs, now)
     return after, sorted(row["id"] for row in rows)

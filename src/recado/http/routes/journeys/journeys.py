@@ -251,8 +251,8 @@ def _refuse_not_run(journey: Journey, *, by_trigger: bool = True) -> None:
     places = not_run(journey.definition(), by_trigger=by_trigger)
     if places:
         detail = (
-            "This release does not run a part of the journey: contacts enter by the triggers `api` and `evento` "
-            f"only, and steps send by chat-app and SMS and call no webhook. Change {', '.join(places)}."
+            "This release does not run a part of the journey: contacts do not enter by segments yet, and steps "
+            f"send by chat-app and SMS and call no webhook. Change {', '.join(places)}."
         )
         raise Problem("INVALID_STATE", detail, meta={"status": journey.status.value, "notRun": places})
 

@@ -1,0 +1,44 @@
+"""Whether journeys take in whom something other than a caller brings (C9.7.5), held so until a commit."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from recado.domain.journeys.journey import JourneyStatus
+from recado.storage.core.rows import Executor, reader
+from recado.storage.core.sql import load
+
+SQL: Final = load("doors")
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """Whether a journey takes in whom an event brings. `by_itself`: it is paused, and not by a person."""
+
+    id: str
+    status: JourneyStatus
+    by_itself: bool
+    closed: bool
+    ativada_em: datetime
+
+    @property
+    def kept_shut(self) -> bool:
+        """A person paused it, and may activate it again: who is to enter by a list waits until then (C9.7)."""
+        return self.status is JourneyStatus.PAUSADA and not self.by_itself and not self.closed
+
+    @property
+    def open(self) -> bool:
+        """One that paused itself goes on taking entries, which wait (C9.7.5)."""
+        return not self.closed and (
+            self.status is JourneyStatus.ATIVA or (self.status is JourneyStatus.PAUSADA and self.by_itself)
+        )
+
+
+_read_door: Final = reader(Door, status=JourneyStatus)
+
+
+async def hold(connection: Executor, organization_id: str, env: str, journey_ids: Collection[str]) -> dict[str, Door]:
+    """These journeys as they are, and stay until this transaction ends."""
+    rows = await connection.fetch(SQL.hold, organization_id, env, sorted(journey_ids))
+    return {row["id"]: _read_door(row) for row in rows}
