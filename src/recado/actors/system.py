@@ -21,6 +21,7 @@ from recado.actors.jobs.ledger_check import LedgerCheck
 from recado.actors.jobs.retention import Retention
 from recado.actors.jobs.upkeep import Upkeep
 from recado.actors.journeys.execution_poller import ExecutionPoller
+from recado.actors.journeys.segment_looks import SegmentLooks
 from recado.actors.webhooks.webhooks import Webhooks
 from recado.channels.core.adapters import CallbackSource, EventReader, SessionSource
 from recado.domain.channels.policies import NUMBERS_CHANNEL
@@ -259,6 +260,7 @@ class ActorSystem:
         overdue = Overdue(db, clock=clock, consequences=self.consequences, handlers=handlers_of_policies())
         self.root.add_service("message deadlines", overdue)
         self.root.add_service("executions", self.executions)
+        self.root.add_service("segments of journeys", SegmentLooks(db, self.evaluation, clock=clock))
         self.root.add_service("lists of journeys", Periodic("lists of journeys", 1.0, self.arrivals.arm, clock))
         self.root.add_service("parked reports", Periodic("parked reports", 1.0, self.receipts.retry_parked, clock))
         for env in ENVIRONMENTS:

@@ -21,7 +21,6 @@ from recado.domain.journeys.graph import (
     Silence,
     StepMode,
     StepSignal,
-    TriggerKind,
     VariableOrigin,
     VariableSource,
 )
@@ -52,9 +51,8 @@ T = TypeVar("T")
 DEFAULT_SMS_ROUTE: Final = "premium"
 DEFAULT_RCS_ROUTE: Final = "easy_rcs"
 
-TRIGGERS_RUN: Final = frozenset({TriggerKind.API, TriggerKind.EVENTO, TriggerKind.LISTA})
 MODES_NOT_RUN: Final = frozenset({StepMode.CALL, StepMode.SEND_EMAIL, StepMode.SEND_RCS})
-"""Both are those of this release: nobody enters by another trigger yet, and no step calls a webhook."""
+"""What this release does not do: no step calls a webhook yet, or sends by e-mail or RCS."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,16 +83,11 @@ def runnable(definition: JourneyDefinition) -> RunnableJourney:
     )
 
 
-def not_run(definition: JourneyDefinition, *, by_trigger: bool = True) -> list[str]:
-    """JSON pointers of what this release does not run, of a definition without problems.
-
-    `by_trigger`: contacts are to enter by it, which nobody does in a test.
-    """
-    trigger = ["/gatilho"] if by_trigger and definition.gatilho.tipo not in TRIGGERS_RUN else []
-    steps = [
+def not_run(definition: JourneyDefinition) -> list[str]:
+    """JSON pointers of what this release does not run, of a definition without problems."""
+    return [
         f"/passos/{place}" for place, step in enumerate(definition.passos) if not MODES_NOT_RUN.isdisjoint(step.modes)
     ]
-    return trigger + steps
 
 
 def runnable_step(step: JourneyStep, goal: str | None) -> Step:

@@ -1,11 +1,10 @@
-"""Entries by lists (C9.7): whoever is in the list at the activation, and whoever joins it later."""
+"""Entries by lists and segments (C9.7): who is in it at the activation, and who joins the list or comes to match."""
 
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final
 
 from recado.domain.core.ids import EXECUTION
-from recado.domain.journeys.execution import ExecutionOrigin
 from recado.services.journeys.entry_turns import EntryTurns
 from recado.storage.core.postgres import Connection
 from recado.storage.journeys import arrivals, doors, entries
@@ -17,7 +16,7 @@ EACH: Final = 250  # contacts of a journey in a turn
 class Arrivals(EntryTurns[Arrival]):
     """Takes in who arrives."""
 
-    kind = "lists"
+    kind = "arrivals"
     most = 1_000
 
     async def arm(self) -> None:
@@ -47,7 +46,7 @@ class Arrivals(EntryTurns[Arrival]):
             running = await self._journeys.read(connection, [(organization_id, env, each) for each in opened])
             made = [
                 running[organization_id, env, each.journey_id][1].entry(
-                    each.journey_id, each.contact_id, self._ids.new(EXECUTION), ExecutionOrigin.LIST, now, {}
+                    each.journey_id, each.contact_id, self._ids.new(EXECUTION), known[each.journey_id].trigger, now, {}
                 )
                 for each in arriving
                 if each.journey_id in opened

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from recado.domain.journeys.execution import ExecutionOrigin
 from recado.domain.journeys.journey import JourneyStatus
 from recado.storage.core.rows import Executor, reader
 from recado.storage.core.sql import load
@@ -14,13 +15,19 @@ SQL: Final = load("doors")
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """Whether a journey takes in whom an event brings. `by_itself`: it is paused, and not by a person."""
+    """Whether a journey takes somebody in, by what. `by_itself`: it is paused, and not by a person."""
 
     id: str
+    trigger: ExecutionOrigin
     status: JourneyStatus
     by_itself: bool
     closed: bool
     ativada_em: datetime
+
+    @property
+    def shut_for_good(self) -> bool:
+        """Nobody enters it any more."""
+        return self.closed or self.status not in {JourneyStatus.ATIVA, JourneyStatus.PAUSADA}
 
     @property
     def kept_shut(self) -> bool:
@@ -35,7 +42,13 @@ class Door:
         )
 
 
-_read_door: Final = reader(Door, status=JourneyStatus)
+_read_door: Final = reader(Door, trigger=ExecutionOrigin, status=JourneyStatus)
+
+
+async def read(executor: Executor, organization_id: str, env: str, journey_ids: Collection[str]) -> dict[str, Door]:
+    """These journeys as they are; those that are gone are missing."""
+    rows = await executor.fetch(SQL.states, organization_id, env, sorted(journey_ids))
+    return {row["id"]: _read_door(row) for row in rows}
 
 
 async def hold(connection: Executor, organization_id: str, env: str, journey_ids: Collection[str]) -> dict[str, Door]:

@@ -16,7 +16,7 @@ from recado.domain.journeys.journey import (
     JourneyStatus,
 )
 from recado.storage.core.rows import Executor
-from recado.storage.journeys import arrivals
+from recado.storage.journeys import arrivals, segment_looks
 from recado.storage.journeys.journeys import JOURNEYS, Journey
 
 SQL = JOURNEYS.sql
@@ -40,8 +40,12 @@ async def activate(connection: Executor, before: Journey, now: datetime) -> tupl
     after = await JOURNEYS.save(connection, before, running, now)
     if before.ativada_em is not None:
         return after, []
-    if after.gatilho.get("tipo") == TriggerKind.LISTA:
-        await arrivals.arm(connection, after.organization_id, after.env, after.id, after.gatilho["listId"])
+    key = (after.organization_id, after.env, after.id)
+    match after.gatilho["tipo"]:
+        case TriggerKind.LISTA:
+            await arrivals.arm(connection, *key, after.gatilho["listId"])
+        case TriggerKind.SEGMENTO:
+            await segment_looks.begin(connection, *key, after.gatilho["segmentId"], now)
     runs = [JourneyStatus.ATIVA, JourneyStatus.PAUSADA]
     rows = await connection.fetch(SQL.supersede, after.organization_id, after.env, after.chain_id, after.id, runs, now)
     return after, sorted(row["id"] for row in rows)

@@ -164,7 +164,7 @@ class JourneyOperations:
             found = (await examined(connection, journey)).problems
             if found:
                 raise _with_problems(found, journey)
-            _refuse_not_run(journey, by_trigger=False)
+            _refuse_not_run(journey)
             execution = await self.tests.begin(
                 connection, journey, body.contact_id, body.dados or {}, hurried=body.pular_esperas
             )
@@ -246,13 +246,13 @@ def _field_error(problem: str, places: Mapping[str, int]) -> FieldError:
     return FieldError(_PARTS.get(JourneyFault(code), "/passos"), code, problem)
 
 
-def _refuse_not_run(journey: Journey, *, by_trigger: bool = True) -> None:
+def _refuse_not_run(journey: Journey) -> None:
     """A journey does not run of which a part would not be done."""
-    places = not_run(journey.definition(), by_trigger=by_trigger)
+    places = not_run(journey.definition())
     if places:
         detail = (
-            "This release does not run a part of the journey: contacts do not enter by segments yet, and steps "
-            f"send by chat-app and SMS and call no webhook. Change {', '.join(places)}."
+            "This release does not run a part of the journey: steps send by chat-app and SMS "
+            f"only, and call no webhook. Change {', '.join(places)}."
         )
         raise Problem("INVALID_STATE", detail, meta={"status": journey.status.value, "notRun": places})
 

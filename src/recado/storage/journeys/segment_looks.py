@@ -1,0 +1,60 @@
+"""Journeys that take in whoever comes to match a segment (C9.7): their looks as rows, and whom each found."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from recado.storage.core.rows import Executor, in_blocks, reader
+from recado.storage.core.sql import load
+
+SQL: Final = load("segment_looks")
+
+FORGET_BLOCK: Final = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentLook:
+    """A journey that looks at its segment. `after_id`: contacts up to this one have been looked at."""
+
+    organization_id: str
+    env: str
+    journey_id: str
+    segment_id: str
+    due_at: datetime
+    after_id: str
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return (self.organization_id, self.env, self.journey_id)
+
+
+_read: Final = reader(SegmentLook)
+
+
+async def begin(
+    connection: Executor, organization_id: str, env: str, journey_id: str, segment_id: str, now: datetime
+) -> None:
+    """A journey that this transaction activates looks at its segment, at once and from then on."""
+    await connection.execute(SQL.begin, organization_id, env, journey_id, segment_id, now)
+
+
+async def claim_due(executor: Executor, now: datetime, until: datetime, most: int) -> list[SegmentLook]:
+    """Looks that are due, one of an organization. They are due again at `until`, unless somebody says otherwise."""
+    return [_read(row) for row in await executor.fetch(SQL.claim_due, now, until, most)]
+
+
+async def saw(executor: Executor, look: SegmentLook, matching: Sequence[str], last_id: str) -> None:
+    """These contacts match, and no other one after `look.after_id` and up to `last_id`; the new ones arrive."""
+    await executor.execute(SQL.saw, *look.key, list(matching), look.after_id, last_id)
+
+
+async def go_on(executor: Executor, look: SegmentLook, after_id: str, due_at: datetime) -> None:
+    """The look goes on behind this contact, or begins again with the first, at that moment."""
+    await executor.execute(SQL.go_on, *look.key, after_id, due_at)
+
+
+async def forget(executor: Executor, look: SegmentLook) -> None:
+    """The journey takes nobody in any more."""
+    await in_blocks(executor, SQL.forget_matches, *look.key, block=FORGET_BLOCK)
+    await executor.execute(SQL.forget, *look.key)
