@@ -64,6 +64,42 @@ async def test_a_contact_goes_its_way_with_the_outcomes_of_its_messages(api: Api
     }
 
 
+async def test_a_draft_is_tried_without_its_waits(api: Api) -> None:
+    slow = journey("a way that is tried", ARRIVED)
+    slow["passos"][0]["proximo"] = "wait"
+    slow["passos"].append({"id": "wait", "tipo": "esperar", "minutos": 90_000, "proximo": "ask"})
+    made = await api.call("POST", "/v2/journeys", slow)
+    contact = await api.call("POST", "/contacts", {"phone": "+5511987659901"})
+    test = await api.call("POST", f"/v2/journeys/{made['id']}/test", {"contactId": contact["id"]})
+
+    async def over() -> Any:
+        found = await api.call("GET", f"/v2/journeys/{made['id']}/executions/{test['id']}")
+        return found if found["status"] != "ativa" else None
+
+    execution = await until(over, 20, "the test is over")
+    assert [(step["passo"], step["resultado"]) for step in execution["passos"]] == [
+        ("first", "enviado"), ("wait", "esperou"), ("ask", "sim"), ("second", "enviado"), ("end", "fim"),
+    ]  # fmt: skip
+    assert (await api.call("GET", f"/v2/journeys/{made['id']}"))["status"] == "rascunho"
+
+
+async def test_the_members_of_a_list_go_their_way_and_who_joins_it_later(api: Api) -> None:
+    people = [await api.call("POST", "/contacts", {"phone": f"+551198765990{n}"}) for n in range(2, 5)]
+    members = await api.call("POST", "/v2/lists", {"name": "a list of a journey"})
+    path = f"/v2/lists/{members['id']}/members"
+    await api.call("POST", path, {"contactIds": [person["id"] for person in people[:2]]})
+    by_list = {**journey("a way for a list", NAMELESS), "gatilho": {"tipo": "lista", "listId": members["id"]}}
+    made = await api.call("POST", "/v2/journeys", by_list)
+    await api.call("POST", f"/v2/journeys/{made['id']}/activate")
+
+    async def concluded(count: int) -> bool:
+        return bool((await api.call("GET", f"/v2/journeys/{made['id']}"))["execucoes"]["concluida"] == count)
+
+    await until(lambda: concluded(2), 20, "both members are at the end")
+    await api.call("POST", path, {"contactIds": [person["id"] for person in people]})
+    await until(lambda: concluded(3), 20, "who joined is at the end")
+
+
 @pytest.mark.long
 async def test_each_step_is_done_once_though_the_service_is_killed_again_and_again(tmp_path: Path) -> None:
     async with running(Service(tmp_path, SANDBOX_TIME_SCALE="0")) as service:
