@@ -22,6 +22,7 @@ ALL = (
     "sms",
     "consent",
     "events",
+    "journeys",
     "webhooks",
     "callbacks",
     "smpp",

@@ -1,0 +1,89 @@
+"""Executions of journeys: how fast contacts enter from a list and go their way, and how late those are that wait.
+
+`BENCH_EXECUTIONS` sets how many contacts enter, instead of 100,000.
+"""
+
+import asyncio
+import os
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from bench.contacts import make_contacts
+from bench.harness import Figure, Say, running, scratch
+from bench.recado_process import READY, Api, recado
+from bench.rows import LIMIT, Connection
+
+CONTACTS = int(os.environ.get("BENCH_EXECUTIONS", "100000"))
+ENTERED = 5_000  # a second, aimed at
+DUE = 20_000  # of them that are due at one moment
+WOKEN = 10_000  # a second, aimed at
+POLL = 0.2  # seconds: each look counts rows
+
+_MEMBERS = """
+insert into static_list_members (organization_id, list_id, contact_id, added_at)
+select organization_id, $2, id, now() from contacts where organization_id = $1
+"""
+_WAKE = """
+update executions set wake_at = $1
+where id in (select id from executions where status = 'ativa' order by id limit $2)
+"""
+
+JOURNEY: dict[str, Any] = {
+    "name": "bench",
+    "inicio": "ask",
+    "passos": [
+        {
+            "id": "ask", "tipo": "condicao", "campo": "attributes.none", "operador": "existe", "sim": "end",
+            "nao": "wait",
+        },
+        {"id": "wait", "tipo": "esperar", "minutos": 10_000, "proximo": "end"},
+        {"id": "end", "tipo": "fim"},
+    ],
+}  # fmt: skip
+
+
+async def run(say: Say) -> list[Figure]:
+    """A condition and a wait for each; then some of the waits are over at one moment."""
+    async with scratch() as folder, running(recado(folder), READY) as service, Api(service) as api:
+        database = await service.database()
+        say(f"journeys: making {CONTACTS:,} contacts")
+        await make_contacts(database, api.organization_id, CONTACTS)
+        made = await api.call("POST", "/v2/lists", {"name": "bench"})
+        await database.execute("alter table static_list_members disable trigger user")
+        await database.execute(_MEMBERS, api.organization_id, made["id"], timeout=LIMIT)
+        await database.execute("alter table static_list_members enable trigger user")
+        await database.execute("update static_lists set size = $1", CONTACTS)
+        say(f"journeys: {CONTACTS:,} contacts enter from a list")
+        journey = await api.call(
+            "POST", "/v2/journeys", {**JOURNEY, "gatilho": {"tipo": "lista", "listId": made["id"]}}
+        )
+        began = time.monotonic()
+        await api.call("POST", f"/v2/journeys/{journey['id']}/activate")
+        await _until(database, "select count(*) from executions where awaited = 'espera'", CONTACTS)
+        a_second = CONTACTS / (time.monotonic() - began)
+        say(f"journeys: {DUE:,} waits are over at one moment")
+        due = datetime.now(UTC) + timedelta(seconds=5)
+        await database.execute(_WAKE, due, DUE, timeout=LIMIT)
+        await asyncio.sleep((due - datetime.now(UTC)).total_seconds())
+        await _until(database, "select count(*) from executions where status = 'concluida'", DUE)
+        late = (datetime.now(UTC) - due).total_seconds()
+        await database.close()
+    return [
+        Figure(
+            f"{CONTACTS:,} contacts enter from a list, and come to a wait", f"{a_second:,.0f}/s", "", None,
+            f"≥ {ENTERED:,}/s", a_second >= ENTERED,
+        ),
+        Figure(
+            f"{DUE:,} waits that end at one moment", f"{late:.1f} s", "", None, f"< {2 + DUE / WOKEN:.0f} s",
+            late < 2 + DUE / WOKEN,
+        ),
+    ]  # fmt: skip
+
+
+async def _until(database: Connection, count: str, wanted: int) -> None:
+    give_up = time.monotonic() + LIMIT
+    while await database.fetchval(count) < wanted:
+        if time.monotonic() > give_up:
+            raise RuntimeError(f"not {wanted:,} after {LIMIT:.0f} s: {count}")
+        await asyncio.sleep(POLL)
