@@ -187,7 +187,7 @@ def routes() -> tuple[Route, ...]:
         *template_routes(dependencies, provider_for=nothing, sync=nothing),
         *static_list_routes(dependencies),
         *segment_routes(dependencies, evaluation=nothing),
-        *journey_routes(dependencies, entries=nothing, cancellation=nothing),
+        *journey_routes(dependencies, entries=nothing, cancellation=nothing, tests=nothing),
         *origin_link_routes(dependencies, opener_for=nothing, clicks=nothing, link_base="http://l"),
         *opened_link_routes(tracked=nothing, origin=nothing, scanners=(), monotonic=nothing),
         *sandbox_inbound_routes(database=nothing, numbers=nothing, receiver=nothing),

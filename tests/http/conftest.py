@@ -61,6 +61,7 @@ from recado.services.events.customer_events import CustomerEvents
 from recado.services.imports.contact_system import ContactSystem
 from recado.services.journeys.cancellation import ExecutionCancellation
 from recado.services.journeys.entries import JourneyEntries
+from recado.services.journeys.test_runs import JourneyTests
 from recado.services.links.origin_clicks import OriginClicks
 from recado.services.links.tracked_clicks import TrackedClicks
 from recado.services.senders.number_refresh import NumberRefresh
@@ -279,6 +280,7 @@ async def api(database: Database) -> AsyncIterator[Api]:
             dependencies,
             entries=JourneyEntries(database, clock=clock, ids=ids, entered=lambda: None),
             cancellation=ExecutionCancellation(database, clock=clock, effects=Consequences()),
+            tests=JourneyTests(clock=clock, ids=ids, begun=lambda: None),
         ),
         *origin_link_routes(
             dependencies, opener_for=chats.get, clicks=origin_clicks, link_base="https://l.recado.test"

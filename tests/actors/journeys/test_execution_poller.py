@@ -1,9 +1,11 @@
 """Whatever is due is taken along, a turn of each organization after the other, until nothing is left (C9.15)."""
 
 from datetime import UTC, datetime
+from typing import Any
 
 from recado.actors.journeys.execution_poller import ExecutionPoller
 from recado.engine.clock import VirtualClock
+from recado.services.journeys.entry_turns import EntryTurn
 from recado.services.journeys.execution_turns import Turn
 
 
@@ -15,6 +17,10 @@ class Taking:
         self._signals = signals
         self._overslept = overslept
         self.after: list[str] = []
+        self.waits = True
+
+    async def waiting(self) -> bool:
+        return self.waits
 
     async def hear(self) -> int:
         self._signals, found = max(0, self._signals - 200), min(self._signals, 200)
@@ -29,9 +35,24 @@ class Taking:
         return self._turns.pop(0) if self._turns else Turn(0)
 
 
-def polled(taking: Taking) -> tuple[ExecutionPoller, VirtualClock]:
+class Entering:
+    """Turns of entries, as `Taking`."""
+
+    def __init__(self, *turns: EntryTurn) -> None:
+        self._turns = list(turns)
+        self.after: list[str] = []
+
+    async def take(self, after: str = "") -> EntryTurn:
+        self.after.append(after)
+        return self._turns.pop(0) if self._turns else EntryTurn(0)
+
+
+def polled(
+    taking: Taking, events: Entering | None = None, arrivals: Entering | None = None
+) -> tuple[ExecutionPoller, VirtualClock]:
     clock = VirtualClock(datetime(2026, 11, 23, tzinfo=UTC))
-    return ExecutionPoller(taking, clock=clock), clock  # type: ignore[arg-type]
+    given: Any = (taking, events or Entering(), arrivals or Entering())
+    return ExecutionPoller(*given, clock=clock), clock
 
 
 async def test_a_look_ends_when_no_organization_has_anything_due() -> None:
@@ -54,3 +75,19 @@ async def test_it_looks_each_second_and_at_a_hint() -> None:
     await clock.advance(0)
     assert len(taking.after) == 5
     await poller.stop()
+
+
+async def test_who_enters_has_turns_until_none_is_left() -> None:
+    taking = Taking()
+    events, arrivals = Entering(EntryTurn(200, "org_3"), EntryTurn(0)), Entering(EntryTurn(5), EntryTurn(5))
+    poller, _ = polled(taking, events, arrivals)
+    await poller.work()
+    assert (events.after, arrivals.after) == (["", "org_3", ""], ["", "", ""])
+
+
+async def test_nothing_is_locked_while_nothing_waits() -> None:
+    taking, events = Taking(Turn(3)), Entering()
+    taking.waits = False
+    poller, _ = polled(taking, events)
+    await poller.work()
+    assert (taking.after, events.after) == ([], [])

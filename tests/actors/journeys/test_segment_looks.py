@@ -52,7 +52,9 @@ class Club:
         return await insert_people(self.db, organization_id, "test", given, first=known + 1)
 
     async def tag(self, contact_ids: Sequence[str], tags: list[str]) -> None:
-        await self.db.execute("update contacts set tags = $2 where id = any($1)", list(contact_ids), tags)
+        await self.db.execute(
+            "update contacts set tags = $2, tag_keys = $2 where id = any($1)", list(contact_ids), tags
+        )
 
     async def journey(self, segment: Segment) -> Journey:
         trigger = {"tipo": "segmento", "segmentId": segment.id}

@@ -118,7 +118,7 @@ async def test_what_brings_nobody_in(way: Way, shop: Shop) -> None:
     await shop.journey(ativada_em=began - 90 * HOUR)
     await shop.tell(contact_id, occurred_at=began - 73 * HOUR)
     await shop.tell(contact_id, "other")
-    await shop.tell(None)
+    await shop.tell(None, contact=ContactKeys(external_id="nobody"))
     await way.journey(END, gatilho={"tipo": "evento", "nome": "paid"}, ativada_em=began)
     await shop.tell(await way.person(), env="test")
     await shop.work()

@@ -26,8 +26,8 @@ MOVES = {
         "executions_due",
         "executions_overslept",
         "execution_signals_pkey",
-        "event_entries_pkey",
-        "journey_arrivals_pkey",
+        "event_entries_of_organization",
+        "journey_arrivals_of_journey",
     },
     "tests_from": {"executions_tests"},
     "of_contacts": {"executions_of_contact"},
@@ -117,7 +117,6 @@ async def test_arrivals_are_found_by_their_indexes(database: Database, rows: str
         ("claim", {"journey_arrivals_of_journey", "journey_arrivals_pkey", "journeys_pkey"}),
         ("claim_one", {"journey_arrivals_pkey"}),
         ("entered", {"journey_arrivals_pkey"}),
-        ("next_arming", {"journey_armings_pkey"}),
     ):
         found = await plan_for_any(database.hot, getattr(arrivals.SQL, name))
         assert (name, whole_tables(found), indexes(found)) == (name, set(), expected)

@@ -294,6 +294,8 @@ from unnest($3::text[]) as g (contact_id)
 cross join lateral (
     select from executions
     where organization_id = $1 and env = $2 and contact_id = g.contact_id and status = 'ativa'
+    order by organization_id, env, contact_id, id
+    limit 1000 -- an environment has 200 journeys at most, and one way of a contact through each
 ) e;
 
 -- name: next_of_contact
