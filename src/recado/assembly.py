@@ -125,7 +125,12 @@ class Assembly:
             owing=lambda: replies.hint(),
             opens=lambda code: clicks.open(code, counted=True),
             begun=BegunCalls(settings.data_dir, boot=boot_id()),
-            step_messages=StepMessages(rules, templates=directories.templates, organizations=directories.organizations),
+            step_messages=StepMessages(
+                rules,
+                numbers=directories.numbers,
+                templates=directories.templates,
+                organizations=directories.organizations,
+            ),
             payments=payments,
             prices=prices,
             connections=adapters.connections(),

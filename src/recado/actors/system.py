@@ -73,6 +73,7 @@ from recado.services.inbound.sandbox_reports import SandboxReports
 from recado.services.journeys.arrivals import Arrivals
 from recado.services.journeys.event_entries import EventEntries
 from recado.services.journeys.execution_turns import ExecutionTurns
+from recado.services.journeys.hindrances import JourneyPauses
 from recado.services.journeys.step_messages import StepMessages
 from recado.services.messages.admission import Admission
 from recado.services.senders.number_refresh import NumberRefresh
@@ -229,11 +230,11 @@ class ActorSystem:
             organizations=records.organizations,
             step_messages=step_messages,
             admission=admission,
-            consequences=self.consequences,
             accepted=self.sending.arrived,
         )
         self.arrivals = Arrivals(db, clock=clock, ids=ids)
         self.executions = ExecutionPoller(taking, EventEntries(db, clock=clock, ids=ids), self.arrivals, clock=clock)
+        pauses = JourneyPauses(db, clock=clock, resumed=self.executions.hint)
         self.root = Supervisor("recado", runtime=runtime)
         self._lane_supervisor = Supervisor("lanes", runtime=runtime, intensity=NUMBER_RESTARTS, period=NUMBER_PERIOD)
         self._registry: Registry[SenderKey] = Registry(self._lane_supervisor, idle_after=IDLE_AFTER)
@@ -262,6 +263,7 @@ class ActorSystem:
         self.root.add_service("executions", self.executions)
         self.root.add_service("segments of journeys", SegmentLooks(db, self.evaluation, clock=clock))
         self.root.add_service("lists of journeys", Periodic("lists of journeys", 1.0, self.arrivals.arm, clock))
+        self.root.add_service("journey pauses", Periodic("journey pauses", 1.0, pauses.look, clock))
         self.root.add_service("parked reports", Periodic("parked reports", 1.0, self.receipts.retry_parked, clock))
         for env in ENVIRONMENTS:
             refresh, review = partial(follow.numbers.run, env), partial(follow.templates.run, env)

@@ -150,7 +150,9 @@ async def way(database: Database) -> AsyncIterator[Way]:
         SmsRules(links=partial(MessageLinks, "https://links.example.org", os.urandom), **shared),
     ]
     made = await acme(database, clock, ids)
-    step_messages = StepMessages(rules, templates=directories.templates, organizations=directories.organizations)
+    step_messages = StepMessages(
+        rules, numbers=directories.numbers, templates=directories.templates, organizations=directories.organizations
+    )
     accepted: list[NewMessage] = []
     turns = ExecutionTurns(
         database,
@@ -158,7 +160,6 @@ async def way(database: Database) -> AsyncIterator[Way]:
         organizations=directories.organizations,
         step_messages=step_messages,
         admission=Admission(database, clock=clock, ids=ids, consequences=consequences),
-        consequences=consequences,
         accepted=accepted.extend,
     )
     yield Way(database, clock, ids, directories, made.organization, made.number, turns, step_messages, accepted)

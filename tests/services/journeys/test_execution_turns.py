@@ -9,6 +9,7 @@ from tests.services.journeys.conftest import BORN, END, ENV, HOUR, Way, approved
 from recado.domain.core.errors import Unavailable
 from recado.domain.journeys.execution import Awaited, EndReason, ExecutionStatus
 from recado.domain.journeys.journey import JourneyStatus
+from recado.services.journeys.hindrances import JourneyPauses
 from recado.storage.billing import ledger
 from recado.storage.journeys import executions
 
@@ -84,9 +85,7 @@ async def test_a_template_gets_its_variables_from_the_contact(way: Way) -> None:
     ("change", "reason"),
     [
         ("update templates set status = 'paused'", "modelo_indisponivel"),
-        ("update templates set deleted_at = now()", "modelo_indisponivel"),
-        ("update numbers set status = 'disconnected'", "numero_indisponivel"),
-        ("update numbers set deleted_at = now()", "numero_indisponivel"),
+        ("update numbers set status = 'available'", "numero_indisponivel"),
         ("update templates set components = '[]'", None),
     ],
 )
@@ -205,9 +204,10 @@ async def test_what_the_wallet_does_not_cover_waits_for_credit(way: Way) -> None
     assert [(await way.read(each.key)).awaited for each in began] == [Awaited.RESUME] * 2
     assert way.accepted == []
     await way.db.execute("update wallets set balance_coins = 1000000")
-    await way.work(timedelta(seconds=59))
+    await way.work(HOUR)
     assert way.accepted == []
-    await way.work(SECOND)
+    await JourneyPauses(way.db, clock=way.clock, resumed=lambda: None).look()
+    await way.work()
     assert [(await way.read(each.key)).status for each in began] == [ExecutionStatus.CONCLUIDA] * 2
     assert len(way.accepted) == 2
 

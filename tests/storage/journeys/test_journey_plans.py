@@ -1,9 +1,10 @@
 """What is read of journeys, and of what they refer to, is found by indexes before anyone counted the rows (C9.14)."""
 
 import pytest
-from tests.plans import indexes, plan_for_any, whole_tables
+from tests.plans import indexes, plan_for_any, plan_of, whole_tables
 
 from recado.storage.core.postgres import Database
+from recado.storage.journeys import hindrances
 from recado.storage.journeys.journeys import SQL
 
 REFERRED = ("static_lists", "segments", "numbers", "webhook_subscriptions", "templates")
@@ -57,12 +58,35 @@ async def test_who_moves_journeys_looks_at_those_that_are_not_archived(database:
     if rows:
         await database.execute(rows)
         await database.execute("analyze journeys")
-    for statement in (SQL.supersede, SQL.go_on):
-        moved = await plan_for_any(database, statement)
-        assert (whole_tables(moved), indexes(moved)) == (set(), {"journeys_not_archived"})
+    moved = await plan_for_any(database, SQL.supersede)
+    assert (whole_tables(moved), indexes(moved)) == (set(), {"journeys_not_archived"})
+    resumed = await plan_for_any(database.hot, SQL.go_on)
+    assert (whole_tables(resumed), indexes(resumed)) == (set(), {"journeys_pkey"})
     chain = await plan_for_any(database, SQL.lock_chain)
     assert (whole_tables(chain), indexes(chain)) == (set(), {"journeys_not_archived", "journeys_pkey"})
     for statement in (SQL.pause_itself, SQL.archive_emptied):
         moved = await plan_for_any(database, statement)
         assert whole_tables(moved) == set()
         assert indexes(moved) <= {"journeys_pkey", "journeys_by_status"}  # the keys of both end with the id
+
+
+HINDRANCES = {
+    "take_failures": {"journey_failures_pkey"},
+    "without_coins": {"journeys_without_coins", "wallets_pkey"},
+    "label": {"templates_pkey", "numbers_pkey"},
+}
+
+
+@pytest.mark.parametrize("rows", ["", ROWS], ids=["empty", "full"])
+async def test_what_journeys_pause_for_and_go_on_by_is_found_by_indexes(database: Database, rows: str) -> None:
+    if rows:
+        await database.execute(rows)
+        await database.execute("analyze journeys")
+    for name, expected in HINDRANCES.items():
+        found = await plan_for_any(database.hot, getattr(hindrances.SQL, name))
+        assert (name, whole_tables(found), indexes(found)) == (name, set(), expected)
+    some = await plan_of(database.hot, hindrances.SQL.any_failures, [])
+    assert (whole_tables(some), indexes(some)) == (set(), {"journey_failures_pkey"})
+    failing = await plan_for_any(database.hot, hindrances.SQL.failing)
+    assert whole_tables(failing) == set()
+    assert {"execution_steps_of_message", "execution_steps_of_journey", "journeys_pkey"} <= indexes(failing)

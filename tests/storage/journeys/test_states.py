@@ -75,14 +75,34 @@ async def test_a_credit_lets_those_go_on_that_lacked_it(database: Database) -> N
     archived = await stored(database, JourneyStatus.ARQUIVADA, pausada_por=CAUSE.document())
     foreign = await stored(database, JourneyStatus.PAUSADA, pausada_por=CAUSE.document(), env="live")
     credited = LATER + timedelta(hours=1)
-    assert await states.go_on_credited(database, ORGANIZATION, "test", credited) == [each.id for each in lacked]
+    theirs = [(ORGANIZATION, "test", each.id) for each in (*lacked, by_a_person, for_another_cause, archived)]
+    assert await states.go_on_credited(database, theirs, credited) == theirs[:2]
     for each in lacked:
         assert await now(database, each) == replace(each, revision=3, updated_at=credited)
     assert await now(database, by_a_person) == by_a_person
     assert (await now(database, for_another_cause)).status is JourneyStatus.PAUSADA
     assert await now(database, archived) == archived
     assert await JOURNEYS.get(database, ORGANIZATION, "live", foreign.id) == foreign
-    assert await states.go_on_credited(database, ORGANIZATION, "test", credited) == []
+    assert await states.go_on_credited(database, theirs, credited) == []
+
+
+async def test_a_credit_waits_for_nobody_who_moves_the_journey(database: Database) -> None:
+    lacked, locked = [await stored(database, JourneyStatus.ATIVA) for _ in range(2)]
+    keys = [(ORGANIZATION, "test", each.id) for each in (lacked, locked)]
+    for key in keys:
+        await states.pause_itself(database, key, CAUSE)
+    async with database.transaction() as connection:
+        await JOURNEYS.get_locked(connection, *keys[1])
+        assert await states.go_on_credited(database, keys, LATER) == keys[:1]
+    assert await states.go_on_credited(database, keys, LATER) == keys[1:]
+
+
+async def test_one_that_was_moved_since_an_execution_was_hindered_does_not_pause_itself(database: Database) -> None:
+    before = await stored(database, JourneyStatus.ATIVA)
+    key = (ORGANIZATION, "test", before.id)
+    assert not await states.pause_itself(database, key, CAUSE, revision=before.revision - 1)
+    assert await now(database, before) == before
+    assert await states.pause_itself(database, key, CAUSE, revision=before.revision)
 
 
 @pytest.mark.parametrize("status", JourneyStatus)

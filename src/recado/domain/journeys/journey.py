@@ -12,6 +12,9 @@ from recado.domain.core.timestamps import format_timestamp
 
 MAX_JOURNEYS: Final = 200  # of an environment, archived ones apart
 MAX_NAME: Final = 120
+FAILURES_IN_A_ROW: Final = 50
+"""Messages of a step that failed for certain, after which its journey pauses itself (C9.8.4)."""
+
 SHORTEST_STEM: Final = 100
 """Characters of a name that each of its copies begins with, however high their number."""
 
@@ -71,12 +74,18 @@ class Hindrance(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AutomaticPause:
-    """What made a journey pause itself: at which step, when, and the name of the template or number it is about."""
+    """What made a journey pause itself: at which step, when, and the name of the template or number it is about.
+
+    `lacked`: coins, of the message that the wallet did not cover: it goes on when there are as many. `failed`: the last
+    message of those that failed in a row: later ones begin another row.
+    """
 
     hindrance: Hindrance
     step: str
     at: datetime
     label: str | None = None
+    lacked: int | None = None
+    failed: str | None = None
 
     def document(self) -> dict[str, Any]:
         """As it is stored and shown, `pausadaPor`."""

@@ -6,8 +6,8 @@ step fails for a cause of our own fails alone, and is tried again later.
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -19,7 +19,7 @@ from recado.domain.core.errors import Problem, Unavailable
 from recado.domain.journeys.decide import after_internal_failure, decide, left_because
 from recado.domain.journeys.execution import WITHDRAWS, Awaited, EndReason, SkipReason
 from recado.domain.journeys.graph import MAX_STEPS
-from recado.domain.journeys.journey import JourneyStatus
+from recado.domain.journeys.journey import Hindrance, JourneyStatus
 from recado.domain.journeys.outcomes import (
     Advance,
     Await,
@@ -31,10 +31,10 @@ from recado.domain.journeys.outcomes import (
     SkipSend,
 )
 from recado.domain.messages.message import Cause, FailureCode
-from recado.services.effects.consequences import Consequences
 from recado.services.journeys.facts import goals_reached, known_contacts, round_facts
-from recado.services.journeys.running import RunningJourneys
-from recado.services.journeys.standing import PendingSend, Standing
+from recado.services.journeys.hindrances import pause_hindered
+from recado.services.journeys.running import JourneyKey, RunningJourneys
+from recado.services.journeys.standing import Hindered, PendingSend, Standing
 from recado.services.journeys.step_messages import StepMessages
 from recado.services.messages.admission import Admission
 from recado.storage.access.organizations import OrganizationDirectory
@@ -52,7 +52,7 @@ log = structlog.get_logger()
 EACH: Final = 50  # executions of an organization in a turn
 MOST: Final = 200  # in all: each decides in some 50 µs, and the loop waits for all of them
 RETRY_UNPAID: Final = timedelta(minutes=1)
-"""When an execution asks again whose message its wallet does not cover."""
+"""When a test asks again whose message its wallet does not cover; the others wait with their journey."""
 
 WITHDRAWN: Final = Cause(FailureCode.WITHDRAWN, "its execution ended before it was sent")
 
@@ -63,6 +63,14 @@ class Turn:
 
     count: int
     after: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What is left to do when a turn is committed. `hindered`: the journeys that pause, each with its revision."""
+
+    committed: AfterCommit
+    hindered: Mapping[JourneyKey, tuple[int, Hindered]] = field(default_factory=dict)
 
 
 class ExecutionTurns:
@@ -76,7 +84,6 @@ class ExecutionTurns:
         organizations: OrganizationDirectory,
         step_messages: StepMessages,
         admission: Admission,
-        consequences: Consequences,
         accepted: Callable[[Sequence[NewMessage]], None],
     ) -> None:
         self._db = db
@@ -84,7 +91,6 @@ class ExecutionTurns:
         self._organizations = organizations
         self._step_messages = step_messages
         self._admission = admission
-        self._consequences = consequences
         self._accepted = accepted
         self._journeys = RunningJourneys()
 
@@ -99,7 +105,7 @@ class ExecutionTurns:
         try:
             async with self._db.hot.transaction() as connection:
                 claimed = await executions.claim_due(connection, now, each=each, most=most, after=after)
-                committed = await self._work(connection, claimed, now)
+                work = await self._work(connection, claimed, now)
         except Exception as error:
             if worth_repeating(error):
                 raise
@@ -107,7 +113,7 @@ class ExecutionTurns:
             for execution in claimed:
                 await self.take_one(execution.key)
         else:
-            committed()
+            await self._finish(work)
         last = claimed[-1].organization_id if len(claimed) == most else ""
         return Turn(len(claimed), last)
 
@@ -117,13 +123,13 @@ class ExecutionTurns:
         try:
             async with self._db.hot.transaction() as connection:
                 execution = await executions.claim(connection, key, now)
-                committed = await self._work(connection, [] if execution is None else [execution], now)
+                work = await self._work(connection, [] if execution is None else [execution], now)
         except Exception as error:
             if worth_repeating(error):
                 raise
             await self._fail(key, error, now)
         else:
-            committed()
+            await self._finish(work)
 
     async def hear(self) -> int:
         """Let those be due of whom signals tell, some of them; 0 when nothing is left that could be done now."""
@@ -137,9 +143,14 @@ class ExecutionTurns:
 
     # The parts ------------------------------------------------------------------------------------------------------
 
-    async def _work(self, connection: Connection, claimed: Sequence[Execution], now: datetime) -> AfterCommit:
+    async def _finish(self, work: _Work) -> None:
+        """What follows the commit of a turn. A journey is locked before its executions, which are free only now."""
+        work.committed()
+        await pause_hindered(self._db, self._clock, work.hindered)
+
+    async def _work(self, connection: Connection, claimed: Sequence[Execution], now: datetime) -> _Work:
         if not claimed:
-            return _nothing
+            return _Work(_nothing)
         taken, put_off = await self._standing(connection, claimed, now)
         pending: Counter[ContactKey] = Counter()
         for _ in range(MAX_STEPS):
@@ -149,17 +160,15 @@ class ExecutionTurns:
             await self._round(connection, left, pending, now)
         # As everywhere: messages are touched after executions, and before wallets.
         withdrawn = await self._withdrawn(connection, taken, now)
-        released = await self._consequences.write(connection, withdrawn)
-        stored, held = await self._send(connection, taken, now)
+        stored, followed = await self._send(connection, taken, withdrawn, now)
         changed = [each.execution for each in taken]
         await executions.save(connection, [*changed, *put_off], [step for each in taken for step in each.passed])
 
         def committed() -> None:
-            released()
-            held()
+            followed()
             self._accepted(stored)
 
-        return committed
+        return _Work(committed, _hindered(taken))
 
     async def _standing(
         self, connection: Connection, claimed: Sequence[Execution], now: datetime
@@ -218,11 +227,14 @@ class ExecutionTurns:
             _carry_on(standing, decision, now)
             return
         made = await self._step_messages.make(standing, decision)
-        if isinstance(made, PendingSend):
-            standing.send = made
-            standing.settled = True
-        else:
-            standing.skip(decision.next, made, now)
+        match made:
+            case PendingSend():
+                standing.send = made
+                standing.settled = True
+            case Hindered():
+                standing.leave_out(decision.next, made, now)
+            case SkipReason():
+                standing.skip(decision.next, made, now)
 
     async def _withdrawn(self, connection: Connection, taken: Sequence[Standing], now: datetime) -> list[Moved]:
         """What executions had queued that ended here and withdraw it."""
@@ -237,13 +249,14 @@ class ExecutionTurns:
         return moved
 
     async def _send(
-        self, connection: Connection, taken: Sequence[Standing], now: datetime
+        self, connection: Connection, taken: Sequence[Standing], withdrawn: Sequence[Moved], now: datetime
     ) -> tuple[list[NewMessage], AfterCommit]:
-        """Accept the messages that they made, and move on those whose message was."""
+        """Accept the messages that they made, and move on those whose message was; write what follows."""
         sending = [(each, each.send) for each in taken if each.send is not None]
-        if not sending:
+        if not sending and not withdrawn:
             return [], _nothing
-        results, committed = await self._admission.store_within(connection, [send.message for _, send in sending])
+        made = [send.message for _, send in sending]
+        results, committed = await self._admission.store_within(connection, made, withdrawn)
         stored = []
         for (each, send), result in zip(sending, results, strict=True):
             match result:
@@ -254,9 +267,13 @@ class ExecutionTurns:
                     each.end(EndReason.OPTED_OUT, now)
                 case NoConsent():
                     each.skip(send.next, SkipReason.CONTENT_INVALID, now)
-                case Problem(code="PAYMENT_REQUIRED"):
+                case Problem(code="PAYMENT_REQUIRED") if each.execution.teste:
                     held = each.execution.waiting(Awaited.RESUME, None)
                     each.stay(held.again_at(now + RETRY_UNPAID))
+                case Problem(code="PAYMENT_REQUIRED"):
+                    step_id, coins = each.execution.step_id, send.message.coins
+                    each.hindered = Hindered(Hindrance.NO_BALANCE, step_id, coins=coins)
+                    each.stay(each.execution.put_off())
                 case _:
                     raise TypeError(f"a message of a journey was answered {type(result).__name__}")
         return stored, committed
@@ -296,6 +313,17 @@ async def withdraw(
     if not made:
         return []
     return await withdrawals.of_messages(connection, organization_id, env, made, now, WITHDRAWN)
+
+
+def _hindered(taken: Sequence[Standing]) -> dict[JourneyKey, tuple[int, Hindered]]:
+    """By journey, what it pauses for: what no credit ends, or else the message that a credit covers first."""
+    found: dict[JourneyKey, tuple[int, Hindered]] = {}
+    for each in taken:
+        if each.hindered is None:
+            continue
+        key, hindered = each.execution.key[:3], (each.journey.revision, each.hindered)
+        found[key] = min(found.get(key, hindered), hindered, key=lambda known: known[1].coins or 0)
+    return found
 
 
 def _carry_on(standing: Standing, decision: Decision, now: datetime) -> None:

@@ -25,6 +25,7 @@ CAPACITY: Final = 500  # journeys in memory, of fifty steps at most
 class RunningJourney:
     """What executions go by. `zone`: of its clock (`fusoHorario`)."""
 
+    revision: int
     chain_id: str
     versao: int
     zone: ZoneInfo
@@ -79,9 +80,8 @@ class RunningJourneys:
         journey = await JOURNEYS.get(executor, *key)
         if journey is None:
             return None
-        running = RunningJourney(
-            journey.chain_id, journey.versao, ZoneInfo(journey.fuso_horario), runnable(journey.definition())
-        )
+        zone, plan = ZoneInfo(journey.fuso_horario), runnable(journey.definition())
+        running = RunningJourney(journey.revision, journey.chain_id, journey.versao, zone, plan)
         self._known[key] = (journey.revision, running)
         if len(self._known) > self._capacity:
             self._known.popitem(last=False)

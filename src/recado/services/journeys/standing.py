@@ -7,6 +7,7 @@ from typing import Final
 from recado.domain.contacts.contact import Contact
 from recado.domain.journeys.execution import EndReason, SkipReason, TrailResult
 from recado.domain.journeys.graph import StepKind
+from recado.domain.journeys.journey import Hindrance
 from recado.domain.journeys.outcomes import EndExecution
 from recado.domain.journeys.steps import (
     EndStep,
@@ -44,11 +45,24 @@ class PendingSend:
     next: str
 
 
+@dataclass(frozen=True, slots=True)
+class Hindered:
+    """What keeps a step from sending, as it would each other execution of the journey: that pauses itself (C9.8.4).
+
+    `about`: the template or the number. `coins`: what a message costs that the wallet does not cover.
+    """
+
+    hindrance: Hindrance
+    step: str
+    about: str | None = None
+    coins: int | None = None
+
+
 @dataclass(slots=True)
 class Standing:
     """One execution of a turn. `contact` None: it is gone; `registered`: the opt-out registry holds it.
 
-    `settled`: nothing more happens to it in this turn but its `send`.
+    `settled`: nothing more happens to it in this turn but its `send`. `hindered`: what its journey pauses for.
     """
 
     execution: Execution
@@ -58,6 +72,7 @@ class Standing:
     passed: list[PassedStep] = field(default_factory=list)
     send: PendingSend | None = None
     settled: bool = False
+    hindered: Hindered | None = None
 
     @property
     def step(self) -> Step:
@@ -76,6 +91,13 @@ class Standing:
     def skip(self, to: str, reason: SkipReason, now: datetime) -> None:
         """It has left its send out."""
         self.advance(to, TrailResult.SKIPPED, now, detail=reason)
+
+    def leave_out(self, to: str, hindered: Hindered, now: datetime) -> None:
+        """It has left its send out, and stands still with its journey, unless it is a test."""
+        self.skip(to, SkipReason(hindered.hindrance), now)
+        if not self.execution.teste:
+            self.hindered = hindered
+            self.settled = True
 
     def sent(self, send: PendingSend, now: datetime) -> None:
         """Its message is accepted by this commit."""
@@ -114,6 +136,7 @@ class Standing:
                 passed,
                 message_id=message.id,
                 channel=message.channel,
+                journey_id=None if execution.teste else execution.journey_id,
                 capped_contact_id=None if execution.teste else execution.contact_id,
             )
         self.passed.append(passed)

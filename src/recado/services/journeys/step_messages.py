@@ -9,18 +9,21 @@ from recado.domain.contacts.consent import refusal_to_send
 from recado.domain.core.errors import Problem, Unavailable
 from recado.domain.journeys.execution import SkipReason
 from recado.domain.journeys.graph import StepSignal
+from recado.domain.journeys.journey import Hindrance
 from recado.domain.journeys.outcomes import SendMessage
 from recado.domain.journeys.runnable import RunnableJourney
 from recado.domain.journeys.steps import ChatappSend, EmailSend, RcsSend, SignalCondition, SmsSend
 from recado.domain.messages.message import Priority
-from recado.domain.templates.template import TemplateCategory
+from recado.domain.senders.number import NumberStatus
+from recado.domain.templates.template import TemplateCategory, TemplateStatus
 from recado.domain.templates.template_content import variable_count
-from recado.services.journeys.standing import PendingSend, Standing
+from recado.services.journeys.standing import Hindered, PendingSend, Standing
 from recado.services.messages.acceptance import ChannelRules
 from recado.services.messages.draft import MessageDraft
 from recado.services.messages.sms_content import SmsForm
 from recado.storage.access.organizations import OrganizationDirectory
 from recado.storage.messages.messages import ConsentCheck
+from recado.storage.senders.numbers import NumberDirectory
 from recado.storage.templates.templates import TemplateDirectory
 
 _BY_FIELD: Final = {
@@ -30,6 +33,9 @@ _BY_FIELD: Final = {
 }
 """What a refusal of a message is to its journey, by the field that it is about; else its content is not valid."""
 
+_WITHOUT_APPROVAL: Final = frozenset({TemplateStatus.REJECTED, TemplateStatus.DISABLED})
+"""The states that a template does not leave by itself, as a paused one does: journeys that send it pause (C9.8.4)."""
+
 
 class StepMessages:
     """Makes them. `rules`: of the channels that there are; a step of another channel is left out."""
@@ -38,17 +44,19 @@ class StepMessages:
         self,
         rules: Iterable[ChannelRules],
         *,
+        numbers: NumberDirectory,
         templates: TemplateDirectory,
         organizations: OrganizationDirectory,
     ) -> None:
         self._rules = {each.channel: each for each in rules}
+        self._numbers = numbers
         self._templates = templates
         self._organizations = organizations
 
-    async def make(self, standing: Standing, decision: SendMessage) -> PendingSend | SkipReason:
+    async def make(self, standing: Standing, decision: SendMessage) -> PendingSend | SkipReason | Hindered:
         """The message of an execution whose contact is there, or why there is none. Raises `Unavailable`."""
         draft = await self._draft(standing, decision)
-        if isinstance(draft, SkipReason):
+        if not isinstance(draft, MessageDraft):
             return draft
         rules = self._rules.get(draft.channel)
         if rules is None or draft.env not in rules.sends_in:
@@ -71,14 +79,20 @@ class StepMessages:
         new.owner = standing.execution.id if standing.execution.teste else standing.execution.journey_id
         return PendingSend(new, decision.next)
 
-    async def _draft(self, standing: Standing, decision: SendMessage) -> MessageDraft | SkipReason:
+    async def _draft(self, standing: Standing, decision: SendMessage) -> MessageDraft | SkipReason | Hindered:
         match decision.content:
             case ChatappSend(template_id, number_id):
-                template = await self._templates.get(
-                    (standing.execution.organization_id, standing.execution.env, template_id)
-                )
-                if template is None:
-                    return SkipReason.TEMPLATE_UNAVAILABLE
+                where = (standing.execution.organization_id, standing.execution.env)
+                number = await self._numbers.get((*where, number_id))
+                if (
+                    number is None
+                    or number.status is NumberStatus.DISCONNECTED
+                    or number.partner_removed_at is not None
+                ):
+                    return _hindered(standing, Hindrance.NUMBER_UNAVAILABLE, number_id)
+                template = await self._templates.get((*where, template_id))
+                if template is None or template.status in _WITHOUT_APPROVAL:
+                    return _hindered(standing, Hindrance.TEMPLATE_UNAVAILABLE, template_id)
                 names = [str(n) for n in range(1, variable_count(template.components) + 1)]
                 if not decision.values.keys() >= set(names):
                     return SkipReason.CONTENT_INVALID
@@ -114,6 +128,10 @@ def watched_for_clicks(plan: RunnableJourney) -> set[str]:
         for step in plan.steps.values()
         if isinstance(step, SignalCondition) and step.signal is StepSignal.CLICOU
     }
+
+
+def _hindered(standing: Standing, hindrance: Hindrance, about: str) -> Hindered:
+    return Hindered(hindrance, standing.execution.step_id, about)
 
 
 def _priority(*, critical: bool) -> Priority:

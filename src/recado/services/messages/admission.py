@@ -61,18 +61,22 @@ class Admission:
         return [results[new] for new in batch]
 
     async def store_within(
-        self, connection: Executor, batch: Sequence[NewMessage]
+        self, connection: Executor, batch: Sequence[NewMessage], withdrawn: Sequence[Moved] = ()
     ) -> tuple[Sequence[Result], AfterCommit]:
         """Store, in the caller's transaction, what its wallets cover in this order; the rest gets 402.
 
-        Answers also what to do after the commit. None of them has a key, replaces another or is forced. Raises
-        `SpentMeanwhile`: the transaction is to be undone, and may be tried again.
+        `withdrawn`: what the transaction has withdrawn; what follows of that is written, too. Answers also what to do
+        after the commit. None of the batch has a key, replaces another or is forced.
+
+        All wallets are locked first, those that get something back as well, so that nobody spends what is counted on.
+        What is stored then is new, and nobody else waits for it.
         """
         wallets = {_wallet(new) for new in batch if new.coins}
-        admitted, refused = _admit(batch, await wallet.available(connection, wallets) if wallets else {})
+        wallets |= {(move.organization_id, move.env) for move in withdrawn if move.coins}
+        admitted, refused = _admit(batch, await wallet.lock(connection, wallets) if wallets else {})
         stored = await messages.accept(connection, admitted, hold=False, months=self._db.months) if admitted else []
         await self._hold(connection, _prices(admitted, stored))
-        committed = await self._consequences.write(connection, _counted(admitted, stored))
+        committed = await self._consequences.write(connection, [*withdrawn, *_counted(admitted, stored)])
         results: dict[str, Result] = {**refused}
         results.update(zip([new.id for new in admitted], stored, strict=True))
         return [results[new.id] for new in batch], committed

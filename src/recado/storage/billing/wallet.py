@@ -122,6 +122,14 @@ async def settle(
     return Settled(captured, tuple(queued))
 
 
+async def lock(connection: Executor, keys: Iterable[WalletKey]) -> dict[WalletKey, int]:
+    """Lock wallets until the commit, and answer what can be held of each.
+
+    A transaction that comes to several of them more than once locks all of them first, in the order of everybody.
+    """
+    return {key: wallet.available_coins for key, wallet in (await _lock(connection, keys)).items()}
+
+
 async def available(executor: Executor, keys: Collection[WalletKey]) -> dict[WalletKey, int]:
     """What could be held of these wallets at this moment."""
     rows = await executor.fetch(SQL.available, *columns(list(keys), 2))

@@ -125,7 +125,8 @@ class Execution(Identified):
 class PassedStep:
     """One line of a trail. `place`: on the way, from 0 on. `detail`: why a send was left out.
 
-    `channel`: of the message. `capped_contact_id`: whom it counts for toward caps of frequency; None: it does not.
+    `channel`: of the message. `journey_id`: whose failures it counts among, and `capped_contact_id`: whom it counts for
+    toward caps of frequency; None: it does not.
     """
 
     organization_id: str
@@ -140,6 +141,7 @@ class PassedStep:
     message_id: str | None = None
     channel: str | None = None
     capped_contact_id: str | None = None
+    journey_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +177,7 @@ _SAVED: Final = attrgetter(
 )  # fmt: skip
 _PASSED: Final = attrgetter(
     "organization_id", "execution_id", "step_id", "env", "kind", "at", "place", "result", "detail", "message_id",
-    "channel", "capped_contact_id",
+    "channel", "capped_contact_id", "journey_id",
 )  # fmt: skip
 
 
@@ -205,7 +207,7 @@ async def save(connection: Executor, changed: Sequence[Execution], passed: Seque
     """
     if passed:
         rows = sorted(map(_PASSED, passed), key=lambda row: row[:3])
-        if len(await connection.fetch(SQL.passed, *columns(rows, 12))) < len(passed):
+        if len(await connection.fetch(SQL.passed, *columns(rows, 13))) < len(passed):
             raise PassedBefore
     if changed:
         await connection.execute(SQL.save, *columns(list(map(_SAVED, changed)), 15))

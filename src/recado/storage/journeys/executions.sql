@@ -110,12 +110,13 @@ where e.ctid = g.place;
 -- name: passed
 -- Steps that were passed now. One that was passed before is not answered: whoever finds that undoes it all.
 insert into execution_steps (
-    organization_id, execution_id, step_id, env, tipo, at, place, resultado, detalhe, message_id, channel, capped_contact_id
+    organization_id, execution_id, step_id, env, tipo, at, place, resultado, detalhe, message_id, channel, capped_contact_id,
+    journey_id
 )
 select *
 from unnest(
     $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::smallint[], $8::text[],
-    $9::text[], $10::text[], $11::text[], $12::text[]
+    $9::text[], $10::text[], $11::text[], $12::text[], $13::text[]
 )
 on conflict do nothing
 returning 1;

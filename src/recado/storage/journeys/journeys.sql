@@ -40,16 +40,37 @@ where organization_id = $1 and env = $2 and status <> 'arquivada' and chain_id =
 returning id;
 
 -- name: pause_itself
--- $4: what it pauses for; $6: its moment; $7: the states in which that can be.
-update journeys set status = $5, pausada_por = $4, pausada_em = $6, revision = revision + 1, updated_at = $6
-where organization_id = $1 and env = $2 and id = $3 and status = any($7::text[])
+-- $4: what it pauses for; $6: its moment; $7: the states in which that can be. $8: the coins that were lacking; $9: the last message of
+-- those that failed; $10: its revision, where only that one pauses.
+update journeys
+set
+    status = $5, pausada_por = $4, pausada_em = $6, lacked_coins = $8, failed_until = coalesce($9, failed_until),
+    revision = revision + 1, updated_at = $6
+where
+    organization_id = $1 and env = $2 and id = $3 and status = any($7::text[])
+    and ($10::integer is null or revision = $10)
 returning id;
 
 -- name: go_on
--- Those of an environment that paused for $3; $6: the states in which that can be.
-update journeys set status = $4, pausada_por = null, pausada_em = null, revision = revision + 1, updated_at = $5
-where organization_id = $1 and env = $2 and status <> 'arquivada' and status = any($6::text[]) and pausada_por ->> 'motivo' = $3
-returning id;
+-- Those of these that paused for $5, without those that another has locked, or has moved a moment ago; $4: the states in which that can be.
+with going as materialized (
+    select j.place
+    from unnest($1::text[], $2::text[], $3::text[]) as g (organization_id, env, id)
+    cross join lateral (
+        select ctid as place from journeys
+        where
+            organization_id = g.organization_id and env = g.env and id >= g.id and id <= g.id
+            and status = any($4::text[]) and pausada_por ->> 'motivo' = $5
+        order by id
+        limit 1
+        for update skip locked
+    ) j
+)
+update journeys j
+set status = $6, pausada_por = null, pausada_em = null, revision = revision + 1, updated_at = $7
+from going g
+where j.ctid = g.place
+returning j.organization_id, j.env, j.id;
 
 -- name: archive_emptied
 -- One that takes no entries; $6: the states in which that can be.

@@ -4,6 +4,7 @@ Who moves a journey locks it before anything that belongs to it: its executions,
 the journey as it was locked; the others name it, and are no error when it is in another state.
 """
 
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
 
@@ -15,7 +16,7 @@ from recado.domain.journeys.journey import (
     JourneyEvent,
     JourneyStatus,
 )
-from recado.storage.core.rows import Executor
+from recado.storage.core.rows import Executor, columns
 from recado.storage.journeys import arrivals, segment_looks
 from recado.storage.journeys.journeys import JOURNEYS, Journey
 
@@ -63,19 +64,27 @@ async def archive(connection: Executor, before: Journey, now: datetime) -> Journ
     return await JOURNEYS.save(connection, before, replace(before, status=status, arquivada_em=now), now)
 
 
-async def pause_itself(connection: Executor, key: JourneyKey, cause: AutomaticPause) -> bool:
-    """An execution is hindered, and so would be each other one (C9.8.4). False when it does not run any more."""
+async def pause_itself(
+    connection: Executor, key: JourneyKey, cause: AutomaticPause, *, revision: int | None = None
+) -> bool:
+    """An execution is hindered, and so would be each other one (C9.8.4). False when it does not run any more.
+
+    `revision`: of the journey when the execution ran into it; one that was moved since then stays as it is.
+    """
     states = _states(JourneyEvent.HINDERED)
-    paused = JourneyStatus.PAUSADA
-    return await connection.fetchval(SQL.pause_itself, *key, cause.document(), paused, cause.at, states) is not None
+    told = (cause.document(), JourneyStatus.PAUSADA, cause.at, states, cause.lacked, cause.failed, revision)
+    return await connection.fetchval(SQL.pause_itself, *key, *told) is not None
 
 
-async def go_on_credited(connection: Executor, organization_id: str, env: str, now: datetime) -> list[str]:
-    """The wallet has coins again: the journeys that paused themselves for want of them go on (C9.7.5)."""
+async def go_on_credited(connection: Executor, keys: Collection[JourneyKey], now: datetime) -> list[JourneyKey]:
+    """Their wallets have coins again: those of them that paused themselves for want of coins go on (C9.7.5).
+
+    One that somebody else has locked stays as it is.
+    """
     states = _states(JourneyEvent.CREDITED)
     cause, runs = Hindrance.NO_BALANCE, JourneyStatus.ATIVA
-    rows = await connection.fetch(SQL.go_on, organization_id, env, cause, runs, now, states)
-    return sorted(row["id"] for row in rows)
+    rows = await connection.fetch(SQL.go_on, *columns(sorted(keys), 3), states, cause, runs, now)
+    return sorted((row["organization_id"], row["env"], row["id"]) for row in rows)
 
 
 async def archive_emptied(connection: Executor, key: JourneyKey, now: datetime) -> bool:

@@ -1,0 +1,103 @@
+"""Journeys that cannot go on pause themselves, and go on when their wallet has coins again (C9.7.5, C9.8.4).
+
+A turn of executions knows what hindered one, and pauses the journey right after its commit: who moves a journey locks
+it before its executions, and until then those are locked. Where a process dies in between, the journey runs on: the
+next execution that is hindered pauses it, and one that lacked coins asks again at once.
+
+The rest is looked for every second, in rows: so nothing is lost with a process. Messages that failed are left by the
+commits in which they fail; and a wallet is compared with what was lacking, whoever filled it, and by what.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import structlog
+
+from recado.domain.core.clock import Clock
+from recado.domain.journeys.journey import AutomaticPause, Hindrance
+from recado.engine.turns import turns
+from recado.services.journeys.standing import Hindered
+from recado.storage.core.failures import Collided
+from recado.storage.core.postgres import Database
+from recado.storage.journeys import hindrances, states
+from recado.storage.journeys.hindrances import FIRST
+from recado.storage.journeys.states import JourneyKey
+
+log = structlog.get_logger()
+
+BLOCK: Final = 500  # failures, or journeys that wait for coins, in one look
+LOCK_WAIT: Final = 500  # milliseconds, for whoever moves the journey at the same moment
+
+
+class JourneyPauses:
+    """`resumed` is told, after the commit, that executions go on."""
+
+    def __init__(self, db: Database, *, clock: Clock, resumed: Callable[[], None]) -> None:
+        self._db = db
+        self._clock = clock
+        self._resumed = resumed
+        self._after = FIRST
+
+    async def look(self) -> None:
+        """Pause those of which a step fails again and again; let those go on whose wallet has what was lacking."""
+        await self._failures()
+        await self._credits()
+
+    async def _failures(self) -> None:
+        if not await hindrances.any_failures(self._db.hot):
+            return
+        while await self._block_of_failures() == BLOCK:
+            await turns.next()
+
+    async def _block_of_failures(self) -> int:
+        now = self._clock.now()
+        paused = []
+        async with self._db.hot.transaction() as connection:
+            failed = await hindrances.take_failures(connection, BLOCK)
+            found = await hindrances.failing(connection, failed) if failed else []
+            for journey, step_id, message_id in found:
+                cause = AutomaticPause(Hindrance.CONSECUTIVE_FAILURES, step_id, now, failed=message_id)
+                if await states.pause_itself(connection, journey, cause):
+                    paused.append(journey)
+        for journey in paused:
+            _log_pause(journey, Hindrance.CONSECUTIVE_FAILURES)
+        return len(failed)
+
+    async def _credits(self) -> None:
+        """A block of them, and the next one at the next look: each costs a look at its wallet, whatever that has."""
+        waiting = await hindrances.without_coins(self._db.hot, self._after, BLOCK)
+        self._after = waiting[-1].key if len(waiting) == BLOCK else FIRST
+        covered = [key for key, covered in waiting if covered]
+        if covered and await states.go_on_credited(self._db.hot, covered, self._clock.now()):
+            self._resumed()
+
+
+async def pause_hindered(db: Database, clock: Clock, found: Mapping[JourneyKey, tuple[int, Hindered]]) -> None:
+    """Pause these journeys, if they are still at the revision at which an execution was hindered.
+
+    The executions of all organizations wait meanwhile: a journey that somebody else has in hand for long is left to the
+    next execution that is hindered.
+    """
+    for journey, (revision, hindered) in sorted(found.items()):
+        try:
+            paused = await _pause(db, clock, journey, revision, hindered)
+        except Collided:
+            continue
+        if paused:
+            _log_pause(journey, hindered.hindrance)
+
+
+async def _pause(db: Database, clock: Clock, journey: JourneyKey, revision: int, hindered: Hindered) -> bool:
+    organization_id, env, _ = journey
+    async with db.hot.transaction() as connection:
+        await hindrances.wait_at_most(connection, LOCK_WAIT)
+        label = None
+        if hindered.about is not None:
+            label = await hindrances.label(connection, organization_id, env, hindered.about)
+        cause = AutomaticPause(hindered.hindrance, hindered.step, clock.now(), label, lacked=hindered.coins)
+        return await states.pause_itself(connection, journey, cause, revision=revision)
+
+
+def _log_pause(journey: JourneyKey, hindrance: Hindrance) -> None:
+    organization_id, _, journey_id = journey
+    log.info("journey_paused", organization_id=organization_id, journey_id=journey_id, reason=hindrance.value)
