@@ -262,7 +262,7 @@ class ActorSystem:
         self.root.add_service("message deadlines", overdue)
         self.root.add_service("executions", self.executions)
         self.root.add_service("segments of journeys", SegmentLooks(db, self.evaluation, clock=clock))
-        self.root.add_service("lists of journeys", Periodic("lists of journeys", 1.0, self.arrivals.arm, clock))
+        self.root.add_service("lists of journeys", Periodic("lists of journeys", 1.0, self.arrivals.spread, clock))
         self.root.add_service("journey pauses", Periodic("journey pauses", 1.0, pauses.look, clock))
         self.root.add_service("parked reports", Periodic("parked reports", 1.0, self.receipts.retry_parked, clock))
         for env in ENVIRONMENTS:

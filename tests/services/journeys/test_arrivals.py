@@ -43,7 +43,7 @@ class Club:
             await move(connection, before, self.way.clock.now())
 
     async def work(self) -> None:
-        await self.arrivals.arm()
+        await self.arrivals.spread()
         turn = EntryTurn(1)
         while turn.count or turn.after:
             turn = await self.arrivals.take(turn.after)
@@ -55,8 +55,8 @@ class Club:
         return [row["contact_id"] for row in rows]
 
     async def waiting(self) -> int:
-        count: int = await self.way.db.fetchval("select count(*) from journey_arrivals")
-        return count
+        tables = ("journey_arrivals", "list_arrivals", "journey_armings")
+        return sum([await self.way.db.fetchval(f"select count(*) from {table}") for table in tables])
 
 
 @pytest.fixture
@@ -141,5 +141,47 @@ async def test_who_joins_while_a_journey_is_activated_enters_once(way: Way, club
         moving = asyncio.create_task(club.move(journey, states.activate))
         await until_locked_out(way.db)
     await moving
+    await club.work()
+    assert (await club.entered(journey), await club.waiting()) == ([contact_id], 0)
+
+
+async def test_a_long_list_arrives_in_blocks(way: Way, club: Club, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "MEMBERS", 2)
+    monkeypatch.setattr(turns, "JOINED_EACH", 1)
+    people = [await way.person() for _ in range(5)]
+    await club.join(*people)
+    first, second = await club.journey(), await club.journey()
+    for journey in (first, second):
+        await club.move(journey, states.activate)
+    more = [await way.person() for _ in range(3)]
+    await club.join(*more)
+    await club.work()
+    for journey in (first, second):
+        assert set(await club.entered(journey)) == {*people, *more}
+    assert await club.waiting() == 0
+
+
+async def test_nobody_waits_for_a_journey_that_is_being_moved(way: Way, club: Club) -> None:
+    moved, free = [await club.journey(status=JourneyStatus.ATIVA) for _ in range(2)]
+    contact_id = await way.person()
+    await club.join(contact_id)
+    async with way.db.transaction() as connection:
+        await connection.execute("select from journeys where id = $1 for update", moved.id)
+        await club.work()
+        assert [await club.entered(journey) for journey in (moved, free)] == [[], [contact_id]]
+    await club.work()
+    assert [await club.entered(journey) for journey in (moved, free)] == [[contact_id], [contact_id]]
+
+
+async def test_who_joins_again_and_again_during_a_pause_enters_once(way: Way, club: Club) -> None:
+    journey = await club.journey()
+    await club.move(journey, states.activate)
+    await club.move(journey, states.pause)
+    contact_id = await way.person()
+    for _ in range(8):
+        await club.join(contact_id)
+        async with way.db.transaction() as connection:
+            await lists.leave(connection, way.organization.id, ENV, [contact_id])
+    await club.move(journey, states.activate)
     await club.work()
     assert (await club.entered(journey), await club.waiting()) == ([contact_id], 0)

@@ -8,6 +8,7 @@ import pytest
 from tests.captured import capture_logs
 from tests.people import insert_people
 from tests.services.journeys.conftest import END, Way
+from tests.storage.journeys.rows import insert_journey
 
 from recado.domain.core.ids import CONTACT, CUSTOMER_EVENT
 from recado.domain.events.customer_event import ContactKeys, NewCustomerEvent
@@ -171,7 +172,7 @@ async def test_more_journeys_than_a_turn_opens_are_all_asked_in_the_order_of_the
     people = [await shop.customer() for _ in range(3)]
     for contact_id in people:
         await shop.tell(contact_id)
-    assert (await shop.entries.take()).count == 3
+    assert (await shop.entries.take()).count == 1
     assert len(await shop.entered()) == 4
     assert await shop.left() == 3
     await shop.work()
@@ -197,3 +198,46 @@ async def test_an_event_that_fails_keeps_no_other_from_its_turn(
         await shop.work()
     assert (await shop.entered(), await shop.left()) == ([(journey.id, good)], 0)
     assert [line["event"] for line in logs] == ["entries_taken_one_by_one", "entry_failed"]
+
+
+async def test_each_organization_has_its_share_of_the_entries_of_a_turn(
+    way: Way, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(EventEntries, "most", 4)
+    crowd = [await shop.journey() for _ in range(6)]
+    people = [await shop.customer() for _ in range(3)]
+    other = "org_~" + "0" * 20  # behind it
+    behind = await insert_journey(
+        way.db, organization_id=other, env=LIVE, gatilho={"tipo": "evento", "nome": "paid"}, ativada_em=way.clock.now()
+    )
+    (single,) = await insert_people(way.db, other, LIVE, [{"id": way.ids.new(CONTACT)}], first=100)
+    for contact_id in people:
+        await shop.tell(contact_id)
+    await shop.tell(single, organization_id=other)
+    await shop.entries.take()
+    entered = await shop.entered()
+    assert (behind.id, single) in entered
+    assert len(entered) == 3
+    await shop.work()
+    assert (len(await shop.entered()), await shop.left()) == (len(crowd) * len(people) + 1, 0)
+
+
+async def test_an_event_does_not_wait_for_a_journey_that_is_being_moved(way: Way, shop: Shop) -> None:
+    contact_id = await shop.customer()
+    moved, free = await shop.journey(), await shop.journey()
+    await shop.tell(contact_id)
+    async with way.db.transaction() as connection:
+        await connection.execute("select from journeys where id = $1 for update", moved.id)
+        assert (await shop.entries.take()).count == 0
+        assert await shop.entered() == [(free.id, contact_id)]
+    await shop.work()
+    assert (await shop.entered(), await shop.left()) == ([(free.id, contact_id), (moved.id, contact_id)], 0)
+
+
+async def test_many_events_of_one_contact_at_once_bring_it_in_once(way: Way, shop: Shop) -> None:
+    journey, contact_id, other = await shop.journey(), await shop.customer(), await shop.customer()
+    for _ in range(12):
+        await shop.tell(contact_id)
+    await shop.tell(other)
+    await shop.work()
+    assert (await shop.entered(), await shop.left()) == ([(journey.id, contact_id), (journey.id, other)], 0)

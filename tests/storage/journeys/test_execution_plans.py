@@ -117,6 +117,12 @@ async def test_arrivals_are_found_by_their_indexes(database: Database, rows: str
         ("claim", {"journey_arrivals_of_journey", "journey_arrivals_pkey", "journeys_pkey"}),
         ("claim_one", {"journey_arrivals_pkey"}),
         ("entered", {"journey_arrivals_pkey"}),
+        ("spread", {"list_arrivals_of_organization", "list_arrivals_pkey", "journeys_by_list"}),
+        ("next_arming", {"journey_armings_turns", "journey_armings_pkey"}),
+        ("arrive", {"static_list_members_pkey"}),
+        ("arrive_in_order", {"static_list_members_pkey"}),
+        ("armed_up_to", {"journey_armings_pkey"}),
+        ("disarm", {"journey_armings_pkey"}),
     ):
         found = await plan_for_any(database.hot, getattr(arrivals.SQL, name))
         assert (name, whole_tables(found), indexes(found)) == (name, set(), expected)

@@ -3,6 +3,7 @@
 A look goes along the ids of the contacts in blocks, and compares each with what the last look found there.
 """
 
+import asyncio
 from dataclasses import replace
 from datetime import timedelta
 from typing import Final
@@ -52,8 +53,14 @@ class SegmentLooks:
             due = await segment_looks.claim_due(self._db, now, now + AGAIN_IN, AT_ONCE)
             if not due:
                 return
-            for look in due:
-                await self._look(look)
+            await asyncio.gather(*(self._look_by_itself(look) for look in due))
+
+    async def _look_by_itself(self, look: SegmentLook) -> None:
+        """One that fails is due again in a minute, and keeps no other from its turn."""
+        try:
+            await self._look(look)
+        except Exception as error:  # noqa: BLE001 - see above
+            log.warning("segment_look_failed", journey_id=look.journey_id, error=type(error).__name__)
 
     async def _look(self, look: SegmentLook) -> None:
         """A turn of one. What takes too long is tried again a minute later."""
@@ -61,6 +68,9 @@ class SegmentLooks:
         segment = await segments.SEGMENTS.get(self._db, look.organization_id, look.env, look.segment_id)
         if door is None or door.shut_for_good or segment is None:
             await segment_looks.forget(self._db, look)
+            return
+        if door.kept_shut:
+            await segment_looks.rest(self._db, look)
             return
         audience = Audience(before_id=AFTER_ALL_IDS, tree=segment.tree)
         try:

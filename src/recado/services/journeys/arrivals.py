@@ -11,6 +11,9 @@ from recado.storage.journeys import arrivals, doors, entries
 from recado.storage.journeys.arrivals import Arrival
 
 EACH: Final = 250  # contacts of a journey in a turn
+MEMBERS: Final = 20_000  # of a list that is shorter, in the order of joining; of a longer one so many in a turn
+JOINED_EACH: Final = 200  # contacts that joined lists of an organization in a turn, each for up to 200 journeys
+JOINED_MOST: Final = 800  # in all
 
 
 class Arrivals(EntryTurns[Arrival]):
@@ -19,12 +22,25 @@ class Arrivals(EntryTurns[Arrival]):
     kind = "arrivals"
     most = 1_000
 
-    async def arm(self) -> None:
-        """Let the members of their lists arrive at journeys that were activated."""
+    async def spread(self) -> None:
+        """Let who joined lists, and the members of lists whose journeys were activated, arrive at those journeys."""
         left = True
         while left:
-            async with self._db.transaction() as connection:
-                left = await arrivals.arm_next(connection)
+            joined = await arrivals.spread(self._db, each=JOINED_EACH, most=JOINED_MOST)
+            left = await self._arm() or bool(joined)
+
+    async def _arm(self) -> bool:
+        """One turn of a journey that was activated; False when there is none."""
+        arming = await arrivals.next_arming(self._db, self._clock.now())
+        if arming is None:
+            return False
+        async with self._db.transaction() as connection:
+            found = await doors.read(connection, arming.organization_id, arming.env, [arming.journey_id])
+            if found[arming.journey_id].shut_for_good:
+                await arrivals.disarm(connection, arming)
+            else:
+                await arrivals.members_arrive(connection, arming, MEMBERS)
+        return True
 
     async def claim(self, connection: Connection, after: str) -> list[Arrival]:
         return await arrivals.claim(connection, each=EACH, most=self.most, after=after)
@@ -32,7 +48,7 @@ class Arrivals(EntryTurns[Arrival]):
     async def claim_one(self, connection: Connection, entry_id: int) -> list[Arrival]:
         return await arrivals.claim_one(connection, entry_id)
 
-    async def enter(self, connection: Connection, claimed: Sequence[Arrival]) -> None:
+    async def enter(self, connection: Connection, claimed: Sequence[Arrival]) -> int:
         now, staying = self._clock.now(), set[int]()
         where: defaultdict[tuple[str, str], list[Arrival]] = defaultdict(list)
         for each in claimed:
@@ -41,8 +57,9 @@ class Arrivals(EntryTurns[Arrival]):
             journey_ids = {each.journey_id for each in arriving}
             known = await doors.hold(connection, organization_id, env, journey_ids)
             opened = {journey_id for journey_id, door in known.items() if door.open}
-            # Of a journey that a person has paused since they were chosen, they stay.
-            staying |= {each.id for each in arriving if each.journey_id in known and known[each.journey_id].kept_shut}
+            # They stay where a person has paused the journey since they were chosen, or somebody is about to move it.
+            moving = journey_ids - known.keys()
+            staying |= {each.id for each in arriving if each.journey_id in moving or known[each.journey_id].kept_shut}
             running = await self._journeys.read(connection, [(organization_id, env, each) for each in opened])
             made = [
                 running[organization_id, env, each.journey_id][1].entry(
@@ -53,7 +70,9 @@ class Arrivals(EntryTurns[Arrival]):
             ]
             if made:
                 await entries.enter(connection, organization_id, env, made)
-        await arrivals.settle(connection, [each.id for each in claimed if each.id not in staying])
+        done = [each.id for each in claimed if each.id not in staying]
+        await arrivals.settle(connection, done)
+        return len(done)
 
     async def drop(self, connection: Connection, entry_id: int) -> None:
         await arrivals.settle(connection, [entry_id])

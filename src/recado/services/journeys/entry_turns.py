@@ -32,7 +32,10 @@ C = TypeVar("C", bound=Claimed)
 
 @dataclass(frozen=True, slots=True)
 class EntryTurn:
-    """What a turn did. `after`: the organization after which the next one begins; empty: with the first."""
+    """What a turn did. `count`: with how many it went on; `after`: the organization after which the next one begins.
+
+    `after` empty: it begins with the first.
+    """
 
     count: int
     after: str = ""
@@ -56,18 +59,20 @@ class EntryTurns(ABC, Generic[C]):
     async def take(self, after: str = "") -> EntryTurn:
         """One turn, of the organizations after `after`. Raises `Unavailable`."""
         claimed: list[C] = []
+        done = 0
         try:
             async with self._db.hot.transaction() as connection:
                 claimed = await self.claim(connection, after)
                 if claimed:
-                    await self.enter(connection, claimed)
+                    done = await self.enter(connection, claimed)
         except Exception as error:
             if worth_repeating(error):
                 raise
             log.warning("entries_taken_one_by_one", kind=self.kind, count=len(claimed), error=type(error).__name__)
             for each in claimed:
                 await self._take_one(each)
-        return EntryTurn(len(claimed), claimed[-1].organization_id if len(claimed) == self.most else "")
+            done = len(claimed)
+        return EntryTurn(done, claimed[-1].organization_id if len(claimed) == self.most else "")
 
     async def _take_one(self, wanted: C) -> None:
         try:
@@ -94,8 +99,11 @@ class EntryTurns(ABC, Generic[C]):
         """This one, locked; none if it is done with, or another has it in hand."""
 
     @abstractmethod
-    async def enter(self, connection: Connection, claimed: Sequence[C]) -> None:
-        """Let in those that may enter, and be done with all that were asked for."""
+    async def enter(self, connection: Connection, claimed: Sequence[C]) -> int:
+        """Let in those that may enter, and be done with them; answers with how many it went on.
+
+        Those stay whose journey somebody is about to move: nobody waits here for what a caller has locked.
+        """
 
     @abstractmethod
     async def drop(self, connection: Connection, entry_id: int) -> None:

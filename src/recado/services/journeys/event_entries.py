@@ -16,7 +16,6 @@ from recado.services.journeys.entry_turns import EntryTurns
 from recado.storage.core.postgres import Connection
 from recado.storage.events import customer_events
 from recado.storage.journeys import doors, entries, event_entries
-from recado.storage.journeys.entries import NewEntry
 from recado.storage.journeys.event_entries import EventEntry
 
 EACH: Final = 50  # events of an organization in a turn
@@ -26,7 +25,7 @@ class EventEntries(EntryTurns[EventEntry]):
     """Takes events."""
 
     kind = "events"
-    most = 200  # and as many entries
+    most = 200  # and as many entries, of which each organization has its share
 
     async def claim(self, connection: Connection, after: str) -> list[EventEntry]:
         return await event_entries.claim(connection, each=EACH, most=self.most, after=after)
@@ -35,42 +34,54 @@ class EventEntries(EntryTurns[EventEntry]):
         return await event_entries.claim_one(connection, entry_id)
 
     async def drop(self, connection: Connection, entry_id: int) -> None:
-        await event_entries.settle(connection, [entry_id], None)
+        await event_entries.settle(connection, [entry_id], [])
 
-    async def enter(self, connection: Connection, claimed: Sequence[EventEntry]) -> None:
+    async def enter(self, connection: Connection, claimed: Sequence[EventEntry]) -> int:
         keys = [(each.organization_id, each.env, each.event_id) for each in claimed]
         known = await customer_events.known(connection, keys)
         asking = [(each, known[key].name) for each, key in zip(claimed, keys, strict=True) if key in known]
-        found = await event_entries.journeys_of(connection, asking, self.most)
+        share = max(1, self.most // len({each.organization_id for each in claimed}))
+        found = await event_entries.journeys_of(connection, asking, share)
         now = self._clock.now()
-        wanted: defaultdict[tuple[str, str], list[tuple[CustomerEvent, str]]] = defaultdict(list)
+        wanted: defaultdict[tuple[str, str], list[tuple[EventEntry, CustomerEvent, str]]] = defaultdict(list)
+        pairs: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)  # of an organization
         for place, journey_id in found:
             each = asking[place][0]
             event = known[each.organization_id, each.env, each.event_id]
-            wanted[each.organization_id, each.env].append((event, journey_id))
+            wanted[each.organization_id, each.env].append((each, event, journey_id))
+            pairs[each.organization_id].append((place, journey_id))
+        left: set[int] = set()
         for where in sorted(wanted):
-            made = await self._entries(connection, where, wanted[where], now)
-            if made:
-                await entries.enter(connection, *where, made)
-        # Of the last event that was asked for there may be more journeys; those after it were not asked for yet.
-        last = found[-1] if len(found) == self.most else None
-        left = set() if last is None else {each.id for each, _ in asking[last[0] :]}
-        asked = None if last is None else (asking[last[0]][0].id, last[1])
-        await event_entries.settle(connection, [each.id for each in claimed if each.id not in left], asked)
+            left |= await self._let_in(connection, where, wanted[where], now)
+        # Of the last event of an organization that has had its share there may be more journeys.
+        asked = []
+        for organization_id, of_it in pairs.items():
+            if len(of_it) == share:
+                last_place, journey_id = of_it[-1]
+                last = asking[last_place][0]
+                if last.id not in left:
+                    asked.append((last.id, journey_id))
+                left |= {each.id for each, _ in asking[last_place:] if each.organization_id == organization_id}
+        done = [each.id for each in claimed if each.id not in left]
+        await event_entries.settle(connection, done, asked)
+        return len(done) + len(asked)
 
-    async def _entries(
+    async def _let_in(
         self,
         connection: Connection,
         where: tuple[str, str],
-        wanted: Sequence[tuple[CustomerEvent, str]],
+        wanted: Sequence[tuple[EventEntry, CustomerEvent, str]],
         now: datetime,
-    ) -> list[NewEntry]:
-        """The entries that the events make, of journeys that stay as they are until the commit."""
-        journey_ids = {journey_id for _, journey_id in wanted}
+    ) -> set[int]:
+        """Whom the events bring, into journeys that stay as they are until the commit; answers what has to wait.
+
+        An event that waits for one journey may have brought its contact into others: there it is refused then.
+        """
+        journey_ids = {journey_id for _, _, journey_id in wanted}
         open_to = await doors.hold(connection, *where, journey_ids)
         running = await self._journeys.read(connection, [(*where, journey_id) for journey_id in journey_ids])
         made = []
-        for event, journey_id in wanted:
+        for _, event, journey_id in wanted:
             door, found = open_to.get(journey_id), running.get((*where, journey_id))
             if door is None or not door.open or found is None:
                 continue
@@ -87,4 +98,6 @@ class EventEntries(EntryTurns[EventEntry]):
                         entry_of(event),
                     )
                 )
-        return made
+        if made:
+            await entries.enter(connection, *where, made)
+        return {each.id for each, _, journey_id in wanted if journey_id not in open_to}

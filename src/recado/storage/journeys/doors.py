@@ -52,6 +52,9 @@ async def read(executor: Executor, organization_id: str, env: str, journey_ids: 
 
 
 async def hold(connection: Executor, organization_id: str, env: str, journey_ids: Collection[str]) -> dict[str, Door]:
-    """These journeys as they are, and stay until this transaction ends."""
+    """These journeys as they are, and stay until this transaction ends.
+
+    Those are missing that somebody is about to move.
+    """
     rows = await connection.fetch(SQL.hold, organization_id, env, sorted(journey_ids))
     return {row["id"]: _read_door(row) for row in rows}

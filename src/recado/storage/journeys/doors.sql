@@ -11,4 +11,4 @@ select id, gatilho ->> 'tipo' as trigger, status, pausada_por is not null as by_
 from journeys
 where organization_id = $1 and env = $2 and id = any($3::text[])
 order by id
-for share;
+for share skip locked;

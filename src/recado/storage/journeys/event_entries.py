@@ -34,14 +34,19 @@ async def claim_one(connection: Executor, entry_id: int) -> list[EventEntry]:
     return [_read(row) for row in await connection.fetch(SQL.claim_one, entry_id)]
 
 
-async def journeys_of(executor: Executor, asking: Sequence[tuple[EventEntry, str]], most: int) -> list[tuple[int, str]]:
-    """Which journeys are next for these events (with their names): place of the event, and journey, in order."""
+async def journeys_of(
+    executor: Executor, asking: Sequence[tuple[EventEntry, str]], share: int
+) -> list[tuple[int, str]]:
+    """Which journeys are next for these events (with their names): place of the event, and journey, in order.
+
+    So many of each organization.
+    """
     given = columns([(each.organization_id, each.env, name, each.after_journey_id) for each, name in asking], 4)
-    return [(row["n"] - 1, row["id"]) for row in await executor.fetch(SQL.journeys, *given, most)]
+    return [(row["n"] - 1, row["id"]) for row in await executor.fetch(SQL.journeys, *given, share)]
 
 
-async def settle(connection: Executor, done: Collection[int], asked: tuple[int, str] | None) -> None:
-    """These events are done with. `asked`: one that is not, and the last journey that was asked for it."""
+async def settle(connection: Executor, done: Collection[int], asked: Sequence[tuple[int, str]]) -> None:
+    """These events are done with. `asked`: those that are not, and the last journey that was asked for each."""
     await connection.execute(SQL.done, sorted(done))
-    if asked is not None:
-        await connection.execute(SQL.asked, *asked)
+    if asked:
+        await connection.execute(SQL.asked, *columns(asked, 2))

@@ -46,23 +46,29 @@ select * from event_entries where id = $1 for update skip locked;
 
 -- name: journeys
 -- Which journeys these events may bring their contacts into, in the order of the events: of each those after the ones that have been
--- asked, $5 in all.
-select g.n, j.id
-from unnest($1::text[], $2::text[], $3::text[], $4::text[]) with ordinality as g (organization_id, env, name, after_id, n)
-cross join lateral (
-    select id from journeys
-    where
-        organization_id = g.organization_id and env = g.env and gatilho ->> 'nome' = g.name and id > g.after_id
-        and gatilho ->> 'tipo' = 'evento' and status in ('ativa', 'pausada') and not entradas_encerradas
-    order by id
-    limit $5
-) j
-order by g.n, j.id
-limit $5;
+-- asked, and $5 of each organization.
+select n, id
+from (
+    select g.n, j.id, row_number() over (partition by g.organization_id order by g.n, j.id) as nth
+    from unnest($1::text[], $2::text[], $3::text[], $4::text[]) with ordinality as g (organization_id, env, name, after_id, n)
+    cross join lateral (
+        select id from journeys
+        where
+            organization_id = g.organization_id and env = g.env and gatilho ->> 'nome' = g.name and id > g.after_id
+            and gatilho ->> 'tipo' = 'evento' and status in ('ativa', 'pausada') and not entradas_encerradas
+        order by id
+        limit $5
+    ) j
+) p
+where nth <= $5
+order by n, id;
 
 -- name: asked
--- Journeys up to $2 have been asked for this event.
-update event_entries set after_journey_id = $2 where id = $1;
+-- Journeys up to these have been asked for these events.
+update event_entries e
+set after_journey_id = g.journey_id
+from unnest($1::bigint[], $2::text[]) as g (id, journey_id)
+where e.id = g.id;
 
 -- name: done
 delete from event_entries where id = any($1::bigint[]);

@@ -54,6 +54,16 @@ async def go_on(executor: Executor, look: SegmentLook, after_id: str, due_at: da
     await executor.execute(SQL.go_on, *look.key, after_id, due_at)
 
 
+async def rest(executor: Executor, look: SegmentLook) -> None:
+    """Until the journey goes on, which a person has paused."""
+    await executor.execute(SQL.rest, *look.key)
+
+
+async def resume(connection: Executor, key: tuple[str, str, str], now: datetime) -> None:
+    """This transaction lets a paused journey go on: it looks at once, if it has rested since."""
+    await connection.execute(SQL.resume, *key, now)
+
+
 async def forget(executor: Executor, look: SegmentLook) -> None:
     """The journey takes nobody in any more."""
     await in_blocks(executor, SQL.forget_matches, *look.key, block=FORGET_BLOCK)

@@ -6,17 +6,9 @@ on conflict do nothing;
 
 -- name: claim_due
 -- Looks that are due at $1, one of an organization, of the thousands that are due for longest; the next moment is set first, so that
--- one that fails, or a crash, keeps none of the others waiting. A journey that a person paused looks when it goes on.
+-- one that fails, or a crash, keeps none of the others waiting.
 with oldest as materialized (
-    select s.organization_id, s.env, s.journey_id, s.due_at
-    from (select * from journey_segments where due_at <= $1 order by due_at limit 5000) s
-    cross join lateral (
-        select status, pausada_por from journeys
-        where organization_id = s.organization_id and env = s.env and id >= s.journey_id and id <= s.journey_id
-        order by id
-        limit 1
-    ) j
-    where j.status <> 'pausada' or j.pausada_por is not null
+    select organization_id, env, journey_id, due_at from journey_segments where due_at <= $1 order by due_at limit 5000
 ),
 firsts as materialized (
     select distinct on (organization_id) organization_id, env, journey_id, due_at from oldest order by organization_id, due_at
@@ -43,6 +35,21 @@ fresh as (
 )
 insert into journey_arrivals (organization_id, env, journey_id, contact_id)
 select $1, $2, $3, contact_id from fresh order by contact_id;
+
+-- name: rest
+-- A journey that a person has paused looks when it goes on: until this commit nobody activates it.
+update journey_segments s
+set due_at = 'infinity'
+from (
+    select from journeys
+    where organization_id = $1 and env = $2 and id = $3 and status = 'pausada' and pausada_por is null
+    for share
+) j
+where s.organization_id = $1 and s.env = $2 and s.journey_id = $3;
+
+-- name: resume
+update journey_segments set due_at = $4
+where organization_id = $1 and env = $2 and journey_id = $3 and due_at = 'infinity';
 
 -- name: go_on
 update journey_segments set after_id = $4, due_at = $5 where organization_id = $1 and env = $2 and journey_id = $3;

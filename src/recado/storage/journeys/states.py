@@ -39,12 +39,13 @@ async def activate(connection: Executor, before: Journey, now: datetime) -> tupl
     began = before.ativada_em or now
     running = replace(before, status=status, ativada_em=began, pausada_em=None, pausada_por=None)
     after = await JOURNEYS.save(connection, before, running, now)
-    if before.ativada_em is not None:
-        return after, []
     key = (after.organization_id, after.env, after.id)
+    if before.ativada_em is not None:
+        await segment_looks.resume(connection, key, now)
+        return after, []
     match after.gatilho["tipo"]:
         case TriggerKind.LISTA:
-            await arrivals.arm(connection, *key, after.gatilho["listId"])
+            await arrivals.arm(connection, *key, after.gatilho["listId"], now)
         case TriggerKind.SEGMENTO:
             await segment_looks.begin(connection, *key, after.gatilho["segmentId"], now)
     runs = [JourneyStatus.ATIVA, JourneyStatus.PAUSADA]

@@ -104,7 +104,7 @@ class ExecutionOperations:
             details={"journeyId": execution.journey_id},
         )
         canceled = found(await self.cancellation.cancel(execution.key, entry))
-        return Reply(200, await self._view(call, canceled))
+        return Reply(200, await self._view(call, canceled), subject_id=canceled.contact_id)
 
     async def _view(self, call: Call, execution: Execution) -> dict[str, Any]:
         known = await self._external_ids(call, [execution])

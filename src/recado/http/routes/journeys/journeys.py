@@ -108,7 +108,9 @@ class JourneyOperations:
                 if found:
                     raise _with_problems(found, before)
                 _refuse_not_run(before)
-                after, superseded = await states.activate(connection, before, call.now)
+                # Events after this moment are to bring contacts in, and one that is stored before the commit does not.
+                now = self.journeys.dependencies.clock.now()
+                after, superseded = await states.activate(connection, before, now)
                 details = {"superseded": superseded} if superseded else None
                 await self.journeys.note(connection, call, "journey.activate", after, details)
         return await self.journeys.reply(call, after)
@@ -170,7 +172,8 @@ class JourneyOperations:
             )
             await self.journeys.note(connection, call, "journey.test", journey, {"executionId": execution.id})
             known = await executions.external_ids(connection, journey.organization_id, journey.env, [body.contact_id])
-            call.answer = reply = Reply(201, execution_view(execution, known.get(body.contact_id)))
+            view = execution_view(execution, known.get(body.contact_id))
+            call.answer = reply = Reply(201, view, subject_id=body.contact_id)
         self.tests.begun()
         return reply
 
