@@ -10,6 +10,8 @@ from tests.http.template_drafts import create, set_status
 from tests.waiting import until
 
 from recado.domain.journeys.journey import AutomaticPause, Hindrance
+from recado.domain.messages.changes import Change, JourneyMoved, WithdrawalsLeft
+from recado.storage.dispatch import withdrawals
 from recado.storage.journeys import states
 
 JOURNEYS = "/v2/journeys"
@@ -310,3 +312,29 @@ async def test_a_repeat_under_a_key_answers_what_was(api: Api) -> None:
     second = await do(api, "activate", found, headers=headers)
     assert (second.body, second.headers["Idempotency-Replayed"]) == (first.body, "true")
     assert (await shown(api, found))["status"] == "pausada"
+
+
+async def test_who_lets_messages_leave_is_told_of_each_move(api: Api) -> None:
+    found = await in_state(api, "activate")
+    organization_id = api.organizations[0].organization.id
+    api.changes.clear()
+
+    async def told(what: str) -> list[Change]:
+        assert (await do(api, what, found)).status == 200
+        changes, api.changes[:] = [*api.changes], []
+        return changes
+
+    (paused,) = await told("pause")
+    assert isinstance(paused, JourneyMoved)
+    assert (paused.pauses.owner, paused.pauses.past) == (found, ())
+    assert paused.pauses.paused_at is not None
+    (resumed,) = await told("activate")
+    assert isinstance(resumed, JourneyMoved)
+    assert (resumed.pauses.paused_at, resumed.pauses.past[0]) == (None, paused.pauses.paused_at)
+    assert resumed.pauses.revision > paused.pauses.revision
+    left, archived = await told("archive")
+    assert left == WithdrawalsLeft((withdrawals.of_archived(organization_id, "test", found),))
+    assert await withdrawals.noted(api.database) == [*left.withdrawals]
+    assert isinstance(archived, JourneyMoved)
+    assert (archived.pauses.paused_at, archived.pauses.past) == (None, ())
+    assert await told("archive") == []

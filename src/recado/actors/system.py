@@ -32,6 +32,7 @@ from recado.domain.messages.changes import (
     Change,
     ConsentRefused,
     DeliveriesQueued,
+    JourneyMoved,
     NumberChanged,
     OnChange,
     OrganizationChanged,
@@ -74,7 +75,9 @@ from recado.services.journeys.arrivals import Arrivals
 from recado.services.journeys.event_entries import EventEntries
 from recado.services.journeys.execution_turns import ExecutionTurns
 from recado.services.journeys.hindrances import JourneyPauses
+from recado.services.journeys.journey_queues import JourneyQueues
 from recado.services.journeys.step_messages import StepMessages
+from recado.services.journeys.superseded_versions import SupersededVersions
 from recado.services.messages.admission import Admission
 from recado.services.senders.number_refresh import NumberRefresh
 from recado.services.templates.template_review import TemplateReview
@@ -224,6 +227,7 @@ class ActorSystem:
             claims_settled=self.sending.claims_settled,
         )
         self.withdrawals = Withdrawals(db, clock=clock, effects=self.consequences, withdrawing=records.withdrawing)
+        self.journey_queues = JourneyQueues(db, clock=clock, owners=records.owners, tell=self.tell)
         taking = ExecutionTurns(
             db,
             clock=clock,
@@ -244,6 +248,7 @@ class ActorSystem:
         self.root.add_service("direct sends", self.direct)
         self.root.add_service("ownership", self)
         self.root.add_service("batches", self.batches)
+        self.root.add_service("queues of journeys", self.journey_queues)
         self.root.add_service("withdrawals", self.withdrawals)
         self.root.add_service("rescuer", Rescuer(records, sending=self.sending, begun=begun, lost=self._ownership_lost))
         self.root.add_supervisor(self._lane_supervisor)
@@ -264,6 +269,8 @@ class ActorSystem:
         self.root.add_service("segments of journeys", SegmentLooks(db, self.evaluation, clock=clock))
         self.root.add_service("lists of journeys", Periodic("lists of journeys", 1.0, self.arrivals.spread, clock))
         self.root.add_service("journey pauses", Periodic("journey pauses", 1.0, pauses.look, clock))
+        superseded = SupersededVersions(db, clock=clock)
+        self.root.add_service("superseded versions", Periodic("superseded versions", 1.0, superseded.look, clock))
         self.root.add_service("parked reports", Periodic("parked reports", 1.0, self.receipts.retry_parked, clock))
         for env in ENVIRONMENTS:
             refresh, review = partial(follow.numbers.run, env), partial(follow.templates.run, env)
@@ -337,6 +344,8 @@ class ActorSystem:
                 self._lane_context.consents.refused(recipients)
             case WithdrawalsLeft(left):
                 self.withdrawals.left(left)
+            case JourneyMoved(stands):
+                self.journey_queues.moved(stands)
             case DeliveriesQueued(subscriptions):
                 self._webhooks.queued(subscriptions)
             case OrganizationChanged(organization_id):

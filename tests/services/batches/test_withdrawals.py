@@ -170,7 +170,7 @@ class Dies:
         return await self._effects.write(connection, moved)  # type: ignore[no-any-return]
 
 
-@pytest.mark.parametrize("kind", [*WithdrawalKind])
+@pytest.mark.parametrize("kind", [WithdrawalKind.OPTED_OUT, WithdrawalKind.DELETED])
 async def test_what_a_dead_process_had_not_withdrawn_leaves_no_more_and_is_withdrawn_by_the_next(
     desk: Desk, kind: WithdrawalKind
 ) -> None:

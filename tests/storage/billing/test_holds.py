@@ -5,11 +5,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.storage.journeys.rows import insert_journey
 
 from recado.domain.core.ids import BATCH, MESSAGE, NUMBER, TEMPLATE, IdSource
+from recado.domain.journeys.journey import JourneyStatus
 from recado.engine.clock import SystemClock, VirtualClock
 from recado.storage.core.postgres import Database
-from recado.storage.dispatch import dispatch, overtaken
+from recado.storage.dispatch import dispatch, overtaken, withdrawals
 from recado.storage.messages import messages
 from recado.storage.messages.messages import NewMessage
 
@@ -109,6 +111,28 @@ async def test_what_waits_for_a_batch_that_is_not_paused_goes_on(database: Datab
 async def test_what_is_uncertain_stays_so(database: Database) -> None:
     message = await held(database, "uncertain")
     await database.execute("update dispatch set claimed_epoch = 1, claimed_at = $2 where id = $1", message, NOW)
+
+    assert await let_go(database) == 0
+    assert not await ready(database, message)
+
+
+@pytest.mark.parametrize(("status", "goes_on"), [("pausada", False), ("ativa", True), ("arquivada", True)])
+async def test_what_a_journey_holds_goes_on_when_it_is_paused_no_more(
+    database: Database, status: str, goes_on: bool
+) -> None:
+    journey = await insert_journey(database, status=JourneyStatus(status))
+    message = await held(database, "owner_paused")
+    await database.execute("update dispatch set owner = $1, source_kind = 'journey'", journey.id)
+
+    assert await let_go(database) == goes_on
+    assert await ready(database, message) is goes_on
+
+
+async def test_what_is_withdrawn_with_its_journey_is_not_let_go(database: Database) -> None:
+    journey = await insert_journey(database, status=JourneyStatus.ARQUIVADA)
+    await withdrawals.note(database, [withdrawals.of_archived(ORGANIZATION, ENV, journey.id)])
+    message = await held(database, "owner_paused")
+    await database.execute("update dispatch set owner = $1, source_kind = 'journey'", journey.id)
 
     assert await let_go(database) == 0
     assert not await ready(database, message)

@@ -3,8 +3,10 @@
 from dataclasses import replace
 
 import pytest
+from tests.plans import indexes, plan_for_any, whole_tables
 from tests.post import LETTERS, POST
 from tests.storage.dispatch.test_claims import NOW, ORGANIZATION, stored
+from tests.storage.journeys.rows import QUEUE
 
 from recado.domain.channels.policies import POLICIES
 from recado.domain.messages.withdrawal import Withdrawal, WithdrawalKind
@@ -115,3 +117,50 @@ async def test_of_who_is_noted_only_the_one_who_goes_on_with_it_withdraws(
     await withdrawals.note(database, refused)
     assert await withdrawals.opted_out(database, refused, NOW, limit=9) == []
     assert len(await withdrawals.opted_out(database, refused, NOW, limit=9, noted=True)) == len(queued)
+
+
+async def test_blocks_of_journeys_take_all_that_waits_of_them_and_of_no_other(
+    database: Database, queued: list[str]
+) -> None:
+    mine = "update dispatch set source_kind = 'journey', owner = case id when $1 then 'jrn_2' else 'jrn_1' end"
+    await database.execute(mine, queued[4])
+    archived = [withdrawals.of_archived(ORGANIZATION, "test", each) for each in ("jrn_0", "jrn_1")]
+    assert await withdrawals.left_of_journeys(database, archived, NOW) == {archived[1]}
+    counts = [len(await withdrawals.of_journeys(database, archived, NOW, limit=3)) for _ in range(3)]
+    assert counts == [3, 1, 0]
+    assert await withdrawals.left_of_journeys(database, archived, NOW) == set()
+    left = await database.fetch("select id from dispatch")
+    assert [row["id"] for row in left] == [queued[4]]
+    told = "select distinct last_error from messages where status = 'archived'"
+    assert await database.fetchval(told) == "withdrawn: its journey was archived before it was sent"
+
+
+async def test_a_journey_waits_for_calls_in_hand_and_not_for_outcomes_that_nobody_knows(
+    database: Database, queued: list[str]
+) -> None:
+    claimed = "update dispatch set source_kind = 'journey', owner = 'jrn_1', claimed_epoch = 1, claimed_at = $1"
+    await database.execute(claimed, NOW)
+    archived = [withdrawals.of_archived(ORGANIZATION, "test", "jrn_1")]
+    assert await withdrawals.of_journeys(database, archived, NOW, limit=9) == []
+    assert await withdrawals.left_of_journeys(database, archived, NOW) == {*archived}
+    await database.execute("update dispatch set reason = 'uncertain', not_before = 'infinity'")
+    assert await withdrawals.left_of_journeys(database, archived, NOW) == set()
+
+
+async def test_the_end_of_a_journey_ends_repeats(database: Database, queued: list[str]) -> None:
+    await database.execute("update dispatch set source_kind = 'journey', owner = 'jrn_1', repeat_of = $1", NOW)
+    archived = [withdrawals.of_archived(ORGANIZATION, "test", "jrn_1")]
+    assert await withdrawals.of_journeys(database, archived, NOW, limit=9) == []
+    rows = await database.fetch("select distinct reason, repeat_of, claimed_at from dispatch")
+    assert [tuple(row) for row in rows] == [("uncertain", None, NOW)]
+    assert await withdrawals.left_of_journeys(database, archived, NOW) == set()
+
+
+@pytest.mark.parametrize("rows", ["", QUEUE], ids=["empty", "full"])
+async def test_what_journeys_have_queued_is_found_by_its_index(database: Database, rows: str) -> None:
+    if rows:
+        await database.execute(rows)
+        await database.execute("analyze dispatch")
+    for name, others in (("waiting_of_journeys", set()), ("left_of_journeys", {"journeys_pkey"})):
+        found = await plan_for_any(database.hot, getattr(withdrawals.SQL, name))
+        assert (name, whole_tables(found), indexes(found)) == (name, set(), {"dispatch_of_journeys", *others})

@@ -24,6 +24,15 @@ ENV = "test"
 
 END = {"id": "end", "tipo": "fim"}
 
+QUEUE = """
+insert into dispatch (organization_id, id, env, channel, sender_id, class, owner, source_kind, due_at, ttl_ms,
+        expires_at, held_base_ms, force)
+    select 'org_7', 'msg_' || lpad(i::text, 21, '0'), 'test', 'chatapp', 'num_' || i % 5, 1,
+        case when i % 10 = 0 then 'jrn_' || i % 70 else 'single' end,
+        case when i % 10 = 0 then 'journey' else 'single' end, now(), 1, now(), 0, false
+    from generate_series(1, 20000) i;
+"""
+
 
 async def insert_journey(
     executor: Executor,

@@ -2,9 +2,11 @@
 
 import pytest
 from tests.plans import indexes, plan_for_any, plan_of, whole_tables
+from tests.storage.journeys.rows import QUEUE
 
 from recado.storage.core.postgres import Database
-from recado.storage.journeys import hindrances
+from recado.storage.dispatch import overtaken
+from recado.storage.journeys import hindrances, journey_queues
 from recado.storage.journeys.journeys import SQL
 
 REFERRED = ("static_lists", "segments", "numbers", "webhook_subscriptions", "templates")
@@ -90,3 +92,42 @@ async def test_what_journeys_pause_for_and_go_on_by_is_found_by_indexes(database
     failing = await plan_for_any(database.hot, hindrances.SQL.failing)
     assert whole_tables(failing) == set()
     assert {"execution_steps_of_message", "execution_steps_of_journey", "journeys_pkey"} <= indexes(failing)
+
+
+@pytest.mark.parametrize("rows", ["", ROWS], ids=["empty", "full"])
+async def test_replaced_versions_are_found_by_an_index_of_their_own(database: Database, rows: str) -> None:
+    if rows:
+        await database.execute(rows)
+        await database.execute("analyze journeys")
+    over = await plan_for_any(database.hot, SQL.archive_idle)
+    assert whole_tables(over) == set()
+    assert {"journeys_superseded", "executions_active"} <= indexes(over)
+    assert indexes(over) <= {"journeys_superseded", "executions_active", "journeys_pkey"}
+    still = await plan_for_any(database, journey_queues.SQL.stood_still)
+    assert (whole_tables(still), indexes(still)) == (set(), {"journeys_stood_still"})
+
+
+@pytest.mark.parametrize("rows", ["", ROWS + QUEUE], ids=["empty", "full"])
+async def test_what_a_journey_has_queued_is_found_by_its_index(database: Database, rows: str) -> None:
+    if rows:
+        await database.execute(rows)
+        await database.execute("analyze journeys, dispatch")
+    senders = await plan_for_any(database, journey_queues.SQL.senders)
+    assert (whole_tables(senders), indexes(senders)) == (set(), {"dispatch_of_journeys"})
+    tests = await plan_for_any(database, SQL.queued_tests)
+    assert (whole_tables(tests), indexes(tests)) == (set(), {"dispatch_of_journeys", "executions_tests"})
+    held = await plan_for_any(database, journey_queues.SQL.hold)
+    assert (whole_tables(held), indexes(held)) == (set(), {"dispatch_of_journeys", "dispatch_pkey", "journeys_pkey"})
+
+
+@pytest.mark.parametrize("rows", ["", ROWS + QUEUE], ids=["empty", "full"])
+async def test_whether_a_journey_still_holds_a_row_is_looked_up_for_each(database: Database, rows: str) -> None:
+    if rows:
+        await database.execute(rows)
+        await database.execute("update dispatch set not_before = 'infinity', reason = 'owner_paused'")
+        await database.execute("analyze journeys, dispatch")
+    released = await plan_for_any(database, overtaken.SQL.release)
+    assert whole_tables(released).isdisjoint({"dispatch", "journeys", "withdrawals"})
+    asked = [node for node in released if node.get("Relation Name") in {"journeys", "withdrawals"}]
+    assert [node["Index Name"] for node in asked] == ["journeys_pkey", "withdrawals_pkey"]
+    assert all("owner" in node["Index Cond"] for node in asked)

@@ -12,6 +12,7 @@ from recado.domain.journeys.graph import Reentry
 from recado.domain.journeys.journey import AutomaticPause, Hindrance, JourneyStatus
 from recado.engine.clock import VirtualClock
 from recado.storage.core.postgres import Database
+from recado.storage.dispatch import withdrawals
 from recado.storage.journeys import states
 from recado.storage.journeys.journeys import JOURNEYS, Journey
 
@@ -78,7 +79,7 @@ async def test_a_credit_lets_those_go_on_that_lacked_it(database: Database) -> N
     theirs = [(ORGANIZATION, "test", each.id) for each in (*lacked, by_a_person, for_another_cause, archived)]
     assert await states.go_on_credited(database, theirs, credited) == theirs[:2]
     for each in lacked:
-        assert await now(database, each) == replace(each, revision=3, updated_at=credited)
+        assert await now(database, each) == replace(each, pausas=(LATER, credited), revision=3, updated_at=credited)
     assert await now(database, by_a_person) == by_a_person
     assert (await now(database, for_another_cause)).status is JourneyStatus.PAUSADA
     assert await now(database, archived) == archived
@@ -116,3 +117,53 @@ async def test_only_one_that_runs_and_takes_no_entries_is_over_with_its_last_exe
     after = await now(database, before)
     archived = replace(before, status=JourneyStatus.ARQUIVADA, arquivada_em=LATER, revision=2, updated_at=LATER)
     assert after == (archived if over else before)
+
+
+async def test_the_last_pauses_are_kept_with_their_journey(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(states, "KEPT", 2)
+    monkeypatch.setattr("recado.domain.messages.owner_pauses.KEPT", 2)
+    journey = await stored(database, JourneyStatus.ATIVA, ativada_em=START)
+    moments = [START + timedelta(minutes=n) for n in range(6)]
+    for began, ended in zip(moments[::2], moments[1::2], strict=True):
+        async with database.transaction() as connection:
+            paused = await states.pause(connection, journey, began)
+            assert paused.pauses.paused_at == began
+            journey, _ = await states.activate(connection, paused, ended)
+        assert journey.pauses.paused_at is None
+    assert journey.pausas == tuple(moments[2:])
+    for n in range(2):
+        lacked = replace(CAUSE, at=moments[-1] + timedelta(minutes=2 * n + 1))
+        assert await states.pause_itself(database, (ORGANIZATION, "test", journey.id), lacked)
+        await states.go_on_credited(database, [(ORGANIZATION, "test", journey.id)], lacked.at + timedelta(minutes=1))
+    minutes = [timedelta(minutes=n) for n in (1, 2, 3, 4)]
+    assert (await now(database, journey)).pausas == tuple(moments[-1] + each for each in minutes)
+
+
+async def test_an_archived_one_holds_nothing_back_and_has_its_messages_withdrawn(database: Database) -> None:
+    before = await stored(database, JourneyStatus.PAUSADA, pausada_em=START, pausas=(START, START))
+    async with database.transaction() as connection:
+        after = await states.archive(connection, before, LATER)
+    assert (after.pausas, after.pauses.paused_at) == ((), None)
+    (noted,) = await withdrawals.noted(database)
+    assert noted == withdrawals.of_archived(ORGANIZATION, "test", before.id)
+
+
+@pytest.mark.parametrize("status", JourneyStatus)
+@pytest.mark.parametrize("superseded", [True, False])
+async def test_only_one_that_runs_and_takes_no_entries_is_over_when_none_is_under_way(
+    database: Database, status: JourneyStatus, superseded: bool
+) -> None:
+    before = await stored(database, status, entradas_encerradas=superseded)
+    over = superseded and status is JourneyStatus.ATIVA
+    found, after = await states.archive_idle(database, LATER, limit=9)
+    assert (found, after) == ([before.id] if over else [], states.FIRST)
+    archived = replace(before, status=JourneyStatus.ARQUIVADA, arquivada_em=LATER, revision=2, updated_at=LATER)
+    assert await now(database, before) == (archived if over else before)
+
+
+async def test_one_that_another_moves_is_left_to_a_later_look(database: Database) -> None:
+    first, second = [await stored(database, JourneyStatus.ATIVA, entradas_encerradas=True) for _ in range(2)]
+    async with database.transaction() as connection:
+        await JOURNEYS.get_locked(connection, ORGANIZATION, "test", first.id)
+        assert await states.archive_idle(database, LATER, limit=9) == ([second.id], states.FIRST)
+    assert await states.archive_idle(database, LATER, limit=1) == ([first.id], (ORGANIZATION, "test", first.id))

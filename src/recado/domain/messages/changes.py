@@ -6,6 +6,7 @@ A change is a hint. Its row is committed before the hint is given, and anyone wh
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from recado.domain.messages.owner_pauses import OwnerPauses
 from recado.domain.messages.withdrawal import Withdrawal
 
 
@@ -63,9 +64,16 @@ class ConsentRefused:
 
 @dataclass(frozen=True, slots=True)
 class WithdrawalsLeft:
-    """More waits for these people than the commit withdrew that had to: the rest follows, and must not leave."""
+    """More waits of these than the commit withdrew that had to: the rest follows, and must not leave."""
 
     withdrawals: tuple[Withdrawal, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JourneyMoved:
+    """A journey was activated, paused or archived: what it has queued may leave, or may not any more (C9.12)."""
+
+    pauses: OwnerPauses
 
 
 Change = (
@@ -76,5 +84,6 @@ Change = (
     | DeliveriesQueued
     | ConsentRefused
     | WithdrawalsLeft
+    | JourneyMoved
 )
 OnChange = Callable[[Change], None]

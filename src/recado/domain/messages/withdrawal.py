@@ -1,7 +1,11 @@
-"""What is left of a withdrawal: queued messages of who refused, or of a deleted contact, that must not leave."""
+"""What is left of a withdrawal: queued messages of who refused, of a deleted contact, or of an archived journey."""
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
+
+ENDLESS: Final = "~"
+"""An id after those of all messages, also of later ones."""
 
 
 class WithdrawalKind(StrEnum):
@@ -9,11 +13,15 @@ class WithdrawalKind(StrEnum):
 
     OPTED_OUT = "opted_out"  # of a recipient, and subject to consent: they fail (C12.5.3)
     DELETED = "deleted"  # of a contact: they are archived (C12.6)
+    ARCHIVED = "archived"  # of a journey: they are archived (C9.12)
 
 
 @dataclass(frozen=True, slots=True)
 class Withdrawal:
-    """Of one person. `name`: the recipient's hash, or the contact's id; `before_id`: later messages are none of it."""
+    """Of one person, or journey. `name`: the recipient's hash, or the id of the contact or the journey.
+
+    `before_id`: later messages are none of it.
+    """
 
     organization_id: str
     env: str
@@ -23,5 +31,5 @@ class Withdrawal:
 
     @property
     def key(self) -> tuple[str, str, WithdrawalKind, str]:
-        """A person is withdrawn once, whatever is added meanwhile."""
+        """Each is withdrawn once, whatever is added meanwhile."""
         return (self.organization_id, self.env, self.kind, self.name)

@@ -19,6 +19,6 @@ class Forced:
 
 @dataclass(frozen=True, slots=True)
 class OwnerMoved:
-    """A batch goes on: its messages that were held back may leave."""
+    """A batch or a journey goes on: its messages that were held back may leave."""
 
     owner: str

@@ -1,7 +1,7 @@
-"""Which batches hold their messages back, known to every lane of the process: the gate `owner_paused` of C14.5.
+"""Which batches and journeys hold their messages back, known to every lane: the gate `owner_paused` of C14.5.
 
-The rows of `batches` are the truth; this is read from them at the start and every minute, and changed after each commit
-that moves one.
+The rows of `batches` and `journeys` are the truth; this is read from them at the start and every minute, and changed
+after each commit that moves one.
 """
 
 from collections.abc import Collection
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from recado.domain.batches.batch import BatchStatus
+from recado.domain.messages.owner_pauses import OwnerPauses
 from recado.storage.batches.batches import OpenBatch
 
 _HELD = frozenset({BatchStatus.PAUSED.value, BatchStatus.CANCELED.value})
@@ -26,13 +27,15 @@ class _Pauses:
 
 
 class Owners:
-    """Owners of rows: batches by their id. Those that never stood still are not in here."""
+    """Owners of rows: batches and journeys by their id. Those that never stood still are not in here."""
 
-    __slots__ = ("_held", "_pauses")
+    __slots__ = ("_held", "_journeys", "_journeys_held", "_pauses")
 
     def __init__(self) -> None:
         self._held: set[str] = set()
         self._pauses: dict[str, _Pauses] = {}
+        self._journeys_held: set[str] = set()
+        self._journeys: dict[str, OwnerPauses] = {}
 
     def load(self, batches: list[OpenBatch], *, moved: Collection[str] = ()) -> None:
         """Know these batches, which are all that are not at rest, and no others.
@@ -51,10 +54,12 @@ class Owners:
 
     def holds(self, owner: str) -> bool:
         """Whether no message of this owner may leave now."""
-        return owner in self._held
+        return owner in self._held or owner in self._journeys_held
 
     def held_ms(self, owner: str, due_at: datetime, now: datetime) -> int:
         """Time that messages of the owner stood still since `due_at`: it does not count towards their TTL (C14.5)."""
+        if (journey := self._journeys.get(owner)) is not None:
+            return journey.held_ms(due_at, now)
         pauses = self._pauses.get(owner)
         if pauses is None or now <= due_at:
             return 0
@@ -64,6 +69,30 @@ class Owners:
         if pauses.paused_at is not None and pauses.paused_at < now:
             held += (now - max(pauses.paused_at, due_at)) // _MILLISECOND
         return min(held, (now - due_at) // _MILLISECOND)
+
+    # Journeys ---------------------------------------------------------------------------------------------------------
+
+    def journey(self, stands: OwnerPauses) -> bool:
+        """Know how a journey stands; False when that, or something newer, is known. It may be told in any order."""
+        known = self._journeys.get(stands.owner)
+        if known is None and stands.paused_at is None and not stands.past:
+            return False
+        if known is not None and known.revision >= stands.revision:
+            return False
+        self._journeys[stands.owner] = stands
+        if stands.paused_at is None:
+            self._journeys_held.discard(stands.owner)
+        else:
+            self._journeys_held.add(stands.owner)
+        return True
+
+    def keep_journeys(self, owners: Collection[str]) -> None:
+        """All other journeys are over, or gone."""
+        for owner in [each for each in self._journeys if each not in owners]:
+            del self._journeys[owner]
+            self._journeys_held.discard(owner)
+
+    # Batches ----------------------------------------------------------------------------------------------------------
 
     def paused(self, owner: str, at: datetime) -> None:
         """The owner was paused."""

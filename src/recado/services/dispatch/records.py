@@ -15,7 +15,7 @@ from recado.storage.templates.templates import TemplateDirectory
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Where the rows come from. `owners`: the batches that hold theirs back; `withdrawing`: whose must not leave."""
+    """Where the rows come from. `owners`: who holds its rows back; `withdrawing`: whose must not leave."""
 
     db: Database
     numbers: NumberDirectory

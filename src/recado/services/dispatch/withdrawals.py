@@ -1,4 +1,4 @@
-"""Withdraws what a refusal or a deletion left queued, in blocks beside everything else (C12.5.3, C12.6).
+"""Withdraws what refusals, deletions and archived journeys left queued, in blocks (C12.5.3, C12.6, C9.12).
 
 The rows are the truth: what is noted is looked for again at each start, and every few seconds. Each environment has its
 turn with one block of each kind, so that nobody waits for another's thousands.
@@ -22,7 +22,7 @@ from recado.storage.dispatch import withdrawals
 log = structlog.get_logger()
 
 LOOK_EVERY = 5.0  # seconds
-PEOPLE = 100  # who opted out, of whom one block takes what is left
+PEOPLE = 100  # who opted out, or journeys, of which one block takes what is left
 
 _Group = tuple[str, str, WithdrawalKind]
 _Taken = tuple[list[Moved], dict[Withdrawal, str | None]]
@@ -41,6 +41,7 @@ class Withdrawals:
         self._take: Mapping[WithdrawalKind, Callable[[Connection, Sequence[Withdrawal]], Awaitable[_Taken]]] = {
             WithdrawalKind.OPTED_OUT: self._of_refused,
             WithdrawalKind.DELETED: self._of_deleted,
+            WithdrawalKind.ARCHIVED: self._of_archived,
         }
         self._stopping = False
         self._worker = Periodic("withdrawals", LOOK_EVERY, self.work, clock, at_once=True)
@@ -62,28 +63,34 @@ class Withdrawals:
         self._worker.hint()
 
     async def work(self) -> None:
-        """Whatever is left, a block of each group in turn. A group whose block fails waits for the next look."""
-        failed: set[_Group] = set()
+        """Whatever is left, a block of each group in turn.
+
+        A group waits for the next look when its block fails, or when what is left of it is in the hand of others.
+        """
+        resting: set[_Group] = set()
         worked = True
         while worked:
             worked = False
             found = await withdrawals.next_ones(self._db, PEOPLE)
+            self._withdrawing.begin(found)  # known, unless an answer was lost
             for group, people in groupby(found, lambda each: (each.organization_id, each.env, each.kind)):
                 if self._stopping:
                     return
-                if group in failed:
+                if group in resting:
                     continue
                 worked = True
                 await turns.next()
                 try:
-                    await self._block(group[2], list(people))
+                    if not await self._block(group[2], list(people)):
+                        resting.add(group)
                 except Unavailable:
                     raise
                 except Exception as error:  # noqa: BLE001 - one group must not keep the others waiting
                     log.error("not_withdrawn", organization_id=group[0], kind=group[2], error=type(error).__name__)
-                    failed.add(group)
+                    resting.add(group)
 
-    async def _block(self, kind: WithdrawalKind, people: Sequence[Withdrawal]) -> None:
+    async def _block(self, kind: WithdrawalKind, people: Sequence[Withdrawal]) -> bool:
+        """False when nothing came of it."""
         async with self._db.hot.transaction() as connection:
             moved, after = await self._take[kind](connection, people)
             done = [each for each, position in after.items() if position is None]
@@ -96,6 +103,7 @@ class Withdrawals:
                 self._after[each] = position
             else:
                 self._after.pop(each, None)
+        return bool(moved) or any(position != "" for position in after.values())
 
     async def _of_refused(self, connection: Connection, people: Sequence[Withdrawal]) -> _Taken:
         now = self._clock.now()
@@ -111,3 +119,9 @@ class Withdrawals:
             connection, *contact, now, after_id=self._after.get(first, ""), limit=withdrawals.BLOCK
         )
         return moved, {first: position}
+
+    async def _of_archived(self, connection: Connection, journeys: Sequence[Withdrawal]) -> _Taken:
+        now = self._clock.now()
+        moved = await withdrawals.of_journeys(connection, journeys, now, limit=withdrawals.BLOCK)
+        left = await withdrawals.left_of_journeys(connection, journeys, now)
+        return moved, {each: "" if each in left else None for each in journeys}

@@ -12,6 +12,7 @@ from recado.services.dispatch.row import Row
 
 REFUSED = Fail(FailureCode.OPTED_OUT, "the contact opted out")
 DELETED = Hold(WaitReason.OWNER_PAUSED)
+ARCHIVED = Hold(WaitReason.OWNER_PAUSED)
 
 
 class Withdrawing:
@@ -36,9 +37,14 @@ class Withdrawing:
     def gate(self, row: Row) -> Fail | Hold | None:
         """What ends the row, or holds it back until a block takes it. None: it is none of these.
 
-        What waits for its repeat may have left, and is not withdrawn: a claim or a deletion ends it.
+        What waits for its repeat may have left, and is not withdrawn: a claim or a deletion ends it, and so does the
+        end of its journey.
         """
-        if not self._before or row.repeat_of is not None:
+        if not self._before:
+            return None
+        if self._has(row, WithdrawalKind.ARCHIVED, row.owner):
+            return ARCHIVED
+        if row.repeat_of is not None:
             return None
         if row.subject_to_consent and self._has(row, WithdrawalKind.OPTED_OUT, str(row.recipient_hash)):
             return REFUSED

@@ -70,12 +70,29 @@ overtaken as materialized (
                     t.organization_id = d.organization_id and t.id = d.template_id and t.deleted_at is null
                     and t.status = any($5::text[])
             )
-            when 'owner_paused' then d.source_kind <> 'batch' or not exists (
-                select from batches b
-                where
-                    b.organization_id = d.organization_id and b.env = d.env and b.id = d.owner
-                    and (b.status = 'paused' or (b.status = 'canceled' and b.open)) -- they are being archived
-            )
+            when 'owner_paused' then
+                (
+                    d.source_kind <> 'batch' or not exists (
+                        select from batches b
+                        where
+                            b.organization_id = d.organization_id and b.env = d.env and b.id = d.owner
+                            and (b.status = 'paused' or (b.status = 'canceled' and b.open)) -- they are being archived
+                    )
+                )
+                and (
+                    d.source_kind <> 'journey' or (
+                        select status from journeys -- by the order that only the right index has (contacts.sql)
+                        where organization_id = d.organization_id and env = d.env and id >= d.owner and id <= d.owner
+                        order by organization_id, env, id
+                        limit 1
+                    ) is distinct from 'pausada'
+                    and not exists ( -- they are being archived
+                        select from withdrawals w
+                        where
+                            w.organization_id = d.organization_id and w.env = d.env and w.kind = 'archived' and w.name = d.owner
+                        offset 0
+                    )
+                )
             else false
         end
     for update of d skip locked

@@ -1,17 +1,17 @@
-"""Queued messages that must not leave any more: of anyone who opted out, and of deleted contacts (C12.5.3, C12.6).
+"""Queued messages that must not leave: of who opted out, deleted contacts, archived journeys (C12.5.3, C12.6, C9.12).
 
 They end in blocks: the first in the commit of the refusal or the deletion, which notes who has more; the others after
-it (`withdrawals.py`). What is being sent is not touched: its row is claimed, or waits for its repeat, and the
-claim asks for consent itself.
+it (`withdrawals.py`), as do all of a journey. What is being sent is not touched: its row is claimed, or waits for its
+repeat, and the claim asks for consent itself.
 """
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from recado.domain.channels.policies import states_before, withdrawn_as
 from recado.domain.messages.message import Cause, FailureCode, MessageEvent, MessageStatus
-from recado.domain.messages.withdrawal import Withdrawal, WithdrawalKind
+from recado.domain.messages.withdrawal import ENDLESS, Withdrawal, WithdrawalKind
 from recado.storage.core.moves import Moved, left, withdrawn
 from recado.storage.core.rows import Executor, columns
 from recado.storage.core.sql import load
@@ -26,6 +26,9 @@ Recipient = tuple[str, str, int]
 
 _OPTED_OUT: Final = Cause(FailureCode.OPTED_OUT, "the contact opted out")
 _DELETED: Final = Cause(FailureCode.WITHDRAWN, "the contact was deleted")
+_ARCHIVED: Final = Cause(FailureCode.WITHDRAWN, "its journey was archived before it was sent")
+LATE_TURNS: Final = timedelta(minutes=1)
+"""How long after a journey was archived a turn of its executions may still commit: it has read the journey before."""
 _ENDLESS: Final = 2**31 - 1
 
 
@@ -90,6 +93,34 @@ async def of_contact(
     ids = [row["id"] for row in found]
     moved = await of_messages(connection, organization_id, env, ids, now, _DELETED)
     return moved, ids[-1] if len(ids) == limit else None
+
+
+def of_archived(organization_id: str, env: str, owner: str) -> Withdrawal:
+    """What is withdrawn of a journey that is archived, or of a test of it: what waits, and what a turn still adds."""
+    return Withdrawal(organization_id, env, WithdrawalKind.ARCHIVED, owner, ENDLESS)
+
+
+async def of_journeys(
+    connection: Executor, archived: Sequence[Withdrawal], now: datetime, *, limit: int
+) -> list[Moved]:
+    """Archive a block of what is queued of these journeys of one environment; run it as `opted_out`."""
+    (organization_id, env) = _place_of(archived)
+    found = await connection.fetch(SQL.waiting_of_journeys, organization_id, [each.name for each in archived], limit)
+    ids = sorted(row["id"] for row in found)
+    return await of_messages(connection, organization_id, env, ids, now, _ARCHIVED) if ids else []
+
+
+async def left_of_journeys(connection: Executor, archived: Sequence[Withdrawal], now: datetime) -> set[Withdrawal]:
+    """Of which of these journeys, of one environment, something may still have to be withdrawn."""
+    names = [each.name for each in archived]
+    rows = await connection.fetch(SQL.left_of_journeys, *_place_of(archived), names, now - LATE_TURNS)
+    left = {row["journey_id"] for row in rows}
+    return {each for each in archived if each.name in left}
+
+
+def _place_of(withdrawals: Sequence[Withdrawal]) -> tuple[str, str]:
+    ((organization_id, env),) = {(each.organization_id, each.env) for each in withdrawals}
+    return organization_id, env
 
 
 async def of_messages(

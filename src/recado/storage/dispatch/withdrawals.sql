@@ -102,6 +102,39 @@ where
     and m.status = any($6::text[])
 returning m.organization_id, m.env, m.id, m.channel, m.status, w.coins, w.price_kind, w.units, w.batch_id, w.campaign_id;
 
+-- name: waiting_of_journeys
+-- The next $3 messages that wait of these journeys ($2).
+select q.id
+from unnest($2::text[]) as g (journey_id)
+cross join lateral (
+    select id from dispatch
+    where organization_id = $1 and source_kind = 'journey' and owner = g.journey_id and claimed_epoch is null
+    order by organization_id, owner, sender_id, id
+    limit $3
+) q
+limit $3;
+
+-- name: left_of_journeys
+-- Of which of these journeys ($3) a message waits, or is in hand and may come back; or which were archived after $4, so that a commit
+-- may still be under way that had read them before.
+select g.journey_id
+from unnest($3::text[]) as g (journey_id)
+left join lateral (
+    select id from dispatch
+    where
+        organization_id = $1 and source_kind = 'journey' and owner = g.journey_id
+        and (claimed_epoch is null or reason is distinct from 'uncertain')
+    order by organization_id, owner, sender_id, id
+    limit 1
+) q on true
+left join lateral (
+    select id from journeys
+    where organization_id = $1 and env = $2 and id >= g.journey_id and id <= g.journey_id and arquivada_em > $4
+    order by organization_id, env, id
+    limit 1
+) j on true
+where q.id is not null or j.id is not null;
+
 -- name: note
 -- Something is left of these. One that is noted already goes on up to the later id.
 insert into withdrawals (organization_id, env, kind, name, before_id)

@@ -10,6 +10,7 @@ from recado.domain.core.ids import Identified
 from recado.domain.journeys.graph import JourneyDefinition, JourneyStep, Reentry, definition_of
 from recado.domain.journeys.journey import MAX_JOURNEYS, SHORTEST_STEM, JourneyStatus, copy_name
 from recado.domain.journeys.uses import uses_of
+from recado.domain.messages.owner_pauses import OwnerPauses
 from recado.storage.core.rows import Executor
 from recado.storage.core.sql import load
 from recado.storage.core.tables import Limit, Table, lock_organization
@@ -56,9 +57,16 @@ class ListedJourney(Identified):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Journey(ListedJourney):
-    """A journey. `passos`: its steps as JSON."""
+    """A journey. `passos`: its steps as JSON. `pausas`: begin and end of its last pauses, as `OwnerPauses` has them."""
 
     passos: tuple[Mapping[str, Any], ...]
+    pausas: tuple[datetime, ...] = ()
+
+    @property
+    def pauses(self) -> OwnerPauses:
+        """What it holds back, and held."""
+        paused_at = self.pausada_em if self.status is JourneyStatus.PAUSADA else None
+        return OwnerPauses(self.organization_id, self.env, self.id, self.revision, paused_at, self.pausas)
 
     def definition(self, steps: Iterable[JourneyStep] | None = None) -> JourneyDefinition:
         """What it does, read anew each time. `steps`: its own, read already."""
@@ -84,7 +92,7 @@ JOURNEYS: Final = Table(
     Journey,
     "journey",
     own=load("journeys"),
-    convert={**_CONVERTED, "passos": tuple},
+    convert={**_CONVERTED, "passos": tuple, "pausas": tuple},
     derived={"uses": lambda journey: uses_of(journey.gatilho, journey.passos)},
     limit=Limit(MAX_JOURNEYS, "journeys that are not archived", "LIMITE_DE_JORNADAS"),
 )

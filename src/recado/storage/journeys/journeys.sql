@@ -53,6 +53,7 @@ returning id;
 
 -- name: go_on
 -- Those of these that paused for $5, without those that another has locked, or has moved a moment ago; $4: the states in which that can be.
+-- $8: how many moments of pauses are kept.
 with going as materialized (
     select j.place
     from unnest($1::text[], $2::text[], $3::text[]) as g (organization_id, env, id)
@@ -67,7 +68,10 @@ with going as materialized (
     ) j
 )
 update journeys j
-set status = $6, pausada_por = null, pausada_em = null, revision = revision + 1, updated_at = $7
+set
+    status = $6, pausada_por = null, pausada_em = null,
+    pausas = (j.pausas || array[j.pausada_em, $7])[greatest(1, cardinality(j.pausas) + 3 - $8::integer):],
+    revision = revision + 1, updated_at = $7
 from going g
 where j.ctid = g.place
 returning j.organization_id, j.env, j.id;
@@ -77,6 +81,64 @@ returning j.organization_id, j.env, j.id;
 update journeys set status = $4, arquivada_em = $5, revision = revision + 1, updated_at = $5
 where organization_id = $1 and env = $2 and id = $3 and entradas_encerradas and status = any($6::text[])
 returning id;
+
+-- name: queued_tests
+-- The tests of a journey from $4 on that have something queued: each is an owner of its own (C9.9).
+select e.id
+from (
+    select id from executions
+    where organization_id = $1 and env = $2 and journey_id = $3 and id >= $4 and teste
+    order by organization_id, env, journey_id, id
+) e
+cross join lateral (
+    select id from dispatch
+    where organization_id = $1 and source_kind = 'journey' and owner = e.id
+    order by organization_id, owner, sender_id, id
+    limit 1
+) q;
+
+-- name: archive_idle
+-- Of the next $6 versions after ($3, $4, $5) that take no entries, those of which no execution is under way ($1: their new state). There
+-- are few, and they have an index of their own. One that is being moved is left to a later look.
+with looked as materialized (
+    select organization_id, env, id from journeys
+    where entradas_encerradas and status = 'ativa' and (organization_id, env, id) > ($3, $4, $5)
+    order by organization_id, env, id
+    limit $6
+),
+idle as materialized (
+    select l.organization_id, l.env, l.id
+    from looked l
+    left join lateral (
+        select id from executions
+        where organization_id = l.organization_id and env = l.env and journey_id = l.id and status = 'ativa'
+        order by organization_id, env, journey_id, id
+        limit 1
+    ) e on true
+    where e.id is null
+),
+free as materialized (
+    select j.place
+    from idle i
+    cross join lateral (
+        select ctid as place from journeys
+        where
+            organization_id = i.organization_id and env = i.env and id >= i.id and id <= i.id
+            and entradas_encerradas and status = 'ativa'
+        order by organization_id, env, id
+        limit 1
+        for update skip locked
+    ) j
+),
+archived as (
+    update journeys j set status = $1, arquivada_em = $2, revision = j.revision + 1, updated_at = $2
+    from free f
+    where j.ctid = f.place
+    returning j.id
+)
+select organization_id, env, id, (id in (select id from archived)) is true as archived
+from looked
+order by organization_id, env, id;
 
 -- name: users_of
 -- Journeys that keep a record from being deleted. An environment has few that are not archived.

@@ -6,8 +6,10 @@ the journey as it was locked; the others name it, and are no error when it is in
 
 from collections.abc import Collection
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Final
 
+from recado.domain.core.ids import EXECUTION, lowest_id
 from recado.domain.journeys.graph import TriggerKind
 from recado.domain.journeys.journey import (
     JOURNEY_MACHINE,
@@ -16,13 +18,19 @@ from recado.domain.journeys.journey import (
     JourneyEvent,
     JourneyStatus,
 )
+from recado.domain.messages.owner_pauses import KEPT, with_pause
 from recado.storage.core.rows import Executor, columns
+from recado.storage.dispatch import withdrawals
 from recado.storage.journeys import arrivals, segment_looks
 from recado.storage.journeys.journeys import JOURNEYS, Journey
 
 SQL = JOURNEYS.sql
 
 JourneyKey = tuple[str, str, str]  # organization, environment, journey
+
+FIRST: Final[JourneyKey] = ("", "", "")
+TESTED_WITHIN: Final = timedelta(days=30)
+"""Whose messages may be queued still when a journey is archived: tests that began since then."""
 
 
 async def lock_chain(connection: Executor, journey: Journey) -> None:
@@ -36,8 +44,9 @@ async def activate(connection: Executor, before: Journey, now: datetime) -> tupl
     Its chain is locked. Raises `IllegalMove`.
     """
     status = JOURNEY_MACHINE.move(before.status, JourneyEvent.ACTIVATE)
-    began = before.ativada_em or now
-    running = replace(before, status=status, ativada_em=began, pausada_em=None, pausada_por=None)
+    began, paused_at = before.ativada_em or now, before.pausada_em
+    pauses = before.pausas if paused_at is None else with_pause(before.pausas, paused_at, now)
+    running = replace(before, status=status, ativada_em=began, pausada_em=None, pausada_por=None, pausas=pauses)
     after = await JOURNEYS.save(connection, before, running, now)
     key = (after.organization_id, after.env, after.id)
     if before.ativada_em is not None:
@@ -60,9 +69,13 @@ async def pause(connection: Executor, before: Journey, now: datetime) -> Journey
 
 
 async def archive(connection: Executor, before: Journey, now: datetime) -> Journey:
-    """By a customer, for good. Raises `IllegalMove`."""
+    """By a customer, for good: what it has queued is withdrawn in blocks after the commit. Raises `IllegalMove`."""
     status = JOURNEY_MACHINE.move(before.status, JourneyEvent.ARCHIVE)
-    return await JOURNEYS.save(connection, before, replace(before, status=status, arquivada_em=now), now)
+    key = (before.organization_id, before.env, before.id)
+    tests = await connection.fetch(SQL.queued_tests, *key, lowest_id(EXECUTION, now - TESTED_WITHIN))
+    owners = [before.id, *[row["id"] for row in tests]]
+    await withdrawals.note(connection, [withdrawals.of_archived(*key[:2], owner) for owner in owners])
+    return await JOURNEYS.save(connection, before, replace(before, status=status, arquivada_em=now, pausas=()), now)
 
 
 async def pause_itself(
@@ -84,7 +97,7 @@ async def go_on_credited(connection: Executor, keys: Collection[JourneyKey], now
     """
     states = _states(JourneyEvent.CREDITED)
     cause, runs = Hindrance.NO_BALANCE, JourneyStatus.ATIVA
-    rows = await connection.fetch(SQL.go_on, *columns(sorted(keys), 3), states, cause, runs, now)
+    rows = await connection.fetch(SQL.go_on, *columns(sorted(keys), 3), states, cause, runs, now, 2 * KEPT)
     return sorted((row["organization_id"], row["env"], row["id"]) for row in rows)
 
 
@@ -92,6 +105,19 @@ async def archive_emptied(connection: Executor, key: JourneyKey, now: datetime) 
     """None of its executions is on its way: it is over, if it takes no entries (C9.11.3). False when it does."""
     states = _states(JourneyEvent.EMPTIED)
     return await connection.fetchval(SQL.archive_emptied, *key, JourneyStatus.ARQUIVADA, now, states) is not None
+
+
+async def archive_idle(
+    executor: Executor, now: datetime, after: JourneyKey = FIRST, *, limit: int
+) -> tuple[list[str], JourneyKey]:
+    """Of the next versions that take no entries, those without an execution under way are over (C9.11.3).
+
+    So those are found that had none when another took their place, or whose last one ended at that moment. Answers
+    their ids, and after which version the next look goes on: `FIRST` when there is none.
+    """
+    rows = await executor.fetch(SQL.archive_idle, JourneyStatus.ARQUIVADA, now, *after, limit)
+    last = (rows[-1]["organization_id"], rows[-1]["env"], rows[-1]["id"]) if len(rows) == limit else FIRST
+    return [row["id"] for row in rows if row["archived"]], last
 
 
 def _states(event: JourneyEvent) -> list[JourneyStatus]:

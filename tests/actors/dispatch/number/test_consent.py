@@ -13,7 +13,7 @@ from tests.acme import add_template
 from recado.actors.dispatch.lane_messages import Look
 from recado.channels.core.provider import Accepted, OutboundMessage
 from recado.domain.contacts.consent import ConsentChange, ConsentStatus
-from recado.domain.core.ids import CONTACT, MESSAGE, lowest_id
+from recado.domain.core.ids import CONTACT, JOURNEY, MESSAGE, lowest_id
 from recado.domain.core.phones import recipient_hash
 from recado.domain.messages.changes import ConsentRefused, WithdrawalsLeft
 from recado.domain.messages.message import NORMAL
@@ -209,4 +209,15 @@ async def test_messages_of_a_deleted_contact_are_held_until_they_are_withdrawn(l
     await marketing.queue([ana, bia], {ana: deleted})
     await line.goes_on(2.0)
     assert marketing.called == [bia]
+    assert await line.reasons() == {"owner_paused"}
+
+
+async def test_messages_of_an_archived_journey_are_held_until_they_are_withdrawn(line: Any) -> None:
+    archived, others = await line.queue(5, tell=False), await line.queue(5, tell=False)
+    owner = line.ids.new(JOURNEY)
+    await line.db.execute("update dispatch set owner = $1 where id = any($2::text[])", owner, archived)
+    line.context.records.withdrawing.begin([withdrawals.of_archived(line.organization.id, "test", owner)])
+    line.tell(Look())
+    await line.goes_on(2.0)
+    assert sorted(line.provider.sent) == sorted(others)
     assert await line.reasons() == {"owner_paused"}

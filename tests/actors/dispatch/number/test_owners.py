@@ -1,10 +1,12 @@
 """A paused batch at its number: nothing of it leaves, others do, and the pause does not shorten its life (C14.5)."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from recado.actors.dispatch.lane_messages import Look
-from recado.domain.core.ids import BATCH
+from recado.domain.core.ids import BATCH, JOURNEY
+from recado.domain.messages.owner_pauses import OwnerPauses
 from recado.services.dispatch.hints import Forced, OwnerMoved
 from recado.storage.dispatch import dispatch
 
@@ -102,3 +104,41 @@ async def test_a_message_that_only_a_pause_before_it_was_due_held_expires(line: 
     await line.goes_on(2.0)
     assert line.provider.sent == []
     assert await line.counts() == {"failed": 1}
+
+
+async def test_a_paused_journey_holds_what_is_in_memory_already_until_it_goes_on(line: "Line") -> None:
+    await line.set_number(per_second=10)
+    messages = await line.queue(60)
+    owner = await own(line, messages)
+    await line.goes_on(3.0)
+    left, began = len(line.provider.sent), line.clock.now()
+    stands = OwnerPauses(line.organization.id, "test", owner, 2, began)
+    assert line.context.records.owners.journey(stands)
+    await line.goes_on(3.0)
+    assert 0 < left <= len(line.provider.sent) <= left + 2  # what was claimed 50 ms ahead still leaves
+    assert await line.reasons() == {"owner_paused"}
+    past = (began, line.clock.now())
+    assert line.context.records.owners.journey(replace(stands, revision=3, paused_at=None, past=past))
+    line.tell(OwnerMoved(owner))
+    await line.goes_on(6.0)
+    assert sorted(line.provider.sent) == sorted(messages)
+    assert await line.most_attempts() == 1
+
+
+async def test_only_pauses_since_it_was_due_lengthen_the_life_of_a_message_of_a_journey(line: "Line") -> None:
+    before = line.clock.now()
+    await line.clock.advance(1000)
+    due_at = line.clock.now()
+    early, late = await line.queue(1, tell=False), await line.queue(1, tell=False)
+    await line.db.execute("update dispatch set ttl_ms = 60000, expires_at = due_at + $1", timedelta(minutes=1))
+    until_then = (before, before + timedelta(seconds=900))
+    since_then = (due_at + timedelta(seconds=10), due_at + timedelta(seconds=30))
+    for messages, past in zip((early, late), (until_then, since_then), strict=True):
+        owner = line.ids.new(JOURNEY)
+        await line.db.execute("update dispatch set owner = $1 where id = $2", owner, messages[0])
+        assert line.context.records.owners.journey(OwnerPauses(line.organization.id, "test", owner, 2, None, past))
+    await line.clock.advance(65)
+    line.tell(Look())
+    await line.goes_on(2.0)
+    assert line.provider.sent == late
+    assert await line.counts() == {"sent": 1, "failed": 1}

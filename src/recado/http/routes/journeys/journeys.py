@@ -11,6 +11,7 @@ from recado.domain.journeys.graph import DEFAULT_REENTRY_HOURS, Reentry
 from recado.domain.journeys.journey import JOURNEY_MACHINE, JourneyEvent, JourneyStatus
 from recado.domain.journeys.problems import JourneyFault
 from recado.domain.journeys.runnable import not_run
+from recado.domain.messages.changes import JourneyMoved, WithdrawalsLeft
 from recado.http.api.call import Call
 from recado.http.api.operation import missing_scope
 from recado.http.api.route import Route
@@ -34,6 +35,7 @@ from recado.services.journeys.cancellation import ExecutionCancellation
 from recado.services.journeys.entries import JourneyEntries
 from recado.services.journeys.test_runs import JourneyTests
 from recado.storage.core.rows import Executor
+from recado.storage.dispatch import withdrawals
 from recado.storage.journeys import executions, states
 from recado.storage.journeys.journeys import (
     JOURNEYS,
@@ -113,6 +115,7 @@ class JourneyOperations:
                 after, superseded = await states.activate(connection, before, now)
                 details = {"superseded": superseded} if superseded else None
                 await self.journeys.note(connection, call, "journey.activate", after, details)
+        self.journeys.tell(after)
         return await self.journeys.reply(call, after)
 
     async def pause(self, call: Call) -> Reply:
@@ -122,6 +125,7 @@ class JourneyOperations:
                 _moved(before, JourneyEvent.PAUSE)
                 after = await states.pause(connection, before, call.now)
                 await self.journeys.note(connection, call, "journey.pause", after)
+        self.journeys.tell(after)
         return await self.journeys.reply(call, after)
 
     async def archive(self, call: Call) -> Reply:
@@ -130,6 +134,8 @@ class JourneyOperations:
             if before.status is not JourneyStatus.ARQUIVADA:
                 after = await states.archive(connection, before, call.now)
                 await self.journeys.note(connection, call, "journey.archive", after)
+        if after is not before:
+            self._withdraw(after)
         return await self.journeys.reply(call, after)
 
     async def duplicate(self, call: Call) -> Reply:
@@ -149,6 +155,12 @@ class JourneyOperations:
             await hold_used(connection, draft)
             made = await insert_version(connection, draft)
         return await self.journeys.reply(call, made, 201)
+
+    def _withdraw(self, journey: Journey) -> None:
+        """None of its queued messages leaves from here on, and they are withdrawn."""
+        left = withdrawals.of_archived(journey.organization_id, journey.env, journey.id)
+        self.journeys.dependencies.changed(WithdrawalsLeft((left,)))
+        self.journeys.tell(journey)
 
     async def find_to_test(self, call: Call) -> Journey:
         """The journey, for anyone who may send messages, too."""
@@ -304,6 +316,7 @@ def _draft_of(source: Journey, call: Call, **own: Any) -> Journey:
         substituida_por=None,
         entradas_encerradas=False,
         arquivada_em=None,
+        pausas=(),
         revision=1,
         **own,
     )
@@ -316,7 +329,7 @@ def journey_routes(
     path = "/v2/journeys/{id}"
     journeys = Resource(
         dependencies=dependencies, table=JOURNEYS, path=path, prefix=JOURNEY, name="journey", group=group,
-        out=JourneyOut, views=_views,
+        out=JourneyOut, views=_views, tell=lambda journey: dependencies.changed(JourneyMoved(journey.pauses)),
     )  # fmt: skip
     listed = Resource(
         dependencies=dependencies, table=LISTED_JOURNEYS, path=path, prefix=JOURNEY, name="journey", group=group,
@@ -367,11 +380,17 @@ def journey_routes(
         journeys.route(
             "POST /v2/journeys/{id}/pause", "pauseJourney", "Let a journey stand still", operations.pause,
             errors=("JORNADA_NAO_ATIVA", "JORNADA_ARQUIVADA"),
-            description="Until it is activated again. One that is paused already stays as it is.",
+            description=(
+                "Until it is activated again; what it has queued is held as long. One that is paused already stays as "
+                "it is."
+            ),
         ),
         journeys.route(
             "POST /v2/journeys/{id}/archive", "archiveJourney", "Archive a journey", operations.archive,
-            description="For good, whatever state it is in. One that is archived already stays as it is.",
+            description=(
+                "For good, whatever state it is in; what it has queued is withdrawn. One that is archived already "
+                "stays as it is."
+            ),
         ),
         journeys.route(
             f"POST {path}/test", "testJourney", "Let one contact go through a journey, to try it", operations.test,
