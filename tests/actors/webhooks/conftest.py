@@ -4,6 +4,7 @@ import asyncio
 import os
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from ipaddress import ip_network
@@ -81,8 +82,8 @@ class Receiver:
         return self.received
 
 
-@pytest.fixture
-async def receiver() -> AsyncIterator[Receiver]:
+@asynccontextmanager
+async def listening() -> AsyncIterator[Receiver]:
     made = Receiver()
     server = web.Server(made.handle)
     runner = web.ServerRunner(server, shutdown_timeout=0)
@@ -90,8 +91,16 @@ async def receiver() -> AsyncIterator[Receiver]:
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
     made.port = runner.addresses[0][1]
-    yield made
-    await runner.cleanup()
+    try:
+        yield made
+    finally:
+        await runner.cleanup()
+
+
+@pytest.fixture
+async def receiver() -> AsyncIterator[Receiver]:
+    async with listening() as made:
+        yield made
 
 
 class ShiftedClock(SystemClock):

@@ -1,15 +1,15 @@
 """The endpoint of a subscription: its URL, custom headers and secrets, by which a delivery is signed and posted."""
 
-from typing import Final
+from typing import Final, Protocol
 
 import orjson
 import structlog
 
-from recado.actors.webhooks.webhook_dispatcher import WebhookDispatcher
 from recado.channels.core.signing import signing_key
-from recado.channels.http.guarded_http import Endpoint, Response
+from recado.channels.http.guarded_http import Endpoint, GuardedHttp, Response
 from recado.channels.http.outbound_guard import UrlRefused
-from recado.channels.webhooks.webhook_signing import signed_lines, static_lines
+from recado.channels.webhooks.webhook_signing import idempotency_line, signed_lines, static_lines
+from recado.domain.core.clock import Clock
 from recado.services.webhooks.webhook_payload import envelope
 from recado.storage.core.crypto import KeyRing, Tampered
 from recado.storage.webhooks.deliveries import Due
@@ -20,20 +20,33 @@ log = structlog.get_logger()
 _UNREADABLE: Final = Response(None, "the signing secret cannot be read", b"", None, 0.0)
 
 
+class EndpointCaller(Protocol):
+    """Who calls endpoints, and what with."""
+
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def keys(self) -> KeyRing: ...
+
+    @property
+    def http(self) -> GuardedHttp: ...
+
+
 class WebhookEndpoint:
     """How one version of a subscription is reached: its URL, its custom headers, its keys."""
 
-    def __init__(self, subscription: Subscription, dispatcher: WebhookDispatcher) -> None:
+    def __init__(self, subscription: Subscription, caller: EndpointCaller) -> None:
         """Raises UrlRefused for a URL whose form is never called."""
         self.subscription = subscription
-        self._dispatcher = dispatcher
-        self._endpoint: Endpoint = dispatcher.http.endpoint(
+        self._caller = caller
+        self._endpoint: Endpoint = caller.http.endpoint(
             subscription.url, live=subscription.env == "live", owner=subscription.organization_id
         )
         try:
-            self._lines = static_lines(headers_of(subscription, dispatcher.keys))
-            self._keys = [signing_key(_secret(subscription, subscription.secret_cipher, dispatcher.keys))]
-            self._previous = _former_key(subscription, dispatcher)
+            self._lines = static_lines(headers_of(subscription, caller.keys))
+            self._keys = [signing_key(_secret(subscription, subscription.secret_cipher, caller.keys))]
+            self._previous = _former_key(subscription, caller)
         except Tampered:
             self._keys = []
 
@@ -45,11 +58,20 @@ class WebhookEndpoint:
             body, event_id=told.event_id, event=told.type, delivery_id=due.id, attempt=due.attempts + 1
         )
 
-    async def post(self, body: bytes, *, event_id: str, event: str, delivery_id: str, attempt: int) -> Response:
+    async def post(
+        self,
+        body: bytes,
+        *,
+        event_id: str,
+        event: str,
+        delivery_id: str,
+        attempt: int,
+        idempotency_key: str | None = None,
+    ) -> Response:
         """Sign the body again and post it."""
         if not self._keys:
             return _UNREADABLE
-        now = self._dispatcher.clock.now()
+        now = self._caller.clock.now()
         keys, until = self._keys, self.subscription.previous_secret_until
         if self._previous is not None and until is not None and until > now:
             keys = [*keys, self._previous]
@@ -62,6 +84,8 @@ class WebhookEndpoint:
             delivery_id=delivery_id,
             attempt=attempt,
         )
+        if idempotency_key is not None:
+            signed += idempotency_line(idempotency_key)
         return await self._endpoint.post(self._lines + signed, body)
 
     def close(self) -> None:
@@ -69,18 +93,18 @@ class WebhookEndpoint:
         self._endpoint.close()
 
 
-def _former_key(subscription: Subscription, dispatcher: WebhookDispatcher) -> bytes | None:
+def _former_key(subscription: Subscription, caller: EndpointCaller) -> bytes | None:
     """The key of the former secret during its grace. After it nobody needs it, also not to be readable."""
     cipher, until = subscription.previous_secret_cipher, subscription.previous_secret_until
-    if cipher is None or until is None or until <= dispatcher.clock.now():
+    if cipher is None or until is None or until <= caller.clock.now():
         return None
-    return signing_key(_secret(subscription, cipher, dispatcher.keys))
+    return signing_key(_secret(subscription, cipher, caller.keys))
 
 
-def open_endpoint(subscription: Subscription, dispatcher: WebhookDispatcher) -> WebhookEndpoint | None:
+def open_endpoint(subscription: Subscription, caller: EndpointCaller) -> WebhookEndpoint | None:
     """The way to a subscription; None for a URL that is never called, which its creation would have refused."""
     try:
-        return WebhookEndpoint(subscription, dispatcher)
+        return WebhookEndpoint(subscription, caller)
     except UrlRefused:
         log.error("webhook_url_unusable", subscription_id=subscription.id)
         return None

@@ -19,13 +19,17 @@ KEPT, KEPT_ERROR = 1024, 1024  # bytes of a body; characters
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What a call came to. Without `status` there was no answer, and `error` says why. `seconds`: how long it took."""
+    """What a call came to. Without `status` there was no answer, and `error` says why. `seconds`: how long it took.
+
+    `refused`: the URL may not be called, so there was no call.
+    """
 
     status: int | None
     error: str | None
     body: bytes
     retry_after: str | None
     seconds: float
+    refused: bool = False
 
     @property
     def ok(self) -> bool:
@@ -76,6 +80,7 @@ class Endpoint:
         monotonic = self._http.clock.monotonic
         began = monotonic()
         request = b"%s%d\r\n%s\r\n%s" % (self._start, len(body), headers, body)
+        refused = False
         try:
             addresses = self._http.guard.known(self._target, live=self._live)
             if addresses is None:
@@ -84,7 +89,7 @@ class Endpoint:
             seconds = self._http.call_limit - (monotonic() - began)
             answer = await self._pool.post(request, seconds, self._find, only=addresses, again=True)
         except UrlRefused as refusal:
-            error = f"the URL may not be called: {refusal}"
+            refused, error = True, f"the URL may not be called: {refusal}"
         except TimeoutError as timeout:
             error = str(timeout) or f"no complete answer within {self._http.call_limit:g} s"
         except ConnectionBroke as broke:
@@ -97,7 +102,7 @@ class Endpoint:
             error = f"no connection: {failure.strerror or type(failure).__name__}"
         else:
             return Response(answer.status, None, answer.body, answer.retry_after, monotonic() - began)
-        return Response(None, error[:KEPT_ERROR], b"", None, monotonic() - began)
+        return Response(None, error[:KEPT_ERROR], b"", None, monotonic() - began, refused)
 
     async def _checked(self) -> tuple[str, ...]:
         return await self._http.guard.addresses(self._target, live=self._live, owner=self._owner)

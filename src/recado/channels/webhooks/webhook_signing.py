@@ -50,6 +50,11 @@ def static_lines(headers: Sequence[tuple[str, str]]) -> bytes:
     return "".join(f"{line}\r\n" for line in lines).encode("ascii")
 
 
+def idempotency_line(key: str) -> bytes:
+    """The header line by which a receiver knows the call of a step again (C9.13)."""
+    return f"X-SVC-Idempotency-Key: {key}\r\n".encode("ascii")
+
+
 def signed_lines(
     keys: Sequence[bytes], body: bytes, *, seconds: int, event_id: str, event: str, delivery_id: str, attempt: int
 ) -> bytes:

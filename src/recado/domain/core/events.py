@@ -40,6 +40,9 @@ EVENT_NAMES: Final = (
 """Everything a subscription may name; `*` stands for all of them (C1.26)."""
 
 EVERY: Final = "*"
+JOURNEY_ACTION: Final = "journey.action"
+"""What a webhook step of a journey tells its subscription (C9.13); nobody subscribes to it."""
+
 API_VERSION: Final = "2"
 MASKED_FIELDS: Final = ("phone", "displayPhone")
 """Members of an event's data that are phones: masked unless the subscription includes personal data."""

@@ -49,18 +49,23 @@ _EMPTY = orjson.Fragment(b"{}")
 
 def envelope(told: Told, organization_id: str, *, unmasked: bool) -> bytes:
     """The body of a delivery: compact UTF-8, keys in the order of C23.5."""
-    at = format_timestamp(created_at(told.event_id))
+    data = _message(told, unmasked) if told.message_id is not None else _stored(told, unmasked)
+    return enveloped(data, organization_id, event_id=told.event_id, event=told.type, env=told.env, test=told.test)
+
+
+def enveloped(data: Any, organization_id: str, *, event_id: str, event: str, env: str, test: bool = False) -> bytes:
+    """Data in the envelope. `test`: they are an example."""
     body: dict[str, Any] = {
-        "id": told.event_id,
-        "type": told.type,
-        "env": told.env,
+        "id": event_id,
+        "type": event,
+        "env": env,
         "organizationId": organization_id,
-        "createdAt": at,
+        "createdAt": format_timestamp(created_at(event_id)),
         "apiVersion": API_VERSION,
     }
-    if told.test:
+    if test:
         body["test"] = True
-    body["data"] = _message(told, at, unmasked) if told.message_id is not None else _stored(told, unmasked)
+    body["data"] = data
     return orjson.dumps(body)
 
 
@@ -80,7 +85,7 @@ def _stored(told: Told, unmasked: bool) -> Any:
     return masked_data(orjson.loads(told.data))
 
 
-def _message(told: Told, at: str, unmasked: bool) -> dict[str, Any]:
+def _message(told: Told, unmasked: bool) -> dict[str, Any]:
     channel, recipient, message_id = told.channel, told.recipient, told.message_id
     if channel is None or recipient is None or message_id is None:
         return {"id": message_id}  # the message is past its time; the event is told all the same
@@ -109,7 +114,7 @@ def _message(told: Told, at: str, unmasked: bool) -> dict[str, Any]:
         if moment is not None:
             data[name] = format_timestamp(moment)
     if status in _FAILURES:
-        data["failedAt"] = at if told.failed_at is None else format_timestamp(told.failed_at)
+        data["failedAt"] = format_timestamp(told.failed_at or created_at(told.event_id))
     policy = POLICIES.get(channel)
     if status == "clicked":  # the same on every channel: the click, and the status that the message had then
         if told.data is not None:

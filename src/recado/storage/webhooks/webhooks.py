@@ -3,7 +3,7 @@
 Secrets and custom headers are stored encrypted; who reads them decrypts with the installation's keys.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -105,6 +105,12 @@ async def get(executor: Executor, organization_id: str, env: str | None, subscri
         return await SUBSCRIPTIONS.get(executor, organization_id, env, subscription_id)
     row = await executor.fetchrow(SQL.of_organization, organization_id, subscription_id)
     return SUBSCRIPTIONS.read(row) if row else None
+
+
+async def of_keys(executor: Executor, keys: Collection[SubscriptionKey]) -> dict[SubscriptionKey, Subscription]:
+    """Those of these subscriptions that there are."""
+    rows = await executor.fetch(SQL.of_keys, *columns(sorted(keys), 2))
+    return {found.key: found for found in map(SUBSCRIPTIONS.read, rows)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,16 @@ select count(*) from webhook_subscriptions where organization_id = $1 and env = 
 -- In whichever environment.
 select * from webhook_subscriptions where organization_id = $1 and id = $2;
 
+-- name: of_keys
+-- These, in whichever environment.
+select w.*
+from unnest($1::text[], $2::text[]) as g (organization_id, id)
+cross join lateral (
+    select * from webhook_subscriptions
+    where organization_id = g.organization_id and id = g.id
+    limit 1
+) w;
+
 -- name: of_environment
 -- Who takes events now; what is revoked for good takes none.
 select id, status, events from webhook_subscriptions
