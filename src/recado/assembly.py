@@ -5,6 +5,7 @@ import random
 from functools import partial
 
 from recado.actors.jobs.segment_sizes import SegmentSizes
+from recado.actors.journeys.step_call_shares import MOST_STEP_CALLS
 from recado.actors.system import ActorSystem, Follow
 from recado.actors.webhooks.webhooks import Webhooks
 from recado.channel_table import CHANNELS, RuleParts
@@ -94,9 +95,10 @@ class Assembly:
         runtime = Runtime(clock, random.Random(os.urandom(32)))  # noqa: S311 - spreads restarts; guards nothing
         lookups = FairPlaces(LOOKUPS_AT_ONCE, each=LOOKUPS_EACH, most_waiting=MOST_LOOKUPS_WAITING)
         self.guard = OutboundGuard(clock=clock, allowed=settings.ssrf_allow_cidrs, turn=lookups.place)
+        calls_of_steps = min(MOST_STEP_CALLS, descriptors.webhooks // 8)
         self.webhooks = Webhooks(
             db, clock=clock, ids=ids, keys=keys, http=GuardedHttp(self.guard, clock=clock), runtime=runtime,
-            calls=descriptors.webhooks,
+            calls=descriptors.webhooks - calls_of_steps,
         )  # fmt: skip
         prices = directories.prices if settings.billing_enabled else None
         windows = ChatWindows(db, clock=clock)
@@ -131,6 +133,7 @@ class Assembly:
                 templates=directories.templates,
                 organizations=directories.organizations,
             ),
+            calls_of_steps=calls_of_steps,
             payments=payments,
             prices=prices,
             connections=adapters.connections(),

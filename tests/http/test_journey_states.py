@@ -82,6 +82,14 @@ async def test_a_draft_without_problems_is_activated(api: Api) -> None:
     assert (item["ativadaEm"], item["entradasEncerradas"]) == (running["ativadaEm"], False)
 
 
+async def test_one_that_calls_a_webhook_is_activated(api: Api) -> None:
+    hook = (await api.post("/webhooks", {"url": "https://hooks.example.com/", "events": ["message.sent"]})).body
+    call = {"id": "call", "tipo": "webhook", "webhookId": hook["id"], "proximo": "end"}
+    found = await made(api, inicio="call", passos=[call, END])
+    answer = await do(api, "activate", found)
+    assert (answer.status, answer.body["status"]) == (200, "ativa")
+
+
 async def test_one_with_problems_is_not_activated(api: Api) -> None:
     found = await made(api, **LACKING)
     refused = await do(api, "activate", found)

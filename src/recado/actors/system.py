@@ -22,6 +22,7 @@ from recado.actors.jobs.retention import Retention
 from recado.actors.jobs.upkeep import Upkeep
 from recado.actors.journeys.execution_poller import ExecutionPoller
 from recado.actors.journeys.segment_looks import SegmentLooks
+from recado.actors.journeys.step_caller import StepCaller
 from recado.actors.webhooks.webhooks import Webhooks
 from recado.channels.core.adapters import CallbackSource, EventReader, SessionSource
 from recado.domain.channels.policies import NUMBERS_CHANNEL
@@ -76,6 +77,7 @@ from recado.services.journeys.event_entries import EventEntries
 from recado.services.journeys.execution_turns import ExecutionTurns
 from recado.services.journeys.hindrances import JourneyPauses
 from recado.services.journeys.journey_queues import JourneyQueues
+from recado.services.journeys.step_calls import StepCalls
 from recado.services.journeys.step_messages import StepMessages
 from recado.services.journeys.superseded_versions import SupersededVersions
 from recado.services.messages.admission import Admission
@@ -125,6 +127,7 @@ class ActorSystem:
         opens: Callable[[str], Awaitable[object]],
         begun: BegunCalls,
         step_messages: StepMessages,
+        calls_of_steps: int,
         payments: Payments | None = None,
         prices: PriceDirectory | None = None,
         connections: Mapping[tuple[str, str], int] | None = None,
@@ -134,6 +137,7 @@ class ActorSystem:
 
         `changed` hears of changes made here; `owing`, that people who opted out are owed an answer (C28.3).
         `opens`: follows the link of a code, for people of the sandbox. `step_messages`: makes those of journeys.
+        `calls_of_steps`: calls of webhook steps in flight at once (C31).
 
         `session_providers`: those who tell on connections of their own, each with its channel.
 
@@ -228,11 +232,26 @@ class ActorSystem:
         )
         self.withdrawals = Withdrawals(db, clock=clock, effects=self.consequences, withdrawing=records.withdrawing)
         self.journey_queues = JourneyQueues(db, clock=clock, owners=records.owners, tell=self.tell)
+        step_calls = StepCalls(
+            db,
+            clock=clock,
+            ids=ids,
+            wanted=lambda: self.step_caller.hint(),
+            due=lambda: self.executions.hint(),
+        )
+        self.step_caller = StepCaller(
+            step_calls,
+            http=webhooks.dispatcher.http,
+            keys=webhooks.dispatcher.keys,
+            clock=clock,
+            at_once=calls_of_steps,
+        )
         taking = ExecutionTurns(
             db,
             clock=clock,
             organizations=records.organizations,
             step_messages=step_messages,
+            step_calls=step_calls,
             admission=admission,
             accepted=self.sending.arrived,
         )
@@ -278,6 +297,7 @@ class ActorSystem:
             self.root.add_service(f"templates of {env}", Periodic(f"templates of {env}", 1.0, review, clock))
         self.root.add_service("campaigns", CampaignCompletion(db, clock=clock, ids=ids, changed=self.changed))
         webhooks.join(self.root)
+        self.root.add_service("step calls", self.step_caller)
         confirmation = ClockConfirmation(db, clock=clock)
         self.root.add_service(
             "upkeep", Upkeep(db, clock=clock, confirmation=confirmation, callbacks=self.callbacks, webhooks=webhooks)
@@ -306,7 +326,7 @@ class ActorSystem:
     @property
     def unrecorded(self) -> int:
         """Calls to providers and to endpoints whose outcomes are not written yet."""
-        return len(self.calls) + self._webhooks.unrecorded
+        return len(self.calls) + self._webhooks.unrecorded + self.step_caller.unrecorded
 
     # Hints to lanes -------------------------------------------------------------------------------------------------
 

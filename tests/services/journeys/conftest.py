@@ -3,6 +3,7 @@
 import os
 import random
 from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -20,6 +21,7 @@ from recado.services.effects.consequences import Consequences
 from recado.services.effects.outbox import Outbox
 from recado.services.effects.wallet import Wallet
 from recado.services.journeys.execution_turns import ExecutionTurns
+from recado.services.journeys.step_calls import StepCalls
 from recado.services.journeys.step_messages import StepMessages
 from recado.services.messages.admission import Admission
 from recado.services.messages.chatapp_rules import ChatAppRules
@@ -83,6 +85,7 @@ class Way:
     number: Number
     turns: ExecutionTurns
     step_messages: StepMessages
+    step_calls: StepCalls
     accepted: list[NewMessage] = field(default_factory=list)
 
     async def journey(self, *steps: Mapping[str, Any], **changes: Any) -> Journey:
@@ -128,8 +131,8 @@ class Way:
         await self.db.execute(_EVENT, self.organization.id, ENV, event_id, name, contact_id, at)
 
 
-@pytest.fixture
-async def way(database: Database) -> AsyncIterator[Way]:
+@asynccontextmanager
+async def open_way(database: Database) -> AsyncIterator[Way]:
     clock = VirtualClock(BORN)
     ids = IdSource(clock, random.Random(7))
     directories = Directories(database, clock=clock)
@@ -153,17 +156,38 @@ async def way(database: Database) -> AsyncIterator[Way]:
     step_messages = StepMessages(
         rules, numbers=directories.numbers, templates=directories.templates, organizations=directories.organizations
     )
+    step_calls = StepCalls(database, clock=clock, ids=ids, wanted=lambda: None, due=lambda: None)
     accepted: list[NewMessage] = []
     turns = ExecutionTurns(
         database,
         clock=clock,
         organizations=directories.organizations,
         step_messages=step_messages,
+        step_calls=step_calls,
         admission=Admission(database, clock=clock, ids=ids, consequences=consequences),
         accepted=accepted.extend,
     )
-    yield Way(database, clock, ids, directories, made.organization, made.number, turns, step_messages, accepted)
-    await windows.stop()
+    try:
+        yield Way(
+            database,
+            clock,
+            ids,
+            directories,
+            made.organization,
+            made.number,
+            turns,
+            step_messages,
+            step_calls,
+            accepted,
+        )
+    finally:
+        await windows.stop()
+
+
+@pytest.fixture
+async def way(database: Database) -> AsyncIterator[Way]:
+    async with open_way(database) as made:
+        yield made
 
 
 async def approved_template(way: Way) -> str:

@@ -51,8 +51,8 @@ T = TypeVar("T")
 DEFAULT_SMS_ROUTE: Final = "premium"
 DEFAULT_RCS_ROUTE: Final = "easy_rcs"
 
-MODES_NOT_RUN: Final = frozenset({StepMode.CALL, StepMode.SEND_EMAIL, StepMode.SEND_RCS})
-"""What this release does not do: no step calls a webhook yet, or sends by e-mail or RCS."""
+MODES_NOT_RUN: Final = frozenset({StepMode.SEND_EMAIL, StepMode.SEND_RCS})
+"""What this release does not do: no step sends by e-mail or RCS yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,6 +35,7 @@ from recado.services.journeys.facts import goals_reached, known_contacts, round_
 from recado.services.journeys.hindrances import pause_hindered
 from recado.services.journeys.running import JourneyKey, RunningJourneys
 from recado.services.journeys.standing import Hindered, PendingSend, Standing
+from recado.services.journeys.step_calls import StepCalls
 from recado.services.journeys.step_messages import StepMessages
 from recado.services.messages.admission import Admission
 from recado.storage.access.organizations import OrganizationDirectory
@@ -83,6 +84,7 @@ class ExecutionTurns:
         clock: Clock,
         organizations: OrganizationDirectory,
         step_messages: StepMessages,
+        step_calls: StepCalls,
         admission: Admission,
         accepted: Callable[[Sequence[NewMessage]], None],
     ) -> None:
@@ -90,6 +92,7 @@ class ExecutionTurns:
         self._clock = clock
         self._organizations = organizations
         self._step_messages = step_messages
+        self._step_calls = step_calls
         self._admission = admission
         self._accepted = accepted
         self._journeys = RunningJourneys()
@@ -163,9 +166,11 @@ class ExecutionTurns:
         stored, followed = await self._send(connection, taken, withdrawn, now)
         changed = [each.execution for each in taken]
         await executions.save(connection, [*changed, *put_off], [step for each in taken for step in each.passed])
+        called = await self._step_calls.want(connection, [each for each in taken if each.calls], now)
 
         def committed() -> None:
             followed()
+            called()
             self._accepted(stored)
 
         return _Work(committed, _hindered(taken))
@@ -223,6 +228,9 @@ class ExecutionTurns:
                 pending[each.contact_key] += 1
 
     async def _carry_out(self, standing: Standing, decision: Decision, now: datetime) -> None:
+        if isinstance(decision, CallWebhook):
+            standing.call()
+            return
         if not isinstance(decision, SendMessage):
             _carry_on(standing, decision, now)
             return

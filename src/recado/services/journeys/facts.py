@@ -11,13 +11,14 @@ from recado.domain.journeys.decide import Facts
 from recado.domain.journeys.graph import StepChannel, StepSignal
 from recado.domain.journeys.sends import QuietWindow, SendFacts, counts_after
 from recado.domain.journeys.signal_conditions import EarlierSend
-from recado.domain.journeys.steps import SendStep, SignalCondition
+from recado.domain.journeys.steps import SendStep, SignalCondition, WebhookStep
+from recado.domain.journeys.webhook_calls import LastCall
 from recado.services.journeys.standing import Standing
 from recado.storage.access.organizations import Organization, OrganizationDirectory
 from recado.storage.contacts import opt_outs
 from recado.storage.contacts.opt_outs import Registrant
 from recado.storage.core.rows import Executor
-from recado.storage.journeys import execution_facts
+from recado.storage.journeys import execution_facts, step_calls
 from recado.storage.journeys.execution_facts import ContactKey, EventQuestion, PassedSend, ReplyQuestion
 
 ANSWERED_ON: Final[Mapping[str, tuple[str, ...]]] = {
@@ -54,16 +55,18 @@ class RoundFacts:
         silences: Mapping[str, Sequence[QuietWindow]],
         counts: Mapping[str, int],
         earlier: Mapping[str, EarlierSend],
+        calls: Mapping[str, tuple[LastCall | None, bool]],
     ) -> None:
-        """By execution; `silences`: by organization."""
+        """By execution; `silences`: by organization. `calls`: the last one, and whether another may be made."""
         self._silences = silences
         self._counts = counts
         self._earlier = earlier
+        self._calls = calls
 
     def of(self, standing: Standing, *, pending: int) -> Facts:
         """Of one. `pending`: messages to its contact that count, and that this turn is about to make."""
         execution, journey, step = standing.execution, standing.journey, standing.step
-        send, earlier = None, None
+        send, earlier, last_call, webhook_callable = None, None, None, None
         if isinstance(step, SendStep):
             silences = list(self._silences.get(execution.organization_id, ()))
             if journey.plan.silence is not None:
@@ -73,6 +76,8 @@ class RoundFacts:
             send = SendFacts(silences, None if cap is None else cap.mensagens, recent)
         elif isinstance(step, SignalCondition):
             earlier = self._earlier.get(execution.id)
+        elif isinstance(step, WebhookStep):
+            last_call, webhook_callable = self._calls[execution.id]
         return Facts(
             execution_id=execution.id,
             arrived_at=execution.arrived_at,
@@ -84,6 +89,8 @@ class RoundFacts:
             hurried=execution.hurried,
             send=send,
             earlier=earlier,
+            last_call=last_call,
+            webhook_callable=webhook_callable,
         )
 
 
@@ -105,6 +112,7 @@ async def round_facts(
         silences,
         {execution_id: count for (execution_id, _, _), count in zip(capped, counts, strict=True)},
         await _earlier_sends(executor, standing),
+        await _calls(executor, standing),
     )
 
 
@@ -127,6 +135,14 @@ async def _earlier_sends(executor: Executor, standing: Sequence[Standing]) -> di
         each.execution.id: EarlierSend(send.state, send.since, seen[place])
         for place, (each, _, send) in enumerate(found)
     }
+
+
+async def _calls(executor: Executor, standing: Sequence[Standing]) -> dict[str, tuple[LastCall | None, bool]]:
+    """What webhook steps decide by."""
+    asking = [(each.execution, each.step) for each in standing if isinstance(each.step, WebhookStep)]
+    keys = [(it.organization_id, it.env, it.id, step.id, step.webhook_id) for it, step in asking]
+    found = await step_calls.facts_of(executor, keys)
+    return {execution.id: facts for (execution, _), facts in zip(asking, found, strict=True)}
 
 
 async def _signals(

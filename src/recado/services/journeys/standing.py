@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Final
 
 from recado.domain.contacts.contact import Contact
-from recado.domain.journeys.execution import EndReason, SkipReason, TrailResult
+from recado.domain.journeys.execution import Awaited, EndReason, SkipReason, TrailResult
 from recado.domain.journeys.graph import StepKind
 from recado.domain.journeys.journey import Hindrance
 from recado.domain.journeys.outcomes import EndExecution
@@ -62,7 +62,8 @@ class Hindered:
 class Standing:
     """One execution of a turn. `contact` None: it is gone; `registered`: the opt-out registry holds it.
 
-    `settled`: nothing more happens to it in this turn but its `send`. `hindered`: what its journey pauses for.
+    `settled`: nothing more happens to it in this turn but its `send`, or that its webhook is to be called (`calls`).
+    `hindered`: what its journey pauses for.
     """
 
     execution: Execution
@@ -71,6 +72,7 @@ class Standing:
     registered: bool
     passed: list[PassedStep] = field(default_factory=list)
     send: PendingSend | None = None
+    calls: bool = False
     settled: bool = False
     hindered: Hindered | None = None
 
@@ -110,6 +112,11 @@ class Standing:
             self._pass(result, now)
         self.execution = self.execution.ended(reason, now)
         self.settled = True
+
+    def call(self) -> None:
+        """Its webhook is to be called: it waits for what that comes to."""
+        self.calls = True
+        self.stay(self.execution.waiting(Awaited.WEBHOOK, None))
 
     def stay(self, execution: Execution) -> None:
         """It waits in its step."""

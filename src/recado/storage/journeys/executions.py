@@ -20,11 +20,13 @@ from recado.domain.journeys.execution import (
     ExecutionOrigin,
     ExecutionStatus,
 )
+from recado.domain.journeys.graph import StepKind
 from recado.domain.journeys.journey import JourneyStatus
 from recado.domain.journeys.outcomes import EndExecution
 from recado.storage.core.rows import Executor, columns, reader
 from recado.storage.core.sql import load
-from recado.storage.journeys import states
+from recado.storage.journeys import states, step_calls
+from recado.storage.journeys.step_calls import StepKey
 
 SQL: Final = load("executions")
 
@@ -211,10 +213,26 @@ async def save(connection: Executor, changed: Sequence[Execution], passed: Seque
             raise PassedBefore
     if changed:
         await connection.execute(SQL.save, *columns(list(map(_SAVED, changed)), 15))
+        await step_calls.forget(connection, _calls_over(changed, passed))
         ended = [each for each in changed if each.status is not ExecutionStatus.ATIVA and not each.teste]
         emptied = await count(connection, [(each.key[:3], ExecutionStatus.ATIVA, each.status) for each in ended])
         for journey in emptied:  # one that takes no entries is over with its last execution (C9.11.3)
             await states.archive_emptied(connection, journey, max(each.ended_at for each in ended if each.ended_at))
+
+
+def _calls_over(changed: Sequence[Execution], passed: Sequence[PassedStep]) -> list[StepKey]:
+    """The steps whose calls are over: webhook steps that were passed, and those at which executions ended."""
+    over = {
+        StepKey(each.organization_id, each.execution_id, each.step_id)
+        for each in passed
+        if each.kind == StepKind.WEBHOOK
+    }
+    over |= {
+        StepKey(each.organization_id, each.id, each.step_id)
+        for each in changed
+        if each.motivo is not None and each.motivo is not EndReason.FINISHED  # which is at a step `fim`
+    }
+    return list(over)
 
 
 async def count(

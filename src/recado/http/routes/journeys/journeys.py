@@ -266,8 +266,8 @@ def _refuse_not_run(journey: Journey) -> None:
     places = not_run(journey.definition())
     if places:
         detail = (
-            "This release does not run a part of the journey: steps send by chat-app and SMS "
-            f"only, and call no webhook. Change {', '.join(places)}."
+            "This release does not run a part of the journey: steps send by chat-app and SMS only. "
+            f"Change {', '.join(places)}."
         )
         raise Problem("INVALID_STATE", detail, meta={"status": journey.status.value, "notRun": places})
 
