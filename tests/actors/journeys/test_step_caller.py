@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import hmac
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -14,6 +15,7 @@ from tests.services.journeys.conftest import ENDS, HOUR, sms
 from tests.waiting import until
 
 from recado.actors.journeys import step_caller
+from recado.actors.journeys.step_caller import StepCaller
 from recado.channels.core.signing import is_signed, signing_key
 from recado.domain.core.errors import Unavailable
 from recado.domain.core.timestamps import format_timestamp
@@ -119,6 +121,29 @@ async def test_many_calls_of_a_subscription_are_made_ten_at_a_time(calling: Call
     assert len(calling.receiver.received) == 25
     assert calling.receiver.most_at_once <= 10
     assert len({request.headers["X-SVC-Idempotency-Key"] for request in calling.receiver.received}) == 25
+
+
+async def test_calls_of_more_subscriptions_than_are_looked_at_are_all_made(
+    calling: Calling, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(step_caller, "LOOKED_AT", 2)
+    monkeypatch.setattr(step_caller, "CLAIMED_AT_ONCE", 3)
+    subscriptions = [await calling.subscribe() for _ in range(5)]
+    began = [await calling.begin(webhook_id) for webhook_id in subscriptions for _ in range(4)]
+    await calling.go_on()
+    assert [await calling.trail(each) for each in began] == [TAKEN] * 20
+    assert len(calling.receiver.received) == 20
+
+
+async def test_a_caller_with_few_places_makes_every_call_in_turns(calling: Calling) -> None:
+    few = StepCaller(calling.way.step_calls, http=calling.http, keys=calling.keys, clock=calling.way.clock, at_once=2)
+    subscriptions = [await calling.subscribe() for _ in range(3)]
+    began = [await calling.begin(webhook_id) for webhook_id in subscriptions for _ in range(3)]
+    await few.start()
+    await replace(calling, caller=few).go_on()
+    await few.stop()
+    assert [await calling.trail(each) for each in began] == [TAKEN] * 9
+    assert calling.receiver.most_at_once <= 2
 
 
 async def test_two_webhook_steps_of_a_way_are_two_calls(calling: Calling) -> None:
