@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import hmac
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -43,6 +44,14 @@ class Gate:
     async def __call__(self, request: web.Request) -> web.Response:
         await self.open.wait()
         return web.Response()
+
+
+@pytest.fixture
+def gate(calling: Calling) -> Iterator[Gate]:
+    """The receiver's answer; it is let go at the end in any case, as the receiver waits for it."""
+    made = Gate()
+    yield made
+    made.open.set()
 
 
 # What is called ------------------------------------------------------------------------------------------------------
@@ -206,8 +215,8 @@ async def test_a_later_attempt_may_succeed(calling: Calling) -> None:
     assert await calling.trail(execution) == TAKEN
 
 
-async def test_no_answer_in_time_and_no_connection_are_failures_that_may_pass(calling: Calling) -> None:
-    calling.receiver.answer = gate = Gate()
+async def test_no_answer_in_time_and_no_connection_are_failures_that_may_pass(calling: Calling, gate: Gate) -> None:
+    calling.receiver.answer = gate
     hanging = await calling.begin(await calling.subscribe())
     closed = await calling.begin(await calling.subscribe(f"http://127.0.0.1:{free_port()}/"))
     await calling.go_on()
@@ -250,9 +259,9 @@ async def test_a_failing_subscription_is_called(calling: Calling) -> None:
 # What happens meanwhile ----------------------------------------------------------------------------------------------
 
 
-async def test_an_endpoint_that_hangs_holds_up_nobody_else(calling: Calling) -> None:
+async def test_an_endpoint_that_hangs_holds_up_nobody_else(calling: Calling, gate: Gate) -> None:
     calling.caller.http.call_limit = 60.0
-    calling.receiver.answer = gate = Gate()
+    calling.receiver.answer = gate
     hanging = await calling.subscribe()
     for _ in range(12):
         await calling.begin(hanging)
@@ -288,8 +297,8 @@ async def test_an_endpoint_that_hangs_holds_up_nobody_else(calling: Calling) -> 
     assert len(calling.receiver.received) == 14
 
 
-async def test_what_a_contact_does_meanwhile_makes_no_second_call(calling: Calling) -> None:
-    calling.receiver.answer = gate = Gate()
+async def test_what_a_contact_does_meanwhile_makes_no_second_call(calling: Calling, gate: Gate) -> None:
+    calling.receiver.answer = gate
     calling.caller.http.call_limit = 60.0
     way = calling.way
     execution = await calling.begin(await calling.subscribe())
@@ -316,9 +325,9 @@ async def test_what_a_contact_does_meanwhile_makes_no_second_call(calling: Calli
     ],
 )
 async def test_what_is_answered_to_an_execution_that_is_over_changes_nothing(
-    calling: Calling, change: str, reason: EndReason
+    calling: Calling, gate: Gate, change: str, reason: EndReason
 ) -> None:
-    calling.receiver.answer = gate = Gate()
+    calling.receiver.answer = gate
     calling.caller.http.call_limit = 60.0
     execution = await calling.begin(await calling.subscribe())
     calling.caller.hint()
@@ -349,8 +358,8 @@ async def test_a_call_that_a_pause_came_before_waits_for_its_end(calling: Callin
     assert await calling.trail(execution) == TAKEN
 
 
-async def test_what_was_answered_in_a_pause_counts_after_it(calling: Calling) -> None:
-    calling.receiver.answer = gate = Gate()
+async def test_what_was_answered_in_a_pause_counts_after_it(calling: Calling, gate: Gate) -> None:
+    calling.receiver.answer = gate
     calling.caller.http.call_limit = 60.0
     way = calling.way
     execution = await calling.begin(await calling.subscribe())
@@ -407,10 +416,10 @@ async def test_a_call_whose_result_was_lost_is_made_once_more_when_its_claim_is_
 
 
 async def test_the_next_process_makes_at_once_what_the_former_had_in_flight(
-    calling: Calling, monkeypatch: pytest.MonkeyPatch
+    calling: Calling, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(step_caller, "CALLS_AT_STOP", 0.0)
-    calling.receiver.answer = gate = Gate()
+    calling.receiver.answer = gate
     calling.caller.http.call_limit = 60.0
     execution = await calling.begin(await calling.subscribe())
     calling.caller.hint()
