@@ -18,6 +18,8 @@ from recado.services.dispatch.owners import Owners
 from recado.services.dispatch.row import row_of
 from recado.services.dispatch.withdrawals import Withdrawals
 from recado.services.dispatch.withdrawing import ARCHIVED, Withdrawing
+from recado.services.effects.consequences import Consequences
+from recado.services.effects.wallet import Wallet
 from recado.services.journeys import journey_queues
 from recado.services.journeys.journey_queues import JourneyQueues
 from recado.services.journeys.superseded_versions import SupersededVersions
@@ -54,7 +56,8 @@ class Process:
         self.queues = JourneyQueues(
             way.db, clock=way.clock, owners=self.owners, tell=lambda sender, hint: self.told.append((sender, hint))
         )
-        self.effects: Any = way.turns._consequences
+        wallet = Wallet(way.directories.prices, clock=way.clock, ids=way.ids, queued=lambda keys: None)
+        self.effects = Consequences(wallet)
         self.withdrawals = Withdrawals(way.db, clock=way.clock, effects=self.effects, withdrawing=self.withdrawing)
 
     async def pause(self, journey: Journey) -> Journey:
@@ -337,7 +340,7 @@ class Dies:
 async def test_what_a_dead_process_had_not_withdrawn_is_withdrawn_by_the_next(way: Way, process: Process) -> None:
     journey = await queued(way)
     await process.archive(journey)
-    process.withdrawals._effects = Dies(process.effects)
+    process.withdrawals._effects = Dies(process.effects)  # type: ignore[assignment]
     with pytest.raises(asyncio.CancelledError):
         await process.withdrawals.work()
     assert await outcomes(way, journey) == {("failed", "withdrawn"): BLOCK, ("queued", None): PEOPLE - BLOCK}

@@ -6,7 +6,10 @@ select
     organization_id, env, id as owner, revision, case when status = 'pausada' then coalesce(pausada_em, updated_at) end as paused_at,
     pausas as past
 from journeys
-where (status = 'pausada' or pausas <> '{}') and updated_at >= $1 and (status <> 'arquivada' or updated_at >= $2);
+where
+    case status when 'pausada' then true else pausas <> '{}' end -- as the index has it
+    and updated_at >= $1 and (status <> 'arquivada' or updated_at >= $2)
+order by updated_at;
 
 -- name: senders
 -- The senders that messages of a journey wait for, found by skipping.
