@@ -56,6 +56,7 @@ CLASSES = {
     "addListMembers": "bulk",
     "createBatch": "bulk",
     "createCustomerEvent": "send",
+    "createJourneyEntry": "send",
     "createMessage": "send",
     "createSms": "send",
     "previewSms": "bulk",

@@ -4,8 +4,18 @@ import pytest
 from tests.plans import indexes, plan_for_any, whole_tables
 
 from recado.storage.core.postgres import Database
-from recado.storage.journeys import arrivals, doors, entries, event_entries, execution_facts, executions
+from recado.storage.journeys import (
+    arrivals,
+    doors,
+    entries,
+    event_entries,
+    execution_counts,
+    execution_facts,
+    executions,
+)
 
+# What the tests before left in the files of a table counts for the planner.
+EMPTY = "truncate executions, chain_entries, execution_steps, execution_signals"
 ROWS = """
 insert into executions (organization_id, env, journey_id, id, chain_id, versao, contact_id, status, origem, teste,
         hurried, entrada, step_id, arrived_at, wake_at, started_at)
@@ -41,9 +51,9 @@ MOVES = {
     "lock_free": {"executions_active"},
     "forget_signals": {"execution_signals_pkey"},
     "messages_of": {"execution_steps_pkey"},
-    "counts": {"journey_counts_pkey"},
     "steps_of": {"execution_steps_pkey"},
     "page": {"executions_pkey"},
+    "emptied": {"journeys_pkey", "executions_active"},
 }
 FACTS = {
     "contacts": {"contacts_pkey"},
@@ -52,25 +62,23 @@ FACTS = {
 }
 
 
-@pytest.mark.parametrize("rows", ["", ROWS], ids=["empty", "full"])
+@pytest.mark.parametrize("rows", [EMPTY, ROWS], ids=["empty", "full"])
 async def test_executions_are_found_by_their_indexes(database: Database, rows: str) -> None:
-    if rows:
-        await database.execute(rows)
+    await database.execute(rows)
     for name, expected in MOVES.items():
         found = await plan_for_any(database.hot, getattr(executions.SQL, name))
         assert (name, whole_tables(found), indexes(found)) == (name, set(), expected)
 
 
-@pytest.mark.parametrize("rows", ["", ROWS], ids=["empty", "full"])
+@pytest.mark.parametrize("rows", [EMPTY, ROWS], ids=["empty", "full"])
 async def test_entries_are_found_by_their_keys(database: Database, rows: str) -> None:
-    if rows:
-        await database.execute(rows)
+    await database.execute(rows)
     for name in ("lock", "enter_again"):
         found = await plan_for_any(database.hot, getattr(entries.SQL, name))
         assert (name, whole_tables(found), indexes(found)) == (name, set(), {"chain_entries_pkey"})
-    journey = await plan_for_any(database.hot, entries.SQL.hold_journey)
+    journey = await plan_for_any(database.hot, doors.SQL.hold_keys)
     assert (whole_tables(journey), indexes(journey)) == (set(), {"journeys_pkey"})
-    contact = await plan_for_any(database.hot, entries.SQL.contact_of)
+    contact = await plan_for_any(database.hot, entries.SQL.contacts_of)
     assert whole_tables(contact) == set()
     assert {"contacts_pkey", "contacts_phone"} < indexes(contact)
     found = await plan_for_any(database.hot, entries.SQL.histories)
@@ -128,10 +136,16 @@ async def test_arrivals_are_found_by_their_indexes(database: Database, rows: str
         assert (name, whole_tables(found), indexes(found)) == (name, set(), expected)
 
 
-@pytest.mark.parametrize("rows", ["", ROWS], ids=["empty", "full"])
+async def test_counts_are_found_by_their_keys(database: Database) -> None:
+    counts = await plan_for_any(database, execution_counts.SQL.counts)
+    assert (whole_tables(counts), indexes(counts)) == (set(), {"journey_counts_pkey", "journey_count_changes_pkey"})
+    folding = await plan_for_any(database.hot, execution_counts.SQL.fold)
+    assert (whole_tables(folding), indexes(folding)) == (set(), {"journey_count_changes_pkey"})
+
+
+@pytest.mark.parametrize("rows", [EMPTY, ROWS], ids=["empty", "full"])
 async def test_facts_are_found_by_indexes(database: Database, rows: str) -> None:
-    if rows:
-        await database.execute(rows)
+    await database.execute(rows)
     for name, expected in FACTS.items():
         found = await plan_for_any(database.hot, getattr(execution_facts.SQL, name))
         assert (name, whole_tables(found), indexes(found)) == (name, set(), expected)

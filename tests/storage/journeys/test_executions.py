@@ -9,11 +9,10 @@ from tests.storage.journeys.rows import ENV, NOW, ORGANIZATION, begun, entered, 
 from tests.waiting import until_locked_out
 
 from recado.domain.core.ids import EXECUTION
-from recado.domain.journeys.execution import Awaited, EndReason, ExecutionOrigin, ExecutionStatus
+from recado.domain.journeys.execution import Awaited, EndReason, ExecutionStatus
 from recado.domain.journeys.journey import JourneyStatus
 from recado.storage.core.postgres import Database
 from recado.storage.journeys import executions
-from recado.storage.journeys.entries import begin_test
 from recado.storage.journeys.executions import Execution, ExecutionFilter, PassedBefore, PassedStep
 
 OTHERS = tuple(f"org_{number:021}" for number in (1, 2, 3))
@@ -114,29 +113,6 @@ async def test_a_step_is_passed_once_and_then_nothing_is_written(database: Datab
         )
     assert (await read(database, execution)).step_id == "b"
     assert [each.step_id for each in await executions.trail(database, ORGANIZATION, execution.id)] == ["a", "c"]
-
-
-async def test_the_executions_of_a_journey_are_counted_by_their_states_without_tests(database: Database) -> None:
-    journey, other = await insert_journey(database), await insert_journey(database)
-    first, second, third = await begun(database, journey, 3)
-    await begun(database, other)
-    test = new_entry(first.contact_id, journey, origin=ExecutionOrigin.TEST)
-    await begin_test(database, ORGANIZATION, ENV, test, hurried=True)
-
-    async def counts() -> dict[str, int]:
-        return (await executions.counts_of(database, ORGANIZATION, ENV, [journey.id]))[journey.id]
-
-    assert await counts() == {"ativa": 3, "concluida": 0, "cancelada": 0, "erro": 0}
-    in_test = await executions.get(database, (ORGANIZATION, ENV, journey.id, test.execution_id))
-    assert in_test is not None
-    await saved(
-        database,
-        first.ended(EndReason.FINISHED, NOW),
-        second.ended(EndReason.OPTED_OUT, NOW),
-        third.ended(EndReason.INTERNAL_FAILURE, NOW),
-        in_test.ended(EndReason.FINISHED, NOW),
-    )
-    assert await counts() == {"ativa": 0, "concluida": 1, "cancelada": 1, "erro": 1}
 
 
 async def test_what_is_due_in_a_pause_goes_on_with_its_journey(database: Database) -> None:

@@ -5,7 +5,7 @@ messages, and those before wallets.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from operator import attrgetter
@@ -24,14 +24,13 @@ from recado.domain.journeys.journey import JourneyStatus
 from recado.domain.journeys.outcomes import EndExecution
 from recado.storage.core.rows import Executor, columns, reader
 from recado.storage.core.sql import load
-from recado.storage.journeys import states
+from recado.storage.journeys import execution_counts, states
+from recado.storage.journeys.execution_counts import JourneyKey
 
 SQL: Final = load("executions")
 
 ERASE_BLOCK: Final = 1_000
 
-JourneyKey = tuple[str, str, str]
-"""Organization, environment, journey."""
 ExecutionKey = tuple[str, str, str, str]
 """Organization, environment, journey, execution."""
 
@@ -202,7 +201,6 @@ async def claim(connection: Executor, key: ExecutionKey, now: datetime) -> Execu
 async def save(connection: Executor, changed: Sequence[Execution], passed: Sequence[PassedStep]) -> None:
     """Write what became of executions that this transaction has locked while they were under way, and what they passed.
 
-    Wallets are locked before this: it ends by what counts the executions of a journey.
     Raises PassedBefore: what the steps did must not be done twice.
     """
     if passed:
@@ -212,37 +210,18 @@ async def save(connection: Executor, changed: Sequence[Execution], passed: Seque
     if changed:
         await connection.execute(SQL.save, *columns(list(map(_SAVED, changed)), 15))
         ended = [each for each in changed if each.status is not ExecutionStatus.ATIVA and not each.teste]
-        emptied = await count(connection, [(each.key[:3], ExecutionStatus.ATIVA, each.status) for each in ended])
-        for journey in emptied:  # one that takes no entries is over with its last execution (C9.11.3)
+        if not ended:
+            return
+        await execution_counts.add(connection, [(each.key[:3], ExecutionStatus.ATIVA, each.status) for each in ended])
+        # One that takes no entries is over with its last execution (C9.11.3).
+        for journey in await emptied(connection, {each.key[:3] for each in ended}):
             await states.archive_emptied(connection, journey, max(each.ended_at for each in ended if each.ended_at))
 
 
-async def count(
-    connection: Executor, moves: Sequence[tuple[JourneyKey, ExecutionStatus | None, ExecutionStatus]]
-) -> list[JourneyKey]:
-    """Count executions of journeys that came from one state to another; None: they are new.
-
-    Answers the journeys of which none is under way any more.
-    """
-    deltas: dict[JourneyKey, dict[ExecutionStatus, int]] = {}
-    for journey, before, after in moves:
-        delta = deltas.setdefault(journey, dict.fromkeys(ExecutionStatus, 0))
-        delta[after] += 1
-        if before is not None:
-            delta[before] -= 1
-    if not deltas:
-        return []
-    rows = [(*journey, *deltas[journey].values()) for journey in sorted(deltas)]
-    counted = await connection.fetch(SQL.count, *columns(rows, 7))
-    return [(row["organization_id"], row["env"], row["journey_id"]) for row in counted if row["emptied"]]
-
-
-async def counts_of(
-    executor: Executor, organization_id: str, env: str, journey_ids: Sequence[str]
-) -> dict[str, dict[str, int]]:
-    """By journey, how many of its executions are in each state, without tests; those without any are missing."""
-    rows = await executor.fetch(SQL.counts, organization_id, env, list(journey_ids))
-    return {row["journey_id"]: {status.value: row[status.value] for status in ExecutionStatus} for row in rows}
+async def emptied(executor: Executor, journeys: Collection[JourneyKey]) -> list[JourneyKey]:
+    """Of these journeys those that take no entries and have no execution under way; tests are none of them."""
+    rows = await executor.fetch(SQL.emptied, *columns(sorted(journeys), 3))
+    return [(row["organization_id"], row["env"], row["journey_id"]) for row in rows]
 
 
 async def hear(connection: Executor, now: datetime, most: int) -> int:

@@ -139,7 +139,8 @@ def execution_routes(
     return (
         journeys.route(
             "POST /v2/journeys/{id}/entries", "createJourneyEntry", "Bring a contact into a journey", operations.enter,
-            body=JourneyEntry, responses={201: EntryOut, 200: EntryOut}, creates=True, versioned=False,
+            body=JourneyEntry, responses={201: EntryOut, 200: EntryOut}, rate_class="send", creates=True,
+            versioned=False,
             errors=(
                 "METADATA_INVALID", "PHONE_INVALID", "REFERENCE_NOT_FOUND", "GATILHO_NAO_E_API", "JORNADA_NAO_ATIVA",
                 "ENTRADAS_ENCERRADAS",
