@@ -52,7 +52,6 @@ MOVES = {
     "forget_signals": {"execution_signals_pkey"},
     "messages_of": {"execution_steps_pkey"},
     "steps_of": {"execution_steps_pkey"},
-    "page": {"executions_pkey"},
     "emptied": {"journeys_pkey", "executions_active"},
 }
 FACTS = {

@@ -8,12 +8,11 @@ import pytest
 from tests.storage.journeys.rows import ENV, NOW, ORGANIZATION, begun, entered, insert_journey, new_entry
 from tests.waiting import until_locked_out
 
-from recado.domain.core.ids import EXECUTION
 from recado.domain.journeys.execution import Awaited, EndReason, ExecutionStatus
 from recado.domain.journeys.journey import JourneyStatus
 from recado.storage.core.postgres import Database
 from recado.storage.journeys import executions
-from recado.storage.journeys.executions import Execution, ExecutionFilter, PassedBefore, PassedStep
+from recado.storage.journeys.executions import Execution, PassedBefore, PassedStep
 
 OTHERS = tuple(f"org_{number:021}" for number in (1, 2, 3))
 MINUTE = timedelta(minutes=1)
@@ -150,28 +149,6 @@ async def test_whoever_cancels_waits_for_the_turn_and_sees_what_became_of_it(dat
     seen = await waiting
     assert seen is not None
     assert seen.motivo is EndReason.FINISHED
-
-
-async def test_a_list_shows_the_newest_first_by_each_filter(database: Database) -> None:
-    journey = await insert_journey(database)
-    first, second, third = await begun(database, journey, 3)
-    await saved(database, second.moved_to("b", NOW), third.ended(EndReason.FINISHED, NOW))
-    every = ExecutionFilter(
-        organization_id=ORGANIZATION, env=ENV, journey_id=journey.id, first_id=EXECUTION, before_id=EXECUTION + "~"
-    )
-
-    async def shown(limit: int = 10, **changes: object) -> list[str]:
-        return [each.id for each in await executions.page(database, replace(every, **changes), limit)]  # type: ignore[arg-type]
-
-    assert await shown() == [third.id, second.id, first.id]
-    assert await shown(2) == [third.id, second.id]
-    assert await shown(before_id=third.id) == [second.id, first.id]
-    assert await shown(first_id=second.id) == [third.id, second.id]
-    assert await shown(status=ExecutionStatus.CONCLUIDA) == [third.id]
-    assert await shown(contact_id=first.contact_id) == [first.id]
-    assert await shown(step_id="b") == [second.id]
-    assert await shown(test=True) == []
-    assert await shown(test=False, status=ExecutionStatus.ATIVA) == [second.id, first.id]
 
 
 async def test_what_a_deleted_contact_entered_with_is_erased_in_blocks(

@@ -306,27 +306,3 @@ async def external_ids(
     """By contact, what customers know it by; those without are missing."""
     rows = await executor.fetch(SQL.external_ids, organization_id, env, list(contact_ids))
     return {row["id"]: row["external_id"] for row in rows}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExecutionFilter:
-    """What a list shows: from `first_id` on, and before `before_id`. `step_id`: of those under way that stand there."""
-
-    organization_id: str
-    env: str
-    journey_id: str
-    first_id: str
-    before_id: str
-    status: ExecutionStatus | None = None
-    contact_id: str | None = None
-    step_id: str | None = None
-    test: bool | None = None
-
-
-async def page(executor: Executor, wanted: ExecutionFilter, limit: int) -> list[Execution]:
-    """Newest first."""
-    rows = await executor.fetch(
-        SQL.page, wanted.organization_id, wanted.env, wanted.journey_id, wanted.first_id, wanted.before_id,
-        wanted.status, wanted.contact_id, wanted.step_id, wanted.test, limit,
-    )  # fmt: skip
-    return [read(row) for row in rows]

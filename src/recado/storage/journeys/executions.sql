@@ -225,16 +225,6 @@ select step_id, tipo, at, resultado, detalhe, message_id from execution_steps
 where organization_id = $1 and execution_id = $2
 order by place;
 
--- name: page
--- Newest first, of those between $4 and $5 (ids); $6 to $9: filters. $10: how many.
-select * from executions
-where
-    organization_id = $1 and env = $2 and journey_id = $3 and id >= $4 and id < $5
-    and ($6::text is null or status = $6) and ($7::text is null or contact_id = $7)
-    and ($8::text is null or step_id = $8 and status = 'ativa') and ($9::boolean is null or teste = $9)
-order by organization_id desc, env desc, journey_id desc, id desc
-limit $10;
-
 -- name: signals
 -- The oldest $1, locked.
 select id, organization_id, env, journey_id, message_id, contact_id from execution_signals

@@ -12,6 +12,9 @@ create table journey_count_changes (
     primary key (organization_id, env, journey_id, id)
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 
+-- Those that are over, by how they ended: written once in the life of each.
+create index executions_ended on executions (organization_id, env, journey_id, status, id) where status <> 'ativa';
+
 -- Rows that are moved, or taken, all the time, as those of the queue.
 alter table executions set (
     autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0

@@ -1,7 +1,7 @@
 """Entries into journeys by API, and executions: listed, read, canceled (C9.7.1, C9.10)."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -12,7 +12,8 @@ from recado.domain.journeys.entries import EntryRefusal
 from recado.http.api.audit import actor_of
 from recado.http.api.call import Call
 from recado.http.api.missing import found
-from recado.http.api.paging import Cursors, items_of
+from recado.http.api.page_items import PageItems
+from recado.http.api.paging import Cursors
 from recado.http.api.route import Route
 from recado.http.routes.core.dependencies import Dependencies
 from recado.http.routes.core.resource import Resource
@@ -31,8 +32,10 @@ from recado.http.wire.reply import Reply
 from recado.services.journeys.cancellation import ExecutionCancellation
 from recado.services.journeys.entries import JourneyEntries
 from recado.storage.core.audit import entry_of
-from recado.storage.journeys import executions
-from recado.storage.journeys.executions import Execution, ExecutionFilter
+from recado.storage.core.rows import Page
+from recado.storage.journeys import execution_pages, executions
+from recado.storage.journeys.execution_pages import ExecutionFilter
+from recado.storage.journeys.executions import Execution
 from recado.storage.journeys.journeys import Journey
 
 LIST: Final = "listExecutions"
@@ -81,10 +84,19 @@ class ExecutionOperations:
             step_id=query.passo,
             test=query.teste,
         )
-        rows = await executions.page(self.journeys.database, wanted, query.limit + 1)
-        known = await self._external_ids(call, rows)
-        items = items_of(call, rows, lambda row: execution_view(row, known.get(row.contact_id)))
-        return Reply(200, await self.cursors.page(call, operation, items, lambda row: [row.id]))
+        looked_to = await execution_pages.reach(self.journeys.database, wanted)
+        if looked_to is not None:
+            wanted = replace(wanted, first_id=looked_to)
+
+        def rest(last: Execution, left: int) -> Awaitable[Page[Execution]]:
+            return execution_pages.list_page(self.journeys.database, replace(wanted, before_id=last.id), limit=left)
+
+        first = await execution_pages.list_page(self.journeys.database, wanted, limit=query.limit)
+        items = PageItems(first, partial(self._items, call), rest, query.limit)
+        body = await self.cursors.page(call, operation, items, lambda row: [row.id])
+        if looked_to is not None and not items.more:  # the page is short, and the list is longer
+            body["nextCursor"] = self.cursors.write(call, operation, [looked_to])
+        return Reply(200, body)
 
     async def read(self, call: Call) -> Reply:
         execution: Execution = call.resource
@@ -109,6 +121,10 @@ class ExecutionOperations:
     async def _view(self, call: Call, execution: Execution) -> dict[str, Any]:
         known = await self._external_ids(call, [execution])
         return execution_view(execution, known.get(execution.contact_id))
+
+    async def _items(self, call: Call, shown: Sequence[Execution]) -> Iterable[dict[str, Any]]:
+        known = await self._external_ids(call, shown)
+        return (execution_view(execution, known.get(execution.contact_id)) for execution in shown)
 
     async def _external_ids(self, call: Call, shown: Sequence[Execution]) -> dict[str, str]:
         principal = call.principal
@@ -150,6 +166,10 @@ def execution_routes(
         journeys.route(
             "GET /v2/journeys/{id}/executions", LIST, "List the executions of a journey, newest first",
             operations.list, query=ExecutionQuery, responses={200: ExecutionPage},
+            description=(
+                "A page by a filter that few executions match may be shorter than `limit`, or empty, and have a "
+                "`nextCursor`: the list ends where there is none."
+            ),
         ),
         one(
             "GET /v2/journeys/{id}/executions/{executionId}", "getExecution",
