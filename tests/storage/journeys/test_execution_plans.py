@@ -4,6 +4,7 @@ import pytest
 from tests.plans import indexes, plan_for_any, whole_tables
 
 from recado.storage.core.postgres import Database
+from recado.storage.core.sql import Queries
 from recado.storage.journeys import (
     arrivals,
     doors,
@@ -12,6 +13,8 @@ from recado.storage.journeys import (
     execution_counts,
     execution_facts,
     executions,
+    step_counts,
+    step_outcomes,
 )
 
 # What the tests before left in the files of a table counts for the planner.
@@ -135,11 +138,31 @@ async def test_arrivals_are_found_by_their_indexes(database: Database, rows: str
         assert (name, whole_tables(found), indexes(found)) == (name, set(), expected)
 
 
-async def test_counts_are_found_by_their_keys(database: Database) -> None:
-    counts = await plan_for_any(database, execution_counts.SQL.counts)
-    assert (whole_tables(counts), indexes(counts)) == (set(), {"journey_counts_pkey", "journey_count_changes_pkey"})
-    folding = await plan_for_any(database.hot, execution_counts.SQL.fold)
-    assert (whole_tables(folding), indexes(folding)) == (set(), {"journey_count_changes_pkey"})
+@pytest.mark.parametrize(
+    ("sql", "base", "changes"),
+    [
+        (execution_counts.SQL, "journey_counts_pkey", "journey_count_changes_pkey"),
+        (step_counts.SQL, "step_counts_pkey", "step_count_changes_pkey"),
+    ],
+)
+async def test_counts_are_found_by_their_keys(database: Database, sql: Queries, base: str, changes: str) -> None:
+    counts = await plan_for_any(database, sql.counts)
+    assert (whole_tables(counts), indexes(counts)) == (set(), {base, changes})
+    folding = await plan_for_any(database.hot, sql.fold)
+    assert (whole_tables(folding), indexes(folding)) == (set(), {changes})
+
+
+@pytest.mark.parametrize("rows", [EMPTY, ROWS], ids=["empty", "full"])
+async def test_outcomes_are_found_by_indexes(database: Database, rows: str) -> None:
+    await database.execute(rows)
+    of_messages = await plan_for_any(database.hot, step_outcomes.SQL.of_messages)
+    assert whole_tables(of_messages) == set()
+    assert {"execution_steps_of_message", "executions_pkey", "tracked_links_of_message"} < indexes(of_messages)
+    of_contacts = await plan_for_any(database.hot, step_outcomes.SQL.of_contacts)
+    assert whole_tables(of_contacts) == set()
+    assert {"executions_of_contact", "execution_steps_pkey"} < indexes(of_contacts)
+    noting = await plan_for_any(database.hot, step_outcomes.SQL.note)
+    assert (whole_tables(noting), indexes(noting)) == (set(), {"execution_steps_pkey"})
 
 
 @pytest.mark.parametrize("rows", [EMPTY, ROWS], ids=["empty", "full"])

@@ -4,6 +4,7 @@ A chain of versions has one claim on each contact that ever entered it. Of two c
 same moment one does, and the other is told why not.
 """
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -17,9 +18,11 @@ from recado.domain.core.errors import Unavailable
 from recado.domain.events.customer_event import ContactKeys
 from recado.domain.journeys.entries import EntryHistory, EntryRefusal, entry_refusal
 from recado.domain.journeys.execution import ExecutionOrigin, ExecutionStatus
+from recado.domain.journeys.step_numbers import StepCount
 from recado.storage.core.rows import Executor, columns
 from recado.storage.core.sql import load
-from recado.storage.journeys import execution_counts
+from recado.storage.journeys import execution_counts, step_counts
+from recado.storage.journeys.step_counts import NumberKey
 
 SQL: Final = load("entries")
 
@@ -195,6 +198,10 @@ async def _begin(connection: Executor, placed: Sequence[PlacedEntry], *, hurried
     counted = [each for each in placed if each.entry.origin is not ExecutionOrigin.TEST]
     begun = [((*each[:2], each.entry.journey_id), None, ExecutionStatus.ATIVA) for each in counted]
     await execution_counts.add(connection, begun)
+    arrived: Counter[NumberKey] = Counter(
+        (*each[:2], each.entry.journey_id, each.entry.first_step, StepCount.ENTERED) for each in counted
+    )
+    await step_counts.add(connection, arrived)
 
 
 def _columns(placed: Sequence[PlacedEntry]) -> list[list[Any]]:

@@ -19,13 +19,16 @@ from recado.domain.journeys.execution import (
     EndReason,
     ExecutionOrigin,
     ExecutionStatus,
+    TrailResult,
 )
 from recado.domain.journeys.journey import JourneyStatus
 from recado.domain.journeys.outcomes import EndExecution
+from recado.domain.journeys.step_numbers import StepCount, counted_result
 from recado.storage.core.rows import Executor, columns, reader
 from recado.storage.core.sql import load
-from recado.storage.journeys import execution_counts, states
+from recado.storage.journeys import execution_counts, states, step_counts, step_outcomes
 from recado.storage.journeys.execution_counts import JourneyKey
+from recado.storage.journeys.step_counts import NumberKey
 
 SQL: Final = load("executions")
 
@@ -209,6 +212,7 @@ async def save(connection: Executor, changed: Sequence[Execution], passed: Seque
             raise PassedBefore
     if changed:
         await connection.execute(SQL.save, *columns(list(map(_SAVED, changed)), 15))
+        await step_counts.add(connection, counted_steps(changed, passed))
         ended = [each for each in changed if each.status is not ExecutionStatus.ATIVA and not each.teste]
         if not ended:
             return
@@ -216,6 +220,35 @@ async def save(connection: Executor, changed: Sequence[Execution], passed: Seque
         # One that takes no entries is over with its last execution (C9.11.3).
         for journey in await emptied(connection, {each.key[:3] for each in ended}):
             await states.archive_emptied(connection, journey, max(each.ended_at for each in ended if each.ended_at))
+
+
+def counted_steps(changed: Sequence[Execution], passed: Sequence[PassedStep]) -> Counter[NumberKey]:
+    """What these moves add to the numbers of steps; those of tests nothing (C9.10)."""
+    ways: dict[tuple[str, str], list[PassedStep]] = {}
+    for step in sorted(passed, key=attrgetter("place")):
+        ways.setdefault((step.organization_id, step.execution_id), []).append(step)
+    found: Counter[NumberKey] = Counter()
+    for execution in changed:
+        if execution.teste:
+            continue
+        way = ways.get((execution.organization_id, execution.id), [])
+        over = execution.status is not ExecutionStatus.ATIVA
+        counted: list[tuple[str, str]] = []  # steps, and what is counted of them
+        for step in way:
+            ended_here = over and step.step_id == execution.step_id
+            counted.append((step.step_id, counted_result(step.kind, step.result, ended=ended_here)))
+        # It had come to the first of them before.
+        reached = [step.step_id for step in way[1:]]
+        here = bool(way) and way[-1].step_id == execution.step_id
+        if way and not here:
+            reached.append(execution.step_id)
+        counted += [(step_id, StepCount.ENTERED) for step_id in reached]
+        if over and not here:
+            failed = execution.status is ExecutionStatus.ERRO
+            left = counted_result("", TrailResult.ERROR, ended=True) if failed else StepCount.LEFT
+            counted.append((execution.step_id, left))
+        found.update((*execution.key[:3], *each) for each in counted)
+    return found
 
 
 async def emptied(executor: Executor, journeys: Collection[JourneyKey]) -> list[JourneyKey]:
@@ -232,6 +265,7 @@ async def hear(connection: Executor, now: datetime, most: int) -> int:
     rows = await connection.fetch(SQL.signals, most)
     if not rows:
         return 0
+    await step_outcomes.hear(connection, rows, now)
     given = [
         (n, row["organization_id"], row["env"], row["journey_id"], row["message_id"], row["contact_id"])
         for n, row in enumerate(rows)

@@ -1,4 +1,4 @@
-"""Entries into journeys by API, and executions: listed, read, canceled (C9.7.1, C9.10)."""
+"""Entries into journeys by API, and executions: listed, read, canceled; the numbers of steps (C9.7.1, C9.10)."""
 
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,6 +9,7 @@ from recado.domain.core.errors import validation_error
 from recado.domain.core.ids import EXECUTION, JOURNEY
 from recado.domain.core.metadata import metadata_errors
 from recado.domain.journeys.entries import EntryRefusal
+from recado.domain.journeys.step_numbers import StepNumbers
 from recado.http.api.audit import actor_of
 from recado.http.api.call import Call
 from recado.http.api.missing import found
@@ -28,12 +29,13 @@ from recado.http.routes.journeys.execution_models import (
     execution_view,
     trail_step_view,
 )
+from recado.http.routes.journeys.step_models import JourneySteps, step_view
 from recado.http.wire.reply import Reply
 from recado.services.journeys.cancellation import ExecutionCancellation
 from recado.services.journeys.entries import JourneyEntries
 from recado.storage.core.audit import entry_of
 from recado.storage.core.rows import Page
-from recado.storage.journeys import execution_pages, executions
+from recado.storage.journeys import execution_pages, executions, step_counts
 from recado.storage.journeys.execution_pages import ExecutionFilter
 from recado.storage.journeys.executions import Execution
 from recado.storage.journeys.journeys import Journey
@@ -97,6 +99,13 @@ class ExecutionOperations:
         if looked_to is not None and not items.more:  # the page is short, and the list is longer
             body["nextCursor"] = self.cursors.write(call, operation, [looked_to])
         return Reply(200, body)
+
+    async def steps(self, call: Call) -> Reply:
+        journey: Journey = call.resource
+        key = (journey.organization_id, journey.env, journey.id)
+        counts = await step_counts.of_journey(self.journeys.database, key)
+        items = [step_view(step, StepNumbers(counts.get(step.id, {}))) for step in journey.definition().passos]
+        return Reply(200, {"items": items, "versao": journey.versao, "atualizadoEm": call.now})
 
     async def read(self, call: Call) -> Reply:
         execution: Execution = call.resource
@@ -170,6 +179,11 @@ def execution_routes(
                 "A page by a filter that few executions match may be shorter than `limit`, or empty, and have a "
                 "`nextCursor`: the list ends where there is none."
             ),
+        ),
+        journeys.route(
+            "GET /v2/journeys/{id}/steps", "getJourneySteps", "Read the numbers of each step of a journey",
+            operations.steps, responses={200: JourneySteps}, versioned=False,
+            description="Without tests. What a message came to is counted within a minute.",
         ),
         one(
             "GET /v2/journeys/{id}/executions/{executionId}", "getExecution",
