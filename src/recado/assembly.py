@@ -177,6 +177,7 @@ class Assembly:
             windows,
             recipients,
             self.customer_events,
+            self.journey_entries,
             system.root,
             self.batch_acceptance,
             replies,

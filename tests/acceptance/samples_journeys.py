@@ -66,7 +66,7 @@ async def journey_to_try(api: Api, tenant: Tenant) -> Request:
     return Request({"id": found["id"]}, body={"contactId": tenant.ids[CONTACT], "dados": {"order": "A-1"}})
 
 
-@sample("listExecutions")
+@sample("listExecutions", "getJourneySteps")
 async def executions_asked(api: Api, tenant: Tenant) -> Request:
     return Request({"id": tenant.ids[JOURNEY]})
 

@@ -16,7 +16,7 @@ from recado.http.api.route import Access
 
 SCOPES = {
     "messages:read": "listMessages getMessage listBatches getBatch",
-    "campaigns:read": "listCampaigns getCampaign listJourneys getJourney listExecutions getExecution",
+    "campaigns:read": "listCampaigns getCampaign listJourneys getJourney listExecutions getExecution getJourneySteps",
     "campaigns:write": "createJourney replaceJourney duplicateJourney createJourneyVersion activateJourney testJourney "
     "pauseJourney archiveJourney createJourneyEntry cancelExecution",
     "messages:send": "createMessage reprocessMessage resendMessages archiveMessage simulateInbound "
@@ -56,6 +56,7 @@ CLASSES = {
     "addListMembers": "bulk",
     "createBatch": "bulk",
     "createCustomerEvent": "send",
+    "createJourneyEntry": "send",
     "createMessage": "send",
     "createSms": "send",
     "previewSms": "bulk",

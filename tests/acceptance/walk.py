@@ -143,6 +143,7 @@ class Walk:
             "and not exists (select from dispatch d where d.id = m.id and d.reason = 'number_state')) "
             "or exists (select from callbacks where processed_at is null) "
             "or exists (select from execution_signals) "
+            "or exists (select from journey_count_changes) or exists (select from step_count_changes) "
             "or exists (select from executions where wake_at < now() + interval '3 seconds') "
             "or exists (select from numbers where deleted_at is null and status = 'pending') "
             "or exists (select from templates where deleted_at is null and (status in ('submitted', 'pending') "

@@ -253,6 +253,7 @@ async def api(database: Database) -> AsyncIterator[Api]:
     outbox = Outbox(directories.subscriptions, ids=ids, queued=webhooks.queued)
     tracked_clicks = TrackedClicks(database, outbox=outbox, clock=clock)
     events = CustomerEvents(database, clock=clock)
+    entries = JourneyEntries(database, clock=clock, ids=ids, entered=lambda: None)
     routes = (
         *organization_routes(dependencies),
         *api_key_routes(dependencies, ceilings=CEILINGS),
@@ -278,7 +279,7 @@ async def api(database: Database) -> AsyncIterator[Api]:
         *webhook_delivery_routes(dependencies),
         *journey_routes(
             dependencies,
-            entries=JourneyEntries(database, clock=clock, ids=ids, entered=lambda: None),
+            entries=entries,
             cancellation=ExecutionCancellation(database, clock=clock, effects=Consequences()),
             tests=JourneyTests(clock=clock, ids=ids, begun=lambda: None),
         ),
@@ -311,6 +312,7 @@ async def api(database: Database) -> AsyncIterator[Api]:
     await origin_clicks.start()
     await tracked_clicks.start()
     await events.start()
+    await entries.start()
     await server.start()
     await root.start()
     try:
@@ -327,6 +329,7 @@ async def api(database: Database) -> AsyncIterator[Api]:
         await people.stop()
         await tracked_clicks.stop()
         await events.stop()
+        await entries.stop()
         await origin_clicks.stop()
 
 

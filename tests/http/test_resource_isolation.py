@@ -89,6 +89,7 @@ OPERATIONS = [
     ("POST", "/v2/journeys/{id}/test"),
     ("GET", "/v2/journeys/{id}/executions"),
     ("GET", "/v2/journeys/{id}/executions/{executionId}"),
+    ("GET", "/v2/journeys/{id}/steps"),
     ("POST", "/v2/journeys/{id}/executions/{executionId}/cancel"),
     ("GET", "/v2/origin-links"),
     ("POST", "/v2/origin-links"),

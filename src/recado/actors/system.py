@@ -88,6 +88,7 @@ from recado.storage.audience.segment_evaluation import Evaluation
 from recado.storage.billing.prices import PriceDirectory
 from recado.storage.core.moves import AfterCommit
 from recado.storage.dispatch.begun_calls import BegunCalls
+from recado.storage.journeys import execution_counts, step_counts
 from recado.storage.webhooks.webhooks import SubscriptionDirectory
 
 log = structlog.get_logger()
@@ -290,6 +291,8 @@ class ActorSystem:
         self.root.add_service("journey pauses", Periodic("journey pauses", 1.0, pauses.look, clock))
         superseded = SupersededVersions(db, clock=clock)
         self.root.add_service("superseded versions", Periodic("superseded versions", 1.0, superseded.look, clock))
+        for name, fold in (("counts of executions", execution_counts.fold), ("counts of steps", step_counts.fold)):
+            self.root.add_service(name, Periodic(name, execution_counts.FOLD_EVERY, partial(fold, db.hot), clock))
         self.root.add_service("parked reports", Periodic("parked reports", 1.0, self.receipts.retry_parked, clock))
         for env in ENVIRONMENTS:
             refresh, review = partial(follow.numbers.run, env), partial(follow.templates.run, env)

@@ -1,10 +1,13 @@
 """A caller brings contacts into active journeys, by whichever key it knows them (C9.7.1)."""
 
 import asyncio
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
+from tests.people import insert_people
 from tests.services.journeys.conftest import END, ENV, HOUR, Way
+from tests.storage.journeys.rows import insert_journey
 from tests.waiting import until_locked_out
 
 from recado.domain.core.errors import Problem
@@ -13,7 +16,9 @@ from recado.domain.events.customer_event import ContactKeys
 from recado.domain.journeys.entries import EntryRefusal
 from recado.domain.journeys.execution import EndReason, ExecutionOrigin
 from recado.domain.journeys.journey import JourneyStatus
-from recado.services.journeys.entries import EnteredExecution, JourneyEntries
+from recado.services.journeys.entries import IN_A_COMMIT, EnteredExecution, JourneyEntries
+from recado.storage.journeys import entries
+from recado.storage.journeys.entries import EntryResult, PlacedEntry
 from recado.storage.journeys.journeys import Journey
 
 
@@ -23,10 +28,10 @@ class Door:
     def __init__(self, way: Way) -> None:
         self._way = way
         self.hints = 0
-        self._entries = JourneyEntries(way.db, clock=way.clock, ids=way.ids, entered=self._hint)
+        self.service = JourneyEntries(way.db, clock=way.clock, ids=way.ids, entered=self._hint)
 
     async def enter(self, journey: Journey, data: Any = None, **keys: str) -> EnteredExecution | EntryRefusal:
-        return await self._entries.enter((journey.organization_id, ENV, journey.id), ContactKeys(**keys), data or {})
+        return await self.service.enter((journey.organization_id, ENV, journey.id), ContactKeys(**keys), data or {})
 
     async def refusal(self, journey: Journey, **keys: str) -> Problem:
         with pytest.raises(Problem) as caught:
@@ -38,8 +43,11 @@ class Door:
 
 
 @pytest.fixture
-def door(way: Way) -> Door:
-    return Door(way)
+async def door(way: Way) -> AsyncIterator[Door]:
+    found = Door(way)
+    await found.service.start()
+    yield found
+    await found.service.stop()
 
 
 async def test_a_contact_enters_by_each_of_its_keys_and_once(way: Way, door: Door) -> None:
@@ -83,6 +91,83 @@ async def test_a_journey_that_is_not_active_takes_nobody_in(way: Way, door: Door
     journey = await way.journey(END, status=status)
     refusal = await door.refusal(journey, contact_id=await way.person())
     assert (refusal.code, refusal.meta) == ("JORNADA_NAO_ATIVA", {"status": status})
+
+
+async def test_a_journey_that_paused_itself_takes_entries_which_wait(way: Way, door: Door) -> None:
+    cause = {"motivo": "saldo_insuficiente", "passo": "end", "em": "2026-11-23T12:00:00.000Z"}
+    journey = await way.journey(END, status=JourneyStatus.PAUSADA, pausada_por=cause)
+    entered = await door.enter(journey, contact_id=await way.person())
+    assert isinstance(entered, EnteredExecution)
+    await way.work()
+    execution = await way.read((way.organization.id, ENV, journey.id, entered.execution_id))
+    assert (execution.motivo, execution.overslept) == (None, True)
+
+
+async def test_whom_nobody_knows_is_refused_before_the_journey_is(way: Way, door: Door) -> None:
+    journey = await way.journey(END, status=JourneyStatus.RASCUNHO)
+    assert (await door.refusal(journey, contact_id=way.ids.new(CONTACT))).code == "REFERENCE_NOT_FOUND"
+    assert (await door.refusal(journey, contact_id=await way.person())).code == "JORNADA_NAO_ATIVA"
+
+
+@pytest.fixture
+def commits(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[PlacedEntry]]:
+    """What each commit was to let in."""
+    found: list[Sequence[PlacedEntry]] = []
+    enter = entries.enter_placed
+
+    async def noted(connection: Any, placed: Sequence[PlacedEntry]) -> list[EntryResult]:
+        found.append(placed)
+        return await enter(connection, placed)
+
+    monkeypatch.setattr(entries, "enter_placed", noted)
+    return found
+
+
+async def test_many_entries_of_several_organizations_go_in_one_commit(
+    way: Way, door: Door, commits: list[Sequence[PlacedEntry]]
+) -> None:
+    other = "org_" + "1" * 21
+    journeys = [await way.journey(END), await way.journey(END), await insert_journey(way.db, organization_id=other)]
+    people = await insert_people(way.db, way.organization.id, ENV, [{} for _ in range(40)])
+    strangers = await insert_people(way.db, other, ENV, [{} for _ in range(40)], first=101)
+    asked = [
+        (journey, contact_id)
+        for mine, theirs in zip(people, strangers, strict=True)
+        for journey, contact_id in zip(journeys, (mine, mine, theirs), strict=True)
+    ]
+    answers = await asyncio.gather(*(door.enter(journey, contact_id=contact_id) for journey, contact_id in asked))
+    ids = [answer.execution_id for answer in answers if isinstance(answer, EnteredExecution)]
+    rows = await way.db.fetch("select id, journey_id, contact_id from executions")
+    assert {row["id"]: (row["journey_id"], row["contact_id"]) for row in rows} == {
+        execution_id: (journey.id, contact_id) for execution_id, (journey, contact_id) in zip(ids, asked, strict=True)
+    }
+    assert len(commits) <= 3  # the first ones that come find a free connection each
+    assert max(len({each.organization_id for each in placed}) for placed in commits) == 2
+    assert door.hints == len(commits)
+
+
+async def test_one_contact_that_is_brought_in_by_everybody_enters_once(
+    way: Way, door: Door, commits: list[Sequence[PlacedEntry]]
+) -> None:
+    journey, contact_id = await way.journey(END), await way.person()
+    answers = await asyncio.gather(*(door.enter(journey, contact_id=contact_id) for _ in range(30)))
+    assert [type(answer) for answer in answers].count(EnteredExecution) == 1
+    assert answers.count(EntryRefusal.ENTERED_BEFORE) == 29
+    assert await way.db.fetchval("select count(*) from executions") == 1
+    assert len(commits) <= 3
+
+
+async def test_who_enters_does_not_wait_for_a_crowd_of_others_whose_journey_is_held(way: Way, door: Door) -> None:
+    other = "org_" + "1" * 21
+    held, free = await insert_journey(way.db, organization_id=other), await way.journey(END)
+    strangers = await insert_people(way.db, other, ENV, [{} for _ in range(IN_A_COMMIT)])
+    async with way.db.transaction() as connection:
+        await connection.execute("select from journeys where id = $1 for update", held.id)
+        crowd = [asyncio.create_task(door.enter(held, contact_id=each)) for each in strangers]
+        await until_locked_out(way.db)
+        assert isinstance(await door.enter(free, contact_id=await way.person()), EnteredExecution)
+        assert not any(task.done() for task in crowd)
+    assert {type(answer) for answer in await asyncio.gather(*crowd)} == {EnteredExecution}
 
 
 async def test_a_journey_with_another_trigger_takes_nobody_in(way: Way, door: Door) -> None:

@@ -11,7 +11,7 @@ from recado.domain.core.ids import CONTACT
 from recado.domain.journeys.entries import EntryRefusal
 from recado.domain.journeys.execution import EndReason, ExecutionOrigin, ExecutionStatus
 from recado.storage.core.postgres import Database
-from recado.storage.journeys import executions
+from recado.storage.journeys import execution_counts, executions
 from recado.storage.journeys.entries import Entered, NewEntry, begin_test, enter
 
 DAY = timedelta(days=1)
@@ -83,6 +83,27 @@ async def test_of_many_entries_at_once_each_contact_has_its_own_answer(database:
     results = await enter(database, ORGANIZATION, ENV, given)
     assert results == [Entered.ENTERED] * 50 + [EntryRefusal.ENTERED_BEFORE] * 3
     assert await database.fetchval("select count(distinct contact_id) from executions") == 50
+
+
+async def test_who_repeats_entries_whose_answer_was_lost_is_answered_as_before(database: Database) -> None:
+    journey = await insert_journey(database)
+    contact_ids = await insert_people(database, ORGANIZATION, ENV, [{}, {}])
+    given = [new_entry(contact_id, journey, interval=DAY) for contact_id in contact_ids]
+    for _ in range(2):
+        assert await enter(database, ORGANIZATION, ENV, given) == [Entered.ENTERED] * 2
+    assert await entered(database, new_entry(contact_ids[0], journey, interval=DAY)) is EntryRefusal.UNDER_WAY
+    assert await database.fetchval("select count(*) from executions") == 2
+    counted = await execution_counts.of_journeys(database, ORGANIZATION, ENV, [journey.id])
+    assert counted[journey.id]["ativa"] == 2
+
+
+async def test_many_entries_of_one_contact_are_decided_one_after_the_other(database: Database) -> None:
+    journey = await insert_journey(database)
+    later = await insert_journey(database, chain_id=journey.id, versao=2)
+    (contact_id,) = await insert_people(database, ORGANIZATION, ENV, [{}])
+    given = [new_entry(contact_id, each, interval=DAY) for each in (journey, *[later] * 20)]
+    results = await enter(database, ORGANIZATION, ENV, given)
+    assert results == [Entered.ENTERED, *[EntryRefusal.UNDER_WAY] * 20]
 
 
 async def test_of_two_that_bring_a_contact_in_at_once_one_does(database: Database) -> None:

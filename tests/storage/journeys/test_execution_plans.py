@@ -4,8 +4,21 @@ import pytest
 from tests.plans import indexes, plan_for_any, whole_tables
 
 from recado.storage.core.postgres import Database
-from recado.storage.journeys import arrivals, doors, entries, event_entries, execution_facts, executions
+from recado.storage.core.sql import Queries
+from recado.storage.journeys import (
+    arrivals,
+    doors,
+    entries,
+    event_entries,
+    execution_counts,
+    execution_facts,
+    executions,
+    step_counts,
+    step_outcomes,
+)
 
+# What the tests before left in the files of a table counts for the planner.
+EMPTY = "truncate executions, chain_entries, execution_steps, execution_signals"
 ROWS = """
 insert into executions (organization_id, env, journey_id, id, chain_id, versao, contact_id, status, origem, teste,
         hurried, entrada, step_id, arrived_at, wake_at, started_at)
@@ -41,9 +54,8 @@ MOVES = {
     "lock_free": {"executions_active"},
     "forget_signals": {"execution_signals_pkey"},
     "messages_of": {"execution_steps_pkey"},
-    "counts": {"journey_counts_pkey"},
     "steps_of": {"execution_steps_pkey"},
-    "page": {"executions_pkey"},
+    "emptied": {"journeys_pkey", "executions_active"},
 }
 FACTS = {
     "contacts": {"contacts_pkey"},
@@ -52,25 +64,23 @@ FACTS = {
 }
 
 
-@pytest.mark.parametrize("rows", ["", ROWS], ids=["empty", "full"])
+@pytest.mark.parametrize("rows", [EMPTY, ROWS], ids=["empty", "full"])
 async def test_executions_are_found_by_their_indexes(database: Database, rows: str) -> None:
-    if rows:
-        await database.execute(rows)
+    await database.execute(rows)
     for name, expected in MOVES.items():
         found = await plan_for_any(database.hot, getattr(executions.SQL, name))
         assert (name, whole_tables(found), indexes(found)) == (name, set(), expected)
 
 
-@pytest.mark.parametrize("rows", ["", ROWS], ids=["empty", "full"])
+@pytest.mark.parametrize("rows", [EMPTY, ROWS], ids=["empty", "full"])
 async def test_entries_are_found_by_their_keys(database: Database, rows: str) -> None:
-    if rows:
-        await database.execute(rows)
+    await database.execute(rows)
     for name in ("lock", "enter_again"):
         found = await plan_for_any(database.hot, getattr(entries.SQL, name))
         assert (name, whole_tables(found), indexes(found)) == (name, set(), {"chain_entries_pkey"})
-    journey = await plan_for_any(database.hot, entries.SQL.hold_journey)
+    journey = await plan_for_any(database.hot, doors.SQL.hold_keys)
     assert (whole_tables(journey), indexes(journey)) == (set(), {"journeys_pkey"})
-    contact = await plan_for_any(database.hot, entries.SQL.contact_of)
+    contact = await plan_for_any(database.hot, entries.SQL.contacts_of)
     assert whole_tables(contact) == set()
     assert {"contacts_pkey", "contacts_phone"} < indexes(contact)
     found = await plan_for_any(database.hot, entries.SQL.histories)
@@ -128,10 +138,36 @@ async def test_arrivals_are_found_by_their_indexes(database: Database, rows: str
         assert (name, whole_tables(found), indexes(found)) == (name, set(), expected)
 
 
-@pytest.mark.parametrize("rows", ["", ROWS], ids=["empty", "full"])
+@pytest.mark.parametrize(
+    ("sql", "base", "changes"),
+    [
+        (execution_counts.SQL, "journey_counts_pkey", "journey_count_changes_pkey"),
+        (step_counts.SQL, "step_counts_pkey", "step_count_changes_pkey"),
+    ],
+)
+async def test_counts_are_found_by_their_keys(database: Database, sql: Queries, base: str, changes: str) -> None:
+    counts = await plan_for_any(database, sql.counts)
+    assert (whole_tables(counts), indexes(counts)) == (set(), {base, changes})
+    folding = await plan_for_any(database.hot, sql.fold)
+    assert (whole_tables(folding), indexes(folding)) == (set(), {changes})
+
+
+@pytest.mark.parametrize("rows", [EMPTY, ROWS], ids=["empty", "full"])
+async def test_outcomes_are_found_by_indexes(database: Database, rows: str) -> None:
+    await database.execute(rows)
+    of_messages = await plan_for_any(database.hot, step_outcomes.SQL.of_messages)
+    assert whole_tables(of_messages) == set()
+    assert {"execution_steps_of_message", "executions_pkey", "tracked_links_of_message"} < indexes(of_messages)
+    of_contacts = await plan_for_any(database.hot, step_outcomes.SQL.of_contacts)
+    assert whole_tables(of_contacts) == set()
+    assert {"executions_of_contact", "execution_steps_pkey"} < indexes(of_contacts)
+    noting = await plan_for_any(database.hot, step_outcomes.SQL.note)
+    assert (whole_tables(noting), indexes(noting)) == (set(), {"execution_steps_pkey"})
+
+
+@pytest.mark.parametrize("rows", [EMPTY, ROWS], ids=["empty", "full"])
 async def test_facts_are_found_by_indexes(database: Database, rows: str) -> None:
-    if rows:
-        await database.execute(rows)
+    await database.execute(rows)
     for name, expected in FACTS.items():
         found = await plan_for_any(database.hot, getattr(execution_facts.SQL, name))
         assert (name, whole_tables(found), indexes(found)) == (name, set(), expected)

@@ -8,13 +8,11 @@ import pytest
 from tests.storage.journeys.rows import ENV, NOW, ORGANIZATION, begun, entered, insert_journey, new_entry
 from tests.waiting import until_locked_out
 
-from recado.domain.core.ids import EXECUTION
-from recado.domain.journeys.execution import Awaited, EndReason, ExecutionOrigin, ExecutionStatus
+from recado.domain.journeys.execution import Awaited, EndReason, ExecutionStatus
 from recado.domain.journeys.journey import JourneyStatus
 from recado.storage.core.postgres import Database
 from recado.storage.journeys import executions
-from recado.storage.journeys.entries import begin_test
-from recado.storage.journeys.executions import Execution, ExecutionFilter, PassedBefore, PassedStep
+from recado.storage.journeys.executions import Execution, PassedBefore, PassedStep
 
 OTHERS = tuple(f"org_{number:021}" for number in (1, 2, 3))
 MINUTE = timedelta(minutes=1)
@@ -116,29 +114,6 @@ async def test_a_step_is_passed_once_and_then_nothing_is_written(database: Datab
     assert [each.step_id for each in await executions.trail(database, ORGANIZATION, execution.id)] == ["a", "c"]
 
 
-async def test_the_executions_of_a_journey_are_counted_by_their_states_without_tests(database: Database) -> None:
-    journey, other = await insert_journey(database), await insert_journey(database)
-    first, second, third = await begun(database, journey, 3)
-    await begun(database, other)
-    test = new_entry(first.contact_id, journey, origin=ExecutionOrigin.TEST)
-    await begin_test(database, ORGANIZATION, ENV, test, hurried=True)
-
-    async def counts() -> dict[str, int]:
-        return (await executions.counts_of(database, ORGANIZATION, ENV, [journey.id]))[journey.id]
-
-    assert await counts() == {"ativa": 3, "concluida": 0, "cancelada": 0, "erro": 0}
-    in_test = await executions.get(database, (ORGANIZATION, ENV, journey.id, test.execution_id))
-    assert in_test is not None
-    await saved(
-        database,
-        first.ended(EndReason.FINISHED, NOW),
-        second.ended(EndReason.OPTED_OUT, NOW),
-        third.ended(EndReason.INTERNAL_FAILURE, NOW),
-        in_test.ended(EndReason.FINISHED, NOW),
-    )
-    assert await counts() == {"ativa": 0, "concluida": 1, "cancelada": 1, "erro": 1}
-
-
 async def test_what_is_due_in_a_pause_goes_on_with_its_journey(database: Database) -> None:
     paused = await insert_journey(database, status=JourneyStatus.PAUSADA)
     running = await insert_journey(database)
@@ -174,28 +149,6 @@ async def test_whoever_cancels_waits_for_the_turn_and_sees_what_became_of_it(dat
     seen = await waiting
     assert seen is not None
     assert seen.motivo is EndReason.FINISHED
-
-
-async def test_a_list_shows_the_newest_first_by_each_filter(database: Database) -> None:
-    journey = await insert_journey(database)
-    first, second, third = await begun(database, journey, 3)
-    await saved(database, second.moved_to("b", NOW), third.ended(EndReason.FINISHED, NOW))
-    every = ExecutionFilter(
-        organization_id=ORGANIZATION, env=ENV, journey_id=journey.id, first_id=EXECUTION, before_id=EXECUTION + "~"
-    )
-
-    async def shown(limit: int = 10, **changes: object) -> list[str]:
-        return [each.id for each in await executions.page(database, replace(every, **changes), limit)]  # type: ignore[arg-type]
-
-    assert await shown() == [third.id, second.id, first.id]
-    assert await shown(2) == [third.id, second.id]
-    assert await shown(before_id=third.id) == [second.id, first.id]
-    assert await shown(first_id=second.id) == [third.id, second.id]
-    assert await shown(status=ExecutionStatus.CONCLUIDA) == [third.id]
-    assert await shown(contact_id=first.contact_id) == [first.id]
-    assert await shown(step_id="b") == [second.id]
-    assert await shown(test=True) == []
-    assert await shown(test=False, status=ExecutionStatus.ATIVA) == [second.id, first.id]
 
 
 async def test_what_a_deleted_contact_entered_with_is_erased_in_blocks(

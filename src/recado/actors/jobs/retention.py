@@ -12,6 +12,7 @@ from recado.storage.access.organizations import ENVIRONMENTS
 from recado.storage.core import retention
 from recado.storage.core.postgres import Database
 from recado.storage.events import customer_events
+from recado.storage.journeys import execution_retention
 
 EVERY = 86_400.0  # seconds
 FAR_BEHIND = timedelta(days=31)
@@ -48,5 +49,6 @@ class Retention:
             await retention.purge_audit(self._db, organization.id, until)
             for env in ENVIRONMENTS:
                 await customer_events.purge(self._db, organization.id, env, until)
+                await execution_retention.purge(self._db.hot, organization.id, env, until)
         await retention.clear_contents(self._db, until)
         await retention.drop_months(self._db, until)

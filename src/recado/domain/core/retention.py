@@ -10,6 +10,8 @@ CONTENT_MONTHS: Final = 12
 AUDIT_MONTHS: Final = 60
 EVENTS_MONTHS: Final = 24
 """Of customer events, by when they occurred."""
+EXECUTIONS_MONTHS: Final = 24
+"""Of executions of journeys, from their end."""
 CONFIRMED_AFTER: Final = timedelta(days=1)
 """What was stored so long ago, or earlier, speaks for the clock: its own present does not."""
 REACHED: Final = timedelta(days=30)

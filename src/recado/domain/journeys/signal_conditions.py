@@ -7,7 +7,7 @@ from enum import Enum, auto
 from typing import Final
 
 from recado.domain.journeys.execution import Awaited, EndReason, TrailResult
-from recado.domain.journeys.graph import StepSignal
+from recado.domain.journeys.graph import StepChannel, StepSignal
 from recado.domain.journeys.outcomes import Advance, Await, EndExecution
 from recado.domain.journeys.steps import SignalCondition
 
@@ -15,6 +15,13 @@ UNDETERMINED_FOR: Final = timedelta(hours=24)
 """How long after its window a condition waits for the outcome of a send that may have left."""
 HURRIED_WINDOW: Final = timedelta(seconds=60)
 """How long a window lasts in a test that leaves waits out: no step has a shorter one."""
+
+ANSWERED_ON: Final[Mapping[str, tuple[str, ...]]] = {
+    StepChannel.CHATAPP: (StepChannel.CHATAPP.value,),
+    StepChannel.SMS: (StepChannel.SMS.value,),
+    StepChannel.RCS: (StepChannel.RCS.value, StepChannel.SMS.value),
+}
+"""By the channel of a send, where an answer to it may come (C9.6)."""
 
 
 class SendState(Enum):

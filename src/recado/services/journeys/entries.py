@@ -1,22 +1,29 @@
-"""Entries by API (C9.7.1): a contact enters an active journey because a caller says so."""
+"""Entries by API (C9.7.1): a contact enters an active journey because a caller says so; many of them in a commit."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Final
 
 from recado.domain.core.clock import Clock
-from recado.domain.core.errors import conflict
+from recado.domain.core.errors import Problem, conflict
 from recado.domain.core.ids import CONTACT, EXECUTION, IdSource
 from recado.domain.core.references import reference_not_found, wrong_reference
 from recado.domain.events.customer_event import ContactKeys
 from recado.domain.journeys.entries import EntryRefusal
 from recado.domain.journeys.execution import ExecutionOrigin
-from recado.domain.journeys.graph import TriggerKind
 from recado.domain.journeys.journey import JourneyStatus
 from recado.services.journeys.running import JourneyKey, RunningJourneys
+from recado.storage.core.batch import Batcher
 from recado.storage.core.postgres import Connection, Database
-from recado.storage.journeys import entries
-from recado.storage.journeys.entries import Entered, NewEntry
+from recado.storage.journeys import doors, entries
+from recado.storage.journeys.doors import Door
+from recado.storage.journeys.entries import Entered, PlacedEntry
+
+IN_A_COMMIT: Final = 200
+IN_FLIGHT: Final = 3  # commits: one is written while another is flushed; the last is for those who are no crowd
+MOST_WAITING: Final = 5_000  # entries, of up to 26 KB each
 
 _NOT_API: Final = "Contacts enter this journey by its trigger, `{}`: only those with trigger `api` take entries here."
 _CLOSED: Final = "A later version of the journey takes the entries: use that one, `substituidaPor`."
@@ -30,8 +37,22 @@ class EnteredExecution:
     execution_id: str
 
 
+EntryOutcome = EnteredExecution | EntryRefusal
+
+
+@dataclass(frozen=True, slots=True)
+class _AskedEntry:
+    """What a caller asks for; `execution_id`: of the execution, if it begins."""
+
+    journey: JourneyKey
+    contact: ContactKeys
+    data: Mapping[str, Any] = field(repr=False)
+    execution_id: str
+    at: datetime
+
+
 class JourneyEntries:
-    """`entered` is told, after the commit, that an execution is due."""
+    """A service (`start`, `stop`). `entered` is told, after the commit, that executions are due."""
 
     def __init__(self, db: Database, *, clock: Clock, ids: IdSource, entered: Callable[[], None]) -> None:
         self._db = db
@@ -39,57 +60,83 @@ class JourneyEntries:
         self._ids = ids
         self._entered = entered
         self._journeys = RunningJourneys()
+        self._asked: Batcher[_AskedEntry, EntryOutcome] = Batcher(
+            "journey entries",
+            self._enter,
+            clock=clock,
+            max_rows=IN_A_COMMIT,
+            max_queue=MOST_WAITING,
+            concurrency=IN_FLIGHT,
+            owner=lambda asked: asked.journey[0],
+        )
 
-    async def enter(
-        self, key: JourneyKey, contact: ContactKeys, data: Mapping[str, Any]
-    ) -> EnteredExecution | EntryRefusal:
-        """Let a contact in, or say which rule refuses it.
+    async def start(self) -> None:
+        await self._asked.start()
 
-        Raises `Problem`: 409 where the journey takes no entries so, 422 for an unknown contact.
+    async def stop(self) -> None:
+        """Lets in whoever was brought."""
+        await self._asked.stop()
+
+    def enter(self, key: JourneyKey, contact: ContactKeys, data: Mapping[str, Any]) -> "asyncio.Future[EntryOutcome]":
+        """Let a contact in, or say which rule refuses it; known after the commit. Raises `Unavailable` under load.
+
+        The future raises `Problem`: 422 for an unknown contact, 409 where the journey takes no entries so.
         """
-        organization_id, env, journey_id = key
+        return self._asked.put(_AskedEntry(key, contact, data, self._ids.new(EXECUTION), self._clock.now()))
+
+    async def _enter(self, batch: Sequence[_AskedEntry]) -> Sequence[EntryOutcome | Exception]:
         async with self._db.hot.transaction() as connection:
-            await self._check(connection, key)
-            _, journey = (await self._journeys.read(connection, [key]))[key]
-            contact_id = await entries.contact_of(connection, organization_id, env, contact)
+            outcomes = await self._decide(connection, batch)
+        if any(isinstance(outcome, EnteredExecution) for outcome in outcomes):
+            self._entered()
+        return outcomes
+
+    async def _decide(self, connection: Connection, batch: Sequence[_AskedEntry]) -> Sequence[EntryOutcome | Exception]:
+        """What becomes of each. The journeys stay as they are until the commit."""
+        held = await doors.hold_keys(connection, {asked.journey for asked in batch})
+        open_ones = [key for key, journey in held.items() if _refusal(journey) is None]
+        running = await self._journeys.read(connection, open_ones)
+        people = [(asked.journey[0], asked.journey[1], asked.contact) for asked in batch]
+        found = await entries.contacts_of(connection, people)
+        outcomes: dict[str, EntryOutcome | Exception] = {}
+        placed: list[PlacedEntry] = []
+        for asked, contact_id in zip(batch, found, strict=True):
             if contact_id is None:
-                raise _unknown(contact, env)
-            execution_id = self._ids.new(EXECUTION)
-            entry = NewEntry(
-                journey_id=journey_id,
-                chain_id=journey.chain_id,
-                versao=journey.versao,
-                first_step=journey.plan.first,
-                interval=journey.plan.interval,
-                contact_id=contact_id,
-                execution_id=execution_id,
-                origin=ExecutionOrigin.API,
-                at=self._clock.now(),
-                data=data,
-            )
-            (result,) = await entries.enter(connection, organization_id, env, [entry])
-            if result is Entered.NO_CONTACT:  # it was deleted a moment ago
-                raise _unknown(contact, env)
-        if isinstance(result, EntryRefusal):
-            return result
-        self._entered()
-        return EnteredExecution(execution_id)
-
-    async def _check(self, connection: Connection, key: JourneyKey) -> None:
-        """The journey takes entries, and goes on doing so until the commit."""
-        held = await entries.hold_journey(connection, key)
-        if held is None:
-            raise LookupError("the journey is gone")
-        if held.trigger != TriggerKind.API:
-            raise conflict("GATILHO_NAO_E_API", _NOT_API.format(held.trigger), gatilho=held.trigger)
-        status = held.status
-        if status is not JourneyStatus.ATIVA:
-            raise conflict("JORNADA_NAO_ATIVA", _NOT_ACTIVE.format(status.value), status=status.value)
-        if held.closed:
-            raise conflict("ENTRADAS_ENCERRADAS", _CLOSED)
+                outcomes[asked.execution_id] = _unknown(asked)
+            elif (refusal := _refusal(held[asked.journey])) is not None:
+                outcomes[asked.execution_id] = refusal
+            else:
+                organization_id, env, journey_id = asked.journey
+                entry = running[asked.journey][1].entry(
+                    journey_id, contact_id, asked.execution_id, ExecutionOrigin.API, asked.at, asked.data
+                )
+                placed.append(PlacedEntry(organization_id, env, entry))
+        asking = {asked.execution_id: asked for asked in batch}
+        for each, result in zip(placed, await entries.enter_placed(connection, placed), strict=True):
+            execution_id = each.entry.execution_id
+            if isinstance(result, EntryRefusal):
+                outcomes[execution_id] = result
+            elif result is Entered.NO_CONTACT:  # it was deleted a moment ago
+                outcomes[execution_id] = _unknown(asking[execution_id])
+            else:
+                outcomes[execution_id] = EnteredExecution(execution_id)
+        return [outcomes[asked.execution_id] for asked in batch]
 
 
-def _unknown(contact: ContactKeys, env: str) -> Exception:
+def _refusal(door: Door) -> Problem | None:
+    """Why the journey takes no entries by API."""
+    if door.trigger is not ExecutionOrigin.API:
+        return conflict("GATILHO_NAO_E_API", _NOT_API.format(door.trigger), gatilho=door.trigger)
+    if door.open:
+        return None
+    if door.closed and door.status is JourneyStatus.ATIVA:
+        return conflict("ENTRADAS_ENCERRADAS", _CLOSED)
+    status = door.status.value
+    return conflict("JORNADA_NAO_ATIVA", _NOT_ACTIVE.format(status), status=status)
+
+
+def _unknown(asked: _AskedEntry) -> Problem:
+    contact, env = asked.contact, asked.journey[1]
     if contact.contact_id is not None:
         return reference_not_found("contato.contactId", CONTACT, contact.contact_id, env)
     fields = {"externalId": contact.external_id, "phone": contact.phone, "email": contact.email}

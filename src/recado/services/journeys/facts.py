@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Final
 from zoneinfo import ZoneInfo
 
 from recado.domain.contacts.contact import Contact
@@ -10,7 +9,7 @@ from recado.domain.dispatch.quiet_hours import QuietHours
 from recado.domain.journeys.decide import Facts
 from recado.domain.journeys.graph import StepChannel, StepSignal
 from recado.domain.journeys.sends import QuietWindow, SendFacts, counts_after
-from recado.domain.journeys.signal_conditions import EarlierSend
+from recado.domain.journeys.signal_conditions import ANSWERED_ON, EarlierSend
 from recado.domain.journeys.steps import SendStep, SignalCondition, WebhookStep
 from recado.domain.journeys.webhook_calls import LastCall
 from recado.services.journeys.standing import Standing
@@ -20,13 +19,6 @@ from recado.storage.contacts.opt_outs import Registrant
 from recado.storage.core.rows import Executor
 from recado.storage.journeys import execution_facts, step_calls
 from recado.storage.journeys.execution_facts import ContactKey, EventQuestion, PassedSend, ReplyQuestion
-
-ANSWERED_ON: Final[Mapping[str, tuple[str, ...]]] = {
-    StepChannel.CHATAPP: (StepChannel.CHATAPP.value,),
-    StepChannel.SMS: (StepChannel.SMS.value,),
-    StepChannel.RCS: (StepChannel.RCS.value, StepChannel.SMS.value),
-}
-"""By the channel of a send, where an answer to it may come (C9.6)."""
 
 
 async def known_contacts(executor: Executor, keys: Sequence[ContactKey]) -> dict[ContactKey, tuple[Contact, bool]]:

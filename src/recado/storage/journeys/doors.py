@@ -1,4 +1,4 @@
-"""Whether journeys take in whom something other than a caller brings (C9.7.5), held so until a commit."""
+"""Whether journeys take somebody in (C9.7.5), held so until a commit."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -7,8 +7,9 @@ from typing import Final
 
 from recado.domain.journeys.execution import ExecutionOrigin
 from recado.domain.journeys.journey import JourneyStatus
-from recado.storage.core.rows import Executor, reader
+from recado.storage.core.rows import Executor, columns, reader
 from recado.storage.core.sql import load
+from recado.storage.journeys.execution_counts import JourneyKey
 
 SQL: Final = load("doors")
 
@@ -58,3 +59,9 @@ async def hold(connection: Executor, organization_id: str, env: str, journey_ids
     """
     rows = await connection.fetch(SQL.hold, organization_id, env, sorted(journey_ids))
     return {row["id"]: _read_door(row) for row in rows}
+
+
+async def hold_keys(connection: Executor, keys: Collection[JourneyKey]) -> dict[JourneyKey, Door]:
+    """As `hold`, of several environments; whoever is about to move one is waited for."""
+    rows = await connection.fetch(SQL.hold_keys, *columns(sorted(keys), 3))
+    return {(row["organization_id"], row["env"], row["id"]): _read_door(row) for row in rows}

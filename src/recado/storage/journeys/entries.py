@@ -4,6 +4,7 @@ A chain of versions has one claim on each contact that ever entered it. Of two c
 same moment one does, and the other is told why not.
 """
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -17,10 +18,11 @@ from recado.domain.core.errors import Unavailable
 from recado.domain.events.customer_event import ContactKeys
 from recado.domain.journeys.entries import EntryHistory, EntryRefusal, entry_refusal
 from recado.domain.journeys.execution import ExecutionOrigin, ExecutionStatus
-from recado.domain.journeys.journey import JourneyStatus
+from recado.domain.journeys.step_numbers import StepCount
 from recado.storage.core.rows import Executor, columns
 from recado.storage.core.sql import load
-from recado.storage.journeys import executions
+from recado.storage.journeys import execution_counts, step_counts
+from recado.storage.journeys.step_counts import NumberKey
 
 SQL: Final = load("entries")
 
@@ -47,11 +49,6 @@ class NewEntry:
     at: datetime
     data: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
-    @property
-    def claim(self) -> tuple[str, str]:
-        """Chain and contact."""
-        return (self.chain_id, self.contact_id)
-
 
 class Entered(Enum):
     """What became of an entry that no rule refused."""
@@ -62,110 +59,127 @@ class Entered(Enum):
 
 EntryResult = Entered | EntryRefusal
 
+Claim = tuple[str, str, str, str]
+"""Organization, environment, chain, contact."""
+
+
+class PlacedEntry(NamedTuple):
+    """An entry into a journey of this organization and environment."""
+
+    organization_id: str
+    env: str
+    entry: NewEntry
+
+    @property
+    def claim(self) -> Claim:
+        return (self.organization_id, self.env, self.entry.chain_id, self.entry.contact_id)
+
 
 async def enter(connection: Executor, organization_id: str, env: str, entries: Sequence[NewEntry]) -> list[EntryResult]:
+    """As `enter_placed`, of one organization."""
+    return await enter_placed(connection, [PlacedEntry(organization_id, env, entry) for entry in entries])
+
+
+async def enter_placed(connection: Executor, placed: Sequence[PlacedEntry]) -> list[EntryResult]:
     """Let in whom the rules let in, in the transaction of the caller; one result for each, in order.
 
     Of several entries of a contact into one chain the first is the first. That the journeys take entries has been made
-    sure by the caller, in this transaction.
+    sure by the caller, in this transaction. One that an earlier run has let in, by the same execution, has entered.
     """
-    where = (organization_id, env)
     results: dict[str, EntryResult] = {}
-    left = list(entries)
+    left = list(placed)
     for _ in range(_ROUNDS):
-        if not left:
-            return [results[entry.execution_id] for entry in entries]
-        chosen, left = _one_of_each(left)
-        results |= await _round(connection, where, chosen)
-        left = [entry for entry in chosen if entry.execution_id not in results] + left
-    if all(entry.execution_id in results for entry in entries):
-        return [results[entry.execution_id] for entry in entries]
-    raise Unavailable("Too many entries of the same contacts at once: try again shortly.")
+        if left:
+            results |= await _round(connection, left)
+            left = [each for each in left if each.entry.execution_id not in results]
+    if left:
+        raise Unavailable("Too many entries of the same contacts at once: try again shortly.")
+    return [results[each.entry.execution_id] for each in placed]
 
 
 async def begin_test(connection: Executor, organization_id: str, env: str, entry: NewEntry, *, hurried: bool) -> None:
     """Begin the execution of a test, which knows no other entries and claims nothing (C9.9)."""
-    await _begin(connection, (organization_id, env), [entry], hurried=hurried)
+    await _begin(connection, [PlacedEntry(organization_id, env, entry)], hurried=hurried)
 
 
-class HeldJourney(NamedTuple):
-    """What decides whether a journey takes entries. `closed`: a later version takes them."""
-
-    trigger: str
-    status: JourneyStatus
-    closed: bool
-
-
-async def hold_journey(connection: Executor, key: tuple[str, str, str]) -> HeldJourney | None:
-    """A journey as it is, and stays until this transaction ends; others may enter it as well."""
-    row = await connection.fetchrow(SQL.hold_journey, *key)
-    return None if row is None else HeldJourney(row["trigger"], JourneyStatus(row["status"]), row["closed"])
+async def contacts_of(executor: Executor, asked: Sequence[tuple[str, str, ContactKeys]]) -> list[str | None]:
+    """The ids of the contacts that the first of their keys finds, of those that are given; None where none does."""
+    given = [
+        (organization_id, env, keys.contact_id, keys.external_id, keys.phone, keys.email)
+        for organization_id, env, keys in asked
+    ]
+    rows = await executor.fetch(SQL.contacts_of, *columns(given, 6), _MOST_ADDRESSED)
+    found = {row["place"]: row["id"] for row in rows}
+    return [found.get(place) for place in range(1, len(asked) + 1)]
 
 
-async def contact_of(executor: Executor, organization_id: str, env: str, keys: ContactKeys) -> str | None:
-    """The id of the contact that the first of the keys finds, of those that are given."""
-    found: str | None = await executor.fetchval(
-        SQL.contact_of, organization_id, env, keys.contact_id, keys.external_id, keys.phone, keys.email, _MOST_ADDRESSED
-    )
-    return found
-
-
-def _one_of_each(entries: Sequence[NewEntry]) -> tuple[list[NewEntry], list[NewEntry]]:
-    """The first entry of each contact into each chain, in the order in which claims are locked; and the others."""
-    first: dict[tuple[str, str], NewEntry] = {}
-    for entry in entries:
-        first.setdefault(entry.claim, entry)
-    others = [entry for entry in entries if first[entry.claim] is not entry]
-    return [first[claim] for claim in sorted(first)], others
-
-
-async def _round(connection: Executor, where: tuple[str, str], entries: Sequence[NewEntry]) -> dict[str, EntryResult]:
+async def _round(connection: Executor, placed: Sequence[PlacedEntry]) -> dict[str, EntryResult]:
     """What became of those whose claims hold still; nothing is said of the others."""
-    claims = columns([entry.claim for entry in entries], 2)
-    locked = {(row["chain_id"], row["contact_id"]) for row in await connection.fetch(SQL.lock, *where, *claims)}
+    of_claim: dict[Claim, list[PlacedEntry]] = {}
+    for each in placed:
+        of_claim.setdefault(each.claim, []).append(each)
+    claims = columns(sorted(of_claim), 4)  # in the order in which they are locked
+    locked = {_claim(row) for row in await connection.fetch(SQL.lock, *claims)}
     # A statement of its own: it sees what the locks waited for.
-    rows = await connection.fetch(SQL.histories, *where, *claims, _ACTIVE)
-    known = {(row["chain_id"], row["contact_id"]): row for row in rows}
+    known = {_claim(row): row for row in await connection.fetch(SQL.histories, *claims, _ACTIVE)}
     results: dict[str, EntryResult] = {}
-    first: list[NewEntry] = []
-    again: list[NewEntry] = []
-    for entry in entries:
-        row = known.get(entry.claim)
+    first: list[tuple[PlacedEntry, dict[str, EntryResult]]] = []
+    again: list[PlacedEntry] = []
+    for claim in sorted(of_claim):
+        row = known.get(claim)
         if row is None:
-            results[entry.execution_id] = Entered.NO_CONTACT
+            results |= {each.entry.execution_id: Entered.NO_CONTACT for each in of_claim[claim]}
             continue
-        if row["entered_at"] is not None and entry.claim not in locked:
+        if row["entered_at"] is not None and claim not in locked:
             continue  # it came between the two statements
-        history = EntryHistory(row["entered_at"], row["active"])
-        refusal = entry_refusal(ConsentStatus(row["opt_in_status"]), entry.interval, history, entry.at)
-        if refusal is not None:
-            results[entry.execution_id] = refusal
-        else:
-            (first if row["entered_at"] is None else again).append(entry)
-    entered = [*await _claim(connection, where, first), *again]
+        decided, chosen = _decided(row, of_claim[claim])
+        if chosen is not None and row["entered_at"] is None:
+            first.append((chosen, decided))
+            continue
+        results |= decided
+        if chosen is not None:
+            again.append(chosen)
+    free = await _claimed(connection, [chosen for chosen, _ in first])
+    for chosen, decided in first:
+        if chosen.claim in free:
+            results |= decided
     if again:
-        await connection.execute(SQL.enter_again, *where, *_columns(again))
-    await _begin(connection, where, entered)
-    results |= {entry.execution_id: Entered.ENTERED for entry in entered}
+        await connection.execute(SQL.enter_again, *_columns(again))
+    await _begin(connection, [*(chosen for chosen, _ in first if chosen.claim in free), *again])
     return results
 
 
-async def _claim(connection: Executor, where: tuple[str, str], entries: Sequence[NewEntry]) -> list[NewEntry]:
-    """Those of them whose claims were free."""
-    if not entries:
-        return []
-    rows = await connection.fetch(SQL.enter, *where, *_columns(entries))
-    free: Collection[tuple[str, str]] = {(row["chain_id"], row["contact_id"]) for row in rows}
-    return [entry for entry in entries if entry.claim in free]
+def _decided(
+    row: Mapping[str, Any], placed: Sequence[PlacedEntry]
+) -> tuple[dict[str, EntryResult], PlacedEntry | None]:
+    """What becomes of the entries of one claim, in their order, and the one of them that enters."""
+    consent, history = ConsentStatus(row["opt_in_status"]), EntryHistory(row["entered_at"], row["active"])
+    results: dict[str, EntryResult] = {}
+    chosen: PlacedEntry | None = None
+    for each in placed:
+        entry = each.entry
+        if entry.execution_id == row["execution_id"]:
+            results[entry.execution_id] = Entered.ENTERED  # by an earlier run, whose answer was lost
+            continue
+        refusal = entry_refusal(consent, entry.interval, history, entry.at)
+        results[entry.execution_id] = refusal or Entered.ENTERED
+        if refusal is None:
+            chosen, history = each, EntryHistory(entry.at, active=True)
+    return results, chosen
 
 
-async def _begin(
-    connection: Executor, where: tuple[str, str], entries: Sequence[NewEntry], *, hurried: bool = False
-) -> None:
-    if not entries:
+async def _claimed(connection: Executor, placed: Sequence[PlacedEntry]) -> Collection[Claim]:
+    """The claims of these that were free."""
+    return {_claim(row) for row in await connection.fetch(SQL.enter, *_columns(placed))} if placed else set()
+
+
+async def _begin(connection: Executor, placed: Sequence[PlacedEntry], *, hurried: bool = False) -> None:
+    if not placed:
         return
     rows = [
         (
+            organization_id,
+            env,
             entry.journey_id,
             entry.execution_id,
             entry.chain_id,
@@ -178,12 +192,22 @@ async def _begin(
             entry.first_step,
             entry.at,
         )
-        for entry in entries
+        for organization_id, env, entry in placed
     ]
-    await connection.execute(SQL.begin, *where, _ACTIVE, *columns(rows, 11))
-    counted = [entry for entry in entries if entry.origin is not ExecutionOrigin.TEST]
-    await executions.count(connection, [((*where, entry.journey_id), None, ExecutionStatus.ATIVA) for entry in counted])
+    await connection.execute(SQL.begin, _ACTIVE, *columns(rows, 13))
+    counted = [each for each in placed if each.entry.origin is not ExecutionOrigin.TEST]
+    begun = [((*each[:2], each.entry.journey_id), None, ExecutionStatus.ATIVA) for each in counted]
+    await execution_counts.add(connection, begun)
+    arrived: Counter[NumberKey] = Counter(
+        (*each[:2], each.entry.journey_id, each.entry.first_step, StepCount.ENTERED) for each in counted
+    )
+    await step_counts.add(connection, arrived)
 
 
-def _columns(entries: Sequence[NewEntry]) -> list[list[Any]]:
-    return columns([(*each.claim, each.journey_id, each.execution_id, each.at) for each in entries], 5)
+def _columns(placed: Sequence[PlacedEntry]) -> list[list[Any]]:
+    rows = [(*each.claim, each.entry.journey_id, each.entry.execution_id, each.entry.at) for each in placed]
+    return columns(rows, 7)
+
+
+def _claim(row: Mapping[str, Any]) -> Claim:
+    return (row["organization_id"], row["env"], row["chain_id"], row["contact_id"])

@@ -5,7 +5,7 @@ messages, and those before wallets.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from operator import attrgetter
@@ -19,21 +19,23 @@ from recado.domain.journeys.execution import (
     EndReason,
     ExecutionOrigin,
     ExecutionStatus,
+    TrailResult,
 )
 from recado.domain.journeys.graph import StepKind
 from recado.domain.journeys.journey import JourneyStatus
 from recado.domain.journeys.outcomes import EndExecution
+from recado.domain.journeys.step_numbers import StepCount, counted_result
 from recado.storage.core.rows import Executor, columns, reader
 from recado.storage.core.sql import load
-from recado.storage.journeys import states, step_calls
+from recado.storage.journeys import execution_counts, states, step_calls, step_counts, step_outcomes
+from recado.storage.journeys.execution_counts import JourneyKey
 from recado.storage.journeys.step_calls import StepKey
+from recado.storage.journeys.step_counts import NumberKey
 
 SQL: Final = load("executions")
 
 ERASE_BLOCK: Final = 1_000
 
-JourneyKey = tuple[str, str, str]
-"""Organization, environment, journey."""
 ExecutionKey = tuple[str, str, str, str]
 """Organization, environment, journey, execution."""
 
@@ -204,7 +206,6 @@ async def claim(connection: Executor, key: ExecutionKey, now: datetime) -> Execu
 async def save(connection: Executor, changed: Sequence[Execution], passed: Sequence[PassedStep]) -> None:
     """Write what became of executions that this transaction has locked while they were under way, and what they passed.
 
-    Wallets are locked before this: it ends by what counts the executions of a journey.
     Raises PassedBefore: what the steps did must not be done twice.
     """
     if passed:
@@ -214,9 +215,13 @@ async def save(connection: Executor, changed: Sequence[Execution], passed: Seque
     if changed:
         await connection.execute(SQL.save, *columns(list(map(_SAVED, changed)), 15))
         await step_calls.forget(connection, _calls_over(changed, passed))
+        await step_counts.add(connection, counted_steps(changed, passed))
         ended = [each for each in changed if each.status is not ExecutionStatus.ATIVA and not each.teste]
-        emptied = await count(connection, [(each.key[:3], ExecutionStatus.ATIVA, each.status) for each in ended])
-        for journey in emptied:  # one that takes no entries is over with its last execution (C9.11.3)
+        if not ended:
+            return
+        await execution_counts.add(connection, [(each.key[:3], ExecutionStatus.ATIVA, each.status) for each in ended])
+        # One that takes no entries is over with its last execution (C9.11.3).
+        for journey in await emptied(connection, {each.key[:3] for each in ended}):
             await states.archive_emptied(connection, journey, max(each.ended_at for each in ended if each.ended_at))
 
 
@@ -235,32 +240,39 @@ def _calls_over(changed: Sequence[Execution], passed: Sequence[PassedStep]) -> l
     return list(over)
 
 
-async def count(
-    connection: Executor, moves: Sequence[tuple[JourneyKey, ExecutionStatus | None, ExecutionStatus]]
-) -> list[JourneyKey]:
-    """Count executions of journeys that came from one state to another; None: they are new.
+def counted_steps(changed: Sequence[Execution], passed: Sequence[PassedStep]) -> Counter[NumberKey]:
+    """What these moves add to the numbers of steps; those of tests nothing (C9.10)."""
+    ways: dict[tuple[str, str], list[PassedStep]] = {}
+    for step in sorted(passed, key=attrgetter("place")):
+        ways.setdefault((step.organization_id, step.execution_id), []).append(step)
+    found: Counter[NumberKey] = Counter()
+    for execution in changed:
+        if execution.teste:
+            continue
+        way = ways.get((execution.organization_id, execution.id), [])
+        over = execution.status is not ExecutionStatus.ATIVA
+        counted: list[tuple[str, str]] = []  # steps, and what is counted of them
+        for step in way:
+            ended_here = over and step.step_id == execution.step_id
+            counted.append((step.step_id, counted_result(step.kind, step.result, ended=ended_here)))
+        # It had come to the first of them before.
+        reached = [step.step_id for step in way[1:]]
+        here = bool(way) and way[-1].step_id == execution.step_id
+        if way and not here:
+            reached.append(execution.step_id)
+        counted += [(step_id, StepCount.ENTERED) for step_id in reached]
+        if over and not here:
+            failed = execution.status is ExecutionStatus.ERRO
+            left = counted_result("", TrailResult.ERROR, ended=True) if failed else StepCount.LEFT
+            counted.append((execution.step_id, left))
+        found.update((*execution.key[:3], *each) for each in counted)
+    return found
 
-    Answers the journeys of which none is under way any more.
-    """
-    deltas: dict[JourneyKey, dict[ExecutionStatus, int]] = {}
-    for journey, before, after in moves:
-        delta = deltas.setdefault(journey, dict.fromkeys(ExecutionStatus, 0))
-        delta[after] += 1
-        if before is not None:
-            delta[before] -= 1
-    if not deltas:
-        return []
-    rows = [(*journey, *deltas[journey].values()) for journey in sorted(deltas)]
-    counted = await connection.fetch(SQL.count, *columns(rows, 7))
-    return [(row["organization_id"], row["env"], row["journey_id"]) for row in counted if row["emptied"]]
 
-
-async def counts_of(
-    executor: Executor, organization_id: str, env: str, journey_ids: Sequence[str]
-) -> dict[str, dict[str, int]]:
-    """By journey, how many of its executions are in each state, without tests; those without any are missing."""
-    rows = await executor.fetch(SQL.counts, organization_id, env, list(journey_ids))
-    return {row["journey_id"]: {status.value: row[status.value] for status in ExecutionStatus} for row in rows}
+async def emptied(executor: Executor, journeys: Collection[JourneyKey]) -> list[JourneyKey]:
+    """Of these journeys those that take no entries and have no execution under way; tests are none of them."""
+    rows = await executor.fetch(SQL.emptied, *columns(sorted(journeys), 3))
+    return [(row["organization_id"], row["env"], row["journey_id"]) for row in rows]
 
 
 async def hear(connection: Executor, now: datetime, most: int) -> int:
@@ -271,6 +283,7 @@ async def hear(connection: Executor, now: datetime, most: int) -> int:
     rows = await connection.fetch(SQL.signals, most)
     if not rows:
         return 0
+    await step_outcomes.hear(connection, rows, now)
     given = [
         (n, row["organization_id"], row["env"], row["journey_id"], row["message_id"], row["contact_id"])
         for n, row in enumerate(rows)
@@ -345,27 +358,3 @@ async def external_ids(
     """By contact, what customers know it by; those without are missing."""
     rows = await executor.fetch(SQL.external_ids, organization_id, env, list(contact_ids))
     return {row["id"]: row["external_id"] for row in rows}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExecutionFilter:
-    """What a list shows: from `first_id` on, and before `before_id`. `step_id`: of those under way that stand there."""
-
-    organization_id: str
-    env: str
-    journey_id: str
-    first_id: str
-    before_id: str
-    status: ExecutionStatus | None = None
-    contact_id: str | None = None
-    step_id: str | None = None
-    test: bool | None = None
-
-
-async def page(executor: Executor, wanted: ExecutionFilter, limit: int) -> list[Execution]:
-    """Newest first."""
-    rows = await executor.fetch(
-        SQL.page, wanted.organization_id, wanted.env, wanted.journey_id, wanted.first_id, wanted.before_id,
-        wanted.status, wanted.contact_id, wanted.step_id, wanted.test, limit,
-    )  # fmt: skip
-    return [read(row) for row in rows]

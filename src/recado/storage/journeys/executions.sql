@@ -107,6 +107,26 @@ from (
 ) g
 where e.ctid = g.place;
 
+-- name: emptied
+-- Of these journeys those that take no entries, and of whose executions none is under way; tests are none of them.
+select g.organization_id, g.env, g.journey_id
+from unnest($1::text[], $2::text[], $3::text[]) as g (organization_id, env, journey_id)
+cross join lateral (
+    select entradas_encerradas as closed from journeys
+    where organization_id = g.organization_id and env = g.env and id >= g.journey_id and id <= g.journey_id
+    order by id
+    limit 1
+) j
+left join lateral (
+    select id from executions
+    where
+        organization_id = g.organization_id and env = g.env and journey_id = g.journey_id and status = 'ativa'
+        and not teste and j.closed
+    order by id
+    limit 1
+) x on true
+where j.closed and x.id is null;
+
 -- name: passed
 -- Steps that were passed now. One that was passed before is not answered: whoever finds that undoes it all.
 insert into execution_steps (
@@ -204,16 +224,6 @@ limit 1;
 select step_id, tipo, at, resultado, detalhe, message_id from execution_steps
 where organization_id = $1 and execution_id = $2
 order by place;
-
--- name: page
--- Newest first, of those between $4 and $5 (ids); $6 to $9: filters. $10: how many.
-select * from executions
-where
-    organization_id = $1 and env = $2 and journey_id = $3 and id >= $4 and id < $5
-    and ($6::text is null or status = $6) and ($7::text is null or contact_id = $7)
-    and ($8::text is null or step_id = $8 and status = 'ativa') and ($9::boolean is null or teste = $9)
-order by organization_id desc, env desc, journey_id desc, id desc
-limit $10;
 
 -- name: signals
 -- The oldest $1, locked.
@@ -324,25 +334,3 @@ cross join lateral (
     limit 1
 ) c
 where c.external_id is not null;
-
--- name: count
--- In the order of the keys, as everybody who changes several.
-insert into journey_counts as c (organization_id, env, journey_id, ativa, concluida, cancelada, erro)
-select *
-from unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[])
-    as g (organization_id, env, journey_id, ativa, concluida, cancelada, erro)
-order by 1, 2, 3
-on conflict (organization_id, env, journey_id) do update
-set
-    ativa = c.ativa + excluded.ativa, concluida = c.concluida + excluded.concluida,
-    cancelada = c.cancelada + excluded.cancelada, erro = c.erro + excluded.erro
-returning organization_id, env, journey_id, c.ativa = 0 as emptied;
-
--- name: counts
-select c.journey_id, c.ativa, c.concluida, c.cancelada, c.erro
-from unnest($3::text[]) as g (journey_id)
-cross join lateral (
-    select * from journey_counts
-    where organization_id = $1 and env = $2 and journey_id = g.journey_id
-    limit 1
-) c;

@@ -1,7 +1,7 @@
-"""Entries into journeys by API, and executions: listed, read, canceled (C9.7.1, C9.10)."""
+"""Entries into journeys by API, and executions: listed, read, canceled; the numbers of steps (C9.7.1, C9.10)."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -9,10 +9,12 @@ from recado.domain.core.errors import validation_error
 from recado.domain.core.ids import EXECUTION, JOURNEY
 from recado.domain.core.metadata import metadata_errors
 from recado.domain.journeys.entries import EntryRefusal
+from recado.domain.journeys.step_numbers import StepNumbers
 from recado.http.api.audit import actor_of
 from recado.http.api.call import Call
 from recado.http.api.missing import found
-from recado.http.api.paging import Cursors, items_of
+from recado.http.api.page_items import PageItems
+from recado.http.api.paging import Cursors
 from recado.http.api.route import Route
 from recado.http.routes.core.dependencies import Dependencies
 from recado.http.routes.core.resource import Resource
@@ -27,12 +29,15 @@ from recado.http.routes.journeys.execution_models import (
     execution_view,
     trail_step_view,
 )
+from recado.http.routes.journeys.step_models import JourneySteps, step_view
 from recado.http.wire.reply import Reply
 from recado.services.journeys.cancellation import ExecutionCancellation
 from recado.services.journeys.entries import JourneyEntries
 from recado.storage.core.audit import entry_of
-from recado.storage.journeys import executions
-from recado.storage.journeys.executions import Execution, ExecutionFilter
+from recado.storage.core.rows import Page
+from recado.storage.journeys import execution_pages, executions, step_counts
+from recado.storage.journeys.execution_pages import ExecutionFilter
+from recado.storage.journeys.executions import Execution
 from recado.storage.journeys.journeys import Journey
 
 LIST: Final = "listExecutions"
@@ -81,10 +86,26 @@ class ExecutionOperations:
             step_id=query.passo,
             test=query.teste,
         )
-        rows = await executions.page(self.journeys.database, wanted, query.limit + 1)
-        known = await self._external_ids(call, rows)
-        items = items_of(call, rows, lambda row: execution_view(row, known.get(row.contact_id)))
-        return Reply(200, await self.cursors.page(call, operation, items, lambda row: [row.id]))
+        looked_to = await execution_pages.reach(self.journeys.database, wanted)
+        if looked_to is not None:
+            wanted = replace(wanted, first_id=looked_to)
+
+        def rest(last: Execution, left: int) -> Awaitable[Page[Execution]]:
+            return execution_pages.list_page(self.journeys.database, replace(wanted, before_id=last.id), limit=left)
+
+        first = await execution_pages.list_page(self.journeys.database, wanted, limit=query.limit)
+        items = PageItems(first, partial(self._items, call), rest, query.limit)
+        body = await self.cursors.page(call, operation, items, lambda row: [row.id])
+        if looked_to is not None and not items.more:  # the page is short, and the list is longer
+            body["nextCursor"] = self.cursors.write(call, operation, [looked_to])
+        return Reply(200, body)
+
+    async def steps(self, call: Call) -> Reply:
+        journey: Journey = call.resource
+        key = (journey.organization_id, journey.env, journey.id)
+        counts = await step_counts.of_journey(self.journeys.database, key)
+        items = [step_view(step, StepNumbers(counts.get(step.id, {}))) for step in journey.definition().passos]
+        return Reply(200, {"items": items, "versao": journey.versao, "atualizadoEm": call.now})
 
     async def read(self, call: Call) -> Reply:
         execution: Execution = call.resource
@@ -109,6 +130,10 @@ class ExecutionOperations:
     async def _view(self, call: Call, execution: Execution) -> dict[str, Any]:
         known = await self._external_ids(call, [execution])
         return execution_view(execution, known.get(execution.contact_id))
+
+    async def _items(self, call: Call, shown: Sequence[Execution]) -> Iterable[dict[str, Any]]:
+        known = await self._external_ids(call, shown)
+        return (execution_view(execution, known.get(execution.contact_id)) for execution in shown)
 
     async def _external_ids(self, call: Call, shown: Sequence[Execution]) -> dict[str, str]:
         principal = call.principal
@@ -139,7 +164,8 @@ def execution_routes(
     return (
         journeys.route(
             "POST /v2/journeys/{id}/entries", "createJourneyEntry", "Bring a contact into a journey", operations.enter,
-            body=JourneyEntry, responses={201: EntryOut, 200: EntryOut}, creates=True, versioned=False,
+            body=JourneyEntry, responses={201: EntryOut, 200: EntryOut}, rate_class="send", creates=True,
+            versioned=False,
             errors=(
                 "METADATA_INVALID", "PHONE_INVALID", "REFERENCE_NOT_FOUND", "GATILHO_NAO_E_API", "JORNADA_NAO_ATIVA",
                 "ENTRADAS_ENCERRADAS",
@@ -149,6 +175,15 @@ def execution_routes(
         journeys.route(
             "GET /v2/journeys/{id}/executions", LIST, "List the executions of a journey, newest first",
             operations.list, query=ExecutionQuery, responses={200: ExecutionPage},
+            description=(
+                "A page by a filter that few executions match may be shorter than `limit`, or empty, and have a "
+                "`nextCursor`: the list ends where there is none."
+            ),
+        ),
+        journeys.route(
+            "GET /v2/journeys/{id}/steps", "getJourneySteps", "Read the numbers of each step of a journey",
+            operations.steps, responses={200: JourneySteps}, versioned=False,
+            description="Without tests. What a message came to is counted within a minute.",
         ),
         one(
             "GET /v2/journeys/{id}/executions/{executionId}", "getExecution",

@@ -36,7 +36,7 @@ from recado.services.journeys.entries import JourneyEntries
 from recado.services.journeys.test_runs import JourneyTests
 from recado.storage.core.rows import Executor
 from recado.storage.dispatch import withdrawals
-from recado.storage.journeys import executions, states
+from recado.storage.journeys import execution_counts, executions, states
 from recado.storage.journeys.journeys import (
     JOURNEYS,
     LISTED_JOURNEYS,
@@ -226,7 +226,7 @@ async def _runs(executor: Executor, journeys: Sequence[ListedJourney]) -> dict[s
         of_each.setdefault((journey.organization_id, journey.env), []).append(journey.id)
     found: dict[str, dict[str, int]] = {}
     for where, journey_ids in of_each.items():
-        found |= await executions.counts_of(executor, *where, journey_ids)
+        found |= await execution_counts.of_journeys(executor, *where, journey_ids)
     return {journey_id: {"execucoes": counts} for journey_id, counts in found.items()}
 
 
