@@ -72,7 +72,7 @@ from recado.services.inbound.inbound import InboundMessages
 from recado.services.inbound.provider_sessions import ProviderSessions
 from recado.services.inbound.receipts import Receipts
 from recado.services.inbound.sandbox_reports import SandboxReports
-from recado.services.journeys.arrivals import Arrivals
+from recado.services.journeys.arrivals import JourneyArrivals
 from recado.services.journeys.event_entries import EventEntries
 from recado.services.journeys.execution_turns import ExecutionTurns
 from recado.services.journeys.hindrances import JourneyPauses
@@ -256,7 +256,7 @@ class ActorSystem:
             admission=admission,
             accepted=self.sending.arrived,
         )
-        self.arrivals = Arrivals(db, clock=clock, ids=ids)
+        self.arrivals = JourneyArrivals(db, clock=clock, ids=ids)
         self.executions = ExecutionPoller(taking, EventEntries(db, clock=clock, ids=ids), self.arrivals, clock=clock)
         pauses = JourneyPauses(db, clock=clock, resumed=self.executions.hint)
         self.root = Supervisor("recado", runtime=runtime)

@@ -10,7 +10,7 @@ from tests.waiting import until_locked_out
 from recado.domain.core.ids import LIST
 from recado.domain.journeys.journey import JourneyStatus
 from recado.services.journeys import arrivals as turns
-from recado.services.journeys.arrivals import Arrivals
+from recado.services.journeys.arrivals import JourneyArrivals
 from recado.services.journeys.entry_turns import EntryTurn
 from recado.storage.audience import lists
 from recado.storage.audience.lists import StaticList
@@ -25,7 +25,7 @@ class Club:
     def __init__(self, way: Way, list_id: str) -> None:
         self.way = way
         self.list_id = list_id
-        self.arrivals = Arrivals(way.db, clock=way.clock, ids=way.ids)
+        self.arrivals = JourneyArrivals(way.db, clock=way.clock, ids=way.ids)
 
     async def join(self, *contact_ids: str) -> None:
         async with self.way.db.transaction() as connection:

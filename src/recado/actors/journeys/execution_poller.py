@@ -6,7 +6,7 @@ One that waits has nothing in memory: a million of them cost this no more than a
 from recado.domain.core.clock import Clock
 from recado.engine.periodic import Periodic
 from recado.engine.turns import turns
-from recado.services.journeys.arrivals import Arrivals
+from recado.services.journeys.arrivals import JourneyArrivals
 from recado.services.journeys.entry_turns import EntryTurn
 from recado.services.journeys.event_entries import EventEntries
 from recado.services.journeys.execution_turns import ExecutionTurns, Turn
@@ -17,7 +17,9 @@ EVERY = 1.0  # seconds: timers run within two of their time
 class ExecutionPoller:
     """A service (`start`, `stop`); `hint` says that something is due."""
 
-    def __init__(self, taking: ExecutionTurns, events: EventEntries, arrivals: Arrivals, *, clock: Clock) -> None:
+    def __init__(
+        self, taking: ExecutionTurns, events: EventEntries, arrivals: JourneyArrivals, *, clock: Clock
+    ) -> None:
         self._taking = taking
         self._events = events
         self._arrivals = arrivals

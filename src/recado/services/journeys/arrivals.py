@@ -8,7 +8,7 @@ from recado.domain.core.ids import EXECUTION
 from recado.services.journeys.entry_turns import EntryTurns
 from recado.storage.core.postgres import Connection
 from recado.storage.journeys import arrivals, doors, entries
-from recado.storage.journeys.arrivals import Arrival
+from recado.storage.journeys.arrivals import JourneyArrival
 
 EACH: Final = 250  # contacts of a journey in a turn
 MEMBERS: Final = 20_000  # of a list that is shorter, in the order of joining; of a longer one so many in a turn
@@ -16,7 +16,7 @@ JOINED_EACH: Final = 200  # contacts that joined lists of an organization in a t
 JOINED_MOST: Final = 800  # in all
 
 
-class Arrivals(EntryTurns[Arrival]):
+class JourneyArrivals(EntryTurns[JourneyArrival]):
     """Takes in who arrives."""
 
     kind = "arrivals"
@@ -42,15 +42,15 @@ class Arrivals(EntryTurns[Arrival]):
                 await arrivals.members_arrive(connection, arming, MEMBERS)
         return True
 
-    async def claim(self, connection: Connection, after: str) -> list[Arrival]:
+    async def claim(self, connection: Connection, after: str) -> list[JourneyArrival]:
         return await arrivals.claim(connection, each=EACH, most=self.most, after=after)
 
-    async def claim_one(self, connection: Connection, entry_id: int) -> list[Arrival]:
+    async def claim_one(self, connection: Connection, entry_id: int) -> list[JourneyArrival]:
         return await arrivals.claim_one(connection, entry_id)
 
-    async def enter(self, connection: Connection, claimed: Sequence[Arrival]) -> int:
+    async def enter(self, connection: Connection, claimed: Sequence[JourneyArrival]) -> int:
         now, staying = self._clock.now(), set[int]()
-        where: defaultdict[tuple[str, str], list[Arrival]] = defaultdict(list)
+        where: defaultdict[tuple[str, str], list[JourneyArrival]] = defaultdict(list)
         for each in claimed:
             where[each.organization_id, each.env].append(each)
         for (organization_id, env), arriving in sorted(where.items()):

@@ -16,7 +16,7 @@ from recado.storage.core.postgres import Connection, Database
 log = structlog.get_logger()
 
 
-class Claimed(Protocol):
+class WaitingEntry(Protocol):
     """What waits, as its row."""
 
     @property
@@ -27,7 +27,7 @@ class Claimed(Protocol):
     def env(self) -> str: ...
 
 
-C = TypeVar("C", bound=Claimed)
+C = TypeVar("C", bound=WaitingEntry)
 
 
 @dataclass(frozen=True, slots=True)

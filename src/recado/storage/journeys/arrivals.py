@@ -12,7 +12,7 @@ SQL: Final = load("arrivals")
 
 
 @dataclass(frozen=True, slots=True)
-class Arrival:
+class JourneyArrival:
     """One contact, for one journey."""
 
     id: int
@@ -22,10 +22,10 @@ class Arrival:
     contact_id: str
 
 
-_read: Final = reader(Arrival)
+_read: Final = reader(JourneyArrival)
 
 
-async def claim(connection: Executor, *, each: int, most: int, after: str = "") -> list[Arrival]:
+async def claim(connection: Executor, *, each: int, most: int, after: str = "") -> list[JourneyArrival]:
     """The oldest, locked: up to `each` of a journey of organizations after `after`, and `most` in all.
 
     Those of a journey that a person paused stay.
@@ -33,7 +33,7 @@ async def claim(connection: Executor, *, each: int, most: int, after: str = "") 
     return [_read(row) for row in await connection.fetch(SQL.claim, each, most, after)]
 
 
-async def claim_one(connection: Executor, arrival_id: int) -> list[Arrival]:
+async def claim_one(connection: Executor, arrival_id: int) -> list[JourneyArrival]:
     """This one, locked; none if it is done with, or another has it in hand."""
     return [_read(row) for row in await connection.fetch(SQL.claim_one, arrival_id)]
 

@@ -201,7 +201,9 @@ def with_owners(statement: str, place: int) -> str:
         .replace("/*+values*/", f", unpack(${place}) /*+values*/")
         .replace(f"'{SINGLE_OWNER}' /*owner*/", "g.owner")
         .replace(f"'{SINGLE_OWNER}' /*source*/", source)
-        .replace("null::text /*journey*/", f"nullif(owner, '{SINGLE_OWNER}')")
+        .replace(
+            "null::text /*journey*/", f"case when owner <> '{SINGLE_OWNER}' then metadata::json ->> 'journeyId' end"
+        )
     )
 
 

@@ -8,7 +8,7 @@ from recado.domain.journeys.step_numbers import StepNumbers, branch_names
 from recado.http.api.models import ApiModel, Timestamp
 
 
-class StepMessages(ApiModel):
+class StepMessageNumbers(ApiModel):
     """What came of the messages of a send. `conversoes`: customer events that are attributed to them."""
 
     enviadas: int
@@ -38,7 +38,7 @@ class JourneyStepItem(ApiModel):
     concluiram: int
     pulados: int
     erros: int
-    mensagens: StepMessages | None = None
+    mensagens: StepMessageNumbers | None = None
     sim: int | None = None
     nao: int | None = None
     ramos: list[BranchTotal] | None = None
