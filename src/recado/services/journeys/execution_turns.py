@@ -18,7 +18,6 @@ from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem, Unavailable
 from recado.domain.journeys.decide import after_internal_failure, decide, left_because
 from recado.domain.journeys.execution import WITHDRAWS, Awaited, EndReason, SkipReason
-from recado.domain.journeys.graph import MAX_STEPS
 from recado.domain.journeys.journey import Hindrance, JourneyStatus
 from recado.domain.journeys.outcomes import (
     Advance,
@@ -31,7 +30,8 @@ from recado.domain.journeys.outcomes import (
     SkipSend,
 )
 from recado.domain.messages.message import Cause, FailureCode
-from recado.services.journeys.facts import goals_reached, known_contacts, round_facts
+from recado.engine.turns import in_pieces
+from recado.services.journeys.facts import RoundFacts, goals_reached, known_contacts, round_facts
 from recado.services.journeys.hindrances import pause_hindered
 from recado.services.journeys.running import JourneyKey, RunningJourneys
 from recado.services.journeys.standing import Hindered, PendingSend, Standing
@@ -51,7 +51,9 @@ from recado.storage.messages.messages import NewMessage, NoConsent, Stored
 log = structlog.get_logger()
 
 EACH: Final = 50  # executions of an organization in a turn
-MOST: Final = 200  # in all: each decides in some 50 µs, and the loop waits for all of them
+MOST: Final = 200  # in all
+STEPS: Final = 10  # of each: others are not to wait for a long way
+AT_ONCE: Final = 20  # that decide in one go of the loop, each in some 50 µs
 RETRY_UNPAID: Final = timedelta(minutes=1)
 """When a test asks again whose message its wallet does not cover; the others wait with their journey."""
 
@@ -156,7 +158,7 @@ class ExecutionTurns:
             return _Work(_nothing)
         taken, put_off = await self._standing(connection, claimed, now)
         pending: Counter[ContactKey] = Counter()
-        for _ in range(MAX_STEPS):
+        for _ in range(STEPS):  # what has not settled by then is due still
             left = [each for each in taken if not each.settled]
             if not left:
                 break
@@ -215,17 +217,21 @@ class ExecutionTurns:
     ) -> None:
         """Each of them decides once."""
         facts = await round_facts(connection, self._organizations, standing, now)
-        for each in standing:
-            try:
-                decision = decide(each.step, facts.of(each, pending=pending[each.contact_key]), now)
-                await self._carry_out(each, decision, now)
-            except Unavailable:
-                raise
-            except Exception as error:  # noqa: BLE001 - it must not keep the others from going on
-                _log_failure(each.execution.key, error)
-                _carry_on(each, after_internal_failure(each.execution.failures + 1, now), now)
-            if each.send is not None and not each.execution.teste:
-                pending[each.contact_key] += 1
+        async for some in in_pieces(standing, AT_ONCE):
+            for each in some:
+                await self._decide(each, facts, pending, now)
+
+    async def _decide(self, standing: Standing, facts: RoundFacts, pending: Counter[ContactKey], now: datetime) -> None:
+        try:
+            decision = decide(standing.step, facts.of(standing, pending=pending[standing.contact_key]), now)
+            await self._carry_out(standing, decision, now)
+        except Unavailable:
+            raise
+        except Exception as error:  # noqa: BLE001 - it must not keep the others from going on
+            _log_failure(standing.execution.key, error)
+            _carry_on(standing, after_internal_failure(standing.execution.failures + 1, now), now)
+        if standing.send is not None and not standing.execution.teste:
+            pending[standing.contact_key] += 1
 
     async def _carry_out(self, standing: Standing, decision: Decision, now: datetime) -> None:
         if isinstance(decision, CallWebhook):
