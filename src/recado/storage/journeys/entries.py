@@ -4,7 +4,7 @@ A chain of versions has one claim on each contact that ever entered it. Of two c
 same moment one does, and the other is told why not.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -22,7 +22,7 @@ from recado.domain.journeys.step_numbers import StepCount
 from recado.storage.core.rows import Executor, columns
 from recado.storage.core.sql import load
 from recado.storage.journeys import execution_counts, step_counts
-from recado.storage.journeys.step_counts import NumberKey
+from recado.storage.journeys.execution_counts import JourneyKey
 
 SQL: Final = load("entries")
 
@@ -198,9 +198,9 @@ async def _begin(connection: Executor, placed: Sequence[PlacedEntry], *, hurried
     counted = [each for each in placed if each.entry.origin is not ExecutionOrigin.TEST]
     begun = [((*each[:2], each.entry.journey_id), None, ExecutionStatus.ATIVA) for each in counted]
     await execution_counts.add(connection, begun)
-    arrived: Counter[NumberKey] = Counter(
-        (*each[:2], each.entry.journey_id, each.entry.first_step, StepCount.ENTERED) for each in counted
-    )
+    arrived: defaultdict[JourneyKey, Counter[tuple[str, str]]] = defaultdict(Counter)
+    for organization_id, env, entry in counted:
+        arrived[organization_id, env, entry.journey_id][entry.first_step, StepCount.ENTERED] += 1
     await step_counts.add(connection, arrived)
 
 

@@ -6,23 +6,29 @@ As with the counts of executions, nobody waits for another who counts in the sam
 from collections.abc import Mapping
 from typing import Final
 
+import orjson
+
 from recado.storage.core.rows import Executor, columns
 from recado.storage.core.sql import load
 from recado.storage.journeys.execution_counts import JourneyKey
 
 SQL: Final = load("step_counts")
 
-_BLOCK: Final = 5_000
+_BLOCK: Final = 1_000
 
-NumberKey = tuple[str, str, str, str, str]
-"""Organization, environment, journey, step, and what is counted (`step_numbers.py`)."""
+StepChanges = Mapping[JourneyKey, Mapping[tuple[str, str], int]]
+"""By journey: by step, and what is counted of it (`step_numbers.py`), by how much that changes."""
 
 
-async def add(connection: Executor, changes: Mapping[NumberKey, int]) -> None:
+async def add(connection: Executor, changes: StepChanges) -> None:
     """Count, in the transaction in which it happens."""
-    rows = [(*key, change) for key, change in changes.items() if change]
+    rows = []
+    for journey, counted in changes.items():
+        given = [(*key, change) for key, change in counted.items() if change]
+        if given:
+            rows.append((*journey, orjson.dumps(given).decode()))
     if rows:
-        await connection.execute(SQL.add, *columns(rows, 6))
+        await connection.execute(SQL.add, *columns(rows, 4))
 
 
 async def fold(executor: Executor, *, block: int = _BLOCK) -> None:

@@ -3,7 +3,7 @@
 A signal says that something happened, and not what. So what is counted of a message stands in the line of its trail.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -15,7 +15,7 @@ from recado.domain.journeys.step_numbers import OUTCOMES, MessageOutcome
 from recado.storage.core.rows import Executor, columns
 from recado.storage.core.sql import load
 from recado.storage.journeys import step_counts
-from recado.storage.journeys.step_counts import NumberKey
+from recado.storage.journeys.execution_counts import JourneyKey
 
 SQL: Final = load("step_outcomes")
 
@@ -77,13 +77,13 @@ async def _count(connection: Executor, changed: Sequence[_Outcomes]) -> None:
         return
     rows = sorted((*each.line, each.before.value, each.now.value) for each in changed)
     noted = {tuple(row) for row in await connection.fetch(SQL.note, *columns(rows, 5))}
-    changes: Counter[NumberKey] = Counter()
+    changes: defaultdict[JourneyKey, Counter[tuple[str, str]]] = defaultdict(Counter)
     for each in changed:
         if each.line not in noted:
             continue
         for outcome, name in OUTCOMES.items():
             change = bool(each.now & outcome) - bool(each.before & outcome)
-            changes[each.organization_id, each.env, each.journey_id, each.step_id, name] += change
+            changes[each.organization_id, each.env, each.journey_id][each.step_id, name] += change
     await step_counts.add(connection, changes)
 
 

@@ -29,9 +29,7 @@ create table step_count_changes (
     env text not null,
     journey_id id not null,
     id bigint generated always as identity,
-    step_id text collate "C" not null,
-    counted text collate "C" not null, -- what (step_counts.py)
-    change bigint not null,
+    changes json not null, -- arrays of a step, what is counted of it (step_numbers.py), and how many
     primary key (organization_id, env, journey_id, id)
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 
@@ -66,8 +64,11 @@ end;
 -- An event is attributed to no message of a test.
 create function count_conversions() returns trigger language plpgsql as $$
 begin
-    insert into step_count_changes (organization_id, env, journey_id, step_id, counted, change)
-    values (new.organization_id, new.env, new.journey_id, new.journey_step_id, 'conversoes', 1);
+    insert into step_count_changes (organization_id, env, journey_id, changes)
+    values (
+        new.organization_id, new.env, new.journey_id,
+        json_build_array(json_build_array(new.journey_step_id, 'conversoes', 1))
+    );
     return null;
 end
 $$;
