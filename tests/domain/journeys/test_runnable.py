@@ -86,11 +86,14 @@ def test_a_conversion_without_an_event_of_its_own_is_the_goal() -> None:
 
 
 def test_the_rules_of_the_whole_journey_come_along() -> None:
-    made = run(document(meta={"evento": "paid"}, reentrada="apos_concluir", intervaloReentradaHoras=48))
+    by_api = {"tipo": "api"}
+    made = run(document(gatilho=by_api, meta={"evento": "paid"}, reentrada="apos_concluir", intervaloReentradaHoras=48))
     assert made.silence == QuietHours(time(21), time(8))
     assert made.cap == FrequencyCap(3, 7)
     assert made.goal == "paid"
     assert made.interval == timedelta(hours=48)
+    by_list = {"tipo": "lista", "listId": "lst_1"}
+    assert run(document(gatilho=by_list, reentrada="apos_concluir")).interval is None  # a list brings in once
     plain = run(document(silencio=None, tetoDeFrequencia=None))
     assert (plain.silence, plain.cap, plain.goal, plain.interval) == (None, None, None, None)
 

@@ -15,6 +15,7 @@ from tests.people import insert_people
 from tests.storage.journeys.rows import insert_journey, new_entry
 
 from recado.domain.core.ids import CONTACT, CUSTOMER_EVENT, MESSAGE, IdSource
+from recado.domain.journeys.execution import ExecutionOrigin
 from recado.domain.links.tracked import MessageLinks
 from recado.engine.clock import VirtualClock
 from recado.services.effects.consequences import Consequences
@@ -30,7 +31,7 @@ from recado.storage.access.directories import Directories
 from recado.storage.access.organizations import Organization
 from recado.storage.core.postgres import Database
 from recado.storage.journeys import executions
-from recado.storage.journeys.entries import enter
+from recado.storage.journeys.entries import begin_test, enter
 from recado.storage.journeys.executions import Execution
 from recado.storage.journeys.journeys import Journey
 from recado.storage.messages.chat_windows import ChatWindows
@@ -100,6 +101,12 @@ class Way:
     async def begin(self, journey: Journey, contact_id: str | None = None, **data: Any) -> Execution:
         entry = new_entry(contact_id or await self.person(), journey, at=self.clock.now(), **data)
         await enter(self.db, self.organization.id, ENV, [entry])
+        return await self.read((self.organization.id, ENV, journey.id, entry.execution_id))
+
+    async def tried(self, journey: Journey) -> Execution:
+        """The execution of a test without waits."""
+        entry = new_entry(await self.person(), journey, at=self.clock.now(), origin=ExecutionOrigin.TEST)
+        await begin_test(self.db, self.organization.id, ENV, entry, hurried=True)
         return await self.read((self.organization.id, ENV, journey.id, entry.execution_id))
 
     async def read(self, key: executions.ExecutionKey) -> Execution:

@@ -4,12 +4,10 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.services.journeys.conftest import BORN, END, ENDS, ENV, HOUR, Way, on, sms, wait
-from tests.storage.journeys.rows import new_entry
+from tests.services.journeys.conftest import BORN, END, ENDS, HOUR, Way, on, sms, wait
 
-from recado.domain.journeys.execution import Awaited, EndReason, ExecutionOrigin, ExecutionStatus
+from recado.domain.journeys.execution import Awaited, EndReason, ExecutionStatus
 from recado.storage.journeys import executions
-from recado.storage.journeys.entries import begin_test
 
 SECOND = timedelta(seconds=1)
 
@@ -49,11 +47,9 @@ async def test_a_signal_within_the_window_is_a_yes_at_once(way: Way) -> None:
 
 async def test_a_test_hears_of_its_messages_too(way: Way) -> None:
     journey = await way.journey(sms("hello", "ask"), on("entregue", "hello"), *ENDS)
-    entry = new_entry(await way.person(), journey, at=way.clock.now(), origin=ExecutionOrigin.TEST)
-    await begin_test(way.db, way.organization.id, ENV, entry, hurried=True)
+    execution = await way.tried(journey)
     await way.work()
-    execution = await way.read((way.organization.id, ENV, journey.id, entry.execution_id))
-    assert execution.awaited is Awaited.SIGNAL
+    assert (await way.read(execution.key)).awaited is Awaited.SIGNAL
     await left(way, way.accepted[-1].id, delivered_at=way.clock.now())
     await way.work()
     assert await answer(way, execution) == ("sim", "ask")

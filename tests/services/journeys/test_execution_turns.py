@@ -300,3 +300,25 @@ async def test_a_commit_that_is_lost_has_done_nothing(way: Way, monkeypatch: pyt
     await way.work()
     assert (await way.read(execution.key)).status is ExecutionStatus.CONCLUIDA
     assert await way.db.fetchval("select count(*) from messages") == 1
+
+
+async def test_neither_quiet_hours_nor_a_pause_hold_the_message_of_a_test(way: Way) -> None:
+    journey = await way.journey(sms("hello", "end"), END)
+    await way.begin(journey)
+    test = await way.tried(journey)
+    await way.work()
+    usual, tried = sorted(way.accepted, key=lambda message: message.owner, reverse=True)
+    assert (usual.owner, usual.obeys_quiet_hours) == (journey.id, True)
+    assert (tried.owner, tried.obeys_quiet_hours) == (test.id, False)
+
+
+async def test_a_draft_that_is_broken_during_its_test_ends_it_and_nothing_else(way: Way) -> None:
+    draft = await way.journey(wait("wait", "end"), END, status=JourneyStatus.RASCUNHO)
+    test, other = await way.tried(draft), await way.begin(await way.journey(END))
+    await way.db.execute(
+        """update journeys set passos = '[{"id": "wait", "tipo": "esperar"}]', revision = 2 where id = $1""", draft.id
+    )
+    await way.turns.take()
+    over = await way.read(test.key)
+    assert (over.status, over.motivo) == (ExecutionStatus.ERRO, EndReason.INTERNAL_FAILURE)
+    assert (await way.read(other.key)).status is ExecutionStatus.CONCLUIDA

@@ -21,6 +21,7 @@ from recado.domain.journeys.graph import (
     Silence,
     StepMode,
     StepSignal,
+    TriggerKind,
     VariableOrigin,
     VariableSource,
 )
@@ -71,8 +72,11 @@ class RunnableJourney:
 
 
 def runnable(definition: JourneyDefinition) -> RunnableJourney:
-    """What a definition without problems does; ValueError for one that lacks what a step needs."""
-    again = definition.reentrada is Reentry.APOS_CONCLUIR
+    """What a definition without problems does; ValueError for one that lacks what a step needs.
+
+    Whoever is in a list enters once, whatever the definition says of that (C9.7.3).
+    """
+    again = definition.reentrada is Reentry.APOS_CONCLUIR and definition.gatilho.tipo is not TriggerKind.LISTA
     return RunnableJourney(
         first=definition.inicio,
         steps={step.id: runnable_step(step, definition.meta_evento) for step in definition.passos},

@@ -191,8 +191,8 @@ class ExecutionTurns:
             key = ContactKey(execution.organization_id, execution.env, execution.contact_id)
             contact, registered = people.get(key, (None, False))
             found = journeys.get(execution.key[:3])
-            if found is None:
-                others.append(execution.ended(EndReason.JOURNEY_ARCHIVED, now))
+            if found is None:  # a draft that was changed during its test, so that nothing runs it any more
+                others.append(execution.ended(EndReason.INTERNAL_FAILURE, now))
                 continue
             standing.append(Standing(execution, found[1], contact, registered))
         reached = await goals_reached(connection, standing)
@@ -314,7 +314,7 @@ class ExecutionTurns:
             journeys = await self._journeys.read(connection, {execution.key[:3]})
             standing = Standing(execution, journeys[execution.key[:3]][1], contact=None, registered=False)
             standing.end(reason, now)
-        except (LookupError, ValueError):
+        except LookupError:
             return execution.ended(reason, now), []
         return standing.execution, standing.passed
 

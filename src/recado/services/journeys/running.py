@@ -61,7 +61,7 @@ class RunningJourneys:
     ) -> dict[JourneyKey, tuple[JourneyStatus, RunningJourney]]:
         """How these journeys stand, and what they do; those that are gone are missing.
 
-        Raises ValueError for one whose definition has problems: nothing runs it.
+        So are those whose definition has problems, which nothing runs: a draft may be changed while it is tested.
         """
         rows = await executor.fetch(SQL.states, *columns(sorted(keys), 3))
         found = {}
@@ -80,7 +80,10 @@ class RunningJourneys:
         journey = await JOURNEYS.get(executor, *key)
         if journey is None:
             return None
-        zone, plan = ZoneInfo(journey.fuso_horario), runnable(journey.definition())
+        try:
+            zone, plan = ZoneInfo(journey.fuso_horario), runnable(journey.definition())
+        except ValueError:
+            return None
         running = RunningJourney(journey.revision, journey.chain_id, journey.versao, zone, plan)
         self._known[key] = (journey.revision, running)
         if len(self._known) > self._capacity:

@@ -75,8 +75,9 @@ class StepMessages:
             return SkipReason.CONTENT_INVALID
         # Whatever its kind (C12.5.4): asked once more in its commit and in its claim.
         new.consent = ConsentCheck.GRANTED if granted_only else ConsentCheck.NOT_REFUSED
-        # A test takes its turn by itself, and no pause of its journey holds it (C9.9).
-        new.owner = standing.execution.id if standing.execution.teste else standing.execution.journey_id
+        new.owner = standing.execution.journey_id
+        if standing.execution.teste:  # it takes its turn by itself: neither a pause nor quiet hours hold it (C9.9)
+            new.owner, new.obeys_quiet_hours = standing.execution.id, False
         return PendingSend(new, decision.next)
 
     async def _draft(self, standing: Standing, decision: SendMessage) -> MessageDraft | SkipReason | Hindered:

@@ -184,10 +184,8 @@ class JourneyOperations:
             )
             await self.journeys.note(connection, call, "journey.test", journey, {"executionId": execution.id})
             known = await executions.external_ids(connection, journey.organization_id, journey.env, [body.contact_id])
-            view = execution_view(execution, known.get(body.contact_id))
-            call.answer = reply = Reply(201, view, subject_id=body.contact_id)
         self.tests.begun()
-        return reply
+        return Reply(201, execution_view(execution, known.get(body.contact_id)), subject_id=body.contact_id)
 
     async def _time_zone(self, call: Call) -> str:
         if call.body.fuso_horario is not None:
@@ -395,7 +393,7 @@ def journey_routes(
         journeys.route(
             f"POST {path}/test", "testJourney", "Let one contact go through a journey, to try it", operations.test,
             load=operations.find_to_test, body=JourneyTest, responses={201: ExecutionOut}, creates=True,
-            answers_in_commit=True, versioned=False,
+            versioned=False,
             errors=(
                 "JORNADA_COM_PROBLEMAS", "JORNADA_ARQUIVADA", "INVALID_STATE", "METADATA_INVALID",
                 "REFERENCE_NOT_FOUND", "CONTACT_OPTED_OUT", "LIMIT_REACHED",
