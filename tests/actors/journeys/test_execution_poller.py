@@ -3,10 +3,15 @@
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
+from tests.captured import capture_logs
+
 from recado.actors.journeys.execution_poller import ExecutionPoller
+from recado.domain.core.errors import Unavailable
 from recado.engine.clock import VirtualClock
 from recado.services.journeys.entry_turns import EntryTurn
 from recado.services.journeys.execution_turns import Turn
+from recado.storage.journeys.executions import HeardSignals
 
 
 class Taking:
@@ -22,9 +27,9 @@ class Taking:
     async def waiting(self) -> bool:
         return self.waits
 
-    async def hear(self) -> int:
+    async def hear(self, after: str = "") -> HeardSignals:
         self._signals, found = max(0, self._signals - 200), min(self._signals, 200)
-        return found
+        return HeardSignals(found)
 
     async def rouse(self) -> int:
         self._overslept, found = max(0, self._overslept - 200), min(self._overslept, 200)
@@ -60,7 +65,7 @@ async def test_a_look_ends_when_no_organization_has_anything_due() -> None:
     poller, _ = polled(taking)
     await poller.work()
     assert taking.after == ["", "org_5", "", ""]
-    assert (await taking.rouse(), await taking.hear()) == (0, 0)
+    assert (await taking.rouse(), (await taking.hear()).count) == (0, 0)
 
 
 async def test_it_looks_each_second_and_at_a_hint() -> None:
@@ -91,3 +96,34 @@ async def test_nothing_is_locked_while_nothing_waits() -> None:
     poller, _ = polled(taking, events)
     await poller.work()
     assert (taking.after, events.after) == ([], [])
+
+
+async def test_a_part_that_fails_keeps_no_other_from_its_work() -> None:
+    class Failing(Taking):
+        async def hear(self, after: str = "") -> HeardSignals:
+            raise Unavailable("a signal that takes too long")
+
+    taking, events = Failing(Turn(3), Turn(2), overslept=300), Entering(EntryTurn(1))
+    poller, _ = polled(taking, events)
+    with capture_logs() as logs:
+        await poller.work()
+    assert (taking.after, await taking.rouse()) == (["", "", ""], 0)
+    assert [line["part"] for line in logs] == ["signals"]  # once a look
+
+
+async def test_nothing_is_tried_on_while_every_part_fails() -> None:
+    class Away:
+        async def waiting(self) -> bool:
+            return True
+
+        async def take(self, after: str = "") -> Any:
+            raise Unavailable("the database is away")
+
+        hear = take
+
+        async def rouse(self) -> int:
+            raise Unavailable("the database is away")
+
+    poller, _ = polled(Away(), Away(), Away())  # type: ignore[arg-type]
+    with capture_logs(), pytest.raises(Unavailable):
+        await poller.work()

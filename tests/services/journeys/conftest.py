@@ -117,7 +117,7 @@ class Way:
     async def work(self, after: timedelta = timedelta()) -> None:
         """Every turn that there is something to do in, once so much time has passed."""
         await self.clock.advance(after.total_seconds())
-        while await self.turns.hear() or await self.turns.rouse():
+        while (await self.turns.hear()).count or await self.turns.rouse():
             pass
         while (await self.turns.take()).count:
             pass

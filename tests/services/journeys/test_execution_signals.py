@@ -204,7 +204,7 @@ async def test_a_signal_of_an_execution_in_hand_waits_for_that_turn(way: Way) ->
         held = await executions.lock(connection, execution.key)
         assert held is not None
         await left(way, message_id, status="delivered", delivered_at=way.clock.now())
-        assert await way.turns.hear() == 0
+        assert (await way.turns.hear()).count == 0
         await executions.save(connection, [held.waiting(Awaited.SIGNAL, None)], [])
     await way.work()
     assert await answer(way, execution) == ("sim", "ask")

@@ -217,10 +217,8 @@ async def test_a_person_who_moves_it_at_the_same_moment_has_the_say(way: Way, on
     await empty(way)
     async with way.db.transaction() as connection:
         await moved(way, connection, journey, on=on)
-        turn = asyncio.ensure_future(way.turns.take())
-        await until_locked_out(way.db)
-        assert (await way.read(execution.key)).overslept  # the turn is committed, and the pause waits
-    assert (await turn).count == 1
+        assert (await way.turns.take()).count == 1  # which waits for nobody
+        assert (await way.read(execution.key)).overslept
     assert await standing(way, journey) == (RUNS if on else (JourneyStatus.PAUSADA, None))
     await way.work()
     # What hindered the execution before does so now: of a journey that runs it is asked once more.
@@ -228,10 +226,7 @@ async def test_a_person_who_moves_it_at_the_same_moment_has_the_say(way: Way, on
     assert (await way.read(execution.key)).overslept
 
 
-async def test_one_whom_somebody_has_in_hand_for_long_holds_up_no_turn(
-    way: Way, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("recado.services.journeys.hindrances.LOCK_WAIT", 1)
+async def test_one_whom_somebody_has_in_hand_for_long_holds_up_no_turn(way: Way) -> None:
     journey = await way.journey(sms("hello", "end"), END)
     await way.begin(journey)
     await empty(way)

@@ -35,13 +35,6 @@ analyze executions, chain_entries, execution_steps;
 """
 
 MOVES = {
-    "waiting": {
-        "executions_due",
-        "executions_overslept",
-        "execution_signals_pkey",
-        "event_entries_of_organization",
-        "journey_arrivals_of_journey",
-    },
     "tests_from": {"executions_tests"},
     "of_contacts": {"executions_of_contact"},
     "claim_due": {"executions_due", "executions_pkey"},
@@ -49,7 +42,7 @@ MOVES = {
     "save": {"executions_pkey"},
     "overslept": {"executions_overslept", "journeys_pkey"},
     "lock": {"executions_pkey"},
-    "signals": {"execution_signals_pkey"},
+    "signals": {"execution_signals_of_organization", "execution_signals_pkey"},
     "signalled": {"execution_steps_of_message", "executions_active", "executions_of_contact"},
     "lock_free": {"executions_active"},
     "forget_signals": {"execution_signals_pkey"},
@@ -93,6 +86,15 @@ insert into event_entries (organization_id, env, event_id)
     select 'org_' || i % 3, 'live', 'e-' || i from generate_series(1, 20000) i;
 analyze event_entries;
 """
+
+
+@pytest.mark.parametrize("rows", ["", ROWS], ids=["empty", "full"])
+async def test_whether_there_is_anything_to_do_is_asked_of_indexes(database: Database, rows: str) -> None:
+    if rows:
+        await database.execute(rows)
+    found = await plan_for_any(database.hot, executions.SQL.waiting)
+    assert whole_tables(found) == set()
+    assert {"executions_due", "executions_overslept"} < indexes(found)
 
 
 @pytest.mark.parametrize("rows", ["", EVENTS], ids=["empty", "full"])
@@ -167,6 +169,7 @@ async def test_outcomes_are_found_by_indexes(database: Database, rows: str) -> N
 
 @pytest.mark.parametrize("rows", [EMPTY, ROWS], ids=["empty", "full"])
 async def test_facts_are_found_by_indexes(database: Database, rows: str) -> None:
+    await database.execute("truncate contacts")
     await database.execute(rows)
     for name, expected in FACTS.items():
         found = await plan_for_any(database.hot, getattr(execution_facts.SQL, name))

@@ -3,6 +3,11 @@
 One that waits has nothing in memory: a million of them cost this no more than a thousand.
 """
 
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+import structlog
+
 from recado.domain.core.clock import Clock
 from recado.engine.periodic import Periodic
 from recado.engine.turns import turns
@@ -10,8 +15,14 @@ from recado.services.journeys.arrivals import JourneyArrivals
 from recado.services.journeys.entry_turns import EntryTurn
 from recado.services.journeys.event_entries import EventEntries
 from recado.services.journeys.execution_turns import ExecutionTurns, Turn
+from recado.storage.journeys.executions import HeardSignals
+
+log = structlog.get_logger()
+
+T = TypeVar("T")
 
 EVERY = 1.0  # seconds: timers run within two of their time
+PARTS = 5  # of a look
 
 
 class ExecutionPoller:
@@ -24,6 +35,7 @@ class ExecutionPoller:
         self._events = events
         self._arrivals = arrivals
         self._stopping = False
+        self._failed: dict[str, Exception] = {}  # parts of this look
         self._worker = Periodic("executions", EVERY, self.work, clock, at_once=True)
 
     async def start(self) -> None:
@@ -43,15 +55,32 @@ class ExecutionPoller:
         """Every turn that there is work for; organizations take theirs one after the other.
 
         What was heard of, what goes on after a pause, who is brought in and what is due alternate, so that no crowd of
-        one keeps the others waiting.
+        one keeps the others waiting. Nor does one that fails: it is left until the next look.
         """
-        events, arrived, turn = EntryTurn(0), EntryTurn(0), Turn(0)
+        self._failed.clear()
+        signals, events, arrived, turn = HeardSignals(0), EntryTurn(0), EntryTurn(0), Turn(0)
         busy = await self._taking.waiting()
         while busy and not self._stopping:
-            rest = events.after or arrived.after or turn.after  # of organizations that this round may come to
-            heard, roused = await self._taking.hear(), await self._taking.rouse()
-            events = await self._events.take(events.after)
-            arrived = await self._arrivals.take(arrived.after)
-            turn = await self._taking.take(turn.after)
-            busy = bool(heard or roused or events.count or arrived.count or turn.count or rest)
+            # Of organizations that this round may come to.
+            rest = signals.after or events.after or arrived.after or turn.after
+            signals = await self._safely("signals", self._taking.hear(signals.after), HeardSignals(0))
+            roused = await self._safely("pauses", self._taking.rouse(), 0)
+            events = await self._safely("events", self._events.take(events.after), EntryTurn(0))
+            arrived = await self._safely("arrivals", self._arrivals.take(arrived.after), EntryTurn(0))
+            turn = await self._safely("executions", self._taking.take(turn.after), Turn(0))
+            busy = bool(signals.count or roused or events.count or arrived.count or turn.count or rest)
             await turns.next()
+        if len(self._failed) == PARTS:
+            raise next(iter(self._failed.values()))  # the database is away, say
+
+    async def _safely(self, part: str, work: Coroutine[Any, Any, T], nothing: T) -> T:
+        """What came of a part of the work; nothing where it fails, or has failed in this look."""
+        if part in self._failed:
+            work.close()
+            return nothing
+        try:
+            return await work
+        except Exception as error:  # noqa: BLE001 - the other parts do not wait for it
+            self._failed[part] = error
+            log.warning("executions_part_failed", part=part, error=type(error).__name__)
+            return nothing

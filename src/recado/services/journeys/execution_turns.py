@@ -45,17 +45,22 @@ from recado.storage.core.postgres import Connection, Database
 from recado.storage.dispatch import withdrawals
 from recado.storage.journeys import executions
 from recado.storage.journeys.execution_facts import ContactKey
-from recado.storage.journeys.executions import Execution, ExecutionKey, PassedStep
+from recado.storage.journeys.executions import Execution, ExecutionKey, HeardSignals, PassedStep
 from recado.storage.messages.messages import NewMessage, NoConsent, Stored
 
 log = structlog.get_logger()
 
 EACH: Final = 50  # executions of an organization in a turn
 MOST: Final = 200  # in all
+SIGNALS_EACH: Final = 250  # of an organization: a message makes four, in its life
+SIGNALS: Final = 1_000  # in all, and as many executions that they are about
 STEPS: Final = 10  # of each: others are not to wait for a long way
 AT_ONCE: Final = 20  # that decide in one go of the loop, each in some 50 µs
 RETRY_UNPAID: Final = timedelta(minutes=1)
 """When a test asks again whose message its wallet does not cover; the others wait with their journey."""
+
+UNPAID: Final = timedelta(hours=1)
+"""How long it asks."""
 
 WITHDRAWN: Final = Cause(FailureCode.WITHDRAWN, "its execution ended before it was sent")
 
@@ -116,11 +121,20 @@ class ExecutionTurns:
                 raise
             log.warning("turn_taken_one_by_one", executions=len(claimed), error=type(error).__name__)
             for execution in claimed:
-                await self.take_one(execution.key)
+                await self._take_by_itself(execution.key)
         else:
             await self._finish(work)
         last = claimed[-1].organization_id if len(claimed) == most else ""
         return Turn(len(claimed), last)
+
+    async def _take_by_itself(self, key: ExecutionKey) -> None:
+        """Whatever comes of it, those behind it come to their turn."""
+        try:
+            await self.take_one(key)
+        except Exception as error:
+            if worth_repeating(error):
+                raise
+            log.error("execution_stuck", organization_id=key[0], execution_id=key[3], error=type(error).__name__)
 
     async def take_one(self, key: ExecutionKey) -> None:
         """A turn of one execution, if it is due still; where it fails, that is what becomes of it."""
@@ -136,10 +150,10 @@ class ExecutionTurns:
         else:
             await self._finish(work)
 
-    async def hear(self) -> int:
-        """Let those be due of whom signals tell, some of them; 0 when nothing is left that could be done now."""
+    async def hear(self, after: str = "") -> HeardSignals:
+        """Let those be due of whom signals tell, a part of those of the organizations after `after`."""
         async with self._db.hot.transaction() as connection:
-            return await executions.hear(connection, self._clock.now(), MOST)
+            return await executions.hear(connection, self._clock.now(), each=SIGNALS_EACH, most=SIGNALS, after=after)
 
     async def rouse(self) -> int:
         """Let go on what was due while its journey was paused, a part of it; answers how many there were."""
@@ -191,7 +205,8 @@ class ExecutionTurns:
             key = ContactKey(execution.organization_id, execution.env, execution.contact_id)
             contact, registered = people.get(key, (None, False))
             found = journeys.get(execution.key[:3])
-            if found is None:  # a draft that was changed during its test, so that nothing runs it any more
+            if found is None or execution.step_id not in found[1].plan.steps:
+                # A draft was changed during its test, so that nothing runs it any more, or not from here.
                 others.append(execution.ended(EndReason.INTERNAL_FAILURE, now))
                 continue
             standing.append(Standing(execution, found[1], contact, registered))
@@ -282,6 +297,9 @@ class ExecutionTurns:
                 case NoConsent():
                     each.skip(send.next, SkipReason.CONTENT_INVALID, now)
                 case Problem(code="PAYMENT_REQUIRED") if each.execution.teste:
+                    if now - each.execution.arrived_at > UNPAID:
+                        each.end(EndReason.INTERNAL_FAILURE, now)
+                        continue
                     held = each.execution.waiting(Awaited.RESUME, None)
                     each.stay(held.again_at(now + RETRY_UNPAID))
                 case Problem(code="PAYMENT_REQUIRED"):

@@ -17,7 +17,6 @@ from recado.domain.core.clock import Clock
 from recado.domain.journeys.journey import AutomaticPause, Hindrance
 from recado.engine.turns import turns
 from recado.services.journeys.standing import Hindered
-from recado.storage.core.failures import Collided
 from recado.storage.core.postgres import Database
 from recado.storage.journeys import hindrances, states
 from recado.storage.journeys.hindrances import FIRST
@@ -26,7 +25,6 @@ from recado.storage.journeys.states import JourneyKey
 log = structlog.get_logger()
 
 BLOCK: Final = 500  # failures, or journeys that wait for coins, in one look
-LOCK_WAIT: Final = 500  # milliseconds, for whoever moves the journey at the same moment
 
 
 class JourneyPauses:
@@ -75,22 +73,17 @@ class JourneyPauses:
 async def pause_hindered(db: Database, clock: Clock, found: Mapping[JourneyKey, tuple[int, Hindered]]) -> None:
     """Pause these journeys, if they are still at the revision at which an execution was hindered.
 
-    The executions of all organizations wait meanwhile: a journey that somebody else has in hand for long is left to the
-    next execution that is hindered.
+    The executions of all organizations wait meanwhile: a journey that somebody else has in hand is left to the next
+    execution that is hindered.
     """
     for journey, (revision, hindered) in sorted(found.items()):
-        try:
-            paused = await _pause(db, clock, journey, revision, hindered)
-        except Collided:
-            continue
-        if paused:
+        if await _pause(db, clock, journey, revision, hindered):
             _log_pause(journey, hindered.hindrance)
 
 
 async def _pause(db: Database, clock: Clock, journey: JourneyKey, revision: int, hindered: Hindered) -> bool:
     organization_id, env, _ = journey
     async with db.hot.transaction() as connection:
-        await hindrances.wait_at_most(connection, LOCK_WAIT)
         label = None
         if hindered.about is not None:
             label = await hindrances.label(connection, organization_id, env, hindered.about)

@@ -16,6 +16,7 @@ from recado.storage.core.sql import load
 
 SQL: Final = load("execution_facts")
 
+MOST_EVENTS: Final = 1_000  # of a contact, the last ones, among which an event is looked for
 MOST_COUNTED: Final = 100  # messages of a contact: no cap is higher
 
 
@@ -127,7 +128,7 @@ async def first_events(executor: Executor, asked: Sequence[EventQuestion]) -> di
     if not asked:
         return {}
     rows = [(n, *each.contact, each.name, each.since) for n, each in enumerate(asked)]
-    return {row["n"]: row["at"] for row in await executor.fetch(SQL.first_events, *columns(rows, 6))}
+    return {row["n"]: row["at"] for row in await executor.fetch(SQL.first_events, *columns(rows, 6), MOST_EVENTS)}
 
 
 async def capped(executor: Executor, asked: Sequence[tuple[ContactKey, datetime]]) -> list[int]:

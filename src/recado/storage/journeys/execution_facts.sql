@@ -62,18 +62,22 @@ cross join lateral (
 ) r;
 
 -- name: first_events
--- When each of these contacts did first what an event of this name tells, from a moment on.
-select g.n, e.occurred_at as at
+-- When each of these contacts did first what an event of this name tells, from a moment on; of its events since then the last $7 are
+-- looked at.
+select g.n, e.at
 from unnest($1::integer[], $2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[])
     as g (n, organization_id, env, contact_id, name, since)
 cross join lateral (
-    select occurred_at from customer_events
-    where
-        organization_id = g.organization_id and env = g.env and contact_id = g.contact_id and occurred_at >= g.since
-        and name = g.name
-    order by organization_id, env, contact_id, occurred_at
-    limit 1
-) e;
+    select min(occurred_at) as at
+    from (
+        select name, occurred_at from customer_events
+        where organization_id = g.organization_id and env = g.env and contact_id = g.contact_id and occurred_at >= g.since
+        order by organization_id desc, env desc, contact_id desc, occurred_at desc
+        limit $7
+    ) l
+    where l.name = g.name
+) e
+where e.at is not null;
 
 -- name: capped
 -- How many messages of journeys each of these contacts got after a moment, up to $6; those that failed, or were withdrawn, before they

@@ -275,32 +275,41 @@ async def emptied(executor: Executor, journeys: Collection[JourneyKey]) -> list[
     return [(row["organization_id"], row["env"], row["journey_id"]) for row in rows]
 
 
-async def hear(connection: Executor, now: datetime, most: int) -> int:
-    """Let those be due of whom the oldest signals tell; 0 when nothing is left that could be done now.
+@dataclass(frozen=True, slots=True)
+class HeardSignals:
+    """What was heard of. `count`: 0 when nothing is left that could be done now; `after`: the last organization."""
 
-    One whose execution somebody has in hand stays: what that turn reads may be older. So does one of more than `most`.
+    count: int
+    after: str = ""
+
+
+async def hear(connection: Executor, now: datetime, *, each: int, most: int, after: str = "") -> HeardSignals:
+    """Let those be due of whom the oldest signals tell: `each` of an organization after `after`, `most` in all.
+
+    One whose execution somebody has in hand stays: what that turn reads may be older. So does one of more than `each`
+    executions, and what would make more than `most` due.
     """
-    rows = await connection.fetch(SQL.signals, most)
+    rows = await connection.fetch(SQL.signals, each, most, after)
     if not rows:
-        return 0
+        return HeardSignals(0)
     await step_outcomes.hear(connection, rows, now)
     given = [
         (n, row["organization_id"], row["env"], row["journey_id"], row["message_id"], row["contact_id"])
         for n, row in enumerate(rows)
     ]
-    found = await connection.fetch(SQL.signalled, *columns(given, 6), Awaited.SIGNAL.value, now, most)
+    found = await connection.fetch(SQL.signalled, *columns(given, 6), Awaited.SIGNAL.value, now, each, most)
     about = [(row["n"], (row["organization_id"], row["env"], row["journey_id"], row["id"])) for row in found]
     keys = sorted({key for _, key in about})
     free = [read(row) for row in await connection.fetch(SQL.lock_free, *columns(keys, 4))] if keys else []
     await save(connection, [execution.again_at(now) for execution in free], [])
     missed = set(keys) - {execution.key for execution in free}
     left = {n for n, key in about if key in missed}
-    of_journeys = {n for n, row in enumerate(rows) if row["message_id"] is None and row["contact_id"] is None}
-    left |= {
-        n for n, count in Counter(n for n, _ in about).items() if count >= most and n in of_journeys
-    }  # there may be more
+    left |= {n for n, count in Counter(n for n, _ in about).items() if count >= each}  # there may be more
+    if len(found) == most:
+        left |= set(range(about[-1][0], len(rows)))
     await connection.execute(SQL.forget_signals, [row["id"] for n, row in enumerate(rows) if n not in left])
-    return len(free) or len(rows) - len(left)
+    last = rows[-1]["organization_id"] if len(rows) == most else ""
+    return HeardSignals(len(free) or len(rows) - len(left), last)
 
 
 async def rouse(connection: Executor, now: datetime, *, each: int, most: int) -> int:

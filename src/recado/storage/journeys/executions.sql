@@ -226,15 +226,50 @@ where organization_id = $1 and execution_id = $2
 order by place;
 
 -- name: signals
--- The oldest $1, locked.
-select id, organization_id, env, journey_id, message_id, contact_id from execution_signals
-order by id
-limit $1
-for update skip locked;
+-- Of each organization after $3 the oldest $1, and no more than $2 in all: locked, without those that another has locked. Organizations are
+-- found by skipping.
+with recursive telling as (
+    (
+        select organization_id from execution_signals
+        where organization_id > $3
+        order by organization_id
+        limit 1
+    )
+    union all
+    select next.organization_id
+    from telling w
+    cross join lateral (
+        select organization_id from execution_signals
+        where organization_id > w.organization_id
+        order by organization_id
+        limit 1
+    ) next
+),
+oldest as materialized (
+    select d.id
+    from telling w
+    cross join lateral (
+        select id from execution_signals
+        where organization_id = w.organization_id
+        order by organization_id, id
+        limit $1
+    ) d
+    limit $2
+)
+select e.*
+from oldest o
+cross join lateral (
+    select id, organization_id, env, journey_id, message_id, contact_id from execution_signals
+    where id >= o.id and id <= o.id
+    order by id
+    limit 1
+    for update skip locked
+) e;
 
 -- name: signalled
--- The executions that signals are about: of a message that which waits for a signal ($7), of a contact those under way, but for what is tried
--- again after a failure; of a journey that is over the next $9 that are not due at $8.
+-- The executions that signals are about: of a message that which waits for a signal ($7); of a contact those under way, but for what is tried
+-- again after a failure, and of a journey that is over all of them: the next $9 that are not due at $8. $10 in all: the last signal
+-- that is answered may be about more then, and nothing is said of those after it.
 select g.n, x.organization_id, x.env, x.journey_id, x.id
 from unnest($1::integer[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[])
     as g (n, organization_id, env, journey_id, message_id, contact_id)
@@ -259,8 +294,9 @@ cross join lateral (
         select organization_id, env, journey_id, id from executions
         where
             organization_id = g.organization_id and env = g.env and contact_id = g.contact_id and status = 'ativa'
-            and failures = 0
+            and failures = 0 and (wake_at is null or wake_at > $8)
         order by organization_id, env, contact_id, id
+        limit $9
     )
     union all
     (
@@ -271,7 +307,8 @@ cross join lateral (
         order by id
         limit $9
     )
-) x;
+) x
+limit $10;
 
 -- name: lock_free
 -- Of these those that nobody has in hand, and that are under way: locked.

@@ -59,11 +59,6 @@ async def without_coins(executor: Executor, after: JourneyKey, most: int) -> lis
     return [WaitingJourney((row["organization_id"], row["env"], row["id"]), row["covered"]) for row in rows]
 
 
-async def wait_at_most(connection: Executor, milliseconds: int) -> None:
-    """Whatever this transaction waits for longer raises `Collided`."""
-    await connection.execute(SQL.wait_at_most, f"{milliseconds}ms")
-
-
 async def label(executor: Executor, organization_id: str, env: str, about: str) -> str | None:
     """What a template or a number is called, also one that is deleted; None where it has no name."""
     found: str | None = await executor.fetchval(SQL.label, organization_id, env, about)

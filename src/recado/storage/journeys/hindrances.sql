@@ -72,10 +72,6 @@ left join lateral (
 ) w on true
 order by 1, 2, 3;
 
--- name: wait_at_most
--- For a lock, until the commit.
-select set_config('lock_timeout', $1, true);
-
 -- name: label
 -- What a template or a number is called, also one that is deleted.
 select name from templates where organization_id = $1 and env = $2 and id = $3

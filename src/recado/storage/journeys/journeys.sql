@@ -41,7 +41,7 @@ returning id;
 
 -- name: pause_itself
 -- $4: what it pauses for; $6: its moment; $7: the states in which that can be. $8: the coins that were lacking; $9: the last message of
--- those that failed; $10: its revision, where only that one pauses.
+-- those that failed; $10: its revision, where only that one pauses. Nobody waits here for one that somebody else is about to move.
 update journeys
 set
     status = $5, pausada_por = $4, pausada_em = $6, lacked_coins = $8, failed_until = coalesce($9, failed_until),
@@ -49,6 +49,13 @@ set
 where
     organization_id = $1 and env = $2 and id = $3 and status = any($7::text[])
     and ($10::integer is null or revision = $10)
+    and exists (
+        select from journeys
+        where organization_id = $1 and env = $2 and id >= $3 and id <= $3
+        order by id
+        limit 1
+        for no key update skip locked
+    )
 returning id;
 
 -- name: go_on
@@ -77,9 +84,18 @@ where j.ctid = g.place
 returning j.organization_id, j.env, j.id;
 
 -- name: archive_emptied
--- One that takes no entries; $6: the states in which that can be.
+-- One that takes no entries; $6: the states in which that can be. Nobody waits here for one that somebody else is about to move, as all
+-- executions of a turn would: it is found again (superseded_versions.py).
 update journeys set status = $4, arquivada_em = $5, revision = revision + 1, updated_at = $5
-where organization_id = $1 and env = $2 and id = $3 and entradas_encerradas and status = any($6::text[])
+where
+    organization_id = $1 and env = $2 and id = $3 and entradas_encerradas and status = any($6::text[])
+    and exists (
+        select from journeys
+        where organization_id = $1 and env = $2 and id >= $3 and id <= $3
+        order by id
+        limit 1
+        for no key update skip locked
+    )
 returning id;
 
 -- name: queued_tests
