@@ -95,7 +95,7 @@ from recado.http.wire.connection import (
     READING_SECONDS,
 )
 from recado.http.wire.deadlines import READ_SECONDS, WRITE_SECONDS
-from recado.http.wire.request_turns import OF_NETWORKS, OF_ORGANIZATIONS
+from recado.http.wire.request_turns import BYTES_OF_PLACE, OF_NETWORKS, OF_ORGANIZATIONS
 from recado.services.events import customer_events
 from recado.services.imports import contact_imports
 from recado.services.inbound.receipts import PARKED_FOR
@@ -334,7 +334,13 @@ def test_every_command_is_named() -> None:
         ),
         ("A request's head", f"{HEAD_BYTES // 1024} KiB / {LONGEST_LINE:,} bytes / {MOST_HEADERS};"),
         ("Uploads read at once", f"{spool.MOST_AT_ONCE} / {spool.MOST_OF_ONE};"),
-        ("Requests that begin in one turn", f"{OF_NETWORKS} / {OF_ORGANIZATIONS};"),
+        (
+            "Requests that begin in one turn",
+            (
+                f"{OF_NETWORKS} / {OF_ORGANIZATIONS}; a body takes one place more of the {OF_ORGANIZATIONS} for each "
+                f"{BYTES_OF_PLACE // 1024} KiB"
+            ),
+        ),
         ("Statements that read deliveries", f"{webhook_dispatcher.READ_AT_ONCE} / {webhook_dispatcher.READ_EACH}, "),
         ("Reports of unknown messages", f"dropped after {PARKED_FOR.seconds // 60} min"),
     ],

@@ -152,7 +152,7 @@ class Dispatcher:
             owner = _caller(call)
             if working_for.get() != owner:  # a connection is mostly one caller's, and to set it costs more
                 working_for.set(owner)
-            turn = self._turns.wait(owner, stranger=not call.principal.organization_id)
+            turn = self._turns.wait(owner, stranger=not call.principal.organization_id, body=_declared(call))
             if turn is not None:
                 await turn
             reply = await self._run(operation, call, request, query, deadlines, task)
@@ -482,6 +482,14 @@ def _parse(operation: Operation, call: Call) -> JsonBody:
 def _caller(call: Call) -> str:
     """Whose share the request takes: its organization's; that of its network where no credential says which."""
     return call.principal.organization_id or STRANGER + network_of(call.client_ip)
+
+
+def _declared(call: Call) -> int:
+    """Bytes of the body as the head declares them; of one in chunks, which declares nothing, as many as are small."""
+    length = call.headers.get("Content-Length")
+    if length is not None:
+        return int(length)
+    return SMALL if "Transfer-Encoding" in call.headers else 0
 
 
 def _target(request: BaseRequest) -> str:

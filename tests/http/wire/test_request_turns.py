@@ -6,7 +6,7 @@ import pytest
 from tests.waiting import until
 
 from recado.http.wire import request_turns
-from recado.http.wire.request_turns import RequestTurns
+from recado.http.wire.request_turns import BYTES_OF_PLACE, RequestTurns
 
 STRANGER = "?"  # how the names of those begin here who are no organization
 
@@ -22,8 +22,8 @@ class Crowd:
             assert self._turns.wait("x") is None
             assert self._turns.wait("y") is None
 
-    async def request(self, network: str) -> None:
-        turn = self._turns.wait(network, stranger=network.startswith(STRANGER))
+    async def request(self, network: str, body: int = 0) -> None:
+        turn = self._turns.wait(network, stranger=network.startswith(STRANGER), body=body)
         if turn is not None:
             await turn
         self.begun.append(network)
@@ -33,8 +33,8 @@ class Crowd:
         turns = [self._turns.wait(network) for _ in range(count)]
         return turns == [None] * count
 
-    def ask(self, *networks: str) -> list[asyncio.Task[None]]:
-        return [asyncio.create_task(self.request(network)) for network in networks]
+    def ask(self, *networks: str, body: int = 0) -> list[asyncio.Task[None]]:
+        return [asyncio.create_task(self.request(network, body)) for network in networks]
 
 
 async def test_who_asks_for_very_much_does_not_make_another_wait_for_all_of_it() -> None:
@@ -46,6 +46,26 @@ async def test_who_asks_for_very_much_does_not_make_another_wait_for_all_of_it()
     await asyncio.gather(*asked)
     assert "b" in crowd.begun[:12]  # three turns
     assert len(crowd.begun) == 41
+
+
+async def test_bodies_take_places_of_a_turn_by_their_length() -> None:
+    crowd = Crowd(8)
+    asked = crowd.ask(*"a" * 8, body=3 * BYTES_OF_PLACE)  # four places each; the two before have taken two
+    await asyncio.sleep(0)
+    assert crowd.begun == ["a"] * 2
+    asked += crowd.ask("b")
+    await asyncio.gather(*asked)
+    assert "b" in crowd.begun[:6]  # within the second turn that begins after it came
+    assert len(crowd.begun) == 9
+
+
+async def test_a_body_longer_than_a_turn_begins_at_its_turn() -> None:
+    crowd = Crowd(4)
+    asked = crowd.ask(*"abc", body=100 * BYTES_OF_PLACE)
+    await asyncio.sleep(0)
+    assert crowd.begun == ["a"]
+    await asyncio.gather(*asked)
+    assert crowd.begun == ["a", "b", "c"]
 
 
 async def test_a_few_requests_begin_without_a_wait() -> None:

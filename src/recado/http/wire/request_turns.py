@@ -8,6 +8,9 @@ Requests meet this twice. First by network, when they begin: what a stranger get
 organization, when their credential is known and before their body is read, since that may cost milliseconds: one
 organization that asks from hundreds of addresses is one party. There, who has shown no credential is one party for each
 network; hundreds of them would make organizations come last, so all together they have at most every second turn.
+
+A turn has places. A request without a body takes one; a body takes one more for each `BYTES_OF_PLACE`, because reading
+and validating it takes longer the longer it is.
 """
 
 import asyncio
@@ -18,13 +21,16 @@ from recado.domain.core.solitude import ALONE_AFTER
 
 OF_NETWORKS: Final = 48
 OF_ORGANIZATIONS: Final = 8
+BYTES_OF_PLACE: Final = 2048  # of a body: some 0.3 ms to read and validate, as long as a request without one takes
 
-_Lines = dict[str, deque[asyncio.Future[None]]]
+_Line = deque[tuple[asyncio.Future[None], int]]
+"""Requests of a party, each with the places that it takes."""
+_Lines = dict[str, _Line]
 """Who waits, by party, in the order of their turns."""
 
 
 class RequestTurns:
-    """Counts the requests of the present turn. `most`: of all parties together."""
+    """Counts the places of the present turn that are taken. `most`: by all parties together."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -37,10 +43,11 @@ class RequestTurns:
         self._strangers: _Lines = {}
         self._strangers_due = 0.0  # turns that they have not had yet, while both wait
 
-    def wait(self, party: str, *, stranger: bool = False) -> "asyncio.Future[None] | None":
+    def wait(self, party: str, *, stranger: bool = False, body: int = 0) -> "asyncio.Future[None] | None":
         """What a request has to wait for before it goes on; None: it does so now.
 
-        `stranger`: the party is the network of somebody who showed no credential, beside organizations.
+        `stranger`: the party is the network of somebody who showed no credential, beside organizations. `body`: bytes
+        that it sends, as far as its head tells.
         """
         if party != self._last:
             self._changed = self._last is not None
@@ -53,12 +60,13 @@ class RequestTurns:
         if not self._counting:
             self._counting = True
             asyncio.get_running_loop().call_soon(self._next)
-        self._begun += 1
-        if self._begun <= self._most:
+        places = 1 + body // BYTES_OF_PLACE
+        if self._begun < self._most:
+            self._begun += places
             return None
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         lines = self._strangers if stranger else self._known
-        lines.setdefault(party, deque()).append(turn)
+        lines.setdefault(party, deque()).append((turn, places))
         return turn
 
     def _look(self) -> None:
@@ -91,16 +99,17 @@ class RequestTurns:
         self._strangers_due -= 1.0
         return self._strangers
 
-    def _let_one_in(self, lines: _Lines) -> bool:
-        """Let one of the party go on whose turn it is, which stands last after it; False when nobody was there."""
+    def _let_one_in(self, lines: _Lines) -> int:
+        """Let one of the party go on whose turn it is, which stands last after it; the places it takes, 0: nobody."""
         while lines:
             party = next(iter(lines))
             line = lines.pop(party)
-            while line and line[0].done():  # its connection has ended, and that is no turn
+            while line and line[0][0].done():  # its connection has ended, and that is no turn
                 line.popleft()
             if line:
-                line.popleft().set_result(None)
+                turn, places = line.popleft()
+                turn.set_result(None)
                 if line:
                     lines[party] = line
-                return True
-        return False
+                return places
+        return 0
