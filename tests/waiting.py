@@ -30,7 +30,11 @@ async def until(condition: Callable[[], T | Awaitable[T]], limit: float, what: s
         await asyncio.sleep(every)
 
 
-async def until_locked_out(database: Database) -> None:
-    """Until some session of this database waits for what another one holds."""
-    waiting = "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
-    await until(lambda: database.fetchval(f"select exists ({waiting})"), 10, "a session waits for a lock")
+async def until_locked_out(database: Database, count: int = 1) -> None:
+    """Until so many sessions of this database wait for what others hold."""
+    waiting = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+
+    async def enough() -> bool:
+        return bool(await database.fetchval(waiting) >= count)
+
+    await until(enough, 10, f"{count} sessions wait for locks")

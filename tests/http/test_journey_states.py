@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.http.conftest import Answer, Api
 from tests.http.template_drafts import create, set_status
-from tests.waiting import until
+from tests.waiting import until_locked_out
 
 from recado.domain.journeys.journey import AutomaticPause, Hindrance
 from recado.domain.messages.changes import Change, JourneyMoved, WithdrawalsLeft
@@ -53,16 +53,6 @@ async def in_state(api: Api, *moves: str) -> str:
 async def audited(api: Api, found: str) -> list[str]:
     entries = (await api.get(f"/v2/audit?targetId={found}")).body["items"]
     return [entry["action"] for entry in reversed(entries)]
-
-
-async def until_locked_out(api: Api, count: int) -> None:
-    """Until so many requests wait for rows that other transactions hold."""
-    waiting = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
-
-    async def enough() -> bool:
-        return bool(await api.database.fetchval(waiting) >= count)
-
-    await until(enough, 10, f"{count} wait for locks")
 
 
 async def test_a_draft_without_problems_is_activated(api: Api) -> None:
@@ -277,7 +267,7 @@ async def test_an_activation_and_a_replacement_follow_each_other(api: Api, edite
         await connection.execute("select from journeys where id = $1 for update", found)
         for count, move in enumerate(moves if edited_first else reversed(moves), 1):
             tasks.append(asyncio.ensure_future(move()))
-            await until_locked_out(api, count)
+            await until_locked_out(api.database, count)
     answers = await asyncio.gather(*tasks)
     after = await shown(api, found)
     if edited_first:
@@ -294,7 +284,7 @@ async def test_what_goes_while_a_journey_is_activated_is_missed(api: Api) -> Non
     async with api.database.transaction() as connection:
         await connection.execute("delete from static_lists where id = $1", clients)
         activating = asyncio.ensure_future(do(api, "activate", found))
-        await until_locked_out(api, 1)
+        await until_locked_out(api.database, 1)
     refused = await activating
     assert (refused.code, refused.body["errors"][0]["code"]) == ("JORNADA_COM_PROBLEMAS", "GATILHO_INEXISTENTE")
     assert (await shown(api, found))["status"] == "rascunho"

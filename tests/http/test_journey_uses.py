@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.http.conftest import Answer, Api
 from tests.http.template_drafts import create, submitted_live
-from tests.waiting import until
+from tests.waiting import until_locked_out
 
 JOURNEYS = "/v2/journeys"
 KEPT = "?permitirProblemas=true"
@@ -116,16 +116,6 @@ async def test_a_template_that_a_journey_uses_stays_at_the_provider(api: Api) ->
     assert api.provider.asked_for("delete_template") == []
 
 
-async def until_locked_out(api: Api, count: int) -> None:
-    """Until so many requests wait for rows that other transactions hold."""
-    waiting = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
-
-    async def enough() -> bool:
-        return bool(await api.database.fetchval(waiting) >= count)
-
-    await until(enough, 10, f"{count} wait for locks")
-
-
 @pytest.mark.parametrize("kind", KINDS)
 async def test_who_deletes_waits_for_who_begins_to_use(api: Api, kind: str) -> None:
     path, using = await record(api, kind)
@@ -133,9 +123,9 @@ async def test_who_deletes_waits_for_who_begins_to_use(api: Api, kind: str) -> N
         # The journey has what it uses already, and waits for its organization.
         await connection.execute("select from organizations for update")
         keeping = asyncio.ensure_future(api.post(JOURNEYS + KEPT, journey(**using)))
-        await until_locked_out(api, 1)
+        await until_locked_out(api.database, 1)
         deleting = asyncio.ensure_future(api.delete(path))
-        await until_locked_out(api, 2)
+        await until_locked_out(api.database, 2)
     kept = await keeping
     assert kept.status == 201
     assert refused(await deleting, kept.body["id"])
@@ -148,9 +138,9 @@ async def test_who_gives_a_new_name_and_who_begins_to_use_do_not_wait_for_each_o
     async with api.database.transaction() as connection:
         await connection.execute("select from organizations for update")
         keeping = asyncio.ensure_future(api.post(JOURNEYS + KEPT, journey(**using)))
-        await until_locked_out(api, 1)
+        await until_locked_out(api.database, 1)
         naming = asyncio.ensure_future(api.patch(path, {"name": "Another"}))
-        await until_locked_out(api, 2)
+        await until_locked_out(api.database, 2)
     assert [answer.status for answer in await asyncio.gather(keeping, naming)] == [201, 200]
 
 
@@ -161,7 +151,7 @@ async def test_who_begins_to_use_waits_for_who_deletes(api: Api, kind: str) -> N
     async with api.database.transaction() as connection:
         await connection.execute(f"select from {table} where id = $1 for update", path.rpartition("/")[2])
         asked = asyncio.ensure_future(api.post(JOURNEYS + KEPT, journey(**using)))
-        await until_locked_out(api, 1)
+        await until_locked_out(api.database, 1)
         how = "delete from {}" if kind in ("list", "segment") else "update {} set deleted_at = now()"
         await connection.execute(how.format(table) + " where id = $1", path.rpartition("/")[2])
     told = {problem.partition(":")[0].partition("[")[0] for problem in (await asked).body["problemas"]}
@@ -179,7 +169,7 @@ async def test_a_list_that_is_deleted_while_a_journey_is_looked_at_is_missed(api
     async with api.database.transaction() as connection:
         await connection.execute("delete from static_lists")
         asked = [asyncio.ensure_future(api.call(method, target, journey(**using))) for method, target in requests]
-        await until_locked_out(api, 2)
+        await until_locked_out(api.database, 2)
     for answer in await asyncio.gather(*asked):
         assert (answer.status, answer.code) == (422, "JORNADA_COM_PROBLEMAS")
         assert answer.body["errors"][0]["code"] == "GATILHO_INEXISTENTE"

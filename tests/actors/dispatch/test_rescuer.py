@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.waiting import until
+from tests.waiting import until, until_locked_out
 
 from recado.actors.dispatch import rescuer as rescuer_module
 from recado.actors.dispatch.rescuer import NOT_CALLED, Rescuer
@@ -185,14 +185,10 @@ async def test_a_note_stays_while_a_row_that_it_names_could_not_be_marked(databa
     await database.execute("insert into claims values (1, $1, $2, $3)", NOW, *both)
     epoch = await dispatch.take_epoch(database, NOW)
 
-    async def it_waits() -> bool:
-        waiting = "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
-        return bool(await database.fetch(waiting))
-
     async with database.transaction() as another:
         await another.execute("update dispatch set expires_at = expires_at + interval '1 s' where id = $1", changed)
         rescuing = asyncio.create_task(rescue.rescue(database, epoch, NOW))
-        await until(it_waits, 10, "the rescue waits for the row")
+        await until_locked_out(database)
     assert await rescuing == 1
     assert [(await state(database, each))[1] for each in (marked, changed)] == ["uncertain", None]
     assert await rescue.rescue(database, epoch, NOW) == 1

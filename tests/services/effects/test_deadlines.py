@@ -11,7 +11,7 @@ import pytest
 from tests.captured import capture_logs
 from tests.post import LETTERS, POST, RECEIPT, REPORT
 from tests.purse import ENV, Purse
-from tests.waiting import until
+from tests.waiting import until_locked_out
 
 from recado.domain.channels.policies import POLICIES
 from recado.domain.core.ids import IdSource
@@ -37,7 +37,6 @@ insert into webhook_subscriptions (organization_id, id, env, url, secret_cipher,
     include_pii, max_attempts, backoff_seconds, status, revision, updated_at)
 values ($1, $2, $3, 'https://x', 's', 1, '{sms.undelivered,sms.delivered}', false, 8, 30, 'active', 1, now())
 """
-LOCKED = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
 
 
 @pytest.fixture
@@ -242,11 +241,7 @@ async def test_a_report_and_the_deadline_of_the_same_moment_do_not_wait_for_each
     async with purse.database.hot.transaction() as connection:
         found = await receipts.apply(connection, [row], CLOCK.now())
         waiting = asyncio.create_task(purse.overdue())
-
-        async def locked() -> bool:
-            return bool(await purse.database.fetchval(LOCKED))
-
-        await until(locked, 10, "the deadline waits for its message")
+        await until_locked_out(purse.database)
         await purse.consequences.write(connection, [move for moves in found.values() for move in moves])
     await waiting
     assert await purse.status(letter) == "delivered"

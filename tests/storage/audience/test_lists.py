@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.examples import examples
 from tests.identifiers import read_identifiers
 from tests.people import contact_id, insert_people, phone
-from tests.waiting import until
+from tests.waiting import until_locked_out
 
 from recado.domain.audience.members import Identifiers
 from recado.domain.core.errors import Problem
@@ -191,17 +191,11 @@ async def test_a_contact_that_is_removed_leaves_every_list_also_one_that_is_just
             connection, other, MemberChange.ADD, read_identifiers([contact_id(1), contact_id(3)], [], []), NOW
         )
         removal = asyncio.create_task(removed())
-        await until(lambda: waits(people), 10, "the removal waits for the list")
+        await until_locked_out(people)
     await removal
     assert await members(people) == [contact_id(2)]
     assert await members(people, "lst_2") == [contact_id(3)]
     assert (await size(people), await size(people, "lst_2")) == (1, 1)
-
-
-async def waits(db: Database) -> bool:
-    """Whether a statement of this database waits for another transaction."""
-    waiting = "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
-    return bool(await db.fetchval(f"select exists ({waiting})"))
 
 
 async def test_contacts_that_an_import_made_join_a_list_once(people: Database) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 from tests.people import insert_people
-from tests.waiting import until
+from tests.waiting import until, until_locked_out
 
 from recado.domain.core.idempotency import AnswerLost, AnswerStored, Beginning, Erased, InProgress, KeyHeld, Reused
 from recado.storage.contacts import contacts
@@ -176,18 +176,10 @@ async def test_a_key_is_freed_only_when_a_commit_under_way_came_to_nothing(datab
             assert note is not None
             await note(connection)
         freed = asyncio.create_task(keys.release_uncommitted(hold))
-        await until(lambda: waits_for_a_lock(database), 10, "the release waits for the commit")
+        await until_locked_out(database)
         await transaction.commit()
     await freed
     assert await begin(keys, NOW + LOCK) == AnswerLost()
-
-
-async def waits_for_a_lock(database: Database) -> bool:
-    return bool(
-        await database.fetchval(
-            "select exists (select from pg_stat_activity where wait_event_type = 'Lock' and query like '%idempotency%')"
-        )
-    )
 
 
 async def test_a_key_is_new_again_after_a_day(database: Database) -> None:

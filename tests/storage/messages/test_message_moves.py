@@ -10,7 +10,7 @@ from typing import Any
 import asyncpg
 import pytest
 from tests.post import LETTERS, POST
-from tests.waiting import until
+from tests.waiting import until_locked_out
 
 from recado.domain.channels.policies import POLICIES
 from recado.domain.core.ids import MESSAGE, IdSource
@@ -33,7 +33,6 @@ CLOCK = VirtualClock(SystemClock().now().replace(microsecond=0))
 IDS = IdSource(CLOCK, random.Random(3))
 NOW = CLOCK.now()
 HOUR = timedelta(hours=1)
-LOCKED = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
 
 
 class Heard:
@@ -196,11 +195,7 @@ async def test_a_claim_in_progress_decides(database: Database) -> None:
         await claiming.execute("update messages set status = 'sending'")
         archiving = asyncio.create_task(archive(database, message_id))
         forcing = asyncio.create_task(force(database, message_id))
-
-        async def both_wait() -> bool:
-            return bool(await database.fetchval(LOCKED) == 2)
-
-        await until(both_wait, 10, "both wait for the row that the claim holds")
+        await until_locked_out(database, 2)
     assert not await archiving
     assert not await forcing
     assert (await read(database, message_id)).status == "sending"
