@@ -7,12 +7,13 @@ from typing import Any
 import orjson
 import pytest
 from tests.people import insert_people
+from tests.plans import indexes, plan_for_any, whole_tables
 from tests.waiting import until
 
 from recado.domain.core.idempotency import AnswerLost, AnswerStored, Beginning, Erased, InProgress, KeyHeld, Reused
 from recado.storage.contacts import contacts
 from recado.storage.core.callers import before_commit
-from recado.storage.core.idempotency import LOCK, IdempotencyKeys, erase, purge
+from recado.storage.core.idempotency import LOCK, SQL, IdempotencyKeys, erase, hold_keys, keep_answers, purge
 from recado.storage.core.migrate import migrate, read_migrations
 from recado.storage.core.postgres import Connection, Database
 
@@ -180,6 +181,35 @@ async def test_a_key_is_freed_only_when_a_commit_under_way_came_to_nothing(datab
         await transaction.commit()
     await freed
     assert await begin(keys, NOW + LOCK) == AnswerLost()
+
+
+async def test_many_keys_are_held_and_their_answers_kept_in_one_commit(database: Database) -> None:
+    keys = IdempotencyKeys(database)
+    owners = [
+        (organization, "test", bytes([number]) * 32) for number in range(3) for organization in ("org_2", "org_1")
+    ]
+    found = [await keys.begin(*owner, ASKED, NOW) for owner in owners]
+    held_ones = [each for each in found if isinstance(each, KeyHeld)]
+    await keys.release(held_ones[0])
+    later = await keys.begin(*owners[1], ASKED, NOW + LOCK)  # its first request died
+    async with database.transaction() as connection:
+        assert await hold_keys(connection, []) == set()
+        assert await hold_keys(connection, held_ones) == set(held_ones[2:])
+        freeing = asyncio.create_task(keys.release_uncommitted(held_ones[2]))
+        await until(lambda: waits_for_a_lock(database), 10, "the release waits for the commit")
+        await keep_answers(connection, [(each, AnswerStored(201, each.key_hash)) for each in held_ones[2:]])
+        await keep_answers(connection, [(each, AnswerStored(500, b"")) for each in held_ones[2:]])
+    await freeing
+    for owner in owners[2:]:
+        assert await keys.begin(*owner, ASKED, NOW) == AnswerStored(201, owner[2])
+    assert await keys.begin(*owners[0], ASKED, NOW) == KeyHeld(*owners[0], NOW)
+    assert later == KeyHeld(*owners[1], NOW + LOCK)
+
+
+async def test_many_keys_are_found_by_their_index(database: Database) -> None:
+    for sql in (SQL.hold_keys, SQL.keep_answers):
+        found = await plan_for_any(database.hot, sql)
+        assert (whole_tables(found), indexes(found)) == (set(), {"idempotency_pkey"})
 
 
 async def waits_for_a_lock(database: Database) -> bool:
