@@ -30,7 +30,9 @@ async def until(condition: Callable[[], T | Awaitable[T]], limit: float, what: s
         await asyncio.sleep(every)
 
 
-async def until_locked_out(database: Database) -> None:
-    """Until some session of this database waits for what another one holds."""
-    waiting = "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
-    await until(lambda: database.fetchval(f"select exists ({waiting})"), 10, "a session waits for a lock")
+async def until_locked_out(database: Database, sessions: int = 1) -> None:
+    """Until so many sessions of this database wait for what others hold."""
+    waiting = "from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+    await until(
+        lambda: database.fetchval(f"select count(*) >= $1 {waiting}", sessions), 10, f"{sessions} wait for locks"
+    )
