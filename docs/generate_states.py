@@ -13,6 +13,7 @@ from recado.domain.channels.installed import INSTALLED
 from recado.domain.channels.policy import Policy
 from recado.domain.contacts.consent import CONSENT_MACHINE
 from recado.domain.core.machine import Machine, mermaid
+from recado.domain.journeys.execution import EXECUTION_MACHINE
 from recado.domain.journeys.journey import JOURNEY_MACHINE
 from recado.domain.messages.message import MessageEvent, MessageStatus
 from recado.domain.senders.number import NUMBER_MACHINE
@@ -24,10 +25,11 @@ PAGE = Path(__file__).with_name("states.md")
 HEAD = """\
 # States
 
-What a message, an SMS, a batch, a number, a template, a webhook subscription, a campaign, a journey, a wallet, \
-a top-up, an account and a consent can be, and what moves them. The diagrams and tables are written by `make docs`
-from the literal tables in `src/recado/domain/`; the comments there say who causes each event. A pair of state and event
-that is not listed cannot happen: through the API it answers 409 `INVALID_STATE`, and SQL updates have the same guard.
+What a message, an SMS, a batch, a number, a template, a webhook subscription, a campaign, a journey, an execution, \
+a wallet, a top-up, an account and a consent can be, and what moves them. The diagrams and tables are written by
+`make docs` from the literal tables in `src/recado/domain/`; the comments there say who causes each event. A pair of
+state and event that is not listed cannot happen: through the API it answers 409 `INVALID_STATE`, and SQL updates have
+the same guard.
 """
 
 
@@ -87,6 +89,11 @@ SECTIONS: tuple[tuple[str, str, Machine[Any, Any]], ...] = (
         "Journey",
         "Only an `ativa` one takes contacts along; of a `pausada` one all stands still. An `arquivada` one stays so.",
         JOURNEY_MACHINE,
+    ),
+    (
+        "Execution",
+        "A contact's way through a journey. What ends it is its `motivo`; only an `ativa` one moves.",
+        EXECUTION_MACHINE,
     ),
     ("Top-up", "Coins are credited when one becomes `paid`.", TOP_UP_MACHINE),
     ("Account", "Only an `active` account signs in; one that is disabled loses its sessions.", ACCOUNT_MACHINE),

@@ -172,7 +172,9 @@ class Assembly:
         self.customer_events = CustomerEvents(db, clock=clock)
         self.journey_entries = JourneyEntries(db, clock=clock, ids=ids, entered=system.executions.hint)
         self.journey_tests = JourneyTests(clock=clock, ids=ids, begun=system.executions.hint)
-        self.cancellation = ExecutionCancellation(db, clock=clock, effects=system.consequences)
+        self.cancellation = ExecutionCancellation(
+            db, clock=clock, effects=system.consequences, recalled=system.withdrawals.left
+        )
         self.parts: tuple[Service, ...] = (
             windows,
             recipients,

@@ -280,7 +280,9 @@ async def api(database: Database) -> AsyncIterator[Api]:
         *journey_routes(
             dependencies,
             entries=entries,
-            cancellation=ExecutionCancellation(database, clock=clock, effects=Consequences()),
+            cancellation=ExecutionCancellation(
+                database, clock=clock, effects=Consequences(), recalled=lambda left: None
+            ),
             tests=JourneyTests(clock=clock, ids=ids, begun=lambda: None),
         ),
         *origin_link_routes(

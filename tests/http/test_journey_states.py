@@ -91,6 +91,20 @@ async def test_one_with_problems_is_not_activated(api: Api) -> None:
     assert await audited(api, found) == []
 
 
+async def test_steps_of_channels_that_are_not_run_yet_are_named(api: Api) -> None:
+    send = {"id": "send", "tipo": "enviar", "canal": "rcs", "rcs": {"conteudo": {"text": "Hello."}}, "proximo": "end"}
+    found = await made(api, inicio="send", passos=[END, send])
+    assert (await shown(api, found))["problemas"] == []
+    contact_id = (await api.post("/contacts", {"phone": "+5511987650001"})).body["id"]
+    for refused in (await do(api, "activate", found), await do(api, "test", found, body={"contactId": contact_id})):
+        assert (refused.status, refused.code) == (409, "INVALID_STATE")
+        assert refused.body["meta"] == {"status": "rascunho", "notRun": ["/passos/1"]}
+        assert refused.body["detail"] == (
+            "This release does not run a part of the journey: steps send by chat-app and SMS only. Change /passos/1."
+        )
+    assert (await shown(api, found))["status"] == "rascunho"
+
+
 async def test_a_paused_one_goes_on(api: Api) -> None:
     found = await in_state(api, "activate")
     began = (await shown(api, found))["ativadaEm"]
@@ -131,10 +145,30 @@ async def test_what_paused_it_is_shown_until_it_goes_on(api: Api) -> None:
     assert (paused["status"], paused["revisao"]) == ("pausada", 3)
     told = {"motivo": "modelo_indisponivel", "passo": "send", "em": paused["pausadaEm"], "rotulo": "welcome"}
     assert paused["pausadaPor"] == told
-    assert (await do(api, "pause", found)).body == paused
     (item,) = (await api.get(f"{JOURNEYS}?status=pausada")).body["items"]
     assert item["pausadaPor"] == told
     assert "pausadaPor" not in (await do(api, "activate", found)).body
+
+
+async def test_one_that_paused_itself_is_paused_by_a_person_and_then_waits_for_one(api: Api) -> None:
+    found = await in_state(api, "activate")
+    at = api.clock.now() + timedelta(seconds=5)
+    key = (api.organizations[0].organization.id, "test", found)
+    assert await states.pause_itself(api.database, key, AutomaticPause(Hindrance.NO_BALANCE, "send", at, lacked=1))
+    since = (await shown(api, found))["pausadaEm"]
+    api.clock.shift(60)
+    api.changes.clear()
+    answer = await do(api, "pause", found, headers={"If-Match": '"3"'})
+    paused = answer.body
+    assert (answer.status, answer.etag, paused["status"], paused["pausadaEm"]) == (200, '"4"', "pausada", since)
+    assert "pausadaPor" not in paused
+    (moved,) = api.changes
+    assert isinstance(moved, JourneyMoved)
+    assert moved.pauses.paused_at == at
+    assert await states.go_on_credited(api.database, [key], api.clock.now()) == []
+    assert (await do(api, "pause", found)).body == paused
+    assert await audited(api, found) == ["journey.activate", "journey.pause"]
+    assert (await do(api, "activate", found)).body["status"] == "ativa"
 
 
 @pytest.mark.parametrize("moves", [(), ("activate",), ("activate", "pause")])

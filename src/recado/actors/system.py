@@ -255,10 +255,12 @@ class ActorSystem:
             step_calls=step_calls,
             admission=admission,
             accepted=self.sending.arrived,
+            recalled=self.withdrawals.left,
+            paused=self.journey_queues.moved,
         )
         self.arrivals = JourneyArrivals(db, clock=clock, ids=ids)
         self.executions = ExecutionPoller(taking, EventEntries(db, clock=clock, ids=ids), self.arrivals, clock=clock)
-        pauses = JourneyPauses(db, clock=clock, resumed=self.executions.hint)
+        pauses = JourneyPauses(db, clock=clock, paused=self.journey_queues.moved, resumed=self.executions.hint)
         self.root = Supervisor("recado", runtime=runtime)
         self._lane_supervisor = Supervisor("lanes", runtime=runtime, intensity=NUMBER_RESTARTS, period=NUMBER_PERIOD)
         self._registry: Registry[SenderKey] = Registry(self._lane_supervisor, idle_after=IDLE_AFTER)

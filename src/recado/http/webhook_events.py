@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import BaseModel, Field, JsonValue
 
 from recado.domain.channels.sms import SmsReason, SmsRoute
-from recado.domain.core.events import API_VERSION
+from recado.domain.core.events import API_VERSION, JOURNEY_ACTION
 from recado.domain.messages.message import GenericStatus
 from recado.http.api.models import ApiModel, Timestamp
 from recado.http.routes.messages.bulk_models import Totals
@@ -217,6 +217,43 @@ class WalletLowEvent(WalletDepletedEvent):
     threshold_coins: int
 
 
+class ActionJourney(ApiModel):
+    """The journey that calls."""
+
+    id: str
+    name: str
+    versao: int
+
+
+class ActionExecution(ApiModel):
+    """The contact's way through it."""
+
+    id: str
+
+
+class ActionStep(ApiModel):
+    """The step that calls."""
+
+    id: str
+
+
+class ActionContact(ApiModel):
+    """Whose way it is."""
+
+    id: str
+    external_id: str | None = None
+
+
+class JourneyActionEvent(ApiModel):
+    """A webhook step that an execution has come to; `entrada`: what its contact entered with, unmasked."""
+
+    journey: ActionJourney
+    execution: ActionExecution
+    step: ActionStep
+    contact: ActionContact
+    entrada: dict[str, JsonValue]
+
+
 EVENTS: Mapping[str, type[BaseModel]] = {
     "message.sent": _MessageEvent,
     "message.delivered": _MessageEvent,
@@ -239,13 +276,43 @@ EVENTS: Mapping[str, type[BaseModel]] = {
     "apikey.rotated": ApiKeyRotatedEvent,
     "wallet.low_balance": WalletLowEvent,
     "wallet.depleted": WalletDepletedEvent,
+    JOURNEY_ACTION: JourneyActionEvent,
 }
 """The data of each event that the service tells today; the other names of a subscription belong to later channels."""
+
+_DELIVERED: Mapping[str, Any] = {
+    "summary": "`{}` is delivered to a subscription",
+    "responses": {
+        "2XX": {"description": "Taken, within 15 seconds. Any other answer but 410 is tried again later."},
+        "410": {"description": "Ends the subscription."},
+    },
+}
+_CALLED: Mapping[str, Any] = {
+    "summary": "A step of a journey calls a subscription, whatever events that takes",
+    "parameters": [
+        {
+            "name": "X-SVC-Idempotency-Key",
+            "in": "header",
+            "required": True,
+            "schema": {"type": "string"},
+            "description": "`<execution>:<step>`, the same in each attempt: act once for each of its values.",
+        }
+    ],
+    "responses": {
+        "2XX": {"description": "The execution goes on to `proximo`. Within 10 seconds."},
+        "429": {
+            "description": "The call is made again, four times in all, and then the execution goes on to `seFalhar`."
+        },
+        "5XX": {"description": "The same."},
+        "default": {"description": "The execution goes on to `seFalhar`. No answer ends the subscription."},
+    },
+}
 
 
 def webhook(event: str, data: Mapping[str, Any]) -> dict[str, Any]:
     """Return the item of `webhooks` for an event. `data`: the schema of its data."""
     text = {"type": "string"}
+    way = _CALLED if event == JOURNEY_ACTION else _DELIVERED
     properties: dict[str, Any] = {
         "id": {**text, "pattern": "^evt_[0-9A-Za-z]{21}$", "description": "The same in every delivery of the event."},
         "type": {**text, "const": event},
@@ -256,6 +323,8 @@ def webhook(event: str, data: Mapping[str, Any]) -> dict[str, Any]:
         "test": {"type": "boolean", "const": True, "description": "Of `POST /webhooks/{id}/test` alone."},
         "data": data,
     }
+    if way is _CALLED:
+        del properties["test"]  # what a test of a journey calls is called in earnest
     example = {
         "id": "evt_" + "0" * 21,
         "type": event,
@@ -273,17 +342,15 @@ def webhook(event: str, data: Mapping[str, Any]) -> dict[str, Any]:
     name = "".join(word.capitalize() for word in event.replace("_", ".").split("."))
     operation = {
         "operationId": f"on{name}",
-        "summary": f"`{event}` is delivered to a subscription",
+        "summary": way["summary"].format(event),
         "description": "Signed twice with the subscription's secret: `X-SVC-Signature` and `webhook-signature`.",
         "tags": [TAG],
         "security": [],
+        **({"parameters": way["parameters"]} if "parameters" in way else {}),
         "requestBody": {
             "required": True,
             "content": {"application/json": {"schema": schema, "example": example}},
         },
-        "responses": {
-            "2XX": {"description": "Taken, within 15 seconds. Any other answer but 410 is tried again later."},
-            "410": {"description": "Ends the subscription."},
-        },
+        "responses": way["responses"],
     }
     return {"post": operation}

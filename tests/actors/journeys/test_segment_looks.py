@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from tests.acme import acme
 from tests.people import insert_people
 from tests.storage.journeys.rows import insert_journey
 
@@ -146,3 +147,14 @@ async def test_a_look_that_takes_too_long_keeps_no_other_waiting(club: Club, mon
     assert await club.look() == others
     failing = False
     assert len(await club.look(timedelta(minutes=1))) == 1
+
+
+async def test_a_suspended_organization_looks_when_that_is_over(club: Club) -> None:
+    suspended, other = [(await acme(club.db, club.clock, club.ids)).organization.id for _ in range(2)]
+    await club.db.execute("update organizations set status = 'suspended' where id = $1", suspended)
+    people = {organization_id: await club.people(1, organization_id) for organization_id in (suspended, other)}
+    for organization_id in people:
+        await club.journey(await club.segment(organization_id))
+    assert await club.look() == people[other]
+    await club.db.execute("update organizations set status = 'active'")
+    assert await club.look() == people[suspended]

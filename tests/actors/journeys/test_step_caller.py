@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from openapi_schema_validator import OAS31Validator
 from tests.actors.journeys.conftest import Calling, call
 from tests.program import free_port
 from tests.services.journeys.conftest import ENDS, HOUR, sms
@@ -21,6 +22,8 @@ from recado.channels.core.signing import is_signed, signing_key
 from recado.domain.core.errors import Unavailable
 from recado.domain.core.timestamps import format_timestamp
 from recado.domain.journeys.execution import Awaited, EndReason
+from recado.http.api.openapi import document
+from recado.http.webhook_events import EVENTS
 from recado.services.journeys.step_calls import StepCalls
 from recado.storage.journeys.step_calls import CallResult
 
@@ -87,6 +90,10 @@ async def test_the_call_says_who_stands_where_and_with_what(calling: Calling) ->
     ]  # fmt: skip
     assert request.headers["X-SVC-Delivery"].startswith("dlv_")
     assert await calling.rows() == []
+    described = document((), base_url="https://api.example.com", version="1", events=EVENTS)
+    body = described["webhooks"]["journey.action"]["post"]["requestBody"]["content"]["application/json"]
+    schema = {**body["schema"], "components": described["components"]}
+    assert [error.message for error in OAS31Validator(schema).iter_errors(request.json)] == []
 
 
 async def test_a_receiver_believes_the_call_by_either_signature(calling: Calling) -> None:
@@ -473,3 +480,15 @@ async def test_calls_are_wanted_in_the_commit_of_the_turn_or_not_at_all(
     await calling.go_on(HOUR)
     assert [step for step, _ in await calling.trail(execution)] == ["hello", "call", "yes"]
     assert len(calling.receiver.received) == 1
+
+
+async def test_a_suspended_organization_calls_when_that_is_over(calling: Calling) -> None:
+    way = calling.way
+    execution = await calling.begin(await calling.subscribe())
+    await way.suspend()
+    assert await way.step_calls.waiting(("", ""), 10) == []
+    await calling.caller.work()
+    assert calling.receiver.received == []
+    await way.suspend(lifted=True)
+    await calling.go_on()
+    assert await calling.trail(execution) == TAKEN

@@ -26,10 +26,12 @@ def test_only_a_draft_is_edited_and_each_other_one_is_archived() -> None:
     assert JOURNEY_MACHINE.sources(JourneyEvent.ARCHIVE) == set(JourneyStatus) - {JourneyStatus.ARQUIVADA}
 
 
-def test_only_one_that_runs_pauses_and_only_one_that_does_not_is_activated() -> None:
+def test_only_one_that_runs_pauses_itself_and_only_one_that_does_not_is_activated() -> None:
     for event in (JourneyEvent.PAUSE, JourneyEvent.HINDERED):
-        assert JOURNEY_MACHINE.sources(event) == {JourneyStatus.ATIVA}
         assert JOURNEY_MACHINE.move(JourneyStatus.ATIVA, event) is JourneyStatus.PAUSADA
+    assert JOURNEY_MACHINE.sources(JourneyEvent.HINDERED) == {JourneyStatus.ATIVA}
+    assert JOURNEY_MACHINE.sources(JourneyEvent.PAUSE) == {JourneyStatus.ATIVA, JourneyStatus.PAUSADA}
+    assert JOURNEY_MACHINE.move(JourneyStatus.PAUSADA, JourneyEvent.PAUSE) is JourneyStatus.PAUSADA
     assert JOURNEY_MACHINE.sources(JourneyEvent.ACTIVATE) == {JourneyStatus.RASCUNHO, JourneyStatus.PAUSADA}
     assert {
         JOURNEY_MACHINE.move(each, JourneyEvent.ACTIVATE) for each in JOURNEY_MACHINE.sources(JourneyEvent.ACTIVATE)

@@ -17,6 +17,8 @@ from tests.storage.journeys.rows import insert_journey, new_entry
 from recado.domain.core.ids import CONTACT, CUSTOMER_EVENT, MESSAGE, IdSource
 from recado.domain.journeys.execution import ExecutionOrigin
 from recado.domain.links.tracked import MessageLinks
+from recado.domain.messages.owner_pauses import OwnerPauses
+from recado.domain.messages.withdrawal import Withdrawal
 from recado.engine.clock import VirtualClock
 from recado.services.effects.consequences import Consequences
 from recado.services.effects.outbox import Outbox
@@ -28,7 +30,7 @@ from recado.services.messages.admission import Admission
 from recado.services.messages.chatapp_rules import ChatAppRules
 from recado.services.messages.sms_rules import SmsRules
 from recado.storage.access.directories import Directories
-from recado.storage.access.organizations import Organization
+from recado.storage.access.organizations import ACTIVE, SUSPENDED, Organization
 from recado.storage.core.postgres import Database
 from recado.storage.journeys import executions
 from recado.storage.journeys.entries import begin_test, enter
@@ -76,7 +78,11 @@ END = {"id": "end", "tipo": "fim"}
 
 @dataclass
 class Way:
-    """One organization, and the turns of its executions. `accepted`: the messages that they made."""
+    """One organization, and the turns of its executions.
+
+    `accepted`: the messages that they made; `recalled`: those in hand when their executions ended; `paused`: journeys
+    that paused themselves.
+    """
 
     db: Database
     clock: VirtualClock
@@ -88,6 +94,8 @@ class Way:
     step_messages: StepMessages
     step_calls: StepCalls
     accepted: list[NewMessage] = field(default_factory=list)
+    recalled: list[Withdrawal] = field(default_factory=list)
+    paused: list[OwnerPauses] = field(default_factory=list)
 
     async def journey(self, *steps: Mapping[str, Any], **changes: Any) -> Journey:
         return await insert_journey(self.db, steps, organization_id=self.organization.id, **changes)
@@ -121,6 +129,11 @@ class Way:
             pass
         while (await self.turns.take()).count:
             pass
+
+    async def suspend(self, *, lifted: bool = False) -> None:
+        """The organization, or its suspension is lifted."""
+        status = ACTIVE if lifted else SUSPENDED
+        await self.db.execute("update organizations set status = $2 where id = $1", self.organization.id, status)
 
     async def trail(self, execution: Execution) -> list[tuple[str, str, str | None]]:
         found = await executions.trail(self.db, execution.organization_id, execution.id)
@@ -165,6 +178,8 @@ async def open_way(database: Database) -> AsyncIterator[Way]:
     )
     step_calls = StepCalls(database, clock=clock, ids=ids, wanted=lambda: None, due=lambda: None)
     accepted: list[NewMessage] = []
+    recalled: list[Withdrawal] = []
+    paused: list[OwnerPauses] = []
     turns = ExecutionTurns(
         database,
         clock=clock,
@@ -173,6 +188,8 @@ async def open_way(database: Database) -> AsyncIterator[Way]:
         step_calls=step_calls,
         admission=Admission(database, clock=clock, ids=ids, consequences=consequences),
         accepted=accepted.extend,
+        recalled=recalled.extend,
+        paused=paused.append,
     )
     try:
         yield Way(
@@ -186,6 +203,8 @@ async def open_way(database: Database) -> AsyncIterator[Way]:
             step_messages,
             step_calls,
             accepted,
+            recalled,
+            paused,
         )
     finally:
         await windows.stop()

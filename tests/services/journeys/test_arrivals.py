@@ -185,3 +185,15 @@ async def test_who_joins_again_and_again_during_a_pause_enters_once(way: Way, cl
     await club.move(journey, states.activate)
     await club.work()
     assert (await club.entered(journey), await club.waiting()) == ([contact_id], 0)
+
+
+async def test_who_arrives_at_a_suspended_organization_waits(way: Way, club: Club) -> None:
+    journey, contact_id = await club.journey(), await way.person()
+    await club.join(contact_id)
+    await club.move(journey, states.activate)
+    await way.suspend()
+    await club.work()
+    assert (await club.entered(journey), await club.waiting()) == ([], 1)
+    await way.suspend(lifted=True)
+    await club.work()
+    assert (await club.entered(journey), await club.waiting()) == ([contact_id], 0)

@@ -14,7 +14,9 @@ from recado.storage.core.audit import SYSTEM, AuditEntry, entry_of
 
 async def test_a_canceled_execution_goes_no_further_and_withdraws_its_queued_messages(way: Way) -> None:
     wallet = Wallet(way.directories.prices, clock=way.clock, ids=way.ids, queued=lambda keys: None)
-    cancellation = ExecutionCancellation(way.db, clock=way.clock, effects=Consequences(wallet))
+    cancellation = ExecutionCancellation(
+        way.db, clock=way.clock, effects=Consequences(wallet), recalled=way.recalled.extend
+    )
 
     def entry() -> AuditEntry:
         where = {"organization_id": way.organization.id, "env": "test"}

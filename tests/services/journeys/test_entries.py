@@ -10,16 +10,21 @@ from tests.services.journeys.conftest import END, ENV, HOUR, Way
 from tests.storage.journeys.rows import insert_journey
 from tests.waiting import until_locked_out
 
-from recado.domain.core.errors import Problem
+from recado.domain.core.errors import Problem, Unavailable
+from recado.domain.core.idempotency import AnswerStored, KeptInCommit, KeyHeld
 from recado.domain.core.ids import CONTACT
 from recado.domain.events.customer_event import ContactKeys
 from recado.domain.journeys.entries import EntryRefusal
 from recado.domain.journeys.execution import EndReason, ExecutionOrigin
 from recado.domain.journeys.journey import JourneyStatus
-from recado.services.journeys.entries import IN_A_COMMIT, EnteredExecution, JourneyEntries
-from recado.storage.journeys import entries
+from recado.services.journeys.entries import IN_A_COMMIT, EnteredExecution, EntryOutcome, JourneyEntries
+from recado.storage.core.idempotency import IdempotencyKeys
+from recado.storage.journeys import doors, entries, states
+from recado.storage.journeys.doors import Door as JourneyDoor
 from recado.storage.journeys.entries import EntryResult, PlacedEntry
-from recado.storage.journeys.journeys import Journey
+from recado.storage.journeys.journeys import JOURNEYS, Journey
+
+ASKED = b"f" * 32
 
 
 class Door:
@@ -212,6 +217,96 @@ async def test_who_pauses_a_journey_waits_for_those_who_enter_and_nobody_enters_
         await until_locked_out(way.db)
     assert (await entering).code == "JORNADA_NAO_ATIVA"
     assert await way.db.fetchval("select count(*) from executions") == 0
+
+
+async def key_held(way: Way, key: bytes = b"k" * 32) -> KeyHeld:
+    found = await IdempotencyKeys(way.db).begin(way.organization.id, ENV, key, ASKED, way.clock.now())
+    assert isinstance(found, KeyHeld)
+    return found
+
+
+def kept(held: KeyHeld) -> KeptInCommit[EntryOutcome]:
+    return KeptInCommit(held, lambda outcome: AnswerStored(200, repr(outcome).encode()))
+
+
+async def test_the_commit_of_an_entry_keeps_its_answer(way: Way, door: Door) -> None:
+    journey = await way.journey(END)
+    key = (journey.organization_id, ENV, journey.id)
+    contact = ContactKeys(contact_id=await way.person())
+    keys = [await key_held(way, bytes([number]) * 32) for number in range(4)]
+    outcomes = await asyncio.gather(*(door.service.enter(key, contact, {}, kept=kept(each)) for each in keys))
+    assert [type(each) for each in outcomes].count(EnteredExecution) == 1
+    for held, outcome in zip(keys, outcomes, strict=True):
+        found = await IdempotencyKeys(way.db).begin(
+            held.organization_id, held.env, held.key_hash, ASKED, way.clock.now()
+        )
+        assert found == AnswerStored(200, repr(outcome).encode())
+
+
+async def test_an_entry_that_is_refused_leaves_its_key_to_be_freed(way: Way, door: Door) -> None:
+    journey, held = await way.journey(END, status=JourneyStatus.RASCUNHO), await key_held(way)
+    asked = door.service.enter(
+        (journey.organization_id, ENV, journey.id), ContactKeys(contact_id=await way.person()), {}, kept=kept(held)
+    )
+    with pytest.raises(Problem, match="only an active one"):
+        await asked
+    await IdempotencyKeys(way.db).release(held)
+    assert await key_held(way)
+
+
+async def test_an_entry_whose_request_has_given_up_is_not_made(way: Way, door: Door) -> None:
+    journey, held = await way.journey(END), await key_held(way)
+    key = (journey.organization_id, ENV, journey.id)
+    contact = ContactKeys(contact_id=await way.person())
+    await IdempotencyKeys(way.db).release_uncommitted(held)
+    with pytest.raises(Unavailable):
+        await door.service.enter(key, contact, {}, kept=kept(held))
+    assert await way.db.fetchval("select count(*) from executions") == 0
+    assert isinstance(await door.service.enter(key, contact, {}), EnteredExecution)
+
+
+async def test_a_request_that_gives_up_during_the_commit_leaves_its_answer(way: Way, door: Door) -> None:
+    journey, held = await way.journey(END), await key_held(way)
+    key = (journey.organization_id, ENV, journey.id)
+    contact = ContactKeys(contact_id=await way.person())
+    async with way.db.transaction() as connection:
+        await connection.execute("select from journeys where id = $1 for update", journey.id)
+        entering = asyncio.ensure_future(door.service.enter(key, contact, {}, kept=kept(held)))
+        await until_locked_out(way.db)
+        freeing = asyncio.create_task(IdempotencyKeys(way.db).release_uncommitted(held))
+        await until_locked_out(way.db, 2)
+    outcome = await entering
+    await freeing
+    found = await IdempotencyKeys(way.db).begin(held.organization_id, held.env, held.key_hash, ASKED, way.clock.now())
+    assert found == AnswerStored(200, repr(outcome).encode())
+
+
+@pytest.mark.parametrize("by", ["a pause", "an activation"])
+async def test_who_moves_a_journey_goes_before_all_who_come_later_to_enter_it(way: Way, by: str) -> None:
+    journey = await way.journey(END)
+    key = (journey.organization_id, ENV, journey.id)
+
+    async def move() -> None:
+        async with way.db.transaction() as connection:
+            if by == "an activation":
+                await states.lock_chain(connection, journey)
+            before = await JOURNEYS.get_locked(connection, *key)
+            assert before is not None
+            await states.pause(connection, before, way.clock.now())
+
+    async def enter() -> JourneyDoor:
+        async with way.db.hot.transaction() as connection:
+            return (await doors.hold_keys(connection, [key]))[key]
+
+    async with way.db.hot.transaction() as connection:
+        assert (await doors.hold_keys(connection, [key]))[key].open
+        assert (await enter()).open  # many enter at once
+        moving = asyncio.create_task(move())
+        await until_locked_out(way.db)
+        coming = asyncio.create_task(enter())
+        await until_locked_out(way.db, 2)
+    await moving
+    assert not (await coming).open
 
 
 async def test_the_executions_of_a_journey_that_is_archived_end_without_their_timers(way: Way, door: Door) -> None:

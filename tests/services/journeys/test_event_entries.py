@@ -12,13 +12,14 @@ from tests.storage.journeys.rows import insert_journey
 
 from recado.domain.core.ids import CONTACT, CUSTOMER_EVENT
 from recado.domain.events.customer_event import ContactKeys, NewCustomerEvent
+from recado.domain.journeys.entries import TOOK_OVER
 from recado.domain.journeys.graph import Reentry
 from recado.domain.journeys.journey import JourneyStatus
 from recado.services.journeys.entry_turns import EntryTurn
 from recado.services.journeys.event_entries import EventEntries
 from recado.storage.events import customer_events
-from recado.storage.journeys import entries
-from recado.storage.journeys.journeys import Journey
+from recado.storage.journeys import entries, event_entries, states
+from recado.storage.journeys.journeys import JOURNEYS, Journey
 
 LIVE = "live"
 HOUR = timedelta(hours=1)
@@ -162,6 +163,114 @@ async def test_the_state_of_the_journey_decides(
         )  # fmt: skip
     await shop.work()
     assert (len(await shop.entered()), await shop.left()) == (enters, 0)
+
+
+class Versions:
+    """A journey and the draft that is to take its place."""
+
+    def __init__(self, shop: Shop, old: Journey, new: Journey) -> None:
+        self.shop, self.old, self.new = shop, old, new
+
+    async def take_over(self) -> None:
+        way = self.shop.way
+        async with way.db.transaction() as connection:
+            await states.lock_chain(connection, self.new)
+            before = await JOURNEYS.get_locked(connection, way.organization.id, LIVE, self.new.id)
+            assert before is not None
+            await states.activate(connection, before, way.clock.now())
+
+
+@pytest.fixture
+async def versions(shop: Shop) -> Versions:
+    old = await shop.journey()
+    new = await shop.journey(
+        chain_id=old.id, versao=2, versao_de=old.id, status=JourneyStatus.RASCUNHO, ativada_em=None
+    )
+    return Versions(shop, old, new)
+
+
+async def test_an_event_that_was_told_of_a_version_enters_the_one_that_took_its_place(
+    shop: Shop, versions: Versions
+) -> None:
+    contact_id = await shop.customer()
+    await shop.tell(contact_id)
+    await shop.way.clock.advance(1)
+    await versions.take_over()
+    await shop.work()
+    assert (await shop.entered(), await shop.left()) == ([(versions.new.id, contact_id)], 0)
+
+
+async def test_an_event_of_which_a_version_takes_over_during_its_turn_enters_once(
+    shop: Shop, versions: Versions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contact_id, looked_up = await shop.customer(), event_entries.journeys_of
+    await shop.tell(contact_id)
+
+    async def taken_over(*asked: Any) -> Any:
+        found = await looked_up(*asked)
+        monkeypatch.setattr(event_entries, "journeys_of", looked_up)
+        await versions.take_over()
+        return found
+
+    monkeypatch.setattr(event_entries, "journeys_of", taken_over)
+    assert (await shop.entries.take()).count == 0
+    assert (await shop.entered(), await shop.left()) == ([], 1)
+    await shop.work()
+    assert (await shop.entered(), await shop.left()) == ([(versions.new.id, contact_id)], 0)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "enters"), [(0, True), (TOOK_OVER.total_seconds() - 2, True), (TOOK_OVER.total_seconds(), False)]
+)
+async def test_what_occurred_before_a_version_took_over_enters_it_if_it_is_told_by_then(
+    shop: Shop, versions: Versions, seconds: float, enters: bool
+) -> None:
+    contact_id = await shop.customer()
+    await shop.way.clock.advance(10)
+    occurred_at = shop.way.clock.now()
+    await versions.take_over()
+    await shop.way.clock.advance(seconds)
+    await shop.tell(contact_id, occurred_at=occurred_at)
+    await shop.work()
+    assert (len(await shop.entered()), await shop.left()) == (enters, 0)
+
+
+@pytest.mark.parametrize("before", ["its activation", "a person's pause"])
+async def test_what_the_version_before_would_not_have_taken_enters_the_next_one_neither(
+    shop: Shop, versions: Versions, before: str
+) -> None:
+    contact_id = await shop.customer()
+    if before == "its activation":
+        await shop.tell(contact_id, occurred_at=versions.old.ativada_em)
+    else:
+        await shop.tell(contact_id)
+        await shop.way.db.execute("update journeys set status = 'pausada' where id = $1", versions.old.id)
+    await versions.take_over()
+    await shop.work()
+    assert (await shop.entered(), await shop.left()) == ([], 0)
+
+
+async def test_who_has_entered_a_version_enters_the_next_one_by_no_event_of_before(
+    shop: Shop, versions: Versions
+) -> None:
+    contact_id = await shop.customer()
+    await shop.tell(contact_id)
+    await shop.work()
+    await shop.tell(contact_id)
+    await versions.take_over()
+    await shop.work()
+    assert (await shop.entered(), await shop.left()) == ([(versions.old.id, contact_id)], 0)
+
+
+async def test_events_of_a_suspended_organization_wait(shop: Shop) -> None:
+    journey, contact_id = await shop.journey(), await shop.customer()
+    await shop.tell(contact_id)
+    await shop.way.suspend()
+    await shop.work()
+    assert (await shop.entered(), await shop.left()) == ([], 1)
+    await shop.way.suspend(lifted=True)
+    await shop.work()
+    assert (await shop.entered(), await shop.left()) == ([(journey.id, contact_id)], 0)
 
 
 async def test_more_journeys_than_a_turn_opens_are_all_asked_in_the_order_of_the_events(

@@ -10,6 +10,7 @@ from recado.domain.core.errors import Unavailable
 from recado.domain.journeys.execution import Awaited, EndReason, ExecutionStatus
 from recado.domain.journeys.journey import JourneyStatus
 from recado.services.journeys.hindrances import JourneyPauses
+from recado.services.journeys.superseded_versions import SupersededVersions
 from recado.storage.billing import ledger
 from recado.storage.journeys import executions
 
@@ -206,7 +207,7 @@ async def test_what_the_wallet_does_not_cover_waits_for_credit(way: Way) -> None
     await way.db.execute("update wallets set balance_coins = 1000000")
     await way.work(HOUR)
     assert way.accepted == []
-    await JourneyPauses(way.db, clock=way.clock, resumed=lambda: None).look()
+    await JourneyPauses(way.db, clock=way.clock, paused=way.paused.append, resumed=lambda: None).look()
     await way.work()
     assert [(await way.read(each.key)).status for each in began] == [ExecutionStatus.CONCLUIDA] * 2
     assert len(way.accepted) == 2
@@ -223,6 +224,40 @@ async def test_what_is_due_in_a_pause_waits_for_its_end(way: Way) -> None:
     await way.db.execute("update journeys set status = 'ativa'")
     await way.work()
     assert (await way.read(execution.key)).motivo is EndReason.FINISHED
+
+
+async def test_executions_of_a_suspended_organization_stand_still_and_go_on_after(way: Way) -> None:
+    journey = await way.journey(wait("wait", "hello"), sms("hello", "end"), END)
+    execution, tried = await way.begin(journey), await way.tried(journey)
+    await way.work()
+    await way.suspend()
+    await way.work(HOUR)
+    assert not await way.turns.waiting()
+    assert {(await way.read(each.key)).step_id for each in (execution, tried)} == {"wait"}
+    await way.suspend(lifted=True)
+    assert await way.turns.waiting()
+    await way.work()
+    assert [(await way.read(each.key)).motivo for each in (execution, tried)] == [EndReason.FINISHED] * 2
+    assert len(way.accepted) == 2
+
+
+async def test_a_test_of_a_version_whose_place_is_taken_comes_to_its_end(way: Way) -> None:
+    journey = await way.journey(wait("wait", "end"), END)
+    execution = await way.begin(journey)
+    await way.work(HOUR - SECOND / 2)
+    tried = await way.tried(journey)
+    await way.db.execute("update journeys set entradas_encerradas = true")
+    await way.work(SECOND / 2)
+    await way.work()
+    superseded = SupersededVersions(way.db, clock=way.clock)
+    await superseded.look()
+    assert (await way.read(execution.key)).motivo is EndReason.FINISHED
+    assert (await way.read(tried.key)).status is ExecutionStatus.ATIVA
+    assert await way.db.fetchval("select status from journeys") == "ativa"
+    await way.work(SECOND)
+    assert (await way.read(tried.key)).motivo is EndReason.FINISHED
+    await superseded.look()
+    assert await way.db.fetchval("select status from journeys") == "arquivada"
 
 
 async def test_executions_of_an_archived_journey_are_over_when_they_are_due(way: Way) -> None:

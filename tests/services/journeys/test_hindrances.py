@@ -30,7 +30,7 @@ class Looks(JourneyPauses):
     """`resumed`: how often it was said that executions go on."""
 
     def __init__(self, way: Way) -> None:
-        super().__init__(way.db, clock=way.clock, resumed=self._count)
+        super().__init__(way.db, clock=way.clock, paused=way.paused.append, resumed=self._count)
         self.resumed = 0
 
     def _count(self) -> None:
@@ -236,6 +236,16 @@ async def test_one_whom_somebody_has_in_hand_for_long_holds_up_no_turn(way: Way)
     assert await standing(way, journey) == RUNS
     await way.work()
     assert await standing(way, journey) == PAUSED
+
+
+async def test_a_journey_that_pauses_itself_is_told_at_once(way: Way) -> None:
+    journey, other = await way.journey(sms("hello", "end"), END), await way.journey(END)
+    for each in (journey, other):
+        await way.begin(each)
+    await empty(way)
+    await way.turns.take()
+    assert way.paused == [(await now(way, journey)).pauses]
+    assert way.paused[0].paused_at == BORN
 
 
 async def test_a_process_that_dies_between_turn_and_pause_leaves_nothing_undone(

@@ -7,12 +7,13 @@ from typing import Any
 import orjson
 import pytest
 from tests.people import insert_people
-from tests.waiting import until, until_locked_out
+from tests.plans import indexes, plan_for_any, whole_tables
+from tests.waiting import until_locked_out
 
 from recado.domain.core.idempotency import AnswerLost, AnswerStored, Beginning, Erased, InProgress, KeyHeld, Reused
 from recado.storage.contacts import contacts
 from recado.storage.core.callers import before_commit
-from recado.storage.core.idempotency import LOCK, IdempotencyKeys, erase, purge
+from recado.storage.core.idempotency import LOCK, SQL, IdempotencyKeys, erase, hold_keys, keep_answers, purge
 from recado.storage.core.migrate import migrate, read_migrations
 from recado.storage.core.postgres import Connection, Database
 
@@ -182,6 +183,35 @@ async def test_a_key_is_freed_only_when_a_commit_under_way_came_to_nothing(datab
     assert await begin(keys, NOW + LOCK) == AnswerLost()
 
 
+async def test_many_keys_are_held_and_their_answers_kept_in_one_commit(database: Database) -> None:
+    keys = IdempotencyKeys(database)
+    owners = [
+        (organization, "test", bytes([number]) * 32) for number in range(3) for organization in ("org_2", "org_1")
+    ]
+    found = [await keys.begin(*owner, ASKED, NOW) for owner in owners]
+    held_ones = [each for each in found if isinstance(each, KeyHeld)]
+    await keys.release(held_ones[0])
+    later = await keys.begin(*owners[1], ASKED, NOW + LOCK)  # its first request died
+    async with database.transaction() as connection:
+        assert await hold_keys(connection, []) == set()
+        assert await hold_keys(connection, held_ones) == set(held_ones[2:])
+        freeing = asyncio.create_task(keys.release_uncommitted(held_ones[2]))
+        await until_locked_out(database)
+        await keep_answers(connection, [(each, AnswerStored(201, each.key_hash)) for each in held_ones[2:]])
+        await keep_answers(connection, [(each, AnswerStored(500, b"")) for each in held_ones[2:]])
+    await freeing
+    for owner in owners[2:]:
+        assert await keys.begin(*owner, ASKED, NOW) == AnswerStored(201, owner[2])
+    assert await keys.begin(*owners[0], ASKED, NOW) == KeyHeld(*owners[0], NOW)
+    assert later == KeyHeld(*owners[1], NOW + LOCK)
+
+
+async def test_many_keys_are_found_by_their_index(database: Database) -> None:
+    for sql in (SQL.hold_keys, SQL.keep_answers):
+        found = await plan_for_any(database.hot, sql)
+        assert (whole_tables(found), indexes(found)) == (set(), {"idempotency_pkey"})
+
+
 async def test_a_key_is_new_again_after_a_day(database: Database) -> None:
     keys = IdempotencyKeys(database)
     await keys.finish(await held(keys), 201, b"{}", None)
@@ -263,7 +293,7 @@ async def test_an_answer_waits_for_the_deletion_of_its_contact_and_is_then_not_k
     async with database.transaction() as connection:
         await delete(connection, gone)
         finishing = asyncio.ensure_future(keys.finish(hold, 201, ANSWER, gone))
-        await until(lambda: somebody_waits(database), 10, "the answer waits for the deletion")
+        await until_locked_out(database)
     await finishing
     assert await begin(keys) == Erased(201, gone)
     assert await left(database) == []
@@ -281,7 +311,7 @@ async def test_a_deletion_waits_for_the_answer_that_shows_its_contact_and_then_e
     async with database.transaction() as connection:
         await IdempotencyKeys(connection).finish(hold, 201, ANSWER, gone)
         deleting = asyncio.ensure_future(deletion())
-        await until(lambda: somebody_waits(database), 10, "the deletion waits for the answer")
+        await until_locked_out(database)
     await deleting
     assert await begin(keys) == Erased(201, gone)
     assert await left(database) == []
@@ -295,7 +325,7 @@ async def test_a_deletion_leaves_a_key_alone_that_is_begun_anew_at_the_same_mome
     async with database.transaction() as connection:
         await IdempotencyKeys(connection).begin(*OWNER, OTHER, a_day_later)
         erasing = asyncio.ensure_future(erase(database, *OWNER[:2], gone))
-        await until(lambda: somebody_waits(database), 10, "the deletion waits for the key")
+        await until_locked_out(database)
     await erasing
     assert await begin(keys, a_day_later, OTHER) == InProgress()
     assert await begin(keys, a_day_later) == Reused()

@@ -164,3 +164,6 @@ async def test_what_journeys_have_queued_is_found_by_its_index(database: Databas
     for name, others in (("waiting_of_journeys", set()), ("left_of_journeys", {"journeys_pkey"})):
         found = await plan_for_any(database.hot, getattr(withdrawals.SQL, name))
         assert (name, whole_tables(found), indexes(found)) == (name, set(), {"dispatch_of_journeys", *others})
+    for pool in (database, database.hot):
+        found = await plan_for_any(pool, withdrawals.SQL.in_hand)
+        assert (whole_tables(found), indexes(found)) == (set(), {"dispatch_pkey"})

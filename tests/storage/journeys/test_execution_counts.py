@@ -78,18 +78,21 @@ async def test_what_is_folded_is_counted_once(database: Database) -> None:
     assert await counts(database, journey) == {**before, "cancelada": 1}
 
 
-async def test_a_version_that_takes_no_entries_is_over_with_its_last_execution_but_for_tests(
+async def test_a_version_that_takes_no_entries_is_over_with_its_last_execution_and_waits_for_tests(
     database: Database,
 ) -> None:
     old, open_one = await insert_journey(database, entradas_encerradas=True), await insert_journey(database)
     first, last = await begun(database, old, 2)
     (other,) = await begun(database, open_one)
-    await in_test(database, old, first.contact_id)
+    test = await in_test(database, old, first.contact_id)
 
     async def archived() -> list[str]:
         return [row["id"] for row in await database.fetch("select id from journeys where status = 'arquivada'")]
 
     await saved(database, first.ended(EndReason.FINISHED, NOW), other.ended(EndReason.FINISHED, NOW))
+    assert await archived() == []
+    assert await executions.emptied(database, [(ORGANIZATION, ENV, old.id)]) == []
+    await saved(database, test.ended(EndReason.FINISHED, NOW))
     assert await archived() == []
     await saved(database, last.ended(EndReason.OPTED_OUT, NOW))
     assert await archived() == [old.id]

@@ -37,7 +37,7 @@ analyze executions, chain_entries, execution_steps;
 MOVES = {
     "tests_from": {"executions_tests"},
     "of_contacts": {"executions_of_contact"},
-    "claim_due": {"executions_due", "executions_pkey"},
+    "claim_due": {"executions_due", "executions_pkey", "organizations_pkey"},
     "claim": {"executions_pkey"},
     "save": {"executions_pkey"},
     "overslept": {"executions_overslept", "journeys_pkey"},
@@ -94,7 +94,7 @@ async def test_whether_there_is_anything_to_do_is_asked_of_indexes(database: Dat
         await database.execute(rows)
     found = await plan_for_any(database.hot, executions.SQL.waiting)
     assert whole_tables(found) == set()
-    assert {"executions_due", "executions_overslept"} < indexes(found)
+    assert {"executions_due", "executions_overslept", "organizations_pkey"} < indexes(found)
 
 
 @pytest.mark.parametrize("rows", ["", EVENTS], ids=["empty", "full"])
@@ -102,7 +102,7 @@ async def test_events_that_bring_contacts_in_are_found_by_their_indexes(database
     if rows:
         await database.execute(rows)
     for name, expected in (
-        ("claim", {"event_entries_of_organization", "event_entries_pkey"}),
+        ("claim", {"event_entries_of_organization", "event_entries_pkey", "organizations_pkey"}),
         ("claim_one", {"event_entries_pkey"}),
         ("journeys", {"journeys_by_event"}),
         ("asked", {"event_entries_pkey"}),
@@ -112,6 +112,8 @@ async def test_events_that_bring_contacts_in_are_found_by_their_indexes(database
         assert (name, whole_tables(found), indexes(found)) == (name, set(), expected)
     found = await plan_for_any(database.hot, doors.SQL.hold)
     assert (whole_tables(found), indexes(found)) == (set(), {"journeys_pkey"})
+    found = await plan_for_any(database.hot, doors.SQL.taken_over)
+    assert (whole_tables(found), indexes(found)) == (set(), {"journeys_pkey", "journeys_versions"})
 
 
 ARRIVALS = """
@@ -126,7 +128,7 @@ async def test_arrivals_are_found_by_their_indexes(database: Database, rows: str
     if rows:
         await database.execute(rows)
     for name, expected in (
-        ("claim", {"journey_arrivals_of_journey", "journey_arrivals_pkey", "journeys_pkey"}),
+        ("claim", {"journey_arrivals_of_journey", "journey_arrivals_pkey", "journeys_pkey", "organizations_pkey"}),
         ("claim_one", {"journey_arrivals_pkey"}),
         ("entered", {"journey_arrivals_pkey"}),
         ("spread", {"list_arrivals_of_organization", "list_arrivals_pkey", "journeys_by_list"}),

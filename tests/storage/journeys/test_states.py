@@ -10,6 +10,7 @@ import pytest
 from recado.domain.core.ids import JOURNEY, IdSource
 from recado.domain.journeys.graph import Reentry
 from recado.domain.journeys.journey import AutomaticPause, Hindrance, JourneyStatus
+from recado.domain.messages.owner_pauses import OwnerPauses
 from recado.engine.clock import VirtualClock
 from recado.storage.core.postgres import Database
 from recado.storage.dispatch import withdrawals
@@ -44,7 +45,8 @@ async def now(database: Database, journey: Journey) -> Journey:
 async def test_only_one_that_runs_pauses_itself(database: Database, status: JourneyStatus) -> None:
     before = await stored(database, status)
     runs = status is JourneyStatus.ATIVA
-    assert await states.pause_itself(database, (ORGANIZATION, "test", before.id), CAUSE) is runs
+    stands = await states.pause_itself(database, (ORGANIZATION, "test", before.id), CAUSE)
+    assert stands == (OwnerPauses(ORGANIZATION, "test", before.id, 2, LATER) if runs else None)
     after = await now(database, before)
     paused = {"motivo": "saldo_insuficiente", "passo": "send", "em": "2026-11-20T13:00:00.000Z"}
     assert after == (

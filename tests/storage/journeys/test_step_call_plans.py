@@ -16,7 +16,7 @@ analyze step_calls;
 """
 
 PLANS = {
-    "waiting": {"step_calls_wanted"},
+    "waiting": {"step_calls_wanted", "organizations_pkey"},
     "claim": {"step_calls_wanted", "step_calls_pkey"},
     "release": {"step_calls_claimed", "step_calls_pkey"},
     "settle": {"step_calls_pkey"},

@@ -1,7 +1,11 @@
 """What an idempotency key meets when its request begins (C6.2): values shared by the store and the interface."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,14 @@ class AnswerStored:
 
     status: int
     answer: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class KeptInCommit(Generic[T]):
+    """A key whose request is committed together with those of others: `answer` makes of its outcome what is kept."""
+
+    held: KeyHeld
+    answer: Callable[[T], AnswerStored]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,15 @@ from typing import Final
 import orjson
 
 from recado.domain.contacts.consent import ConsentStatus
+from recado.domain.core.ids import created_at
 from recado.domain.events.customer_event import CustomerEvent
 from recado.domain.journeys.field_values import Entry
 
 EVENT_RECENCY: Final = timedelta(hours=72)
 """How long after it occurred an event still brings its contact in; not a moment longer."""
+
+TOOK_OVER: Final = timedelta(seconds=30)
+"""How long after the moment of an activation its commit may be (C31): what is told until then may be the former's."""
 
 
 class EntryRefusal(StrEnum):
@@ -65,6 +69,11 @@ def event_enters(
         and event.occurred_at > activated_at
         and now - event.occurred_at < EVENT_RECENCY
     )
+
+
+def told_before(event: CustomerEvent, moment: datetime) -> bool:
+    """Whether an event came in before a moment, whenever it had occurred."""
+    return created_at(event.id) < moment
 
 
 def entry_of(event: CustomerEvent) -> Entry:

@@ -55,6 +55,7 @@ JOURNEY_MACHINE: Final = Machine(
         (_S.ATIVA, _E.HINDERED): _S.PAUSADA,
         (_S.ATIVA, _E.EMPTIED): _S.ARQUIVADA,
         (_S.ATIVA, _E.ARCHIVE): _S.ARQUIVADA,
+        (_S.PAUSADA, _E.PAUSE): _S.PAUSADA,  # it paused itself, and waits for a person from now on
         (_S.PAUSADA, _E.ACTIVATE): _S.ATIVA,
         (_S.PAUSADA, _E.CREDITED): _S.ATIVA,
         (_S.PAUSADA, _E.ARCHIVE): _S.ARQUIVADA,

@@ -1,4 +1,4 @@
-"""What is left of a withdrawal: queued messages of who refused, of a deleted contact, or of an archived journey."""
+"""What is left of a withdrawal: of who refused, of a deleted contact, of an archived journey, of an ended execution."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -14,11 +14,12 @@ class WithdrawalKind(StrEnum):
     OPTED_OUT = "opted_out"  # of a recipient, and subject to consent: they fail (C12.5.3)
     DELETED = "deleted"  # of a contact: they are archived (C12.6)
     ARCHIVED = "archived"  # of a journey: they are archived (C9.12)
+    RECALLED = "recalled"  # one, in hand when its execution ended: it is archived if it comes back (C9.12)
 
 
 @dataclass(frozen=True, slots=True)
 class Withdrawal:
-    """Of one person, or journey. `name`: the recipient's hash, or the id of the contact or the journey.
+    """Of one person, journey or message. `name`: the recipient's hash, or the id of the other two, or of a contact.
 
     `before_id`: later messages are none of it.
     """

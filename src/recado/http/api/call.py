@@ -8,6 +8,7 @@ from typing import Any, Final
 from multidict import CIMultiDictProxy
 
 from recado.domain.core.errors import FieldError, Problem
+from recado.domain.core.idempotency import KeyHeld
 from recado.http.api.principal import Principal
 from recado.http.api.rate_limits import Bucket
 from recado.http.wire.byte_budget import Room
@@ -44,8 +45,8 @@ class Call:
     """
 
     __slots__ = (
-        "_addresses", "answer", "body", "bucket", "headers", "idempotency", "if_match", "made", "method", "now", "path",
-        "peer", "principal", "query", "raw_body", "request_id", "resource", "room", "route", "spool", "target",
+        "_addresses", "answer", "body", "bucket", "headers", "held", "idempotency", "if_match", "made", "method", "now",
+        "path", "peer", "principal", "query", "raw_body", "request_id", "resource", "room", "route", "spool", "target",
         "unknown", "unshown",
     )  # fmt: skip
 
@@ -79,6 +80,7 @@ class Call:
         self.spool: Spool | None = None
         self.resource: Any = None
         self.idempotency: IdempotencyKey | None = None
+        self.held: KeyHeld | None = None  # the key, while this request is the one that runs under it
         self.made: str | None = None  # by a rotation: which token or secret, noted with its commit (C6.2)
         self.unshown: str | None = None  # `made` of the first request under the key, whose answer is lost
         self.answer: Reply | None = None  # of what is about to be committed, which keeps it (C6.2)

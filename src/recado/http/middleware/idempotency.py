@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from hashlib import sha256
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 from urllib.parse import quote
 
 import orjson
@@ -13,11 +13,21 @@ import structlog
 
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem, Unavailable, conflict
-from recado.domain.core.idempotency import AnswerLost, AnswerStored, Beginning, Erased, InProgress, KeyHeld
+from recado.domain.core.idempotency import (
+    AnswerLost,
+    AnswerStored,
+    Beginning,
+    Erased,
+    InProgress,
+    KeptInCommit,
+    KeyHeld,
+)
 from recado.http.api.call import Call, IdempotencyKey
 from recado.http.api.route import Route
 from recado.http.wire.rendering import dump
 from recado.http.wire.reply import REPLAYED, Reply
+
+T = TypeVar("T")
 
 HEADER = "Idempotency-Key"
 _LONGEST = 255
@@ -136,6 +146,7 @@ class KeptAnswers:
 
     async def _run(self, route: Route, handle: Callable[[], Awaitable[Reply]], call: Call, held: KeyHeld) -> Reply:
         """Run `handle`; keep a 2xx, free the key on everything else, but for what was made and cannot be answered."""
+        call.held = held
         notes = route.creates or route.rotates or route.answers_in_commit
         noting = self._store.noting_commit(
             held, lambda: call.made, lambda: None if call.answer is None else _kept(call.answer)
@@ -219,6 +230,14 @@ class KeptAnswers:
                 contactId=found.subject_id,
             )
         return _marked(await route.replay_erased(call, found.status))
+
+
+def kept_in_commit(call: Call, reply_of: Callable[[T], Reply]) -> KeptInCommit[T] | None:
+    """What is kept of the answer in a commit that is made for many requests at once; None without a key.
+
+    `reply_of`: the answer to an outcome; it shows no contact.
+    """
+    return None if call.held is None else KeptInCommit(call.held, lambda outcome: _kept(reply_of(outcome)))
 
 
 def _kept(reply: Reply) -> AnswerStored:

@@ -1,4 +1,4 @@
-"""Withdraws what refusals, deletions and archived journeys left queued, in blocks (C12.5.3, C12.6, C9.12).
+"""Withdraws what refusals, deletions and ends of journeys left, in blocks (C12.5.3, C12.6, C9.12).
 
 The rows are the truth: what is noted is looked for again at each start, and every few seconds. Each environment has its
 turn with one block of each kind, so that nobody waits for another's thousands.
@@ -22,7 +22,7 @@ from recado.storage.dispatch import withdrawals
 log = structlog.get_logger()
 
 LOOK_EVERY = 5.0  # seconds
-PEOPLE = 100  # who opted out, or journeys, of which one block takes what is left
+PEOPLE = 100  # who opted out, journeys, or messages in hand, of which one block takes what is left
 
 _Group = tuple[str, str, WithdrawalKind]
 _Taken = tuple[list[Moved], dict[Withdrawal, str | None]]
@@ -42,6 +42,7 @@ class Withdrawals:
             WithdrawalKind.OPTED_OUT: self._of_refused,
             WithdrawalKind.DELETED: self._of_deleted,
             WithdrawalKind.ARCHIVED: self._of_archived,
+            WithdrawalKind.RECALLED: self._of_recalled,
         }
         self._stopping = False
         self._worker = Periodic("withdrawals", LOOK_EVERY, self.work, clock, at_once=True)
@@ -125,3 +126,7 @@ class Withdrawals:
         moved = await withdrawals.of_journeys(connection, journeys, now, limit=withdrawals.BLOCK)
         left = await withdrawals.left_of_journeys(connection, journeys, now)
         return moved, {each: "" if each in left else None for each in journeys}
+
+    async def _of_recalled(self, connection: Connection, messages: Sequence[Withdrawal]) -> _Taken:
+        moved, left = await withdrawals.of_recalled(connection, messages, self._clock.now())
+        return moved, {each: "" if each in left else None for each in messages}

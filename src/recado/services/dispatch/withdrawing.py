@@ -13,6 +13,7 @@ from recado.services.dispatch.row import Row
 REFUSED = Fail(FailureCode.OPTED_OUT, "the contact opted out")
 DELETED = Hold(WaitReason.OWNER_PAUSED)
 ARCHIVED = Hold(WaitReason.OWNER_PAUSED)
+RECALLED = Hold(WaitReason.OWNER_PAUSED)
 
 
 class Withdrawing:
@@ -38,12 +39,14 @@ class Withdrawing:
         """What ends the row, or holds it back until a block takes it. None: it is none of these.
 
         What waits for its repeat may have left, and is not withdrawn: a claim or a deletion ends it, and so does the
-        end of its journey.
+        end of its journey or its execution.
         """
         if not self._before:
             return None
         if self._has(row, WithdrawalKind.ARCHIVED, row.owner):
             return ARCHIVED
+        if self._has(row, WithdrawalKind.RECALLED, row.id):
+            return RECALLED
         if row.repeat_of is not None:
             return None
         if row.subject_to_consent and self._has(row, WithdrawalKind.OPTED_OUT, str(row.recipient_hash)):

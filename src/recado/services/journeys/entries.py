@@ -7,7 +7,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from recado.domain.core.clock import Clock
-from recado.domain.core.errors import Problem, conflict
+from recado.domain.core.errors import Problem, Unavailable, conflict
+from recado.domain.core.idempotency import KeptInCommit
 from recado.domain.core.ids import CONTACT, EXECUTION, IdSource
 from recado.domain.core.references import reference_not_found, wrong_reference
 from recado.domain.events.customer_event import ContactKeys
@@ -15,6 +16,7 @@ from recado.domain.journeys.entries import EntryRefusal
 from recado.domain.journeys.execution import ExecutionOrigin
 from recado.domain.journeys.journey import JourneyStatus
 from recado.services.journeys.running import JourneyKey, RunningJourneys
+from recado.storage.core import idempotency
 from recado.storage.core.batch import Batcher
 from recado.storage.core.postgres import Connection, Database
 from recado.storage.journeys import doors, entries
@@ -25,6 +27,7 @@ IN_A_COMMIT: Final = 200
 IN_FLIGHT: Final = 3  # commits: one is written while another is flushed; the last is for those who are no crowd
 MOST_WAITING: Final = 5_000  # entries, of up to 26 KB each
 
+_GIVEN_UP: Final = "The request was given up before its entry was made: try again shortly."
 _NOT_API: Final = "Contacts enter this journey by its trigger, `{}`: only those with trigger `api` take entries here."
 _CLOSED: Final = "A later version of the journey takes the entries: use that one, `substituidaPor`."
 _NOT_ACTIVE: Final = "The journey is {}: only an active one takes contacts in."
@@ -42,13 +45,14 @@ EntryOutcome = EnteredExecution | EntryRefusal
 
 @dataclass(frozen=True, slots=True)
 class _AskedEntry:
-    """What a caller asks for; `execution_id`: of the execution, if it begins."""
+    """What a caller asks for; `execution_id`: of the execution, if it begins. `kept`: of the answer in the commit."""
 
     journey: JourneyKey
     contact: ContactKeys
     data: Mapping[str, Any] = field(repr=False)
     execution_id: str
     at: datetime
+    kept: KeptInCommit[EntryOutcome] | None
 
 
 class JourneyEntries:
@@ -77,22 +81,43 @@ class JourneyEntries:
         """Lets in whoever was brought."""
         await self._asked.stop()
 
-    def enter(self, key: JourneyKey, contact: ContactKeys, data: Mapping[str, Any]) -> "asyncio.Future[EntryOutcome]":
+    def enter(
+        self,
+        key: JourneyKey,
+        contact: ContactKeys,
+        data: Mapping[str, Any],
+        *,
+        kept: KeptInCommit[EntryOutcome] | None = None,
+    ) -> "asyncio.Future[EntryOutcome]":
         """Let a contact in, or say which rule refuses it; known after the commit. Raises `Unavailable` under load.
+
+        `kept`: the commit keeps the answer, so that a repeat gets it whatever becomes of this request (C6.2). One that
+        has given up by then lets nobody in.
 
         The future raises `Problem`: 422 for an unknown contact, 409 where the journey takes no entries so.
         """
-        return self._asked.put(_AskedEntry(key, contact, data, self._ids.new(EXECUTION), self._clock.now()))
+        return self._asked.put(_AskedEntry(key, contact, data, self._ids.new(EXECUTION), self._clock.now(), kept))
 
     async def _enter(self, batch: Sequence[_AskedEntry]) -> Sequence[EntryOutcome | Exception]:
         async with self._db.hot.transaction() as connection:
-            outcomes = await self._decide(connection, batch)
+            keys = await idempotency.hold_keys(connection, [each.kept.held for each in batch if each.kept is not None])
+            asking = [each for each in batch if each.kept is None or each.kept.held in keys]
+            decided = await self._decide(connection, asking) if asking else {}
+            answers = [
+                (each.kept.held, each.kept.answer(outcome))
+                for each in asking
+                if each.kept is not None and not isinstance(outcome := decided[each.execution_id], Exception)
+            ]
+            await idempotency.keep_answers(connection, answers)
+        outcomes = [decided.get(each.execution_id) or Unavailable(_GIVEN_UP) for each in batch]
         if any(isinstance(outcome, EnteredExecution) for outcome in outcomes):
             self._entered()
         return outcomes
 
-    async def _decide(self, connection: Connection, batch: Sequence[_AskedEntry]) -> Sequence[EntryOutcome | Exception]:
-        """What becomes of each. The journeys stay as they are until the commit."""
+    async def _decide(
+        self, connection: Connection, batch: Sequence[_AskedEntry]
+    ) -> Mapping[str, EntryOutcome | Exception]:
+        """What becomes of each, by the execution that it is to begin. Journeys stay as they are until the commit."""
         held = await doors.hold_keys(connection, {asked.journey for asked in batch})
         open_ones = [key for key, journey in held.items() if _refusal(journey) is None]
         running = await self._journeys.read(connection, open_ones)
@@ -120,7 +145,7 @@ class JourneyEntries:
                 outcomes[execution_id] = _unknown(asking[execution_id])
             else:
                 outcomes[execution_id] = EnteredExecution(execution_id)
-        return [outcomes[asked.execution_id] for asked in batch]
+        return outcomes
 
 
 def _refusal(door: Door) -> Problem | None:

@@ -10,12 +10,13 @@ from typing import Final
 
 from recado.domain.core.ids import EXECUTION
 from recado.domain.events.customer_event import CustomerEvent
-from recado.domain.journeys.entries import entry_of, event_enters
+from recado.domain.journeys.entries import TOOK_OVER, entry_of, event_enters, told_before
 from recado.domain.journeys.execution import ExecutionOrigin
 from recado.services.journeys.entry_turns import EntryTurns
 from recado.storage.core.postgres import Connection
 from recado.storage.events import customer_events
 from recado.storage.journeys import doors, entries, event_entries
+from recado.storage.journeys.doors import Door
 from recado.storage.journeys.event_entries import EventEntry
 
 EACH: Final = 50  # events of an organization in a turn
@@ -75,18 +76,24 @@ class EventEntries(EntryTurns[EventEntry]):
     ) -> set[int]:
         """Whom the events bring, into journeys that stay as they are until the commit; answers what has to wait.
 
-        An event that waits for one journey may have brought its contact into others: there it is refused then.
+        An event that waits for one journey may have brought its contact into others: there it is refused then. It waits
+        also where a version has come into the place of the journey since that was looked up: it is looked up anew.
         """
         journey_ids = {journey_id for _, _, journey_id in wanted}
         open_to = await doors.hold(connection, *where, journey_ids)
         running = await self._journeys.read(connection, [(*where, journey_id) for journey_id in journey_ids])
+        early = [journey_id for _, event, journey_id in wanted if _is_early(event, open_to.get(journey_id))]
+        since = await doors.taken_over(connection, *where, early) if early else {}
         made = []
         for _, event, journey_id in wanted:
             door, found = open_to.get(journey_id), running.get((*where, journey_id))
             if door is None or not door.open or found is None:
                 continue
+            began = door.ativada_em
+            if journey_id in since and told_before(event, began + TOOK_OVER):
+                began = min(began, since[journey_id])
             # The look-up was by the name, and what a trigger notes is new and of `live`.
-            if event_enters(event, event.name, door.ativada_em, now, live=True, duplicate=False):
+            if event_enters(event, event.name, began, now, live=True, duplicate=False):
                 assert event.contact_id is not None  # noqa: S101 - only events of somebody enter
                 made.append(
                     found[1].entry(
@@ -100,4 +107,10 @@ class EventEntries(EntryTurns[EventEntry]):
                 )
         if made:
             await entries.enter(connection, *where, made)
-        return {each.id for each, _, journey_id in wanted if journey_id not in open_to}
+        closed = {journey_id for journey_id, door in open_to.items() if door.shut_for_good}
+        return {each.id for each, _, journey_id in wanted if journey_id not in open_to or journey_id in closed}
+
+
+def _is_early(event: CustomerEvent, door: Door | None) -> bool:
+    """Whether it occurred before the journey was activated, whose place may have been another version's then."""
+    return door is not None and door.open and event.occurred_at <= door.ativada_em

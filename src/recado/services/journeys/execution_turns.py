@@ -29,7 +29,8 @@ from recado.domain.journeys.outcomes import (
     SendMessage,
     SkipSend,
 )
-from recado.domain.messages.message import Cause, FailureCode
+from recado.domain.messages.owner_pauses import OwnerPauses
+from recado.domain.messages.withdrawal import Withdrawal
 from recado.engine.turns import in_pieces
 from recado.services.journeys.facts import RoundFacts, goals_reached, known_contacts, round_facts
 from recado.services.journeys.hindrances import pause_hindered
@@ -62,8 +63,6 @@ RETRY_UNPAID: Final = timedelta(minutes=1)
 UNPAID: Final = timedelta(hours=1)
 """How long it asks."""
 
-WITHDRAWN: Final = Cause(FailureCode.WITHDRAWN, "its execution ended before it was sent")
-
 
 @dataclass(frozen=True, slots=True)
 class Turn:
@@ -82,7 +81,11 @@ class _Work:
 
 
 class ExecutionTurns:
-    """Takes executions along. `accepted` is told, after the commit, of the messages that they made."""
+    """Takes executions along.
+
+    Told after the commit: `accepted`, of the messages that they made; `recalled`, of those that a call has in hand, and
+    that must not leave later; `paused`, of a journey that has paused itself.
+    """
 
     def __init__(
         self,
@@ -94,6 +97,8 @@ class ExecutionTurns:
         step_calls: StepCalls,
         admission: Admission,
         accepted: Callable[[Sequence[NewMessage]], None],
+        recalled: Callable[[Sequence[Withdrawal]], None],
+        paused: Callable[[OwnerPauses], None],
     ) -> None:
         self._db = db
         self._clock = clock
@@ -102,6 +107,8 @@ class ExecutionTurns:
         self._step_calls = step_calls
         self._admission = admission
         self._accepted = accepted
+        self._recalled = recalled
+        self._paused = paused
         self._journeys = RunningJourneys()
 
     async def waiting(self) -> bool:
@@ -165,7 +172,7 @@ class ExecutionTurns:
     async def _finish(self, work: _Work) -> None:
         """What follows the commit of a turn. A journey is locked before its executions, which are free only now."""
         work.committed()
-        await pause_hindered(self._db, self._clock, work.hindered)
+        await pause_hindered(self._db, self._clock, work.hindered, self._paused)
 
     async def _work(self, connection: Connection, claimed: Sequence[Execution], now: datetime) -> _Work:
         if not claimed:
@@ -178,7 +185,7 @@ class ExecutionTurns:
                 break
             await self._round(connection, left, pending, now)
         # As everywhere: messages are touched after executions, and before wallets.
-        withdrawn = await self._withdrawn(connection, taken, now)
+        withdrawn, in_hand = await self._withdrawn(connection, taken, now)
         stored, followed = await self._send(connection, taken, withdrawn, now)
         changed = [each.execution for each in taken]
         await executions.save(connection, [*changed, *put_off], [step for each in taken for step in each.passed])
@@ -186,6 +193,8 @@ class ExecutionTurns:
 
         def committed() -> None:
             followed()
+            if in_hand:
+                self._recalled(in_hand)
             called()
             self._accepted(stored)
 
@@ -265,17 +274,22 @@ class ExecutionTurns:
             case SkipReason():
                 standing.skip(decision.next, made, now)
 
-    async def _withdrawn(self, connection: Connection, taken: Sequence[Standing], now: datetime) -> list[Moved]:
-        """What executions had queued that ended here and withdraw it."""
+    async def _withdrawn(
+        self, connection: Connection, taken: Sequence[Standing], now: datetime
+    ) -> tuple[list[Moved], list[Withdrawal]]:
+        """What executions had queued that ended here and withdraw it; and what a call has in hand of it."""
         ended: dict[tuple[str, str], list[str]] = {}
         for each in taken:
             if each.execution.motivo in WITHDRAWS:
                 where = (each.execution.organization_id, each.execution.env)
                 ended.setdefault(where, []).append(each.execution.id)
         moved: list[Moved] = []
+        in_hand: list[Withdrawal] = []
         for (organization_id, env), execution_ids in sorted(ended.items()):
-            moved += await withdraw(connection, organization_id, env, execution_ids, now)
-        return moved
+            archived, left = await withdraw(connection, organization_id, env, execution_ids, now)
+            moved += archived
+            in_hand += left
+        return moved, in_hand
 
     async def _send(
         self, connection: Connection, taken: Sequence[Standing], withdrawn: Sequence[Moved], now: datetime
@@ -339,12 +353,15 @@ class ExecutionTurns:
 
 async def withdraw(
     connection: Connection, organization_id: str, env: str, execution_ids: Sequence[str], now: datetime
-) -> list[Moved]:
-    """Archive what these executions, which are locked, have queued; its consequences are the caller's to write."""
+) -> tuple[list[Moved], list[Withdrawal]]:
+    """Archive what these executions, which are locked, have queued; its consequences are the caller's to write.
+
+    Answers also which of their messages a call has in hand: they are noted, and are to be told after the commit.
+    """
     made = await executions.messages_of(connection, organization_id, execution_ids)
     if not made:
-        return []
-    return await withdrawals.of_messages(connection, organization_id, env, made, now, WITHDRAWN)
+        return [], []
+    return await withdrawals.of_ended(connection, organization_id, env, made, now)
 
 
 def _hindered(taken: Sequence[Standing]) -> dict[JourneyKey, tuple[int, Hindered]]:

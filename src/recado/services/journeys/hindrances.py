@@ -15,6 +15,7 @@ import structlog
 
 from recado.domain.core.clock import Clock
 from recado.domain.journeys.journey import AutomaticPause, Hindrance
+from recado.domain.messages.owner_pauses import OwnerPauses
 from recado.engine.turns import turns
 from recado.services.journeys.standing import Hindered
 from recado.storage.core.postgres import Database
@@ -28,11 +29,14 @@ BLOCK: Final = 500  # failures, or journeys that wait for coins, in one look
 
 
 class JourneyPauses:
-    """`resumed` is told, after the commit, that executions go on."""
+    """Told after the commit: `paused`, of a journey that has paused itself; `resumed`, that executions go on."""
 
-    def __init__(self, db: Database, *, clock: Clock, resumed: Callable[[], None]) -> None:
+    def __init__(
+        self, db: Database, *, clock: Clock, paused: Callable[[OwnerPauses], None], resumed: Callable[[], None]
+    ) -> None:
         self._db = db
         self._clock = clock
+        self._paused = paused
         self._resumed = resumed
         self._after = FIRST
 
@@ -55,10 +59,10 @@ class JourneyPauses:
             found = await hindrances.failing(connection, failed) if failed else []
             for journey, step_id, message_id in found:
                 cause = AutomaticPause(Hindrance.CONSECUTIVE_FAILURES, step_id, now, failed=message_id)
-                if await states.pause_itself(connection, journey, cause):
-                    paused.append(journey)
-        for journey in paused:
-            _log_pause(journey, Hindrance.CONSECUTIVE_FAILURES)
+                if (stands := await states.pause_itself(connection, journey, cause)) is not None:
+                    paused.append(stands)
+        for stands in paused:
+            _tell(stands, Hindrance.CONSECUTIVE_FAILURES, self._paused)
         return len(failed)
 
     async def _credits(self) -> None:
@@ -70,18 +74,26 @@ class JourneyPauses:
             self._resumed()
 
 
-async def pause_hindered(db: Database, clock: Clock, found: Mapping[JourneyKey, tuple[int, Hindered]]) -> None:
-    """Pause these journeys, if they are still at the revision at which an execution was hindered.
+async def pause_hindered(
+    db: Database,
+    clock: Clock,
+    found: Mapping[JourneyKey, tuple[int, Hindered]],
+    paused: Callable[[OwnerPauses], None],
+) -> None:
+    """Pause these journeys, if they are still at the revision at which an execution was hindered; tell of each.
 
     The executions of all organizations wait meanwhile: a journey that somebody else has in hand is left to the next
     execution that is hindered.
     """
     for journey, (revision, hindered) in sorted(found.items()):
-        if await _pause(db, clock, journey, revision, hindered):
-            _log_pause(journey, hindered.hindrance)
+        stands = await _pause(db, clock, journey, revision, hindered)
+        if stands is not None:
+            _tell(stands, hindered.hindrance, paused)
 
 
-async def _pause(db: Database, clock: Clock, journey: JourneyKey, revision: int, hindered: Hindered) -> bool:
+async def _pause(
+    db: Database, clock: Clock, journey: JourneyKey, revision: int, hindered: Hindered
+) -> OwnerPauses | None:
     organization_id, env, _ = journey
     async with db.hot.transaction() as connection:
         label = None
@@ -91,6 +103,7 @@ async def _pause(db: Database, clock: Clock, journey: JourneyKey, revision: int,
         return await states.pause_itself(connection, journey, cause, revision=revision)
 
 
-def _log_pause(journey: JourneyKey, hindrance: Hindrance) -> None:
-    organization_id, _, journey_id = journey
-    log.info("journey_paused", organization_id=organization_id, journey_id=journey_id, reason=hindrance.value)
+def _tell(stands: OwnerPauses, hindrance: Hindrance, paused: Callable[[OwnerPauses], None]) -> None:
+    """What it has queued is held from here on."""
+    paused(stands)
+    log.info("journey_paused", organization_id=stands.organization_id, journey_id=stands.owner, reason=hindrance.value)

@@ -1,7 +1,9 @@
-"""What the test of a subscription delivers: an example of each event, with ids that belong to nothing (C23.1)."""
+"""An example of each event, with ids that belong to nothing: what the test of a subscription delivers (C23.1)."""
 
 from collections.abc import Mapping
 from typing import Any
+
+from recado.domain.core.events import JOURNEY_ACTION
 
 _AT = "2026-01-02T12:00:00.000Z"
 _ZEROS = "0" * 21
@@ -80,6 +82,13 @@ _OTHERS: Mapping[str, Mapping[str, Any]] = {
     "apikey.rotated": {**_KEY, "previousValidUntil": _AT},
     "wallet.low_balance": {"walletId": f"wal_{_ZEROS}", "availableCoins": 999, "thresholdCoins": 1000},
     "wallet.depleted": {"walletId": f"wal_{_ZEROS}", "availableCoins": 0},
+    JOURNEY_ACTION: {
+        "journey": {"id": f"jrn_{_ZEROS}", "name": "Example", "versao": 1},
+        "execution": {"id": f"exe_{_ZEROS}"},
+        "step": {"id": "call"},
+        "contact": _CONTACT,
+        "entrada": {"order": "A-1"},
+    },
 }
 _FAMILIES = {"sms": "sms", "rcs": "rcs", "email": "email", "social": "social"}
 

@@ -1,12 +1,12 @@
 """Idempotency keys and the answers kept for them (C6.2). Keys of sends are bound to their row where the row is made."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 
 from recado.domain.core.idempotency import AnswerLost, AnswerStored, Beginning, Erased, InProgress, KeyHeld, Reused
 from recado.storage.core.callers import before_commit
-from recado.storage.core.rows import Executor, in_blocks
+from recado.storage.core.rows import Executor, columns, in_blocks
 from recado.storage.core.sql import load
 
 SQL = load("idempotency")
@@ -97,6 +97,25 @@ class IdempotencyKeys:
 
 def _row(held: KeyHeld) -> tuple[str, str, bytes, datetime]:
     return held.organization_id, held.env, held.key_hash, held.begun_at
+
+
+async def hold_keys(connection: Executor, keys: Collection[KeyHeld]) -> set[KeyHeld]:
+    """Those of these keys that their requests hold still: until this transaction ends nobody frees them.
+
+    Whose key is not among them has given up, and may ask once more: nothing is to be done for it.
+    """
+    if not keys:
+        return set()
+    rows = sorted(set(map(_row, keys)))
+    found = await connection.fetch(SQL.hold_keys, *columns(rows, 4))
+    return {KeyHeld(*rows[row["place"] - 1]) for row in found}
+
+
+async def keep_answers(connection: Executor, answers: Sequence[tuple[KeyHeld, AnswerStored]]) -> None:
+    """Keep the answers of many requests, whose keys this transaction holds, in its commit. They show no contact."""
+    if answers:
+        rows = [(*_row(held), kept.status, kept.answer) for held, kept in answers]
+        await connection.execute(SQL.keep_answers, *columns(rows, 6))
 
 
 async def erase(connection: Executor, organization_id: str, env: str, contact_id: str) -> None:

@@ -48,6 +48,33 @@ where
     i.organization_id = $1 and i.env = $2 and i.key_hash = $3 and i.created_at = $4
     and i.status is null and i.message_id is null
 
+-- name: hold_keys
+-- Those of these keys that are held still, by their place: in one order for all, before anything else that their transaction locks.
+select g.place
+from (
+    select *
+    from unnest($1::text[], $2::text[], $3::bytea[], $4::timestamptz[]) with ordinality
+        as g (organization_id, env, key_hash, begun_at, place)
+    order by place
+    offset 0
+) g
+cross join lateral (
+    select from idempotency
+    where organization_id = g.organization_id and env = g.env and key_hash = g.key_hash and created_at = g.begun_at
+    limit 1
+    for update
+) i
+
+-- name: keep_answers
+-- Of keys that this transaction holds. One that an earlier run of the same commit has kept stays as it is.
+update idempotency i
+set status = g.status, body = g.body, locked_until = null
+from unnest($1::text[], $2::text[], $3::bytea[], $4::timestamptz[], $5::smallint[], $6::bytea[])
+    as g (organization_id, env, key_hash, begun_at, status, body)
+where
+    i.organization_id = g.organization_id and i.env = g.env and i.key_hash = g.key_hash and i.created_at = g.begun_at
+    and i.status is null and i.message_id is null
+
 -- name: take_back
 -- The moment of the hold moves on: a `finish` whose end is not known, and which may come after this, keeps nothing.
 update idempotency set created_at = created_at + interval '1 microsecond', status = null, subject_id = null, body = $5

@@ -1,8 +1,8 @@
-"""Queued messages that must not leave: of who opted out, deleted contacts, archived journeys (C12.5.3, C12.6, C9.12).
+"""Queued messages that must not leave: of who opted out, of deleted contacts, of what is over (C12.5.3, C12.6, C9.12).
 
 They end in blocks: the first in the commit of the refusal or the deletion, which notes who has more; the others after
 it (`withdrawals.py`), as do all of a journey. What is being sent is not touched: its row is claimed, or waits for its
-repeat, and the claim asks for consent itself.
+repeat, and the claim asks for consent itself. Of an execution that ends it is noted, and ends if it comes back.
 """
 
 from collections.abc import Sequence
@@ -27,6 +27,7 @@ Recipient = tuple[str, str, int]
 _OPTED_OUT: Final = Cause(FailureCode.OPTED_OUT, "the contact opted out")
 _DELETED: Final = Cause(FailureCode.WITHDRAWN, "the contact was deleted")
 _ARCHIVED: Final = Cause(FailureCode.WITHDRAWN, "its journey was archived before it was sent")
+_ENDED: Final = Cause(FailureCode.WITHDRAWN, "its execution ended before it was sent")
 LATE_TURNS: Final = timedelta(minutes=1)
 """How long after a journey was archived a turn of its executions may still commit: it has read the journey before."""
 _ENDLESS: Final = 2**31 - 1
@@ -116,6 +117,34 @@ async def left_of_journeys(connection: Executor, archived: Sequence[Withdrawal],
     rows = await connection.fetch(SQL.left_of_journeys, *_place_of(archived), names, now - LATE_TURNS)
     left = {row["journey_id"] for row in rows}
     return {each for each in archived if each.name in left}
+
+
+async def of_ended(
+    connection: Executor, organization_id: str, env: str, ids: Sequence[str], now: datetime
+) -> tuple[list[Moved], list[Withdrawal]]:
+    """Archive what is queued of these messages, in the order of their ids, whose executions end; run it as `opted_out`.
+
+    Answers also those that a call has in hand: they are noted, and archived if they come back.
+    """
+    moved = await of_messages(connection, organization_id, env, ids, now, _ENDED)
+    left = await _in_hand(connection, organization_id, env, ids)
+    await note(connection, left)
+    return moved, left
+
+
+async def of_recalled(
+    connection: Executor, recalled: Sequence[Withdrawal], now: datetime
+) -> tuple[list[Moved], set[Withdrawal]]:
+    """Archive those of these messages of one environment that have come back; answers those that still may."""
+    where, ids = _place_of(recalled), sorted(each.name for each in recalled)
+    moved = await of_messages(connection, *where, ids, now, _ENDED)
+    return moved, set(await _in_hand(connection, *where, ids))
+
+
+async def _in_hand(connection: Executor, organization_id: str, env: str, ids: Sequence[str]) -> list[Withdrawal]:
+    """Those of these messages, of which what is queued was archived just now, that a call may give back."""
+    rows = await connection.fetch(SQL.in_hand, organization_id, list(ids))
+    return [Withdrawal(organization_id, env, WithdrawalKind.RECALLED, row["id"], ENDLESS) for row in rows]
 
 
 def _place_of(withdrawals: Sequence[Withdrawal]) -> tuple[str, str]:

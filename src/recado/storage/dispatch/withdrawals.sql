@@ -102,6 +102,13 @@ where
     and m.status = any($6::text[])
 returning m.organization_id, m.env, m.id, m.channel, m.status, w.coins, w.price_kind, w.units, w.batch_id, w.campaign_id;
 
+-- name: in_hand
+-- Those of these messages ($2) that are in the queue still, in a statement of its own: a claim that `of_contact` waited for is seen here. What
+-- is uncertain does not come back.
+select id from dispatch
+where organization_id = $1 and id = any($2::text[]) and reason is distinct from 'uncertain'
+order by id;
+
 -- name: waiting_of_journeys
 -- The next $3 messages that wait of these journeys ($2).
 select q.id

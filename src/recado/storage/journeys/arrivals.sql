@@ -2,7 +2,7 @@
 
 -- name: claim
 -- Of each journey of organizations after $3 the oldest $1, and no more than $2 in all: locked until the commit, without those that
--- another has locked. Those of a journey that a person paused stay. Journeys are found by skipping.
+-- another has locked. Those of a journey that a person paused stay, and those of suspended organizations. Journeys are found by skipping.
 with recursive arriving as (
     (
         select organization_id, env, journey_id from journey_arrivals
@@ -35,7 +35,9 @@ oldest as materialized (
         order by organization_id, env, journey_id, id
         limit $1
     ) d
-    where j.status <> 'pausada' or j.pausada_por is not null or j.entradas_encerradas
+    where
+        (j.status <> 'pausada' or j.pausada_por is not null or j.entradas_encerradas)
+        and not exists (select from organizations where id = w.organization_id and status = 'suspended')
     limit $2
 )
 select e.*

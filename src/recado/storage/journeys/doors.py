@@ -61,6 +61,17 @@ async def hold(connection: Executor, organization_id: str, env: str, journey_ids
     return {row["id"]: _read_door(row) for row in rows}
 
 
+async def taken_over(
+    connection: Executor, organization_id: str, env: str, journey_ids: Collection[str]
+) -> dict[str, datetime]:
+    """Since when those versions have run whose place these took, while no person had paused them; of the first of them.
+
+    Those are missing that took the place of none.
+    """
+    rows = await connection.fetch(SQL.taken_over, organization_id, env, sorted(set(journey_ids)))
+    return {row["id"]: row["since"] for row in rows}
+
+
 async def hold_keys(connection: Executor, keys: Collection[JourneyKey]) -> dict[JourneyKey, Door]:
     """As `hold`, of several environments; whoever is about to move one is waited for."""
     rows = await connection.fetch(SQL.hold_keys, *columns(sorted(keys), 3))

@@ -13,12 +13,27 @@ where organization_id = $1 and env = $2 and id = any($3::text[])
 order by id
 for share skip locked;
 
+-- name: taken_over
+-- Since when the versions have run whose place these took; one that a person has paused takes nobody in.
+select j.id, min(p.ativada_em) as since
+from journeys j
+join journeys p on p.organization_id = j.organization_id and p.env = j.env and p.chain_id = j.chain_id
+where
+    j.organization_id = $1 and j.env = $2 and j.id = any($3::text[]) and p.substituida_por = j.id
+    and (p.status <> 'pausada' or p.pausada_por is not null)
+group by j.id;
+
 -- name: hold_keys
--- As `hold`, of several environments; who is about to move one is waited for.
+-- As `hold`, of several environments; who is about to move one is waited for, and goes before all who come after: who holds rows for
+-- share waits for nobody who wants them alone, and would keep that one waiting for ever (journeys.sql: come_first).
 select j.*
 from (
-    select * from unnest($1::text[], $2::text[], $3::text[]) as g (organization_id, env, id)
-    order by organization_id, env, id
+    select g.*, pg_advisory_xact_lock_shared(hashtextextended(g.id, 0))
+    from (
+        select * from unnest($1::text[], $2::text[], $3::text[]) as g (organization_id, env, id)
+        order by organization_id, env, id
+        offset 0
+    ) g
     offset 0
 ) g
 cross join lateral (

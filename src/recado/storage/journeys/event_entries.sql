@@ -2,7 +2,7 @@
 
 -- name: claim
 -- Of each organization after $3 the oldest $1, and no more than $2 in all: locked until the commit, without those that another has
--- locked. Organizations are found by skipping.
+-- locked. Organizations are found by skipping; events of suspended ones wait.
 with recursive waiting as (
     (
         select organization_id from event_entries
@@ -29,6 +29,7 @@ oldest as materialized (
         order by organization_id, id
         limit $1
     ) d
+    where not exists (select from organizations where id = w.organization_id and status = 'suspended')
     limit $2
 )
 select e.*

@@ -270,7 +270,7 @@ def counted_steps(changed: Sequence[Execution], passed: Sequence[PassedStep]) ->
 
 
 async def emptied(executor: Executor, journeys: Collection[JourneyKey]) -> list[JourneyKey]:
-    """Of these journeys those that take no entries and have no execution under way; tests are none of them."""
+    """Of these journeys those that take no entries and have no execution under way, no test either (C9.11.3)."""
     rows = await executor.fetch(SQL.emptied, *columns(sorted(journeys), 3))
     return [(row["organization_id"], row["env"], row["journey_id"]) for row in rows]
 

@@ -23,14 +23,15 @@ select
                 limit 1
             ) next
         )
-        select from waiting where wake_at <= $1
+        select from waiting w
+        where wake_at <= $1 and not exists (select from organizations where id = w.organization_id and status = 'suspended')
     );
 
 -- name: claim_due
 -- Of each organization after $5, the first $2 that are due at $1, and no more than $3 in all: locked until the commit, without those
 -- that another has locked. Organizations are found by skipping, so that none waits for the thousands of another. $4: the state that
--- moves. What is locked is asked once more: another may have moved it a moment ago. Here and below one row is looked up by the order that
--- only the right index has (contacts.sql).
+-- moves. What is locked is asked once more: another may have moved it a moment ago. What is due of a suspended organization stays so.
+-- Here and below one row is looked up by the order that only the right index has (contacts.sql).
 with recursive waiting as (
     (
         select organization_id from executions
@@ -58,6 +59,7 @@ due as materialized (
         order by organization_id, wake_at
         limit $2
     ) d
+    where not exists (select from organizations where id = w.organization_id and status = 'suspended')
     limit $3
 )
 select e.*
@@ -108,7 +110,7 @@ from (
 where e.ctid = g.place;
 
 -- name: emptied
--- Of these journeys those that take no entries, and of whose executions none is under way; tests are none of them.
+-- Of these journeys those that take no entries, and of whose executions none is under way, tests included.
 select g.organization_id, g.env, g.journey_id
 from unnest($1::text[], $2::text[], $3::text[]) as g (organization_id, env, journey_id)
 cross join lateral (
@@ -121,7 +123,7 @@ left join lateral (
     select id from executions
     where
         organization_id = g.organization_id and env = g.env and journey_id = g.journey_id and status = 'ativa'
-        and not teste and j.closed
+        and j.closed
     order by id
     limit 1
 ) x on true

@@ -87,7 +87,16 @@ class Journey(ListedJourney):
 
 _CONVERTED: Final = {"status": JourneyStatus, "reentrada": Reentry, "canais": tuple, "fluxo": tuple}
 
-JOURNEYS: Final = Table(
+
+class _Journeys(Table[Journey]):
+    """Journeys: whoever locks one waits for those who let contacts in at that moment, and for none who come later."""
+
+    async def get_locked(self, connection: Executor, *key: str) -> Journey | None:
+        await connection.execute(self.sql.come_first, key[2])
+        return await super().get_locked(connection, *key)
+
+
+JOURNEYS: Final = _Journeys(
     "journeys",
     Journey,
     "journey",

@@ -23,13 +23,22 @@ select name from journeys where organization_id = $1 and env = $2 and starts_wit
 select max(versao) as highest, max(id) filter (where status = 'rascunho') as draft from journeys
 where organization_id = $1 and env = $2 and chain_id = $3;
 
+-- name: come_first
+-- Who moves a journey goes before all who come later to let somebody in (doors.sql: hold_keys). Before its row is locked.
+select pg_advisory_xact_lock(hashtextextended($1::text, 0));
+
 -- name: lock_chain
--- The versions of a journey that are not archived, in one order for all.
+-- The versions of a journey that are not archived, in one order for all; as `come_first`.
 with versions as materialized (
     select id from journeys where organization_id = $1 and env = $2 and status <> 'arquivada' and chain_id = $3
+),
+first as materialized (
+    select pg_advisory_xact_lock(hashtextextended(v.id, 0)) from (select id from versions order by id offset 0) v
 )
 select from journeys
-where organization_id = $1 and env = $2 and id = any(array(select id from versions))
+where
+    (select count(*) from first) is not null
+    and organization_id = $1 and env = $2 and id = any(array(select id from versions))
 order by id for update;
 
 -- name: supersede
@@ -56,7 +65,7 @@ where
         limit 1
         for no key update skip locked
     )
-returning id;
+returning revision, pausas;
 
 -- name: go_on
 -- Those of these that paused for $5, without those that another has locked, or has moved a moment ago; $4: the states in which that can be.

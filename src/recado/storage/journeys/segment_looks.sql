@@ -6,9 +6,12 @@ on conflict do nothing;
 
 -- name: claim_due
 -- Looks that are due at $1, one of an organization, of the thousands that are due for longest; the next moment is set first, so that
--- one that fails, or a crash, keeps none of the others waiting.
+-- one that fails, or a crash, keeps none of the others waiting. Those of suspended organizations stay due.
 with oldest as materialized (
-    select organization_id, env, journey_id, due_at from journey_segments where due_at <= $1 order by due_at limit 5000
+    select organization_id, env, journey_id, due_at from journey_segments s
+    where due_at <= $1 and not exists (select from organizations where id = s.organization_id and status = 'suspended')
+    order by due_at
+    limit 5000
 ),
 firsts as materialized (
     select distinct on (organization_id) organization_id, env, journey_id, due_at from oldest order by organization_id, due_at

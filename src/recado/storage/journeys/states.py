@@ -18,7 +18,7 @@ from recado.domain.journeys.journey import (
     JourneyEvent,
     JourneyStatus,
 )
-from recado.domain.messages.owner_pauses import KEPT, with_pause
+from recado.domain.messages.owner_pauses import KEPT, OwnerPauses, with_pause
 from recado.storage.core.rows import Executor, columns
 from recado.storage.dispatch import withdrawals
 from recado.storage.journeys import arrivals, segment_looks
@@ -63,9 +63,10 @@ async def activate(connection: Executor, before: Journey, now: datetime) -> tupl
 
 
 async def pause(connection: Executor, before: Journey, now: datetime) -> Journey:
-    """By a customer. Raises `IllegalMove`."""
+    """By a customer, also of one that paused itself: it waits for a person then. Raises `IllegalMove`."""
     status = JOURNEY_MACHINE.move(before.status, JourneyEvent.PAUSE)
-    return await JOURNEYS.save(connection, before, replace(before, status=status, pausada_em=now), now)
+    paused = replace(before, status=status, pausada_em=before.pausada_em or now, pausada_por=None)
+    return await JOURNEYS.save(connection, before, paused, now)
 
 
 async def archive(connection: Executor, before: Journey, now: datetime) -> Journey:
@@ -80,14 +81,15 @@ async def archive(connection: Executor, before: Journey, now: datetime) -> Journ
 
 async def pause_itself(
     connection: Executor, key: JourneyKey, cause: AutomaticPause, *, revision: int | None = None
-) -> bool:
-    """An execution is hindered, and so would be each other one (C9.8.4). False when it does not run any more.
+) -> OwnerPauses | None:
+    """An execution is hindered, and so would be each other one (C9.8.4). None when it does not run any more.
 
     `revision`: of the journey when the execution ran into it; one that was moved since then stays as it is.
     """
     states = _states(JourneyEvent.HINDERED)
     told = (cause.document(), JourneyStatus.PAUSADA, cause.at, states, cause.lacked, cause.failed, revision)
-    return await connection.fetchval(SQL.pause_itself, *key, *told) is not None
+    row = await connection.fetchrow(SQL.pause_itself, *key, *told)
+    return None if row is None else OwnerPauses(*key, row["revision"], cause.at, tuple(row["pausas"]))
 
 
 async def go_on_credited(connection: Executor, keys: Collection[JourneyKey], now: datetime) -> list[JourneyKey]:

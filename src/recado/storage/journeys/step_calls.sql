@@ -31,7 +31,7 @@ left join lateral (
 ) w on true;
 
 -- name: waiting
--- The next $3 subscriptions after $1 and $2 of which calls are to be made, found by skipping.
+-- The next $3 subscriptions after $1 and $2 of which calls are to be made, found by skipping; calls of suspended organizations wait.
 with recursive waiting as (
     (
         select organization_id, webhook_id from step_calls
@@ -51,7 +51,8 @@ with recursive waiting as (
         limit 1
     ) next
 )
-select organization_id, webhook_id from waiting
+select organization_id, webhook_id from waiting w
+where not exists (select from organizations where id = w.organization_id and status = 'suspended')
 limit $3;
 
 -- name: claim

@@ -11,13 +11,13 @@ import pytest
 from tests.acme import add_template
 
 from recado.actors.dispatch.lane_messages import Look
-from recado.channels.core.provider import Accepted, OutboundMessage
+from recado.channels.core.provider import Accepted, OutboundMessage, Retry
 from recado.domain.contacts.consent import ConsentChange, ConsentStatus
 from recado.domain.core.ids import CONTACT, JOURNEY, MESSAGE, lowest_id
 from recado.domain.core.phones import recipient_hash
 from recado.domain.messages.changes import ConsentRefused, WithdrawalsLeft
 from recado.domain.messages.message import NORMAL
-from recado.domain.messages.withdrawal import Withdrawal, WithdrawalKind
+from recado.domain.messages.withdrawal import ENDLESS, Withdrawal, WithdrawalKind
 from recado.domain.templates.template import TemplateCategory
 from recado.services.effects.consequences import Consequences
 from recado.services.imports.contact_system import ContactSystem
@@ -221,3 +221,24 @@ async def test_messages_of_an_archived_journey_are_held_until_they_are_withdrawn
     await line.goes_on(2.0)
     assert sorted(line.provider.sent) == sorted(others)
     assert await line.reasons() == {"owner_paused"}
+
+
+async def test_a_message_whose_execution_ends_during_its_call_is_not_called_for_again(line: Any) -> None:
+    ended, other = await line.queue(2, tell=False)
+
+    def refuse_for_now(message: OutboundMessage) -> Retry:
+        left = Withdrawal(line.organization.id, "test", WithdrawalKind.RECALLED, ended, ENDLESS)
+        line.context.records.withdrawing.begin([left])
+        return Retry()
+
+    line.provider.answer = refuse_for_now
+    line.tell(Look())
+    await line.goes_on(1.5)
+    assert sorted(line.provider.sent) == sorted([ended, other])
+    line.provider.answer = lambda message: Accepted(f"provider-{message.id}")
+    await line.db.execute("update dispatch set not_before = null, reason = null")  # their moment has come
+    line.tell(Look())
+    await line.goes_on(2.0)
+    assert line.provider.sent[2:] == [other]
+    assert await line.reasons() == {"owner_paused"}
+    assert await line.counts() == {"queued": 1, "sent": 1}

@@ -16,6 +16,7 @@ from recado.http.api.missing import found
 from recado.http.api.page_items import PageItems
 from recado.http.api.paging import Cursors
 from recado.http.api.route import Route
+from recado.http.middleware.idempotency import kept_in_commit
 from recado.http.routes.core.dependencies import Dependencies
 from recado.http.routes.core.resource import Resource
 from recado.http.routes.events.customer_events import contact_keys
@@ -32,7 +33,7 @@ from recado.http.routes.journeys.execution_models import (
 from recado.http.routes.journeys.step_models import JourneySteps, step_view
 from recado.http.wire.reply import Reply
 from recado.services.journeys.cancellation import ExecutionCancellation
-from recado.services.journeys.entries import JourneyEntries
+from recado.services.journeys.entries import EntryOutcome, JourneyEntries
 from recado.storage.core.audit import entry_of
 from recado.storage.core.rows import Page
 from recado.storage.journeys import execution_pages, executions, step_counts
@@ -64,10 +65,9 @@ class ExecutionOperations:
         check_data(body.dados)
         contact = contact_keys(body.contato, "/contato")
         journey: Journey = call.resource
-        result = await self.entries.enter((journey.organization_id, journey.env, journey.id), contact, body.dados or {})
-        if isinstance(result, EntryRefusal):
-            return Reply(200, {"entrou": False, "motivo": result})
-        return Reply(201, {"entrou": True, "executionId": result.execution_id})
+        key = (journey.organization_id, journey.env, journey.id)
+        kept = kept_in_commit(call, _entered)  # the entry is committed with those of others
+        return _entered(await self.entries.enter(key, contact, body.dados or {}, kept=kept))
 
     async def list(self, call: Call) -> Reply:
         query: ExecutionQuery = call.query
@@ -141,6 +141,12 @@ class ExecutionOperations:
         return await executions.external_ids(
             self.journeys.database, principal.organization_id, principal.env, contact_ids
         )
+
+
+def _entered(outcome: EntryOutcome) -> Reply:
+    if isinstance(outcome, EntryRefusal):
+        return Reply(200, {"entrou": False, "motivo": outcome})
+    return Reply(201, {"entrou": True, "executionId": outcome.execution_id})
 
 
 def check_data(data: Mapping[str, Any] | None) -> None:

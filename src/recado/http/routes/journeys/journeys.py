@@ -1,6 +1,6 @@
 """Journeys: drafts are made, read, replaced and copied; they are activated, paused, archived, get versions (C9.1)."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -121,7 +121,7 @@ class JourneyOperations:
     async def pause(self, call: Call) -> Reply:
         async with self.journeys.locked(call) as (connection, before):
             after = before
-            if before.status is not JourneyStatus.PAUSADA:
+            if before.status is not JourneyStatus.PAUSADA or before.pausada_por is not None:
                 _moved(before, JourneyEvent.PAUSE)
                 after = await states.pause(connection, before, call.now)
                 await self.journeys.note(connection, call, "journey.pause", after)
@@ -142,9 +142,7 @@ class JourneyOperations:
         async with self.journeys.locked(call) as (connection, source):
             born = self.journeys.born(call)
             copy = _draft_of(source, call, **born, chain_id=born["id"], versao=1, versao_de=None)
-            await hold_used(connection, copy)
-            made = await insert_copy(connection, copy)
-        return await self.journeys.reply(call, made, 201)
+            return await self._born(call, connection, copy, insert_copy)
 
     async def version(self, call: Call) -> Reply:
         async with self.journeys.locked(call) as (connection, source):
@@ -152,9 +150,20 @@ class JourneyOperations:
                 detail = "The journey is a draft: change it with PUT instead of making another version."
                 raise Problem("INVALID_STATE", detail, meta={"status": source.status.value})
             draft = _draft_of(source, call, **self.journeys.born(call), versao_de=source.id)
-            await hold_used(connection, draft)
-            made = await insert_version(connection, draft)
-        return await self.journeys.reply(call, made, 201)
+            return await self._born(call, connection, draft, insert_version)
+
+    async def _born(
+        self,
+        call: Call,
+        connection: Executor,
+        draft: Journey,
+        insert: Callable[[Executor, Journey], Awaitable[Journey]],
+    ) -> Reply:
+        """Store a new draft in the commit that keeps its answer (C6.2). Others add journeys while it is looked at."""
+        await hold_used(connection, draft)
+        found = (await examined(connection, draft)).problems
+        call.answer = _reply(await insert(connection, draft), found, 201)
+        return call.answer
 
     def _withdraw(self, journey: Journey) -> None:
         """None of its queued messages leaves from here on, and they are withdrawn."""
@@ -358,12 +367,12 @@ def journey_routes(
         ),
         journeys.route(
             "POST /v2/journeys/{id}/duplicate", "duplicateJourney", "Copy a journey as a draft of its own",
-            operations.duplicate, responses={201: JourneyOut}, errors=("LIMITE_DE_JORNADAS",),
+            operations.duplicate, responses={201: JourneyOut}, answers_in_commit=True, errors=("LIMITE_DE_JORNADAS",),
             description="In whichever state it is. The copy is called `name (cópia)`, the next one `name (cópia 2)`.",
         ),
         journeys.route(
             "POST /v2/journeys/{id}/versao", "createJourneyVersion", "Make the next version of a journey, as a draft",
-            operations.version, responses={201: JourneyOut},
+            operations.version, responses={201: JourneyOut}, answers_in_commit=True,
             errors=("INVALID_STATE", "VERSAO_EM_RASCUNHO", "LIMITE_DE_JORNADAS"),
             description="Of one that is a draft no more. Only one version at a time may be a draft.",
         ),
@@ -372,15 +381,16 @@ def journey_routes(
             errors=("JORNADA_COM_PROBLEMAS", "JORNADA_ARQUIVADA", "INVALID_STATE"),
             description=(
                 "A draft begins, a paused one goes on; one that is active stays as it is. A version takes the place "
-                "of those before it: they take no more entries."
+                "of those before it: they take no more entries. This release runs no steps by e-mail or RCS: 409 "
+                "`INVALID_STATE`, with pointers to them in `meta.notRun`."
             ),
         ),
         journeys.route(
             "POST /v2/journeys/{id}/pause", "pauseJourney", "Let a journey stand still", operations.pause,
             errors=("JORNADA_NAO_ATIVA", "JORNADA_ARQUIVADA"),
             description=(
-                "Until it is activated again; what it has queued is held as long. One that is paused already stays as "
-                "it is."
+                "Until it is activated again; what it has queued is held as long. One that paused itself stays paused, "
+                "and does not go on by itself any more. One that a person has paused stays as it is."
             ),
         ),
         journeys.route(
@@ -401,7 +411,8 @@ def journey_routes(
             description=(
                 "Its messages are sent and billed as any other. Rules of entry, frequency cap, quiet hours and pause "
                 "do not hold for it, and it is not counted. A journey is tested 20 times an hour at most. Needs the "
-                "scope `messages:send` as well."
+                "scope `messages:send` as well. This release runs no steps by e-mail or RCS: 409 `INVALID_STATE`, with "
+                "pointers to them in `meta.notRun`."
             ),
         ),
         *execution_routes(dependencies, journeys, entries=entries, cancellation=cancellation),
