@@ -1,4 +1,4 @@
-"""A caller that exports everything it has on many connections, and reads nothing: everybody else is served (C18, C31)."""
+"""A caller that exports all it has on many connections, and reads nothing: everybody else is served (C18, C31)."""
 
 import asyncio
 import itertools
