@@ -73,7 +73,7 @@ def _hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def run(url: str, file: Path) -> list[str]:
     """One command; the ids in the file when it is through."""
-    asked = Progress(channel="sms", file_format=ExportFormat.NDJSON, start=START, end=END, before=END)
+    asked = Progress(caller="me", channel="sms", file_format=ExportFormat.NDJSON, start=START, end=END, before=END)
     told: list[datetime] = []
     with ExportFile(file, asked) as content:
         await export._run(content, url, "a key", PER_PAGE, lambda progress, until: told.append(until))
@@ -142,9 +142,9 @@ async def test_a_command_that_was_interrupted_goes_on_at_the_page_where_it_was(
     assert len(pages) - len(set(pages)) == number  # those that were refused
 
 
-async def test_rows_that_were_read_with_another_key_are_told(service: Scripted, tmp_path: Path) -> None:
+async def test_a_service_that_does_not_know_its_cursor_any_more_is_told(service: Scripted, tmp_path: Path) -> None:
     service.troubles = [None, refused(400, "INVALID_CURSOR")]
-    with pytest.raises(CommandError, match="belong to another organization or environment"):
+    with pytest.raises(CommandError, match="begin again with --anew"):
         await run(service.url, tmp_path / "rows.ndjson")
 
 

@@ -18,7 +18,7 @@ END = "2026-01-31T00:00:00.000Z"
 
 def asked(**changes: Any) -> Progress:
     fields: dict[str, Any] = {
-        "channel": "sms", "file_format": ExportFormat.NDJSON, "start": "2026-01-01T00:00:00.000Z", "end": END,
+        "caller": "me", "channel": "sms", "file_format": ExportFormat.NDJSON, "start": "2026-01-01T00:00:00.000Z", "end": END,
         "before": END,
     }  # fmt: skip
     return Progress(**{**fields, **changes})
@@ -84,7 +84,8 @@ def test_what_was_interrupted_goes_on_behind_the_last_page_that_was_noted(tmp_pa
 
 
 @pytest.mark.parametrize(
-    "changes", [{"channel": "chatapp"}, {"start": END}, {"end": None}, {"file_format": ExportFormat.CSV}]
+    "changes",
+    [{"caller": "another"}, {"channel": "chatapp"}, {"start": END}, {"end": None}, {"file_format": ExportFormat.CSV}],
 )
 def test_what_is_left_of_another_export_is_kept_unless_it_is_thrown_away(
     tmp_path: Path, changes: dict[str, Any]
@@ -102,6 +103,16 @@ def test_what_is_left_of_another_export_is_kept_unless_it_is_thrown_away(
 
 
 @pytest.mark.parametrize("note", [b"", b"[]", b"{}", b'{"version": 2}', b'{"version": 1, "rows": 1}', b"\xff"])
+def test_what_holds_no_row_yet_is_in_nobodys_way(tmp_path: Path) -> None:
+    file = tmp_path / "rows.ndjson"
+    with ExportFile(file, asked()) as export:
+        export.add([], before=END, cursor=None)
+    with ExportFile(file, asked(channel="chatapp")) as export:
+        export.add(ROWS, before=None, cursor=None)
+        export.finish()
+    assert lines(file) == ROWS
+
+
 def test_a_note_that_cannot_be_read_is_told(tmp_path: Path, note: bytes) -> None:
     file = tmp_path / "rows.ndjson"
     (tmp_path / "rows.ndjson.resume").write_bytes(note)

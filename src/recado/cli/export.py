@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, time
+from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -73,11 +74,17 @@ def export(
     if first > last:
         raise CommandError("--from must not be later than --to")
     asked = Progress(
-        channel=channel, file_format=found, start=format_timestamp(first),
+        caller=sha256(f"{address} {key}".encode()).hexdigest()[:16], channel=channel, file_format=found, start=format_timestamp(first),
         end=None if end is None else format_timestamp(last), before=format_timestamp(last),
     )  # fmt: skip
     with ExportFile(file, asked, anew=anew) as content, _shown(first, last) as tell:
-        run_async(_run(content, f"{address}/v2/exports/{channel}", key, rows, tell))
+        try:
+            run_async(_run(content, f"{address}/v2/exports/{channel}", key, rows, tell))
+        except CommandError as error:
+            if not content.progress.rows:
+                raise
+            kept = counted(content.progress.rows, "row is kept", "rows are kept")
+            raise CommandError(f"{error}; {kept}: the same command goes on") from None
         content.finish()
     done = content.progress
     if as_json:
@@ -114,8 +121,7 @@ async def _page(session: aiohttp.ClientSession, url: str, query: dict[str, str],
         except Refused as refused:
             if refused.code == "INVALID_CURSOR":
                 raise CommandError(
-                    "the rows that are there belong to another organization or environment: take the key that they "
-                    "were read with, or begin again with --anew"
+                    "the service has another RECADO_CURSOR_KEY by now: begin again with --anew"
                 ) from None
             if last or refused.status not in _LATER:
                 raise

@@ -35,12 +35,14 @@ class ExportFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """What was asked for, and how far it is. `start`, `end`: as the service takes them.
+    """What was asked for, and how far it is. `start`, `end`: as the service takes them; no end: when it began.
 
+    `caller`: tells one service and key from others, so that rows of two organizations never come into one file.
     `before`: the end of the period that is being read, None when all is done; `cursor`: of its next page, None for the
     first. `rows` and `size`, in bytes: what the file holds.
     """
 
+    caller: str
     channel: str
     file_format: ExportFormat
     start: str
@@ -56,7 +58,7 @@ class Progress:
 
     @property
     def _asked(self) -> tuple[Any, ...]:
-        return self.channel, self.file_format, self.start, self.end
+        return self.caller, self.channel, self.file_format, self.start, self.end
 
 
 class ExportFile:
@@ -116,10 +118,11 @@ class ExportFile:
         except OSError:
             raise CommandError(f"another command writes {self._file}: let it end, or name another file") from None
         left = None if self._anew else self._left()
-        if left is not None:
+        if left is not None and left.rows:
             if not left.asks_as(self.progress):
                 raise CommandError(
-                    f"{self._part} holds another export: ask for that one again, or begin this one with --anew"
+                    f"{self._part} holds another export, or one with another key: ask as it was asked for, or begin "
+                    "this one with --anew"
                 )
             if os.fstat(self._content.fileno()).st_size < left.size:
                 raise CommandError(f"{self._part} is shorter than {self._note} says: begin again with --anew")
