@@ -18,8 +18,8 @@ END = "2026-01-31T00:00:00.000Z"
 
 def asked(**changes: Any) -> Progress:
     fields: dict[str, Any] = {
-        "caller": "me", "channel": "sms", "file_format": ExportFormat.NDJSON, "start": "2026-01-01T00:00:00.000Z", "end": END,
-        "before": END,
+        "caller": "me", "channel": "sms", "file_format": ExportFormat.NDJSON, "start": "2026-01-01T00:00:00.000Z",
+        "end": END, "before": END,
     }  # fmt: skip
     return Progress(**{**fields, **changes})
 

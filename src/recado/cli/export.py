@@ -74,8 +74,8 @@ def export(
     if first > last:
         raise CommandError("--from must not be later than --to")
     asked = Progress(
-        caller=sha256(f"{address} {key}".encode()).hexdigest()[:16], channel=channel, file_format=found, start=format_timestamp(first),
-        end=None if end is None else format_timestamp(last), before=format_timestamp(last),
+        caller=sha256(f"{address} {key}".encode()).hexdigest()[:16], channel=channel, file_format=found,
+        start=format_timestamp(first), end=None if end is None else format_timestamp(last), before=format_timestamp(last),
     )  # fmt: skip
     with ExportFile(file, asked, anew=anew) as content, _shown(first, last) as tell:
         try:
