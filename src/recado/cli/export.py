@@ -73,9 +73,10 @@ def export(
     last = datetime.now(UTC) if end is None else _moment("--to", end, time.max)
     if first > last:
         raise CommandError("--from must not be later than --to")
+    before = format_timestamp(last)
     asked = Progress(
         caller=sha256(f"{address} {key}".encode()).hexdigest()[:16], channel=channel, file_format=found,
-        start=format_timestamp(first), end=None if end is None else format_timestamp(last), before=format_timestamp(last),
+        start=format_timestamp(first), end=None if end is None else before, before=before,
     )  # fmt: skip
     with ExportFile(file, asked, anew=anew) as content, _shown(first, last) as tell:
         try:
