@@ -102,7 +102,6 @@ def test_what_is_left_of_another_export_is_kept_unless_it_is_thrown_away(
     assert (tmp_path / "rows.ndjson.part").read_bytes() == b""
 
 
-@pytest.mark.parametrize("note", [b"", b"[]", b"{}", b'{"version": 2}', b'{"version": 1, "rows": 1}', b"\xff"])
 def test_what_holds_no_row_yet_is_in_nobodys_way(tmp_path: Path) -> None:
     file = tmp_path / "rows.ndjson"
     with ExportFile(file, asked()) as export:
@@ -113,6 +112,7 @@ def test_what_holds_no_row_yet_is_in_nobodys_way(tmp_path: Path) -> None:
     assert lines(file) == ROWS
 
 
+@pytest.mark.parametrize("note", [b"", b"[]", b"{}", b'{"version": 2}', b'{"version": 1, "rows": 1}', b"\xff"])
 def test_a_note_that_cannot_be_read_is_told(tmp_path: Path, note: bytes) -> None:
     file = tmp_path / "rows.ndjson"
     (tmp_path / "rows.ndjson.resume").write_bytes(note)

@@ -139,7 +139,7 @@ async def test_a_page_is_read_along_the_key_and_costs_the_same_in_a_million_rows
         assert indexes(found) - read == {"contacts_pkey"}
         (along, *_) = [node for node in found if node.get("Index Name") == f"{table}_pkey"]
         assert along["Scan Direction"] == "Backward"
-        assert all(column in along["Index Cond"] for column in ("organization_id", "env", "channel", "id >=", "id <"))
+        assert all(column in along["Index Cond"] for column in ("organization_id", "env", "channel", ">=", " <")), along
 
 
 def _literals(arguments: list[Any]) -> str:
