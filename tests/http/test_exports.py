@@ -31,6 +31,11 @@ async def exported(api: Any, channel: str = "chatapp", *, token: str | None = No
     return await api.get(f"/v2/exports/{channel}?{urlencode(period | query)}", token=token)
 
 
+def around(at: datetime) -> dict[str, str]:
+    """The period of two hours, in which pages by cursor stay."""
+    return {"from": format_timestamp(at - HOUR), "to": format_timestamp(at + HOUR)}
+
+
 async def rows_of(api: Any, channel: str = "chatapp", **how: Any) -> list[dict[str, Any]]:
     answer = await exported(api, channel, **how)
     assert answer.status == 200, answer.body
@@ -128,9 +133,9 @@ async def test_recipients_are_masked_without_the_scope_for_them(
     api: Any, channel: str, recipient: str, masked: str
 ) -> None:
     await add(api, {"id": message_id(ago(api)), "channel": channel, "recipient": recipient})
-    for scopes, shown in (((), masked), (("pii:full",), recipient)):
+    for scopes, told in (((), masked), (("pii:full",), recipient)):
         token = await api.key(CHANNELS[channel], *scopes)
-        assert [row["to"] for row in await rows_of(api, channel, token=token)] == [shown]
+        assert [row["to"] for row in await rows_of(api, channel, token=token)] == [told]
 
 
 async def test_whom_a_deleted_contact_was_reached_by_stays_masked(api: Any) -> None:
@@ -209,7 +214,7 @@ WRONG: list[tuple[dict[str, Any], int, str, list[str]]] = [
     ({"limit": [1, 2]}, 400, "INVALID_PARAMETER", ["limit"]),
     ({"cursor": ""}, 400, "INVALID_PARAMETER", ["cursor"]),
     ({"cursor": "x"}, 400, "INVALID_CURSOR", []),
-    ({"cursor": "é" * 3000}, 400, "INVALID_CURSOR", []),
+    ({"cursor": "é" * 300}, 400, "INVALID_CURSOR", []),
     ({"from": "2026-01-02T00:00:00Z", "to": "2026-01-01T00:00:00Z"}, 422, "VALIDATION_ERROR", ["from"]),
     ({"from": "2026-01-01T00:00:00Z", "to": "2026-02-01T00:00:00.001Z"}, 422, "PERIOD_TOO_LONG", ["to"]),
     ({"from": "0001-01-01T00:00:00Z", "to": "9999-12-31T23:59:59Z"}, 422, "PERIOD_TOO_LONG", ["to"]),
@@ -250,8 +255,7 @@ async def test_pages_hold_each_row_once_as_it_is_then_and_nothing_that_came_in_l
     at = ago(api)
     ids = [message_id(at + n * MS, n) for n in range(7)]
     await add(api, *({"id": each, "status": "sent"} for each in ids))
-    period = {"from": format_timestamp(at - HOUR), "to": format_timestamp(at + HOUR)}
-    seen, query = [], {**period, "limit": 3}
+    seen, query = [], {**around(at), "limit": 3}
     while True:
         page = (await exported(api, **query)).body
         seen += [(row["id"], row["status"]) for row in page["items"]]
@@ -268,7 +272,7 @@ async def test_pages_hold_each_row_once_as_it_is_then_and_nothing_that_came_in_l
 async def test_a_cursor_is_good_for_its_channel_period_organization_and_environment_only(api: Any) -> None:
     at = ago(api)
     await add(api, *({"id": message_id(at, n)} for n in range(2)))
-    period = {"from": format_timestamp(at - HOUR), "to": format_timestamp(at + HOUR)}
+    period = around(at)
     cursor = (await exported(api, **period, limit=1)).body["nextCursor"]
     again = await exported(api, **period, limit=7, cursor=cursor)
     assert [row["id"] for row in again.body["items"]] == [message_id(at, 0)]
@@ -288,11 +292,11 @@ async def test_a_large_page_is_whole_and_sent_while_it_is_read(api: Any) -> None
     at = ago(api)
     ids = [message_id(at, n) for n in range(150)]
     await add(api, *({"id": each, "metadata": large} for each in ids))
-    answer = await exported(api, limit=120)
+    answer = await exported(api, **around(at), limit=120)
     assert answer.headers["Transfer-Encoding"] == "chunked"
     assert [row["id"] for row in answer.body["items"]] == ids[:29:-1]
     assert all(row["metadata"] == large for row in answer.body["items"])
-    rest = await exported(api, limit=1000, cursor=answer.body["nextCursor"])
+    rest = await exported(api, **around(at), limit=1000, cursor=answer.body["nextCursor"])
     assert [row["id"] for row in rest.body["items"]] == ids[29::-1]
     assert rest.body["nextCursor"] is None
 
@@ -300,11 +304,11 @@ async def test_a_large_page_is_whole_and_sent_while_it_is_read(api: Any) -> None
 async def test_a_page_of_a_thousand_small_rows_is_sent_at_once(api: Any) -> None:
     at = ago(api)
     await add(api, *({"id": message_id(at, n), "metadata": {"order": n}} for n in range(1_001)))
-    page = await exported(api, limit=1000)
+    page = await exported(api, **around(at), limit=1000)
     assert "Content-Length" in page.headers
     assert len(page.body["items"]) == 1_000
     assert len((await exported(api)).body["items"]) == 500
-    rest = await exported(api, limit=1000, cursor=page.body["nextCursor"])
+    rest = await exported(api, **around(at), limit=1000, cursor=page.body["nextCursor"])
     assert [row["id"] for row in rest.body["items"]] == [message_id(at, 0)]
 
 
