@@ -7,8 +7,8 @@ import orjson
 
 from recado.domain.channels.exported import Exported
 from recado.domain.channels.policies import masked_recipient
-from recado.domain.core.ids import created_at
-from recado.domain.core.timestamps import format_timestamp
+from recado.domain.core.ids import milliseconds_in
+from recado.domain.core.timestamps import format_milliseconds, format_timestamp
 from recado.storage.messages.message_exports import ExportedMessage
 
 OUTBOUND = "outbound"
@@ -38,7 +38,7 @@ def export_view(export: Exported, *, unmasked: bool) -> Callable[[ExportedMessag
             shown["contactExternalId"] = external_id
         if metadata is not None:
             shown["metadata"] = orjson.Fragment(metadata)
-        shown["createdAt"] = format_timestamp(created_at(message_id))
+        shown["createdAt"] = format_milliseconds(milliseconds_in(message_id))
         if sent_at is not None:
             shown["sentAt"] = format_timestamp(sent_at)
         if delivered_at is not None:
