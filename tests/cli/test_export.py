@@ -11,7 +11,7 @@ from aiohttp import web
 
 from recado.cli import export
 from recado.cli.errors import CommandError
-from recado.cli.export_file import ExportFile, ExportFormat, Progress
+from recado.cli.export_file import ExportFile, ExportFormat, Exporting
 from recado.domain.core.timestamps import format_timestamp, parse_timestamp
 
 START, END = "2026-01-01T00:00:00.000Z", "2026-03-10T00:00:00.000Z"
@@ -73,7 +73,7 @@ def _hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def run(url: str, file: Path) -> list[str]:
     """One command; the ids in the file when it is through."""
-    asked = Progress(caller="me", channel="sms", file_format=ExportFormat.NDJSON, start=START, end=END, before=END)
+    asked = Exporting(caller="me", channel="sms", file_format=ExportFormat.NDJSON, start=START, end=END, before=END)
     told: list[datetime] = []
     with ExportFile(file, asked) as content:
         await export._run(content, url, "a key", PER_PAGE, lambda progress, until: told.append(until))

@@ -9,19 +9,19 @@ from typing import Any
 import pytest
 
 from recado.cli.errors import CommandError
-from recado.cli.export_file import ExportFile, ExportFormat, Progress
+from recado.cli.export_file import ExportFile, ExportFormat, Exporting
 from recado.domain.channels.exported import COLUMNS
 
 ROWS = [{"id": f"msg_{n}", "to": "+55*******4321", "metadata": {"order": n}, "segments": n} for n in range(6)]
 END = "2026-01-31T00:00:00.000Z"
 
 
-def asked(**changes: Any) -> Progress:
+def asked(**changes: Any) -> Exporting:
     fields: dict[str, Any] = {
         "caller": "me", "channel": "sms", "file_format": ExportFormat.NDJSON, "start": "2026-01-01T00:00:00.000Z",
         "end": END, "before": END,
     }  # fmt: skip
-    return Progress(**{**fields, **changes})
+    return Exporting(**{**fields, **changes})
 
 
 def lines(file: Path) -> list[Any]:

@@ -19,7 +19,7 @@ KeyFrom = Annotated[
 USUAL_KEY = "RECADO_API_KEY"
 
 
-class Refused(CommandError):
+class CallRefused(CommandError):
     """The service refused the call. `retry_after`: seconds after which it may take it, None where it did not say."""
 
     def __init__(self, status: int, problem: Any, retry_after: str | None) -> None:
@@ -51,14 +51,14 @@ def caller(key: str) -> aiohttp.ClientSession:
 
 
 async def called(session: aiohttp.ClientSession, method: str, url: str, **how: Any) -> Any:
-    """The JSON of an answer. Raises `Refused`, and CommandError where nothing answers as Recado does."""
+    """The JSON of an answer. Raises `CallRefused`, and CommandError where nothing answers as Recado does."""
     try:
         async with session.request(method, url, **how) as answer:
             body = orjson.loads(await answer.read())
     except (aiohttp.ClientError, TimeoutError, ValueError, OSError) as error:
         raise unreachable(url, error) from error
     if answer.status >= 400:
-        raise Refused(answer.status, body if isinstance(body, dict) else {}, answer.headers.get("Retry-After"))
+        raise CallRefused(answer.status, body if isinstance(body, dict) else {}, answer.headers.get("Retry-After"))
     return body
 
 

@@ -12,13 +12,12 @@ from typing import Annotated, Any, Final
 import aiohttp
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as Bar
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-from recado.cli.api_calls import USUAL_KEY, USUAL_URL, KeyFrom, Refused, Url, address_of, called, caller, key_in
+from recado.cli.api_calls import USUAL_KEY, USUAL_URL, CallRefused, KeyFrom, Url, address_of, called, caller, key_in
 from recado.cli.common import Json, print_json, run_async
 from recado.cli.errors import CommandError
-from recado.cli.export_file import ExportFile, ExportFormat, Progress
+from recado.cli.export_file import ExportFile, ExportFormat, Exporting
 from recado.domain.channels.exported import EXPORTED, MOST_ROWS, periods
 from recado.domain.core.counting import counted
 from recado.domain.core.timestamps import format_timestamp, parse_timestamp
@@ -31,7 +30,7 @@ _TRIES: Final = 8  # of one page
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 30.0  # seconds
 _LATER: Final = frozenset({429, 503})
 
-Tell = Callable[[Progress, datetime], None]
+Tell = Callable[[Exporting, datetime], None]
 """Told after each page: how far it is, and until when all is there, from the end."""
 
 
@@ -74,7 +73,7 @@ def export(
     if first > last:
         raise CommandError("--from must not be later than --to")
     before = format_timestamp(last)
-    asked = Progress(
+    asked = Exporting(
         caller=sha256(f"{address} {key}".encode()).hexdigest()[:16], channel=channel, file_format=found,
         start=format_timestamp(first), end=None if end is None else before, before=before,
     )  # fmt: skip
@@ -119,7 +118,7 @@ async def _page(session: aiohttp.ClientSession, url: str, query: dict[str, str],
         wait = None
         try:
             return await called(session, "GET", url, params=query)
-        except Refused as refused:
+        except CallRefused as refused:
             if refused.code == "INVALID_CURSOR":
                 raise CommandError(
                     "the service has another RECADO_CURSOR_KEY by now: begin again with --anew"
@@ -149,13 +148,13 @@ def _moment(option: str, text: str, of_day: time) -> datetime:
 @contextmanager
 def _shown(first: datetime, last: datetime) -> Iterator[Tell]:
     """A bar on standard error while the block runs: how much of the period is there."""
-    bar = Bar(
+    bar = Progress(
         TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn(),
         console=Console(stderr=True), transient=True,
     )  # fmt: skip
     task = bar.add_task("0 rows", total=(last - first).total_seconds())
 
-    def tell(progress: Progress, until: datetime) -> None:
+    def tell(progress: Exporting, until: datetime) -> None:
         bar.update(task, completed=(last - until).total_seconds(), description=counted(progress.rows, "row"))
 
     with bar:

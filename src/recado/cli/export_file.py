@@ -34,7 +34,7 @@ class ExportFormat(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class Exporting:
     """What was asked for, and how far it is. `start`, `end`: as the service takes them; no end: when it began.
 
     `caller`: tells one service and key from others, so that rows of two organizations never come into one file.
@@ -52,7 +52,7 @@ class Progress:
     rows: int = 0
     size: int = 0
 
-    def asks_as(self, other: "Progress") -> bool:
+    def asks_as(self, other: "Exporting") -> bool:
         """Whether both were asked for in the same way."""
         return self._asked == other._asked
 
@@ -64,7 +64,7 @@ class Progress:
 class ExportFile:
     """Open while the block runs. `progress`: how far it is, with what an earlier command has left."""
 
-    def __init__(self, file: Path, asked: Progress, *, anew: bool = False) -> None:
+    def __init__(self, file: Path, asked: Exporting, *, anew: bool = False) -> None:
         """`anew`: what an earlier command left is thrown away."""
         self.progress = asked
         self._file = file
@@ -131,13 +131,13 @@ class ExportFile:
         self._content.seek(self.progress.size)
         self._write_note()
 
-    def _left(self) -> Progress | None:
+    def _left(self) -> Exporting | None:
         with suppress(FileNotFoundError):
             try:
                 noted = orjson.loads(self._note.read_bytes())
                 if noted.pop("version") != _VERSION:
                     raise ValueError
-                return Progress(**{**noted, "file_format": ExportFormat(noted["file_format"])})
+                return Exporting(**{**noted, "file_format": ExportFormat(noted["file_format"])})
             except (ValueError, TypeError, KeyError, AttributeError):
                 raise CommandError(f"{self._note} cannot be read: begin again with --anew") from None
         return None
