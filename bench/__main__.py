@@ -33,6 +33,7 @@ ALL = (
     "idle",
     "audience",
     "imports",
+    "exports",
     "storage",
     "actors",
     "sms_text",

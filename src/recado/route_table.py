@@ -32,6 +32,7 @@ from recado.http.routes.journeys.journeys import journey_routes
 from recado.http.routes.links.opened_links import opened_link_routes
 from recado.http.routes.links.origin_links import origin_link_routes
 from recado.http.routes.messages.bulk import bulk_routes
+from recado.http.routes.messages.exports import export_routes
 from recado.http.routes.messages.messages import message_routes
 from recado.http.routes.messages.reprocess import reprocess_routes
 from recado.http.routes.senders.number_administration import number_administration_routes
@@ -79,6 +80,7 @@ def route_table(made: Assembly) -> tuple[Route, ...]:
         *batch_routes(database=db, movers=system.batches),
         *resend_routes(resends=made.resends),
         *campaign_routes(database=db),
+        *export_routes(dependencies),
         *contact_routes(database=db, ids=ids, people=people, cursors=cursors),
         *contact_import_routes(database=db, ids=ids, imports=people.imports),
         *company_routes(dependencies),

@@ -1,6 +1,7 @@
 """One application for the tests over the whole interface, with two organizations, and the walk over its routes."""
 
 import asyncio
+import random
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -13,9 +14,11 @@ from tests.acceptance.samples_links import LINK_CODE
 from tests.acceptance.served import ADMIN_TOKEN, Served
 from tests.acceptance.tenants import Tenant, settle
 from tests.acceptance.walk import Walk
+from tests.message_rows import insert_messages
 from tests.program import Api
 
-from recado.domain.core.ids import MESSAGE, lowest_id
+from recado.domain.core.ids import MESSAGE, IdSource, lowest_id
+from recado.engine.clock import SystemClock
 
 
 @pytest.fixture(scope="session")
@@ -31,6 +34,8 @@ def tenants(served: Served) -> tuple[Tenant, Tenant]:
     with asyncio.Runner() as runner:
         first, second = (runner.run(settle(served.url, ADMIN_TOKEN, name)) for name in ("First", "Second"))
         runner.run(link(served, first))
+        for tenant in (first, second):
+            runner.run(others(served, tenant))
     return first, second
 
 
@@ -43,6 +48,17 @@ async def link(served: Served, tenant: Tenant) -> None:
             "values ($1, $2, 'test', 'sms', $3, 'https://example.com/')",
             LINK_CODE, tenant.organization_id, lowest_id(MESSAGE, datetime.now(UTC)),
         )  # fmt: skip
+    finally:
+        await connection.close()
+
+
+async def others(served: Served, tenant: Tenant) -> None:
+    """Messages of channels on which this release does not send, and whose exports there are."""
+    connection = await asyncpg.connect(**served.database)
+    try:
+        ids = IdSource(SystemClock(), random.Random())
+        rows = [{"id": ids.new(MESSAGE), "channel": channel} for channel in ("rcs", "email") for _ in range(2)]
+        await insert_messages(connection, tenant.organization_id, "test", rows)
     finally:
         await connection.close()
 

@@ -17,6 +17,7 @@ MAIN = {
     "createMessage", "listMessages", "getMessage", "createBatch", "pauseBatch", "resumeBatch", "createNumber",
     "listNumbers", "createTemplate", "submitTemplate", "createWebhook", "testWebhook", "createContact",
     "importContacts", "updateContact", "createCustomerEvent", "listCustomerEvents",
+    "exportChatapp", "exportSms",
     "createList", "addListMembers", "previewSegment", "getWallet", "createApiKey",
     "createAccount", "inviteAccount", "createSession", "createSms", "previewSms", "listSms", "getSms",
     "createJourney",

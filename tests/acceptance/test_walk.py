@@ -15,7 +15,7 @@ from recado.domain.core.ids import ACCOUNT
 from recado.http.api.route import Access
 
 SCOPES = {
-    "messages:read": "listMessages getMessage listBatches getBatch",
+    "messages:read": "listMessages getMessage listBatches getBatch exportChatapp",
     "campaigns:read": "listCampaigns getCampaign listJourneys getJourney listExecutions getExecution getJourneySteps",
     "campaigns:write": "createJourney replaceJourney duplicateJourney createJourneyVersion activateJourney testJourney "
     "pauseJourney archiveJourney createJourneyEntry cancelExecution",
@@ -40,7 +40,9 @@ SCOPES = {
     "contacts:write": "createContact updateContact deleteContact optOutContact importContacts "
     "createList updateList deleteList addListMembers replaceListMembers removeListMembers "
     "createSegment updateSegment deleteSegment createCustomerEvent",
-    "sms:read": "listSms getSms",
+    "sms:read": "listSms getSms exportSms",
+    "rcs:read": "exportRcs",
+    "email:read": "exportEmail",
     "sms:send": "createSms previewSms",
     "crm:read": "listCompanies getCompany listCompanyContacts",
     "crm:write": "createCompany updateCompany deleteCompany",
@@ -60,6 +62,10 @@ CLASSES = {
     "createMessage": "send",
     "createSms": "send",
     "previewSms": "bulk",
+    "exportChatapp": "bulk",
+    "exportEmail": "bulk",
+    "exportRcs": "bulk",
+    "exportSms": "bulk",
     "importContacts": "bulk",
     "previewSegment": "bulk",
     "removeListMembers": "bulk",

@@ -10,6 +10,7 @@ from tests.acceptance import (  # noqa: F401 - register their samples
     samples_audience,
     samples_contacts,
     samples_events,
+    samples_exports,
     samples_journeys,
     samples_links,
     samples_messages,

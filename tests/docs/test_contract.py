@@ -22,6 +22,8 @@ from recado.domain.access.scopes import ALL_SCOPES
 from recado.domain.audience.members import MAX_IDENTIFIERS, MAX_LISTS
 from recado.domain.audience.segment import MAX_SEGMENTS
 from recado.domain.channels.chatapp import GATES
+from recado.domain.channels.exported import LONGEST_PERIOD as EXPORT_PERIOD
+from recado.domain.channels.exported import MOST_ROWS, USUAL_ROWS
 from recado.domain.core.errors import CODES
 from recado.domain.events.customer_event import LONGEST_PERIOD
 from recado.domain.journeys.graph import MAX_STEPS
@@ -69,6 +71,8 @@ from recado.http.routes.links.origin_link_models import OriginLinkOut
 from recado.http.routes.links.origin_links import origin_link_routes
 from recado.http.routes.messages.bulk import bulk_routes
 from recado.http.routes.messages.bulk_models import BatchOut
+from recado.http.routes.messages.export_models import ExportedRow
+from recado.http.routes.messages.exports import export_routes
 from recado.http.routes.messages.message_models import MessageModel
 from recado.http.routes.messages.messages import message_routes
 from recado.http.routes.messages.reprocess import reprocess_routes
@@ -175,6 +179,7 @@ def routes() -> tuple[Route, ...]:
         *batch_routes(database=nothing, movers=nothing),
         *resend_routes(resends=nothing),
         *campaign_routes(database=nothing),
+        *export_routes(dependencies),
         *company_routes(dependencies),
         *customer_event_routes(dependencies, events=nothing),
         *contact_routes(database=nothing, ids=nothing, people=nothing, cursors=nothing),
@@ -302,6 +307,7 @@ def test_every_command_is_named() -> None:
         ("Webhook subscriptions per environment", f"{MAX_SUBSCRIPTIONS}"),
         ("Templates per number", f"{MAX_OF_A_NUMBER}"),
         ("Period of a list of customer events", f"{LONGEST_PERIOD.days} days"),
+        ("Period of an export", f"{EXPORT_PERIOD.days} days / {USUAL_ROWS} / {MOST_ROWS:,}"),
         ("Customer events that wait to be stored", f"{customer_events.MOST_WAITING:,};"),
         ("Companies / origin links per environment", f"100,000 / {MAX_ORIGIN_LINKS:,}"),
         ("Lists / segments per environment", f"{MAX_LISTS:,} / {MAX_SEGMENTS}"),
@@ -373,6 +379,7 @@ def test_the_request_limits_are_those_in_force() -> None:
         ("C12.7", ImportOut),
         ("C12.8", ContactField),
         ("C12.9", OwnedGroupOut),
+        ("C18", ExportedRow),
         ("C20", CompanyOut),
         ("C21", CustomerEventOut),
         ("C23.1", WebhookOut),

@@ -47,6 +47,7 @@ from recado.http.routes.inbound.sandbox_records import sandbox_record_routes
 from recado.http.routes.journeys.journeys import journey_routes
 from recado.http.routes.links.opened_links import opened_link_routes
 from recado.http.routes.links.origin_links import origin_link_routes
+from recado.http.routes.messages.exports import export_routes
 from recado.http.routes.senders.number_administration import number_administration_routes
 from recado.http.routes.senders.number_health import HealthReader, number_health_routes
 from recado.http.routes.senders.number_usage import number_usage_routes
@@ -266,6 +267,7 @@ async def api(database: Database) -> AsyncIterator[Api]:
         *document_reveal_routes(database=database, ids=ids, documents=people.documents),
         *company_routes(dependencies),
         *customer_event_routes(dependencies, events=events),
+        *export_routes(dependencies),
         *number_health_routes(
             dependencies, health=HealthReader(database, clock=clock, refresh=refresh, trouble=troubles.get)
         ),

@@ -1,20 +1,17 @@
 """`recado contacts import`: hand a file to a running service, and follow it until every row is written (C12.7, C35)."""
 
 import asyncio
-import os
-import re
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-import aiohttp
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from recado.cli.api_calls import USUAL_KEY, USUAL_URL, KeyFrom, Url, address_of, called, caller, key_in
 from recado.cli.common import Json, print_json, print_table, run_async
 from recado.cli.errors import CommandError
-from recado.cli.unreachable import unreachable
 from recado.domain.contacts.contact_import import Country, ImportFormat, ImportMode, MatchBy
 from recado.domain.core.counting import counted
 
@@ -58,21 +55,15 @@ def import_contacts(
         Country | None, typer.Option("--default-country", help="Of phones without a country code.")
     ] = None,
     emit_events: Annotated[bool, typer.Option("--emit-events", help="Tell contact.created of each new one.")] = False,
-    url: Annotated[str, typer.Option("--url", metavar="URL", help="Address of the API.")] = "http://127.0.0.1:8080",
-    key_from: Annotated[
-        str, typer.Option("--key-from", metavar="VARIABLE", help="The environment variable that holds the API key.")
-    ] = "RECADO_API_KEY",
+    url: Url = USUAL_URL,
+    key_from: KeyFrom = USUAL_KEY,
     as_json: Json = False,
 ) -> int:
     """Import contacts from a file, and wait until all rows are written.
 
     A JSON file holds its options itself. Exit status 1 when a row failed; the reason is printed.
     """
-    key = os.environ.get(key_from, "")
-    if not key:
-        raise CommandError(f"there is no API key in {key_from}: set it, or name another variable with --key-from")
-    if not re.match(r"https?://[^/]", url):
-        raise CommandError(f"{url!r} is no address of an API: give one such as http://127.0.0.1:8080")
+    key, address = key_in(key_from), address_of(url)
     if not file.is_file():
         raise CommandError(f"{file} is no file")
     found = file_format or _SUFFIXES.get(file.suffix.lower())
@@ -82,7 +73,7 @@ def import_contacts(
     optional = {"listId": list_id, "tags": tag, "defaultCountry": country.value if country else None}
     options.update((name, value) for name, value in optional.items() if value)
     size = file.stat().st_size
-    result = run_async(_run(url.rstrip("/"), key, file, size, found, options))
+    result = run_async(_run(address, key, file, size, found, options))
     if as_json:
         print_json(result)
     else:
@@ -91,16 +82,14 @@ def import_contacts(
 
 
 async def _run(url: str, key: str, file: Path, size: int, file_format: ImportFormat, options: Mapping[str, Any]) -> Any:
-    headers = {"Authorization": f"Bearer {key}"}
     progress = Progress(
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
         console=Console(stderr=True), transient=True,
     )  # fmt: skip
-    timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=120)
-    async with aiohttp.ClientSession(headers=headers, timeout=timeout) as session:
+    async with caller(key) as session:
         with progress:
             sent = progress.add_task("sending bytes", total=size)
-            result = await _call(
+            result = await called(
                 session, "POST", f"{url}/contacts/import", params=options,
                 data=_pieces(file, lambda size: progress.advance(sent, size)),
                 headers={"Content-Type": _MEDIA_TYPES[file_format]},
@@ -110,25 +99,8 @@ async def _run(url: str, key: str, file: Path, size: int, file_format: ImportFor
             while result["status"] == "processing":
                 progress.update(written, completed=result["processed"])
                 await asyncio.sleep(_LOOK_EVERY)
-                result = await _call(session, "GET", f"{url}/contacts/imports/{result['id']}")
+                result = await called(session, "GET", f"{url}/contacts/imports/{result['id']}")
     return result
-
-
-async def _call(session: aiohttp.ClientSession, method: str, url: str, **how: Any) -> Any:
-    """The JSON of an answer; a refusal is a CommandError."""
-    try:
-        async with session.request(method, url, **how) as answer:
-            body = await answer.json(content_type=None)
-    except (aiohttp.ClientError, TimeoutError, ValueError, OSError) as error:
-        raise unreachable(url, error) from None
-    if answer.status >= 400:
-        raise CommandError(f"refused with {answer.status} {body.get('code', '')}: {_reason(body)}")
-    return body
-
-
-def _reason(problem: Any) -> str:
-    errors = [f"{error['path']} {error['message']}" for error in problem.get("errors", ())]
-    return "; ".join(errors) or str(problem.get("detail", "no reason given"))
 
 
 async def _pieces(file: Path, sent: Any) -> AsyncIterator[bytes]:

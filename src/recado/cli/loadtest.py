@@ -1,13 +1,13 @@
 """`recado loadtest`: sends messages through the API as a caller would, and checks what became of each (C35)."""
 
 import asyncio
-import re
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Column, Table
 
+from recado.cli.api_calls import address_of
 from recado.cli.common import Json, print_json, print_whole, run_async
 from recado.cli.errors import CommandError
 from recado.cli.unreachable import unreachable
@@ -82,12 +82,11 @@ def loadtest(
             "this is a live key: its messages reach real people and cost coins. Take a test key, or say "
             "--live-really-send"
         )
-    if not re.match(r"https?://[^/]", target):
-        raise CommandError(f"{target!r} is no address of an API: give one such as http://127.0.0.1:8080")
+    target = address_of(target)
     if channel not in CHANNELS:
         raise CommandError(f"--channel {channel} is not known: it is one of {', '.join(CHANNELS)}")
     options = LoadTestOptions(
-        target=target.rstrip("/"),
+        target=target,
         token=token,
         channel=channel,
         number_ids=number or [],

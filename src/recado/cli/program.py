@@ -21,6 +21,7 @@ _MODULES = {
     "account": "accounts",
     "wallet": "wallet",
     "contacts": "contacts",
+    "export": "export",
     "reencrypt": "reencrypt",
     "backup": "backup",
     "restore": "backup",

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.domain.core.timestamps import EARLIEST, LATEST, format_timestamp, parse_timestamp
+from recado.domain.core.timestamps import EARLIEST, LATEST, format_milliseconds, format_timestamp, parse_timestamp
 
 offsets = st.integers(-23 * 60 - 59, 23 * 60 + 59).map(lambda minutes: timezone(timedelta(minutes=minutes)))
 moments = st.datetimes(datetime(2, 1, 1), datetime(9998, 12, 31), timezones=offsets)
@@ -18,6 +18,12 @@ def test_a_timestamp_is_utc_with_milliseconds_cut_off(at: datetime) -> None:
     assert len(text) == 24
     assert text[-1] == "Z"
     assert parse_timestamp(text) == at.replace(microsecond=at.microsecond // 1000 * 1000)
+
+
+@given(moments)
+def test_a_moment_in_milliseconds_has_the_same_form(at: datetime) -> None:
+    since_1970 = (at - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
+    assert format_milliseconds(since_1970) == format_timestamp(at)
 
 
 @given(moments)

@@ -180,14 +180,23 @@ def time_in(record_id: str) -> str:
     return record_id[-BODY_LENGTH : -BODY_LENGTH + _TIME_LENGTH]
 
 
+def milliseconds_in(record_id: str) -> int:
+    """The creation time in an id, in milliseconds since 1970. ValueError for text that is no id."""
+    return _milliseconds(time_in(record_id))
+
+
 @lru_cache(maxsize=8192)
 def _instant(text: str) -> datetime:
+    return _EPOCH + timedelta(milliseconds=_milliseconds(text))
+
+
+def _milliseconds(text: str) -> int:
     try:
         high = _PAIR_VALUES[text[0:2]] * _PAIR + _PAIR_VALUES[text[2:4]]
         low = _PAIR_VALUES[text[4:6]] * _PAIR + _PAIR_VALUES[text[6:8]]
     except KeyError:
         raise ValueError("not an id") from None
-    return _EPOCH + timedelta(milliseconds=high * _PAIR**2 + low)
+    return high * _PAIR**2 + low
 
 
 def lowest_id(prefix: str, at: datetime) -> str:

@@ -8,6 +8,7 @@ _RFC3339 = re.compile(
     r"(\d{4}-\d{2}-\d{2})[Tt ](\d{2}:\d{2}):(\d{2})(\.\d+)?([Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)", re.ASCII
 )
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _USUAL = len("2026-03-10T12:00:00Z")
 
 # The database takes the first and the last microsecond that there are for infinite ones, which belong to no time zone.
@@ -26,6 +27,19 @@ def format_timestamp(at: datetime) -> str:
         at = at.astimezone(UTC)
     hour = _hour_text(at.year, at.month, at.day, at.hour)
     return hour + _SECONDS[at.minute * 60 + at.second] + _MILLISECONDS[at.microsecond // 1000]
+
+
+def format_milliseconds(since_1970: int) -> str:
+    """As `format_timestamp`, of a moment as milliseconds, which cost half as much as one that is made of them first."""
+    hours, rest = divmod(since_1970, 3_600_000)
+    second, millisecond = divmod(rest, 1000)
+    return _text_of_hour(hours) + _SECONDS[second] + _MILLISECONDS[millisecond]
+
+
+@lru_cache(maxsize=1024)
+def _text_of_hour(hours: int) -> str:
+    at = _EPOCH + timedelta(hours=hours)
+    return _hour_text(at.year, at.month, at.day, at.hour)
 
 
 @lru_cache(maxsize=1024)

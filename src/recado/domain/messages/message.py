@@ -141,6 +141,12 @@ def last_error(code: str, text: str) -> str:
     return f"{code}: {text}"
 
 
+def code_in(error: str | None) -> str | None:
+    """The code of a `lastError`; None where it holds none: it may also name the message that took the place of this."""
+    code, colon, _ = (error or "").partition(": ")
+    return code if colon and " " not in code else None
+
+
 @dataclass(frozen=True, slots=True)
 class Cause:
     """Why a message failed or was withdrawn. `code`: of `FailureCode`, or of its channel; `text`: for callers.

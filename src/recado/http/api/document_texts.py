@@ -15,6 +15,7 @@ GROUPS = {
     "Sandbox": "In test only: make a review, an incoming message or a number's trouble happen.",
     "Batches": "Many messages at once: their totals, pause, resume, cancel.",
     "Campaigns": "What became of all messages of one `campaignId`, and sending failed ones again.",
+    "Exports": "All messages of a channel and a period, page by page.",
     "Contacts": "People, their consent, and imports of many.",
     "Lists": "Contacts put together by hand.",
     "Segments": "Contacts found by a filter.",
