@@ -337,7 +337,7 @@ class Walk:
         self._push(now, cohort._replace(step_id=way.next, arrived_at=now, sends=sends, call=None), count)
 
     def _skip(self, cohort: _Cohort, step: Step, count: int, reason: SkipReason, following: str, now: datetime) -> None:
-        self.tallies.skipped[step.id][reason] += count
+        self.tallies.skipped[step.id][reason.value] += count
         skipped = cohort._replace(sends=(*cohort.sends, (step.id, _Sent(SendState.SKIPPED, now, now))))
         line = TrailLine(step.id, now, TrailResult.SKIPPED, reason)
         self._pass(skipped, step, count, Advance(following, TrailResult.SKIPPED), now, line)
