@@ -97,11 +97,12 @@ def ways(step: Step) -> dict[str, Advance]:
 
 
 def asked_of(plan: RunnableJourney, send_id: str) -> list[tuple[StepSignal, str | None]]:
-    """What the journey asks of a send: the signals of its conditions, and its goal; a conversion with its event."""
+    """What the journey asks of a send: the signals of its conditions, a conversion with its event; or else its goal."""
     asked = [
         (step.signal, step.event if step.signal is StepSignal.CONVERTEU else None)
         for step in plan.steps.values()
         if isinstance(step, SignalCondition) and step.about == send_id
     ]
-    goal = [] if plan.goal is None else [(StepSignal.CONVERTEU, plan.goal)]
-    return list(dict.fromkeys([*asked, *goal]))
+    if plan.goal is not None and all(signal is not StepSignal.CONVERTEU for signal, _ in asked):
+        asked.append((StepSignal.CONVERTEU, plan.goal))
+    return list(dict.fromkeys(asked))

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from heapq import heappop, heappush
+from itertools import pairwise
 from random import Random
 from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo
@@ -60,6 +61,7 @@ _OUTCOME_OF: Final = {
     StepSignal.RESPONDEU: MessageOutcome.REPLIED,
     StepSignal.CLICOU: MessageOutcome.CLICKED,
 }
+_ARRIVED: Final = (StepSignal.ENTREGUE, None)
 _TAKEN, _FAILED_AGAIN, _REFUSED = 200, 500, 400  # statuses of answers to calls of webhook steps
 
 Asked = tuple[StepSignal, str | None]
@@ -425,46 +427,36 @@ class Walk:
         return [part for part in parts if part.people]
 
     def _delivered(self, step_id: str, channel: str, at: datetime, count: int) -> list[_Part]:
+        """One draw tells how much a person does: the lower, the more signals come, and the highest ones opt out."""
         rates, asked = self._rates[step_id], self._asked[step_id]
-        given = [signal for signal in OF_SIGNAL if signal in SIGNALS[channel]]
-        seen: tuple[tuple[Asked, datetime], ...] = ()
-        if (StepSignal.ENTREGUE, None) in asked:
-            seen = (((StepSignal.ENTREGUE, None), at + DELAYS[StepSignal.ENTREGUE]),)
-        parts = [_Part(count, _Sent(SendState.ACCEPTED, at, at, seen))]
-        for signal in given:
-            keys = [key for key in asked if key[0] is signal]
-            for key in keys:
-                parts = [part for each in parts for part in self._parted(each, key, rates[OF_SIGNAL[signal]], at)]
-            self._tally(step_id, signal, parts, keys, count)
-        if rates[Rate.OPT_OUT]:
-            leaving = at + OPTS_OUT_AFTER
-            found = []
-            for part in parts:
-                some = self._share(part.people, rates[Rate.OPT_OUT])
-                found += [part._replace(people=some, opts_out_at=leaving), part._replace(people=part.people - some)]
-            parts = found
-        return [part for part in parts if part.people]
+        given = {signal: rates[OF_SIGNAL[signal]] for signal in OF_SIGNAL if signal in SIGNALS[channel]}
+        for signal, rate in given.items():
+            self._tally(step_id, signal, self._share(count, rate))
+        wanted = [(key, given[key[0]]) for key in asked if key[0] in given]
+        stays = 1.0 - rates[Rate.OPT_OUT]
+        bounds = sorted({0.0, 1.0, stays, *(rate for _, rate in wanted)})
+        parts = []
+        people = self._shares(count, [end - begin for begin, end in pairwise(bounds)])
+        people[-1] += count - sum(people)
+        for begin, end, some in zip(bounds, bounds[1:], people, strict=False):
+            keys = [key for key in asked if key == _ARRIVED] + [key for key, rate in wanted if rate >= end]
+            seen = tuple((key, at + DELAYS[key[0]]) for key in keys)
+            converted = self._plan.goal is not None and (StepSignal.CONVERTEU, self._plan.goal) in keys
+            parts.append(
+                _Part(
+                    some,
+                    _Sent(SendState.ACCEPTED, at, at, seen),
+                    opts_out_at=at + OPTS_OUT_AFTER if begin >= stays else None,
+                    goal_at=at + DELAYS[StepSignal.CONVERTEU] if converted else None,
+                )
+            )
+        return parts
 
-    def _parted(self, part: _Part, key: Asked, rate: float, at: datetime) -> list[_Part]:
-        """Those who give a signal, and the others."""
-        some = self._share(part.people, rate)
-        seen_at = at + DELAYS[key[0]]
-        sent = part.sent._replace(seen=(*part.sent.seen, (key, seen_at)))
-        goal_at = seen_at if self._plan.goal is not None and key == (StepSignal.CONVERTEU, self._plan.goal) else None
-        giving = part._replace(people=some, sent=sent, goal_at=_earliest(part.goal_at, goal_at))
-        return [each for each in (giving, part._replace(people=part.people - some)) if each.people]
-
-    def _tally(
-        self, step_id: str, signal: StepSignal, parts: Sequence[_Part], keys: Sequence[Asked], delivered: int
-    ) -> None:
-        if keys:
-            some = sum(part.people for part in parts if any(key in keys for key, _ in part.sent.seen))
-        else:
-            some = self._share(delivered, self._rates[step_id][OF_SIGNAL[signal]])
+    def _tally(self, step_id: str, signal: StepSignal, count: int) -> None:
         if signal is StepSignal.CONVERTEU:
-            self.tallies.conversions(step_id, some)
+            self.tallies.conversions(step_id, count)
         else:
-            self.tallies.outcome(step_id, _OUTCOME_OF[signal], some)
+            self.tallies.outcome(step_id, _OUTCOME_OF[signal], count)
 
     # Draws ------------------------------------------------------------------------------------------------------------
 
