@@ -60,7 +60,7 @@ async def test_what_would_come_of_a_journey_for_one_contact(api: Any) -> None:
     assert answer.body["inicio"] == start
     assert parse_timestamp(answer.body["fim"]) - parse_timestamp(start) == timedelta(days=1)
     (route,) = answer.body["saidas"]
-    assert (route["canal"], route["mensagens"], route["horasAteEscoar"]) == ("sms", 2, 24.0)
+    assert (route["canal"], route["rota"], route["mensagens"], route["horasAteEscoar"]) == ("sms", "premium", 2, 24.0)
     assert [each["mensagens"] for each in route["porHora"]] == [1, 1]
     (way,) = answer.body["amostra"]
     assert (way["contactId"], way["status"], way["motivo"]) == (contact_id, "concluida", "fim")
@@ -68,7 +68,7 @@ async def test_what_would_come_of_a_journey_for_one_contact(api: Any) -> None:
         ("ola", "enviado"), ("chegou", "nao"), ("de-novo", "enviado"), ("fim", "fim"),
     ]  # fmt: skip
     assert way["passos"][0]["mensagem"] == {
-        "canal": "sms", "remetente": route["remetente"], "texto": "Oi Ana", "segmentos": 1, "moedas": 1_000,
+        "canal": "sms", "rota": "premium", "texto": "Oi Ana", "segmentos": 1, "moedas": 1_000,
         "saiEm": start,
     }  # fmt: skip
     assert (answer.body["parcial"], answer.body["pausariaPor"]) == (False, [])

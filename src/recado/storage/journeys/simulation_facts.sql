@@ -29,7 +29,7 @@ order by c.id limit :limit
 -- `held`: what the fields hold, in order, as a JSON text; `asked`: the phones that may be registered in another spelling; `ids`: some.
 select
     c.opt_in_status, c.phone like '+55%' as brazilian, {registered} as registered, {asked} as asked, {recent} as recent,
-    {held} as held, count(*) as contacts, (array_agg(c.id order by c.id))[1:20] as ids, max(c.id) as last_id
+    {held} as held, count(*) as contacts, (array_agg(c.id::text order by c.id))[1:20] as ids, max(c.id) as last_id
 from ({source}) c
 group by 1, 2, 3, 4, 5, 6
 

@@ -61,6 +61,7 @@ _OUTCOME_OF: Final = {
     StepSignal.RESPONDEU: MessageOutcome.REPLIED,
     StepSignal.CLICOU: MessageOutcome.CLICKED,
 }
+_UNLIMITED: Final = SenderLimits()
 _ARRIVED: Final = (StepSignal.ENTREGUE, None)
 _TAKEN, _FAILED_AGAIN, _REFUSED = 200, 500, 400  # statuses of answers to calls of webhook steps
 
@@ -285,7 +286,7 @@ class Walk:
             sent = next((sent for send_id, sent in cohort.sends if send_id == step.about), None)
             earlier = None if sent is None else self._earlier(step, sent, now)
         return Facts(
-            execution_id=f"{self._seed}:{kind.contact.id}",
+            execution_id=f"{self._seed}:{cohort.kind}:{kind.contact.id}",
             arrived_at=cohort.arrived_at,
             zone=self._zone,
             contact=kind.contact,
@@ -375,8 +376,10 @@ class Walk:
     def _send(
         self, cohort: _Cohort, step: Step, count: int, decision: SendMessage, offer: Offer, now: datetime
     ) -> None:
-        limits = self._limits.get(offer.lane, SenderLimits())
-        lane = self._lanes.setdefault(offer.lane, DepartureTimes(limits))
+        limits = self._limits.get(offer.lane, _UNLIMITED)
+        lane = self._lanes.get(offer.lane)
+        if lane is None:
+            lane = self._lanes[offer.lane] = DepartureTimes(limits)
         addressed_at = dict(cohort.addressed).get(offer.lane)
         made = () if self._plan.cap is None else (*cohort.made, now)
         self.tallies.messages[step.id] += count

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
+from recado.domain.channels.chatapp import CHATAPP
 from recado.domain.core.ids import LIST, SEGMENT
 from recado.domain.journeys.execution import EndReason, ExecutionStatus
 from recado.domain.journeys.graph import MAX_STEPS, JourneyStep
@@ -16,7 +17,6 @@ from recado.domain.journeys.simulation.tallies import HOUR, Departures, Tallies
 from recado.domain.journeys.simulation.walk import Offer, Trail, TrailLine
 from recado.http.api.models import ApiModel, Timestamp, most_members
 from recado.http.routes.journeys.execution_models import TrailStepOut
-from recado.http.routes.journeys.journey_models import StepId
 from recado.http.routes.journeys.step_models import JourneyStepItem, step_view
 from recado.http.routes.messages.message_models import Id, Metadata
 from recado.services.journeys.simulations import Simulated
@@ -88,7 +88,7 @@ class JourneySimulation(ApiModel):
     taxas: SimulationRates | None = None
     passos: (
         Annotated[
-            dict[StepId, SimulatedStep],
+            dict[str, SimulatedStep],
             most_members(MAX_STEPS),
             Field(description="By the `id` of a step.", json_schema_extra={"maxProperties": MAX_STEPS}),
         ]
@@ -140,7 +140,8 @@ class SimulatedDepartures(ApiModel):
     """
 
     canal: str
-    remetente: str
+    number_id: str | None = None
+    rota: Annotated[str, Field(description="Of SMS.")] | None = None
     mensagens: int
     expiradas: int
     primeira: Timestamp | None = None
@@ -160,7 +161,8 @@ class SimulatedMessage(ApiModel):
     """What a contact would get. `saiEm` is absent where its time to live runs out before."""
 
     canal: str
-    remetente: str
+    number_id: str | None = None
+    rota: str | None = None
     texto: str
     template_id: str | None = None
     segmentos: int
@@ -211,7 +213,7 @@ def simulated_view(
 ) -> dict[str, Any]:
     """What came of a dry run, without the ways of single contacts."""
     tallies = found.tallies
-    departures = [_departures(lane, each, found.lanes[lane], start) for lane, each in tallies.departures.items()]
+    departures = [_departures(each, found.lanes[lane], start) for lane, each in tallies.departures.items()]
     view: dict[str, Any] = {
         "inicio": start,
         "fim": tallies.last_at,
@@ -247,8 +249,7 @@ def way_view(trail: Trail, kinds: Mapping[str, str], messages: Rendered) -> dict
 def message_view(line: TrailLine, offer: Offer, text: str, *, template_id: str | None, billed: bool) -> dict[str, Any]:
     """What a contact would get in a step."""
     view: dict[str, Any] = {
-        "canal": offer.channel,
-        "remetente": offer.lane,
+        **_sender(offer),
         "texto": text,
         "templateId": template_id,
         "segmentos": offer.units,
@@ -279,12 +280,11 @@ def _step(step: JourneyStep, tallies: Tallies, *, billed: bool) -> dict[str, Any
     return view
 
 
-def _departures(lane: str, departures: Departures, offer: Offer, start: datetime) -> dict[str, Any]:
+def _departures(departures: Departures, offer: Offer, start: datetime) -> dict[str, Any]:
     hours = sorted(departures.by_hour.items())[:MOST_HOURS]
     last = departures.last
     view: dict[str, Any] = {
-        "canal": offer.channel,
-        "remetente": lane,
+        **_sender(offer),
         "mensagens": departures.by_hour.total(),
         "expiradas": departures.expired,
         "horasAteEscoar": 0.0 if last is None else round((last - start) / HOUR, 2),
@@ -293,3 +293,10 @@ def _departures(lane: str, departures: Departures, offer: Offer, start: datetime
     if last is not None:
         view |= {"primeira": departures.first, "ultima": last}
     return view
+
+
+def _sender(offer: Offer) -> dict[str, str]:
+    """By what a message leaves, as callers name it."""
+    if offer.channel == CHATAPP:
+        return {"canal": offer.channel, "numberId": offer.lane}
+    return {"canal": offer.channel, "rota": offer.lane.rpartition(":")[2]}

@@ -16,6 +16,7 @@ from recado.domain.journeys.steps import ChatappSend, SmsSend
 from recado.domain.messages.placeholders import filled
 from recado.domain.templates.template_content import body_text
 from recado.http.api.call import Call
+from recado.http.api.field_errors import pointer
 from recado.http.api.route import Idempotency, Route
 from recado.http.routes.core.resource import Resource
 from recado.http.routes.journeys.executions import check_data
@@ -36,7 +37,8 @@ from recado.storage.contacts import contacts
 from recado.storage.journeys.journeys import Journey
 
 MOST_MESSAGES: Final = 200  # that are shown in all
-FARTHEST: Final = timedelta(days=366)  # that its begin lies away
+FARTHEST: Final = timedelta(days=366)  # that its begin lies ahead
+LATE: Final = timedelta(hours=1)  # that it may be over by: clocks differ
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +54,8 @@ class SimulationOperations:
         journey: Journey = call.resource
         check_data(body.dados)
         start = body.inicio or call.now
-        if abs(start - call.now) > FARTHEST:
-            raise validation_error([FieldError("/inicio", "OUT_OF_RANGE", "must be within a year of now")])
+        if not call.now - LATE <= start <= call.now + FARTHEST:
+            raise validation_error([FieldError("/inicio", "OUT_OF_RANGE", "must be within the next year")])
         seen = await examined(self.journeys.database, journey)
         if seen.problems:
             raise with_problems(seen.problems, journey)
@@ -149,16 +151,16 @@ def _assumptions(body: JourneySimulation, plan: RunnableJourney) -> Assumptions:
     given = body.passos or {}
     wrong: list[FieldError] = []
     for step_id, said in given.items():
-        step = plan.steps.get(step_id)
+        step, place = plan.steps.get(step_id), pointer(("passos", step_id), {"passos": given})
         if step is None:
-            wrong.append(FieldError(f"/passos/{step_id}", "NOT_ALLOWED", "must be the id of a step of the journey"))
+            wrong.append(FieldError(place, "NOT_ALLOWED", "must be the id of a step of the journey"))
             continue
         if said.taxas is not None and not has_rates(step):
-            wrong.append(FieldError(f"/passos/{step_id}/taxas", "NOT_ALLOWED", "must be of a step that sends or calls"))
+            wrong.append(FieldError(f"{place}/taxas", "NOT_ALLOWED", "must be of a step that sends or calls"))
         if said.ramo is not None and said.ramo not in ways(step):
             among = ", ".join(ways(step))
             message = f"must be one of {among}" if among else "must be of a step with several ways out"
-            wrong.append(FieldError(f"/passos/{step_id}/ramo", "NOT_ALLOWED", message))
+            wrong.append(FieldError(f"{place}/ramo", "NOT_ALLOWED", message))
     assumptions = Assumptions(
         rates,
         {step_id: said.taxas.given() for step_id, said in given.items() if said.taxas is not None},
