@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 from recado.domain.contacts.consent import ConsentStatus
 from recado.domain.contacts.contact import Contact
 from recado.domain.journeys.decide import Facts, decide, left_because
-from recado.domain.journeys.execution import Awaited, EndReason, SkipReason, TrailResult
+from recado.domain.journeys.execution import EndReason, SkipReason, TrailResult
 from recado.domain.journeys.field_values import Entry
 from recado.domain.journeys.graph import SIGNALS, StepSignal
 from recado.domain.journeys.outcomes import (
@@ -263,8 +263,8 @@ class Walk:
                     self._skip(cohort, step, count, offer, decision.next, now)
                 else:
                     self._send(cohort, step, count, decision, offer, now)
-            case Await(what, until):
-                self._push(self._wakes_at(cohort, what, until, now), cohort, count)
+            case Await(_, until):
+                self._push(self._wakes_at(cohort, step, until, now), cohort, count)
             case CallWebhook(attempt):
                 self._call(cohort, step, count, attempt, now)
             case EndExecution(reason):
@@ -311,12 +311,13 @@ class Walk:
         seen = {} if at is None or at > now else {step.signal: at}
         return EarlierSend(sent.state if now >= sent.settles else SendState.ACCEPTED, sent.since, seen)
 
-    def _wakes_at(self, cohort: _Cohort, what: Awaited, until: datetime | None, now: datetime) -> datetime:
+    def _wakes_at(self, cohort: _Cohort, step: Step, until: datetime | None, now: datetime) -> datetime:
         """When it is worth asking again: then, or when something changes before."""
         moments = [until, cohort.opts_out_at, cohort.goal_at]
-        if what is Awaited.SIGNAL:
-            for _, sent in cohort.sends:
-                moments += [sent.since, sent.settles, *(at for _, at in sent.seen)]
+        if isinstance(step, SignalCondition):
+            for send_id, sent in cohort.sends:
+                if send_id == step.about:
+                    moments += [sent.since, sent.settles, *(at for _, at in sent.seen)]
         return min(moment for moment in moments if moment is not None and moment > now)
 
     # What comes of it -------------------------------------------------------------------------------------------------
