@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Hashable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from heapq import nlargest
 from typing import Final
 from zoneinfo import ZoneInfo
 
@@ -46,7 +47,7 @@ from recado.storage.journeys import simulation_facts
 from recado.storage.journeys.execution_facts import ContactKey
 from recado.storage.journeys.executions import Execution
 from recado.storage.journeys.journeys import Journey
-from recado.storage.journeys.simulation_facts import Looked
+from recado.storage.journeys.simulation_facts import AudienceFacts, Looked
 
 AT_ONCE: Final = 2  # dry runs, one of an organization
 MOST_WAITING: Final = 1  # of an organization
@@ -55,7 +56,7 @@ READ_SECONDS: Final = 7.0  # after which nobody more is read
 MAKE_SECONDS: Final = 10.0  # after which no more messages are made, and those who lack theirs are left out
 RUN_SECONDS: Final = 15.0  # after which the walk stands still: a request has 30, with its wait
 MOST_COHORTS: Final = 100_000  # on their way at one moment, some 500 bytes each
-ASKED_AT_ONCE: Final = 40  # kinds of a block that are gathered in one go of the loop
+ASKED_AT_ONCE: Final = 100  # rows of contacts that are gathered in one go of the loop
 DECIDE_AT_ONCE: Final = 40  # cohorts, each in some 40 µs
 MAKE_AT_ONCE: Final = 10  # kinds whose messages are made
 
@@ -80,14 +81,12 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Simulated:
-    """What came of it. `read`: contacts looked at; `denied`: those who do not enter; `under_way`: not at an end.
+    """What came of it. `under_way`: how many have not come to an end.
 
     `partial`: there was no time, or no room, for more. `lanes`: by sender, a message of it. `hindered`: for what the
     journey would pause itself.
     """
 
-    read: int
-    denied: int
     under_way: int
     partial: bool
     tallies: Tallies
@@ -142,6 +141,7 @@ class _Run:
         self._zone = ZoneInfo(journey.fuso_horario)
         self._sends = [step for step in self._plan.steps.values() if isinstance(step, SendStep)]
         self._made: dict[Hashable, Offer | SkipReason] = {}
+        self._lanes: dict[str, Offer] = {}
         self._hindered: dict[str, Hindered] = {}
         self._partial = False
 
@@ -151,7 +151,6 @@ class _Run:
         quiet = tuple(quiet_windows(organization))
         silence = self._plan.silence
         kinds = await self._kinds(quiet)
-        lanes = {offer.lane: offer for kind in kinds for offer in kind.offers.values() if isinstance(offer, Offer)}
         walk = Walk(
             self._plan,
             kinds,
@@ -159,7 +158,7 @@ class _Run:
             zone=self._zone,
             start=self._wanted.start,
             silences=quiet if silence is None else (*quiet, QuietWindow(silence, self._zone)),
-            limits={lane: await self._limits(lane) for lane, offer in lanes.items() if offer.channel == CHATAPP},
+            limits={lane: await self._limits(lane) for lane, offer in self._lanes.items() if offer.channel == CHATAPP},
             entry=self._wanted.entry,
             seed=self._wanted.seed,
         )
@@ -170,15 +169,12 @@ class _Run:
             if more and (self._seconds > RUN_SECONDS or walk.cohorts > MOST_COHORTS):
                 self._partial = True
                 break
-        read = sum(kind.count for kind in kinds)
         return Simulated(
-            read=read,
-            denied=read - walk.tallies.entered,
             under_way=walk.under_way,
             partial=self._partial,
             tallies=walk.tallies,
             trails=list(walk.trails.values()),
-            lanes=lanes,
+            lanes=self._lanes,
             hindered=list(self._hindered.values()),
         )
 
@@ -189,18 +185,24 @@ class _Run:
     # Whom it takes along ----------------------------------------------------------------------------------------------
 
     async def _gathered(self) -> Sequence[GatheredKind]:
-        parts, wanted, where = self._parts, self._wanted, (self._journey.organization_id, self._journey.env)
+        parts, wanted = self._parts, self._wanted
         tracked = frozenset(watched_for_clicks(self._plan))
         link = short_link(parts.link_base)
         gathering = Gathering(self._plan, self._zone, wanted.entry, tracked=tracked, shorten=lambda _: link)
         cap = self._plan.cap
         recent = None if cap is None else (counts_after(cap.dias, wanted.start), cap.mensagens)
-        looked = Looked(fields_of(self._plan.steps), recent)
-        async for block in simulation_facts.blocks(
-            parts.db, parts.evaluation, *where, wanted.people, looked, wanted.start
-        ):
-            async for some in in_pieces(block, ASKED_AT_ONCE):
-                for found in some:
+        facts = AudienceFacts(
+            parts.db,
+            parts.evaluation,
+            organization_id=self._journey.organization_id,
+            env=self._journey.env,
+            people=wanted.people,
+            looked=Looked(fields_of(self._plan.steps), recent),
+            now=wanted.start,
+        )
+        while rows := await facts.rows():
+            async for some in in_pieces(rows, ASKED_AT_ONCE):
+                for found in await facts.kinds(some):
                     gathering.add(found)
             if self._seconds > READ_SECONDS or gathering.full:
                 self._partial = True
@@ -209,7 +211,7 @@ class _Run:
 
     async def _shown(self, gathered: Sequence[GatheredKind]) -> list[GatheredKind]:
         """Some contacts, read whole and taken out of their kinds: of each kind one, the largest first, then others."""
-        by_size = sorted(gathered, key=lambda kind: -kind.count)
+        by_size = nlargest(self._wanted.shown, gathered, key=lambda kind: kind.count)
         rounds = max((len(kind.ids) for kind in by_size), default=0)
         chosen = [(kind.ids[turn], kind) for turn in range(rounds) for kind in by_size if turn < len(kind.ids)]
         kind_of = dict(chosen[: self._wanted.shown])
@@ -261,14 +263,12 @@ class _Run:
                 self._hindered.setdefault(step.id, made)
                 return SkipReason(hindrance)
             case PendingSend(message):
-                return Offer(
-                    message.channel,
-                    message.sender_id,
-                    message.coins or 0,
-                    message.units,
-                    message.ttl,
-                    quiet if message.obeys_quiet_hours else (),
+                obeyed = quiet if message.obeys_quiet_hours else ()
+                offer = Offer(
+                    message.channel, message.sender_id, message.coins or 0, message.units, message.ttl, obeyed
                 )
+                self._lanes.setdefault(offer.lane, offer)
+                return offer
         return made
 
     def _standing(self, step: SendStep, kind: GatheredKind) -> Standing:

@@ -1,6 +1,6 @@
 """The contacts of an audience as a dry run sees them: those as one whom the journey does not tell apart (C9.17)."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -22,7 +22,7 @@ from recado.storage.core.sql import fragments
 
 SQL: Final = fragments("simulation_facts")
 
-BLOCK: Final = 2_000  # contacts in one look: some milliseconds of the event loop, however many kinds they are of
+BLOCK: Final = 2_000  # contacts in one look
 _MADE_FROM_ID: Final = "created_at"
 _STAND_IN: Final = {True: "+55", False: "+1"}  # what tells the region of contacts whose phones nothing looks at
 _NOT_READ: Final = datetime.min.replace(tzinfo=UTC)
@@ -51,47 +51,71 @@ class Looked:
     recent: tuple[datetime, int] | None = None
 
 
-async def blocks(
-    db: Database,
-    evaluation: Evaluation,
-    organization_id: str,
-    env: str,
-    audience: Audience | Sequence[str],
-    looked: Looked,
-    now: datetime,
-) -> AsyncIterator[list[FoundKind]]:
-    """Block after block of an audience, or of contacts by their ids. Raises `Unavailable`."""
-    anyone = await db.searches.fetchval(opt_outs.SQL.anyone_opted_out, organization_id, env)
-    columns, keys = _columns(looked.fields)
-    text = (
-        SQL.kinds.replace("{registered}", SQL.registered if anyone else "false")
-        .replace("{asked}", SQL.asked if anyone else "null::text")
-        .replace("{recent}", "null::timestamptz[]" if looked.recent is None else SQL.recent)
-        .replace("{held}", f"jsonb_build_array({', '.join(columns)})::text")
-    )
-    values: dict[str, Any] = {**keys, "limit": BLOCK}
-    if looked.recent is not None:
-        values |= {"recent_after": looked.recent[0], "most": looked.recent[1]}
-    after_id = ""
-    while True:
-        values["after_id"] = after_id
-        if isinstance(audience, Audience):
+class AudienceFacts:
+    """Those of an audience, or of contacts by their ids, block after block. Reads raise `Unavailable`."""
+
+    def __init__(
+        self,
+        db: Database,
+        evaluation: Evaluation,
+        *,
+        organization_id: str,
+        env: str,
+        people: Audience | Sequence[str],
+        looked: Looked,
+        now: datetime,
+    ) -> None:
+        self._db = db
+        self._evaluation = evaluation
+        self._where = (organization_id, env)
+        self._people = people
+        self._looked = looked
+        self._now = now
+        self._anyone: bool | None = None  # is in the opt-out registry
+        self._after_id = ""
+        self._ended = False
+
+    async def rows(self) -> list[Any]:
+        """The next block: each row is of contacts whom the journey does not tell apart; none at the end."""
+        if self._ended:
+            return []
+        if self._anyone is None:
+            self._anyone = await self._db.searches.fetchval(opt_outs.SQL.anyone_opted_out, *self._where)
+        sql, arguments = self._query(registry=bool(self._anyone))
+        rows = await self._evaluation.rows(self._where[0], sql, arguments)
+        self._ended = sum(row["contacts"] for row in rows) < BLOCK
+        self._after_id = max((row["last_id"] for row in rows), default="")
+        return rows
+
+    async def kinds(self, rows: Sequence[Any]) -> list[FoundKind]:
+        """What some rows of a block tell, each in some 15 µs."""
+        found = [_kind(row, *self._where, self._looked.fields) for row in rows]
+        return await _respelt(self._db, found, [row["asked"] for row in rows])
+
+    def _query(self, *, registry: bool) -> tuple[str, list[Any]]:
+        columns, values = _columns(self._looked.fields)
+        recent = self._looked.recent
+        text = (
+            SQL.kinds.replace("{registered}", SQL.registered if registry else "false")
+            .replace("{asked}", SQL.asked if registry else "null::text")
+            .replace("{recent}", "null::timestamptz[]" if recent is None else SQL.recent)
+            .replace("{held}", f"jsonb_build_array({', '.join(columns)})::text")
+        )
+        values |= {"limit": BLOCK, "after_id": self._after_id}
+        if recent is not None:
+            values |= {"recent_after": recent[0], "most": recent[1]}
+        if isinstance(self._people, Audience):
             sources = (text.replace("{source}", SQL.of_list), text.replace("{source}", SQL.of_segment))
-            sql, arguments = over(audience, *sources, organization_id, env, now, **values)
-        else:
-            named = {"organization_id": organization_id, "env": env, "ids": list(audience), **values}
-            sql, arguments = compose(text.replace("{source}", SQL.of_ids), named)
-        rows = await evaluation.rows(organization_id, sql, arguments)
-        found = [_kind(row, organization_id, env, looked.fields) for row in rows]
-        yield await _respelt(db, found, [row["asked"] for row in rows])
-        if sum(kind.count for kind in found) < BLOCK:
-            return
-        after_id = max(row["last_id"] for row in rows)
+            return over(self._people, *sources, *self._where, self._now, **values)
+        organization_id, env = self._where
+        named = {"organization_id": organization_id, "env": env, "ids": list(self._people), **values}
+        return compose(text.replace("{source}", SQL.of_ids), named)
 
 
-def _columns(fields: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+def _columns(fields: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
     """What is selected for each field, and the names of attributes among the values."""
-    columns, keys = [], {}
+    columns: list[str] = []
+    keys: dict[str, Any] = {}
     for place, field in enumerate(fields):
         if field.startswith(ATTRIBUTES):
             keys[f"key_{place}"] = field.removeprefix(ATTRIBUTES)

@@ -29,10 +29,11 @@ class Departures:
 
 @dataclass(slots=True)
 class Tallies:
-    """Counted as the walk goes. `last_at`: the virtual time of its last event."""
+    """Counted as the walk goes. `last_at`: the virtual time of its last event; `denied`: who does not enter."""
 
     last_at: datetime
     entered: int = 0
+    denied: int = 0
     steps: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     skipped: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     ends: Counter[EndReason] = field(default_factory=Counter)

@@ -189,7 +189,8 @@ class Walk:
         self._pushed = 0
         self.tallies = Tallies(start)
         self.trails: dict[int, Trail] = {}
-        self._enter(start)
+        self._start = start
+        self._entering = iter(enumerate(kinds))
 
     @property
     def cohorts(self) -> int:
@@ -202,26 +203,30 @@ class Walk:
         return sum(self._pending.values())
 
     def advance(self, most: int) -> bool:
-        """Let up to `most` cohorts decide; whether there is more."""
+        """Let up to `most` kinds enter, or cohorts decide; whether there is more."""
         for _ in range(most):
+            entering = next(self._entering, None)
+            if entering is not None:
+                self._enter(*entering)
+                continue
             if not self._heap:
                 return False
             now, _, cohort = heappop(self._heap)
             count = self._pending.pop((now, cohort))
             self.tallies.last_at = max(self.tallies.last_at, now)
             self._move(cohort, count, now)
-        return bool(self._heap)
+        return True
 
-    def _enter(self, now: datetime) -> None:
-        for place, kind in enumerate(self._kinds):
-            denied = kind.contact.opt_in_status is ConsentStatus.DENIED  # C9.7.2
-            if kind.shown:
-                self.trails[place] = Trail(kind.contact, [], entered=not denied)
-            if denied or not kind.count:
-                continue
+    def _enter(self, place: int, kind: Kind) -> None:
+        denied = kind.contact.opt_in_status is ConsentStatus.DENIED  # C9.7.2
+        if kind.shown:
+            self.trails[place] = Trail(kind.contact, [], entered=not denied)
+        if denied:
+            self.tallies.denied += kind.count
+        elif kind.count:
             self.tallies.entered += kind.count
             self.tallies.arrive(self._plan.first, kind.count)
-            self._push(now, _Cohort(place, self._plan.first, now), kind.count)
+            self._push(self._start, _Cohort(place, self._plan.first, self._start), kind.count)
 
     def _push(self, at: datetime, cohort: _Cohort, count: int) -> None:
         """Cohorts that nothing tells apart any more are one."""

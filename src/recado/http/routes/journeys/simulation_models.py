@@ -219,9 +219,9 @@ def simulated_view(
         "fim": tallies.last_at,
         "parcial": found.partial,
         "contatos": {
-            "lidos": found.read,
+            "lidos": tallies.entered + tallies.denied,
             "entraram": tallies.entered,
-            "recusados": found.denied,
+            "recusados": tallies.denied,
             "terminaram": tallies.entered - found.under_way,
             "emAndamento": found.under_way,
         },
