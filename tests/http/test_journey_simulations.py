@@ -110,7 +110,7 @@ async def test_the_segment_of_the_trigger_or_of_the_body_is_walked(api: Any) -> 
 async def test_a_repeat_answers_the_same(api: Any) -> None:
     await people(api, *({"name": f"{n}"} for n in range(7)))
     segment = (await api.post("/v2/segments", {"name": "all", "filters": [
-        {"field": "optIn.status", "operator": "is_not", "value": "denied"},
+        {"field": "optIn", "operator": "is_not", "value": "denied"},
     ]})).body  # fmt: skip
     found = await greeting(api)
     body = {
