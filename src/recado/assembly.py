@@ -174,7 +174,7 @@ class Assembly:
         self.simulations = JourneySimulations(
             SimulationParts(
                 db=db, evaluation=system.evaluation, step_messages=step_messages, directories=directories, clock=clock,
-                link_base=settings.link_address,
+                link_base=settings.link_address, billed=settings.billing_enabled,
             )
         )  # fmt: skip
         self.cancellation = ExecutionCancellation(db, clock=clock, effects=system.consequences)

@@ -373,5 +373,6 @@ def simulations(database: Database, directories: Directories, clock: ShiftedCloc
             directories=directories,
             clock=clock,
             link_base="https://l.recado.test",
+            billed=True,
         )
     )

@@ -97,7 +97,7 @@ class Simulated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationParts:
-    """What dry runs are made with. `link_base`: the address of short links, whose length counts."""
+    """What dry runs are made with. `link_base`: the address of short links, whose length counts; `billed`: C25.2.4."""
 
     db: Database
     evaluation: Evaluation
@@ -105,12 +105,14 @@ class SimulationParts:
     directories: Directories
     clock: Clock
     link_base: str
+    billed: bool
 
 
 class JourneySimulations:
-    """Some at a time, one of an organization."""
+    """Some at a time, one of an organization. `billed`: whether messages cost anything here."""
 
     def __init__(self, parts: SimulationParts) -> None:
+        self.billed = parts.billed
         self._parts = parts
         self._places = FairPlaces(AT_ONCE, most_waiting=MOST_WAITING)
 

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
 
@@ -81,7 +81,7 @@ def test_a_tier_counts_each_recipient_once_in_a_day() -> None:
     st.sampled_from([None, 100, 3_000]),
     st.sampled_from([None, 250, 1_000]),
 )
-@examples(200)
+@settings(max_examples=examples(200))
 def test_nothing_is_lost_and_no_limit_is_broken(
     lots: list[tuple[int, int]], per_second: float, per_day: int | None, recipients: int | None
 ) -> None:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, time, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.domain.journeys.cases import SAO_PAULO, person
 from tests.examples import examples
@@ -265,7 +265,7 @@ _rates = st.floats(0, 1, allow_nan=False)
     st.booleans(),
     st.integers(0, 5),
 )
-@examples(60)
+@settings(max_examples=examples(60))
 def test_nobody_is_lost_and_a_repeat_gives_the_same(
     rates: dict[Rate, float], outcomes: tuple[float, float, float], counts: list[int], slow: bool, seed: int
 ) -> None:

@@ -71,15 +71,11 @@ class SimulationOperations:
             seed=body.semente,
         )
         found = await self.simulations.run(journey, wanted)
-        view = simulated_view(found, seen.definition.passos, billed=self._billed, start=start)
+        view = simulated_view(found, seen.definition.passos, billed=self.simulations.billed, start=start)
         kinds = {step.id: step.tipo.value for step in seen.definition.passos}
         messages = await self._messages(journey, found.trails)
         view["amostra"] = [way_view(trail, kinds, messages) for trail in found.trails]
         return Reply(200, {"versao": journey.versao, "semente": body.semente, **view})
-
-    @property
-    def _billed(self) -> bool:
-        return self.journeys.dependencies.prices is not None
 
     async def _people(self, call: Call, journey: Journey, given: SimulatedAudience) -> Audience | list[str]:
         """Whom the body names, or else the trigger. Raises `Problem`."""
@@ -136,12 +132,12 @@ class SimulationOperations:
         assert line.send is not None and line.offer is not None  # noqa: S101, PT018 - of a line that sends
         match line.send.content:
             case SmsSend(text):
-                return message_view(line, line.offer, text, template_id=None, billed=self._billed)
+                return message_view(line, line.offer, text, template_id=None, billed=self.simulations.billed)
             case ChatappSend(template_id):
                 templates = self.journeys.dependencies.directories.templates
                 template = await templates.get((journey.organization_id, journey.env, template_id))
                 text = "" if template is None else filled(body_text(template.components), line.send.values)
-                return message_view(line, line.offer, text, template_id=template_id, billed=self._billed)
+                return message_view(line, line.offer, text, template_id=template_id, billed=self.simulations.billed)
         return None
 
 
