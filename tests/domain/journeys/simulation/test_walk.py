@@ -227,8 +227,8 @@ def test_calls_are_taken_or_fail_after_their_repeats(rate: float, chosen: dict[s
 
 
 def test_a_shown_contact_has_a_trail_with_its_messages() -> None:
-    shown = Kind(person(name="Ada"), registered=False, count=1, offers={}, shown=True)
-    walk = walked(REMINDED, kinds=[shown], rates={Rate.LIDO: 0.0})
+    ada = Kind(person(name="Ada"), registered=False, count=1, offers={}, shown=True)
+    walk = walked(REMINDED, kinds=[ada], rates={Rate.LIDO: 0.0})
     trail = walk.trails[0]
     assert [(line.step_id, line.result, line.at - START) for line in trail.lines] == [
         ("hello", "enviado", timedelta()), ("read", "nao", HOUR), ("again", "enviado", HOUR), ("end", "fim", HOUR),
