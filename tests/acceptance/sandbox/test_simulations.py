@@ -11,7 +11,7 @@ from tests.waiting import until
 
 EACH = 1_200  # contacts of a group
 CHATAPP = {"9004": 10, "9007": 10, "9002": 6, "9003": 4, "9008": 5}  # of a hundred; the rest is read
-SMS = {"9007": 10, "9008": 5, "9002": 5}
+SMS = {"9007": 10, "9008": 5, "9002": 3}  # fewer fail again than what pauses a journey (C9.8.4)
 NEAR = 0.02
 COUNTED = ("entraram", "concluiram", "pulados", "sim", "nao")
 OF_MESSAGES = ("enviadas", "entregues", "lidas", "falhas")
@@ -55,7 +55,7 @@ def steps(number_id: str, template_id: str) -> list[dict[str, Any]]:
 
 RATES = {
     "hello": {"entregue": 0.90, "falha": 0.06, "lido": 0.75 / 0.90, "respondeu": 0.10 / 0.90, "optOut": 0.05 / 0.90},
-    "text": {"entregue": 0.95, "falha": 0.05, "respondeu": 0.10 / 0.95, "optOut": 0.05 / 0.95},
+    "text": {"entregue": 0.97, "falha": 0.03, "respondeu": 0.10 / 0.97, "optOut": 0.05 / 0.97},
     "repeat": {"entregue": 0, "falha": 1},  # of those alone to whom the first one failed
 }
 
@@ -90,7 +90,7 @@ async def test_a_dry_run_of_a_segment_predicts_what_the_journey_does(newcomer: N
         runs = (await api.call("GET", path))["execucoes"]
         return bool(runs["ativa"] == 0 and sum(runs.values()) == 2 * EACH)
 
-    await until(over, 240, "all executions are over", every=1.0)
+    await until(over, 200, "all executions are over", every=1.0)
     runs = (await api.call("GET", path))["execucoes"]
     ends = predicted["resultados"]
     assert runs["concluida"] == pytest.approx(ends["fim"], rel=NEAR)

@@ -52,8 +52,8 @@ from recado.storage.journeys.simulation_facts import AudienceFacts, Looked
 AT_ONCE: Final = 2  # dry runs, one of an organization
 MOST_WAITING: Final = 1  # of an organization
 WAIT_SECONDS: Final = 8.0  # for its turn
-READ_SECONDS: Final = 7.0  # after which nobody more is read
-MAKE_SECONDS: Final = 10.0  # after which no more messages are made, and those who lack theirs are left out
+READ_SECONDS: Final = 9.0  # after which nobody more is read
+MAKE_SECONDS: Final = 11.0  # after which no more messages are made, and those who lack theirs are left out
 RUN_SECONDS: Final = 15.0  # after which the walk stands still: a request has 30, with its wait
 MOST_COHORTS: Final = 100_000  # on their way at one moment, some 500 bytes each
 ASKED_AT_ONCE: Final = 100  # rows of contacts that are gathered in one go of the loop

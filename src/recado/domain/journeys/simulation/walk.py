@@ -65,6 +65,9 @@ _UNLIMITED: Final = SenderLimits()
 _ARRIVED: Final = (StepSignal.ENTREGUE, None)
 _TAKEN, _FAILED_AGAIN, _REFUSED = 200, 500, 400  # statuses of answers to calls of webhook steps
 
+Draw = tuple[str, str, int]
+"""A step, and what is drawn there."""
+
 Asked = tuple[StepSignal, str | None]
 """A signal that somebody asks for; a conversion with the name of its event."""
 
@@ -187,6 +190,7 @@ class Walk:
         self._pending: dict[tuple[datetime, _Cohort], int] = {}
         self._heap: list[tuple[datetime, int, _Cohort]] = []
         self._pushed = 0
+        self._carried: dict[Draw, float] = {}
         self.tallies = Tallies(start)
         self.trails: dict[int, Trail] = {}
         self._start = start
@@ -246,11 +250,10 @@ class Walk:
             self._end(cohort, step, count, EndReason.GOAL_REACHED, now)
             return
         if isinstance(step, Split) and step.id not in self._chosen and count > 1 and not registered:
-            left, weights = count, sum(branch.weight for branch in step.branches)
-            for branch in step.branches:
-                some = self._share(left, branch.weight / weights)
-                weights -= branch.weight
-                left -= some
+            weights = sum(branch.weight for branch in step.branches)
+            people = self._shares(count, [branch.weight / weights for branch in step.branches], step.id, "branch")
+            people[-1] += count - sum(people)
+            for branch, some in zip(step.branches, people, strict=True):
                 self._pass(cohort, step, some, Advance(branch.next, branch.name), now)
             return
         decision = decide(step, self._facts(cohort, step, kind, now, registered=registered), now)
@@ -358,7 +361,7 @@ class Walk:
             status = _TAKEN if chosen.result == TrailResult.WEBHOOK_OK else _REFUSED
             self._push(now, cohort._replace(call=LastCall(attempt, status, now)), count)
             return
-        taken = self._share(count, self._rates[step.id][Rate.WEBHOOK]) if attempt == 1 else 0
+        taken = self._share(count, self._rates[step.id][Rate.WEBHOOK], (step.id, "call", 0)) if attempt == 1 else 0
         for some, status in ((taken, _TAKEN), (count - taken, _FAILED_AGAIN)):
             if some:
                 self._push(now, cohort._replace(call=LastCall(attempt, status, now)), some)
@@ -418,7 +421,7 @@ class Walk:
         """What becomes of messages that leave at one moment. Parted only by what somebody asks for."""
         rates = self._rates[step_id]
         shares = [rates[Rate.FALHA], rates[Rate.INDETERMINADO], rates[Rate.ENTREGUE]]
-        failed, unknown, delivered = self._shares(count, shares)
+        failed, unknown, delivered = self._shares(count, shares, step_id, "outcome")
         silent = count - failed - unknown - delivered
         for outcome, some in (
             (MessageOutcome.SENT, count - unknown),
@@ -440,15 +443,18 @@ class Walk:
         rates, asked = self._rates[step_id], self._asked[step_id]
         given = {signal: rates[OF_SIGNAL[signal]] for signal in OF_SIGNAL if signal in SIGNALS[channel]}
         for signal, rate in given.items():
-            self._tally(step_id, signal, self._share(count, rate))
+            if all(key[0] is not signal for key in asked):
+                self._tally(step_id, signal, self._share(count, rate, (step_id, signal, 0)))
         wanted = [(key, given[key[0]]) for key in asked if key[0] in given]
         stays = 1.0 - rates[Rate.OPT_OUT]
         bounds = sorted({0.0, 1.0, stays, *(rate for _, rate in wanted)})
         parts = []
-        people = self._shares(count, [end - begin for begin, end in pairwise(bounds)])
+        people = self._shares(count, [end - begin for begin, end in pairwise(bounds)], step_id, "person")
         people[-1] += count - sum(people)
         for begin, end, some in zip(bounds, bounds[1:], people, strict=False):
             keys = [key for key in asked if key == _ARRIVED] + [key for key, rate in wanted if rate >= end]
+            for signal in {signal for signal, _ in keys if signal in given}:
+                self._tally(step_id, signal, some)
             seen = tuple((key, at + DELAYS[key[0]]) for key in keys)
             converted = self._plan.goal is not None and (StepSignal.CONVERTEU, self._plan.goal) in keys
             parts.append(
@@ -469,17 +475,24 @@ class Walk:
 
     # Draws ------------------------------------------------------------------------------------------------------------
 
-    def _share(self, count: int, rate: float) -> int:
-        """How many of `count` it is with this rate: as many as expected, and a draw for the rest of one."""
-        expected = count * min(max(rate, 0.0), 1.0)
-        whole = int(expected)
-        return min(count, whole + (self._random.random() < expected - whole))
+    def _share(self, count: int, rate: float, draw: Draw) -> int:
+        """How many of `count` it is with this rate: as many as expected, what is less than one carried to the next.
 
-    def _shares(self, count: int, rates: Sequence[float]) -> list[int]:
+        A single one is drawn by itself: or those who come one by one would fare alike in each step.
+        """
+        if count == 1:
+            return int(self._random.random() < rate)
+        carried = self._carried.get(draw)
+        expected = count * rate + (self._random.random() if carried is None else carried)
+        some = min(count, int(expected))
+        self._carried[draw] = min(expected - some, 1.0)
+        return some
+
+    def _shares(self, count: int, rates: Sequence[float], step_id: str, what: str) -> list[int]:
         """Of `count`, how many fall to each of several rates that shut each other out."""
         found, left, rest = [], count, 1.0
-        for rate in rates:
-            some = self._share(left, rate / rest) if rest > 0 else 0
+        for place, rate in enumerate(rates):
+            some = self._share(left, min(rate / rest, 1.0), (step_id, what, place)) if rest > 0 else 0
             found.append(some)
             left -= some
             rest -= rate
