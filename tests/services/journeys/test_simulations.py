@@ -17,7 +17,7 @@ from recado.domain.core.ids import CONTACT, lowest_id
 from recado.domain.journeys.execution import EndReason
 from recado.domain.journeys.simulation.assumptions import Assumptions, Rate
 from recado.services.journeys import simulations as module
-from recado.services.journeys.simulations import JourneySimulations, Simulated, SimulationParts, Wanted
+from recado.services.journeys.simulations import JourneySimulations, Simulated, SimulationParts, WantedRun
 from recado.storage.audience.segment_evaluation import Evaluation
 from recado.storage.batches.audiences import Audience
 from recado.storage.contacts import opt_outs
@@ -44,10 +44,10 @@ def read(found: Simulated) -> int:
     return found.tallies.entered + found.tallies.denied
 
 
-def wanted(people: Audience | Sequence[str] | None = None, **fields: Any) -> Wanted:
+def wanted(people: Audience | Sequence[str] | None = None, **fields: Any) -> WantedRun:
     audience = Audience(before_id=CONTACT + "~", tree=EVERYBODY) if people is None else people
     given = {"start": BORN, "assumptions": Assumptions(), "people": audience, "shown": 0}
-    return Wanted(**{**given, **fields})
+    return WantedRun(**{**given, **fields})
 
 
 async def tried(way: Way, journey: Journey, *asked: Any, **fields: Any) -> Simulated:

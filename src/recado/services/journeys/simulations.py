@@ -27,7 +27,7 @@ from recado.domain.journeys.simulation.assumptions import Assumptions
 from recado.domain.journeys.simulation.departure_times import DAY, SenderLimits
 from recado.domain.journeys.simulation.fields import fields_of
 from recado.domain.journeys.simulation.tallies import Tallies
-from recado.domain.journeys.simulation.walk import Kind, Offer, Trail, Walk
+from recado.domain.journeys.simulation.walk import ContactKind, Offer, Trail, Walk
 from recado.domain.journeys.steps import SendStep
 from recado.domain.links.text_links import short_link
 from recado.domain.senders.number import TIER_LIMITS, NumberStatus, effective_per_second
@@ -47,7 +47,7 @@ from recado.storage.journeys import simulation_facts
 from recado.storage.journeys.execution_facts import ContactKey
 from recado.storage.journeys.executions import Execution
 from recado.storage.journeys.journeys import Journey
-from recado.storage.journeys.simulation_facts import AudienceFacts, Looked
+from recado.storage.journeys.simulation_facts import AudienceFacts, LookedAt
 
 AT_ONCE: Final = 2  # dry runs, one of an organization
 MOST_WAITING: Final = 1  # of an organization
@@ -65,7 +65,7 @@ _NOBODYS: Final = EXECUTION + "0" * BODY_LENGTH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class WantedRun:
     """What is to be tried: an audience, or contacts by their ids. `shown`: of how many the way is told.
 
     `start`: the moment of all entries. `entry`: what they enter with.
@@ -116,7 +116,7 @@ class JourneySimulations:
         self._parts = parts
         self._places = FairPlaces(AT_ONCE, most_waiting=MOST_WAITING)
 
-    async def run(self, journey: Journey, wanted: Wanted) -> Simulated:
+    async def run(self, journey: Journey, wanted: WantedRun) -> Simulated:
         """Try a journey without problems. Raises `Unavailable` while too much of its organization is tried."""
         async with self._place(journey.organization_id):
             return await _Run(self._parts, journey, wanted).simulated()
@@ -134,7 +134,7 @@ class JourneySimulations:
 class _Run:
     """One dry run."""
 
-    def __init__(self, parts: SimulationParts, journey: Journey, wanted: Wanted) -> None:
+    def __init__(self, parts: SimulationParts, journey: Journey, wanted: WantedRun) -> None:
         self._parts = parts
         self._journey = journey
         self._wanted = wanted
@@ -199,7 +199,7 @@ class _Run:
             organization_id=self._journey.organization_id,
             env=self._journey.env,
             people=wanted.people,
-            looked=Looked(fields_of(self._plan.steps), recent),
+            looked=LookedAt(fields_of(self._plan.steps), recent),
             now=wanted.start,
         )
         while rows := await facts.rows():
@@ -227,7 +227,7 @@ class _Run:
 
     # What their messages would be -------------------------------------------------------------------------------------
 
-    async def _kinds(self, quiet: tuple[QuietWindow, ...]) -> list[Kind]:
+    async def _kinds(self, quiet: tuple[QuietWindow, ...]) -> list[ContactKind]:
         gathered = await self._gathered()
         shown = await self._shown(gathered)
         kinds = []
@@ -239,7 +239,9 @@ class _Run:
                 for each in some:
                     offers = {step.id: await self._offer(step, each, quiet) for step in self._sends}
                     kinds.append(
-                        Kind(each.contact, each.registered, each.count, offers, each.recent, shown=group is shown)
+                        ContactKind(
+                            each.contact, each.registered, each.count, offers, each.recent, shown=group is shown
+                        )
                     )
         return kinds
 

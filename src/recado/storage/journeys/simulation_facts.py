@@ -44,7 +44,7 @@ class FoundKind:
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class LookedAt:
     """What a journey looks at: `fields` of contacts; `recent`: how many messages after which moment, for its cap."""
 
     fields: Sequence[str]
@@ -62,7 +62,7 @@ class AudienceFacts:
         organization_id: str,
         env: str,
         people: Audience | Sequence[str],
-        looked: Looked,
+        looked: LookedAt,
         now: datetime,
     ) -> None:
         self._db = db

@@ -20,7 +20,7 @@ from recado.domain.journeys.runnable import runnable
 from recado.domain.journeys.sends import QuietWindow
 from recado.domain.journeys.simulation.assumptions import Assumptions, Rate
 from recado.domain.journeys.simulation.departure_times import SenderLimits
-from recado.domain.journeys.simulation.walk import Kind, Offer, Walk
+from recado.domain.journeys.simulation.walk import ContactKind, Offer, Walk
 from recado.domain.journeys.steps import SendStep
 
 START = datetime(2026, 3, 13, 15, tzinfo=UTC)  # noon in São Paulo
@@ -52,7 +52,7 @@ def walked(
     steps: Sequence[Mapping[str, Any]],
     *,
     people: int = 1_000,
-    kinds: Sequence[Kind] | None = None,
+    kinds: Sequence[ContactKind] | None = None,
     rates: Mapping[Rate, float] | None = None,
     assumptions: Assumptions | None = None,
     offers: Mapping[str, Offer | SkipReason] | None = None,
@@ -63,7 +63,7 @@ def walked(
     document = {"gatilho": {"tipo": "api"}, "inicio": steps[0]["id"], "passos": list(steps), **(definition or {})}
     plan = runnable(definition_of(document))
     made = offers or {step.id: OFFER for step in plan.steps.values() if isinstance(step, SendStep)}
-    given = [Kind(person(), registered=False, count=people, offers=made)] if kinds is None else kinds
+    given = [ContactKind(person(), registered=False, count=people, offers=made)] if kinds is None else kinds
     given = [each if each.offers else replace(each, offers=made) for each in given]
     found = Walk(plan, given, assumptions or Assumptions(rates or {}), zone=SAO_PAULO, start=START, **options)
     while found.advance(1_000):
@@ -142,8 +142,8 @@ def test_who_opts_out_does_so_wherever_they_stand_and_gets_nothing_more() -> Non
 
 
 def test_whoever_refused_before_does_not_enter_or_ends_at_once() -> None:
-    denied = Kind(person(opt_in_status=ConsentStatus.DENIED), registered=False, count=3, offers={}, shown=True)
-    registered = Kind(person(), registered=True, count=2, offers={})
+    denied = ContactKind(person(opt_in_status=ConsentStatus.DENIED), registered=False, count=3, offers={}, shown=True)
+    registered = ContactKind(person(), registered=True, count=2, offers={})
     walk = walked(REMINDED, kinds=[denied, registered])
     assert (walk.tallies.entered, walk.tallies.ends) == (2, {EndReason.OPTED_OUT: 2})
     assert walk.trails[0].entered is False
@@ -164,7 +164,7 @@ def test_a_single_one_takes_the_branch_that_its_id_says() -> None:
         "id": "split", "tipo": "dividir", "ramos": [{"nome": n, "peso": 1, "proximo": "end"} for n in ("a", "b")],
     }  # fmt: skip
     kinds = [
-        Kind(person(id=f"{CONTACT}{n:021}"), registered=False, count=1, offers={"none": OFFER}, shown=True)
+        ContactKind(person(id=f"{CONTACT}{n:021}"), registered=False, count=1, offers={"none": OFFER}, shown=True)
         for n in range(400)
     ]
     ways = [
@@ -182,7 +182,7 @@ def test_sends_hold_while_it_is_silent_and_are_skipped_beyond_the_cap() -> None:
     walk = walked(steps, silences=[silence], definition=definition)
     assert walk.tallies.departures["num_1"].first == START + 2 * HOUR
     assert walk.tallies.skipped == {"three": {SkipReason.FREQUENCY_CAP.value: 1_000}}
-    recent = Kind(person(), registered=False, count=5, offers={}, recent=(START - 2 * DAY, START - 23 * HOUR))
+    recent = ContactKind(person(), registered=False, count=5, offers={}, recent=(START - 2 * DAY, START - 23 * HOUR))
     walk = walked([send("one", "wait"), wait("wait", "two", 120), send("two", "end"), END],
         kinds=[recent], definition={"tetoDeFrequencia": {"mensagens": 1, "dias": 1}},
     )  # fmt: skip
@@ -227,7 +227,7 @@ def test_calls_are_taken_or_fail_after_their_repeats(rate: float, chosen: dict[s
 
 
 def test_a_shown_contact_has_a_trail_with_its_messages() -> None:
-    ada = Kind(person(name="Ada"), registered=False, count=1, offers={}, shown=True)
+    ada = ContactKind(person(name="Ada"), registered=False, count=1, offers={}, shown=True)
     walk = walked(REMINDED, kinds=[ada], rates={Rate.LIDO: 0.0})
     trail = walk.trails[0]
     assert [(line.step_id, line.result, line.at - START) for line in trail.lines] == [
@@ -272,7 +272,9 @@ def test_nobody_is_lost_and_a_repeat_gives_the_same(
     whole = sum(outcomes) or 1.0
     named = (Rate.ENTREGUE, Rate.FALHA, Rate.INDETERMINADO)
     rates = {**rates, **{rate: share / max(whole, 1.0) for rate, share in zip(named, outcomes, strict=True)}}
-    kinds = [Kind(person(id=f"{CONTACT}{n:021}"), registered=False, count=c, offers={}) for n, c in enumerate(counts)]
+    kinds = [
+        ContactKind(person(id=f"{CONTACT}{n:021}"), registered=False, count=c, offers={}) for n, c in enumerate(counts)
+    ]
     limits = {"num_1": SenderLimits(per_second=0.25, recipients=250)} if slow else {}
     first, second = (
         walked(LONG, kinds=kinds, rates=rates, limits=limits, seed=seed, definition={"meta": {"evento": "paid"}})
@@ -291,7 +293,8 @@ def test_nobody_is_lost_and_a_repeat_gives_the_same(
 def test_a_cohort_goes_as_single_ones_do() -> None:
     rates = {Rate.ENTREGUE: 0.9, Rate.FALHA: 0.05, Rate.LIDO: 0.6, Rate.RESPONDEU: 0.2, Rate.CONVERTEU: 0.1}
     single = [
-        Kind(person(id=f"{CONTACT}{n:021}"), registered=False, count=1, offers={}, shown=True) for n in range(4_000)
+        ContactKind(person(id=f"{CONTACT}{n:021}"), registered=False, count=1, offers={}, shown=True)
+        for n in range(4_000)
     ]
     together, alone = walked(LONG, people=4_000, rates=rates), walked(LONG, kinds=single, rates=rates)
     for step in LONG:

@@ -13,7 +13,7 @@ HOUR: Final = timedelta(hours=1)
 
 
 @dataclass(slots=True)
-class Departures:
+class SenderDepartures:
     """What would leave from one sender: by the hour (UTC), the first and the last of it, and what expires."""
 
     by_hour: Counter[datetime] = field(default_factory=Counter)
@@ -39,7 +39,7 @@ class Tallies:
     ends: Counter[EndReason] = field(default_factory=Counter)
     messages: Counter[str] = field(default_factory=Counter)
     coins: Counter[str] = field(default_factory=Counter)
-    departures: defaultdict[str, Departures] = field(default_factory=lambda: defaultdict(Departures))
+    departures: defaultdict[str, SenderDepartures] = field(default_factory=lambda: defaultdict(SenderDepartures))
 
     def numbers(self, step_id: str) -> StepNumbers:
         return StepNumbers(self.steps[step_id])

@@ -88,7 +88,7 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ContactKind:
     """`count` contacts whom no step tells apart; `contact`: one of them.
 
     `offers`: by send; a reason where it would be left out, and nothing where a variable is empty. `recent`: when
@@ -164,7 +164,7 @@ class Walk:
     def __init__(
         self,
         plan: RunnableJourney,
-        kinds: Sequence[Kind],
+        kinds: Sequence[ContactKind],
         assumptions: Assumptions,
         *,
         zone: ZoneInfo,
@@ -221,7 +221,7 @@ class Walk:
             self._move(cohort, count, now)
         return True
 
-    def _enter(self, place: int, kind: Kind) -> None:
+    def _enter(self, place: int, kind: ContactKind) -> None:
         denied = kind.contact.opt_in_status is ConsentStatus.DENIED  # C9.7.2
         if kind.shown:
             self.trails[place] = Trail(kind.contact, [], entered=not denied)
@@ -280,7 +280,7 @@ class Walk:
             case RetryStep():
                 raise AssertionError("nothing fails here for a cause of our own")
 
-    def _facts(self, cohort: _Cohort, step: Step, kind: Kind, now: datetime, *, registered: bool) -> Facts:
+    def _facts(self, cohort: _Cohort, step: Step, kind: ContactKind, now: datetime, *, registered: bool) -> Facts:
         send, earlier = None, None
         if isinstance(step, SendStep):
             cap = self._plan.cap

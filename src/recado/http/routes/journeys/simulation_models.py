@@ -13,7 +13,7 @@ from recado.domain.journeys.graph import MAX_STEPS, JourneyStep
 from recado.domain.journeys.journey import Hindrance
 from recado.domain.journeys.outcomes import EndExecution
 from recado.domain.journeys.simulation.assumptions import DEFAULTS, Rate
-from recado.domain.journeys.simulation.tallies import HOUR, Departures, Tallies
+from recado.domain.journeys.simulation.tallies import HOUR, SenderDepartures, Tallies
 from recado.domain.journeys.simulation.walk import Offer, Trail, TrailLine
 from recado.http.api.models import ApiModel, Timestamp, most_members
 from recado.http.routes.journeys.execution_models import TrailStepOut
@@ -280,7 +280,7 @@ def _step(step: JourneyStep, tallies: Tallies, *, billed: bool) -> dict[str, Any
     return view
 
 
-def _departures(departures: Departures, offer: Offer, start: datetime) -> dict[str, Any]:
+def _departures(departures: SenderDepartures, offer: Offer, start: datetime) -> dict[str, Any]:
     hours = sorted(departures.by_hour.items())[:MOST_HOURS]
     last = departures.last
     view: dict[str, Any] = {

@@ -30,7 +30,7 @@ from recado.http.routes.journeys.simulation_models import (
     way_view,
 )
 from recado.http.wire.reply import Reply
-from recado.services.journeys.simulations import JourneySimulations, Wanted
+from recado.services.journeys.simulations import JourneySimulations, WantedRun
 from recado.storage.audience import lists, segments
 from recado.storage.batches.audiences import Audience
 from recado.storage.contacts import contacts
@@ -62,7 +62,7 @@ class SimulationOperations:
         refuse_not_run(journey)
         assumptions = _assumptions(body, runnable(seen.definition))
         people = await self._people(call, journey, body.publico or SimulatedAudience())
-        wanted = Wanted(
+        wanted = WantedRun(
             start=start,
             assumptions=assumptions,
             people=people,
