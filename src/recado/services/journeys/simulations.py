@@ -30,6 +30,7 @@ from recado.domain.journeys.simulation.tallies import Tallies
 from recado.domain.journeys.simulation.walk import ContactKind, Offer, Trail, Walk
 from recado.domain.journeys.steps import SendStep
 from recado.domain.links.text_links import short_link
+from recado.domain.messages.message import CRITICAL
 from recado.domain.senders.number import TIER_LIMITS, NumberStatus, effective_per_second
 from recado.engine.turns import in_pieces, turns
 from recado.services.journeys.facts import known_contacts, quiet_windows
@@ -267,9 +268,14 @@ class _Run:
                 self._hindered.setdefault(step.id, made)
                 return SkipReason(hindrance)
             case PendingSend(message):
-                obeyed = quiet if message.obeys_quiet_hours else ()
                 offer = Offer(
-                    message.channel, message.sender_id, message.coins or 0, message.units, message.ttl, obeyed
+                    message.channel,
+                    message.sender_id,
+                    message.coins or 0,
+                    message.units,
+                    message.ttl,
+                    critical=message.klass == CRITICAL,
+                    quiet=quiet if message.obeys_quiet_hours else (),
                 )
                 self._lanes.setdefault(offer.lane, offer)
                 return offer

@@ -46,6 +46,7 @@ def test_what_finds_no_time_within_its_life_expires() -> None:
     assert found[-1] == Left(NOON + HOUR, expired(found), expired=True)
     held = DepartureTimes(SenderLimits(held=True)).leave(NOON, 5, ttl=HOUR)
     assert held == [Left(NOON + HOUR, 5, expired=True)]
+    assert left(DepartureTimes(SenderLimits(held=True)).leave(NOON, 5, ttl=HOUR, critical=True)) == 5
 
 
 def test_quiet_hours_hold_what_obeys_them_and_do_not_count_toward_its_life() -> None:

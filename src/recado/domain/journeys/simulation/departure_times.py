@@ -22,7 +22,7 @@ LONGEST_PIECE: Final = timedelta(minutes=10)
 class SenderLimits:
     """What a sender may do. None: no limit. `recipients`: distinct ones in a rolling day, by its tier.
 
-    `held`: nothing of it leaves by its state. `sent`, `addressed`: what counts of the day before, by moment.
+    `held`: by its state nothing leaves but what is critical. `sent`, `addressed`: what counts of the day before, by moment.
     """
 
     per_second: float | None = None
@@ -56,6 +56,7 @@ class DepartureTimes:
         count: int,
         *,
         ttl: timedelta,
+        critical: bool = False,
         quiet: Sequence[QuietWindow] = (),
         addressed_at: datetime | None = None,
     ) -> list[Left]:
@@ -66,7 +67,7 @@ class DepartureTimes:
         """
         limits, left = self._limits, []
         expires = now + ttl
-        if limits.held:
+        if limits.held and not critical:
             return [Left(expires, count, expired=True)]
         most = max(1, -(-count // PIECES))
         if limits.per_second is not None:

@@ -76,7 +76,7 @@ Asked = tuple[StepSignal, str | None]
 class Offer:
     """What the message of a send would be, for contacts of one kind. `coins`: of one; `lane`: the sender's id.
 
-    `ttl`, `quiet`: what it obeys in the queue.
+    `ttl`, `critical`, `quiet`: what it obeys in the queue.
     """
 
     channel: str
@@ -84,6 +84,7 @@ class Offer:
     coins: int
     units: int
     ttl: timedelta
+    critical: bool = False
     quiet: tuple[QuietWindow, ...] = ()
 
 
@@ -392,7 +393,10 @@ class Walk:
         addressed_at = dict(cohort.addressed).get(offer.lane)
         made = () if self._plan.cap is None else (*cohort.made, now)
         self.tallies.messages[step.id] += count
-        for left in lane.leave(now, count, ttl=offer.ttl, quiet=offer.quiet, addressed_at=addressed_at):
+        found = lane.leave(
+            now, count, ttl=offer.ttl, critical=offer.critical, quiet=offer.quiet, addressed_at=addressed_at
+        )
+        for left in found:
             following = cohort
             if left.expired:
                 self.tallies.departures[offer.lane].expired += left.messages
