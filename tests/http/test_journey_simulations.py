@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.http.template_drafts import create, set_status
 from tests.http.test_executions import contact
 from tests.http.test_journeys import JOURNEYS, archived, journey, made
 
@@ -76,6 +77,26 @@ async def test_what_would_come_of_a_journey_for_one_contact(api: Any) -> None:
         "saiEm": start,
     }  # fmt: skip
     assert (answer.body["parcial"], answer.body["pausariaPor"]) == (False, [])
+
+
+async def test_a_template_is_shown_as_the_contact_would_read_it(api: Any) -> None:
+    (contact_id,) = await people(api, {"name": "Ana"})
+    template, number_id = await create(api), api.organizations[0].number.id
+    await set_status(api, template, "approved")
+    chat = {
+        "id": "chat", "tipo": "enviar", "canal": "chatapp", "templateId": template["id"], "numberId": number_id,
+        "variaveis": NAMED, "proximo": "leu",
+    }  # fmt: skip
+    leu = {"id": "leu", "tipo": "condicao", "sobre": "chat", "sinal": "lido", "sim": "fim", "nao": "fim"}
+    found = await made(api, inicio="chat", passos=[chat, leu, PASSOS[-1]])
+    answer = await tried(api, found, {"publico": {"contactId": contact_id}, "taxas": {"lido": 1}})
+    (way,) = answer.body["amostra"]
+    assert [step["resultado"] for step in way["passos"]] == ["enviado", "sim", "fim"]
+    assert way["passos"][0]["mensagem"] == {
+        "canal": "chatapp", "numberId": number_id, "texto": "Hello Ana, welcome.", "templateId": template["id"],
+        "segmentos": 1, "moedas": 600, "saiEm": answer.body["inicio"],
+    }  # fmt: skip
+    assert answer.body["passos"][0]["mensagens"]["lidas"] == 1
 
 
 async def test_it_changes_nothing_at_all(api: Any) -> None:

@@ -22,7 +22,7 @@ LONGEST_PIECE: Final = timedelta(minutes=10)
 class SenderLimits:
     """What a sender may do. None: no limit. `recipients`: distinct ones in a rolling day, by its tier.
 
-    `held`: by its state nothing leaves but what is critical. `sent`, `addressed`: what counts of the day before, by moment.
+    `held`: by its state nothing leaves but what is critical. `sent`, `addressed`: what counts of the day before.
     """
 
     per_second: float | None = None
