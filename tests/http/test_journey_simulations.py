@@ -99,6 +99,16 @@ async def test_a_template_is_shown_as_the_contact_would_read_it(api: Any) -> Non
     assert answer.body["passos"][0]["mensagens"]["lidas"] == 1
 
 
+@pytest.mark.parametrize(("scopes", "text"), [((), "Oi {{1}}"), (("contacts:read",), "Oi Ana")])
+async def test_what_contacts_hold_is_shown_to_those_who_may_read_contacts(
+    api: Any, scopes: tuple[str, ...], text: str
+) -> None:
+    (contact_id,) = await people(api, {"name": "Ana"})
+    key = await api.key("campaigns:read", *scopes)
+    answer = await tried(api, await greeting(api), {"publico": {"contactId": contact_id}}, token=key)
+    assert answer.body["amostra"][0]["passos"][0]["mensagem"]["texto"] == text
+
+
 async def test_it_changes_nothing_at_all(api: Any) -> None:
     ids = await people(api, {"name": "Ana"}, {}, {"name": "Bia"})
     made_list = (await api.post("/v2/lists", {"name": "all"})).body

@@ -36,6 +36,7 @@ from recado.storage.batches.audiences import Audience
 from recado.storage.contacts import contacts
 from recado.storage.journeys.journeys import Journey
 
+CONTACTS: Final = "contacts:read"
 MOST_MESSAGES: Final = 200  # that are shown in all
 FARTHEST: Final = timedelta(days=366)  # that its begin lies ahead
 LATE: Final = timedelta(hours=1)  # that it may be over by: clocks differ
@@ -73,7 +74,8 @@ class SimulationOperations:
         found = await self.simulations.run(journey, wanted)
         view = simulated_view(found, seen.definition.passos, billed=self.simulations.billed, start=start)
         kinds = {step.id: step.tipo.value for step in seen.definition.passos}
-        messages = await self._messages(journey, found.trails)
+        texts = {step.id: step.texto or "" for step in seen.definition.passos}
+        messages = await self._messages(journey, found.trails, None if call.can(CONTACTS) else texts)
         view["amostra"] = [way_view(trail, kinds, messages) for trail in found.trails]
         return Reply(200, {"versao": journey.versao, "semente": body.semente, **view})
 
@@ -118,27 +120,37 @@ class SimulationOperations:
                 raise reference_not_found(place, CONTACT, contact_id, journey.env)
         return list(places)
 
-    async def _messages(self, journey: Journey, trails: Sequence[Trail]) -> dict[int, dict[str, Any]]:
-        """By line, the message that a contact would get there; of the first ones."""
+    async def _messages(
+        self, journey: Journey, trails: Sequence[Trail], texts: Mapping[str, str] | None
+    ) -> dict[int, dict[str, Any]]:
+        """By line, the message that a contact would get there; of the first ones.
+
+        `texts`: by step, for a caller who sees nothing of contacts: their placeholders stay.
+        """
         sent = [line for trail in trails for line in trail.lines if line.send is not None]
         found = {}
         for line in sent[:MOST_MESSAGES]:
-            shown = await self._message(journey, line)
+            shown = await self._message(journey, line, texts)
             if shown is not None:
                 found[id(line)] = shown
         return found
 
-    async def _message(self, journey: Journey, line: TrailLine) -> dict[str, Any] | None:
+    async def _message(
+        self, journey: Journey, line: TrailLine, texts: Mapping[str, str] | None
+    ) -> dict[str, Any] | None:
         assert line.send is not None and line.offer is not None  # noqa: S101, PT018 - of a line that sends
-        match line.send.content:
-            case SmsSend(text):
-                return message_view(line, line.offer, text, template_id=None, billed=self.simulations.billed)
-            case ChatappSend(template_id):
-                templates = self.journeys.dependencies.directories.templates
-                template = await templates.get((journey.organization_id, journey.env, template_id))
-                text = "" if template is None else filled(body_text(template.components), line.send.values)
-                return message_view(line, line.offer, text, template_id=template_id, billed=self.simulations.billed)
-        return None
+        content, template_id = line.send.content, None
+        if isinstance(content, ChatappSend):
+            template_id = content.template_id
+            templates = self.journeys.dependencies.directories.templates
+            template = await templates.get((journey.organization_id, journey.env, template_id))
+            text = "" if template is None else body_text(template.components)
+            text = filled(text, line.send.values) if texts is None else text
+        elif isinstance(content, SmsSend):
+            text = content.text if texts is None else texts[line.step_id]
+        else:
+            return None
+        return message_view(line, line.offer, text, template_id=template_id, billed=self.simulations.billed)
 
 
 def _assumptions(body: JourneySimulation, plan: RunnableJourney) -> Assumptions:
@@ -195,7 +207,8 @@ def simulation_routes(journeys: Resource[Journey], simulations: JourneySimulatio
             ),
             description=(
                 "On virtual time, under the given assumptions: nobody is sent to, nothing is stored or billed. "
-                "Entries before, other journeys and what others send meanwhile are left out."
+                "Entries before, other journeys and what others send meanwhile are left out. What contacts hold stands "
+                "in the texts of messages for a credential with `contacts:read`."
             ),
         ),
     )  # fmt: skip
