@@ -32,6 +32,7 @@ from recado.services.events.customer_events import CustomerEvents
 from recado.services.imports.contact_system import ContactSystem
 from recado.services.journeys.cancellation import ExecutionCancellation
 from recado.services.journeys.entries import JourneyEntries
+from recado.services.journeys.simulations import JourneySimulations, SimulationParts
 from recado.services.journeys.step_messages import StepMessages
 from recado.services.journeys.test_runs import JourneyTests
 from recado.services.links.origin_clicks import OriginClicks
@@ -113,6 +114,9 @@ class Assembly:
 
         batch_rules = {each.channel: each.batches(rule_parts(each.channel)) for each in CHANNELS if each.batches}
         rules = [each.rules(rule_parts(each.channel)) for each in CHANNELS]
+        step_messages = StepMessages(
+            rules, numbers=directories.numbers, templates=directories.templates, organizations=directories.organizations
+        )
         system = self.system = ActorSystem(
             records,
             batch_rules=batch_rules,
@@ -127,12 +131,7 @@ class Assembly:
             owing=lambda: replies.hint(),
             opens=lambda code: clicks.open(code, counted=True),
             begun=BegunCalls(settings.data_dir, boot=boot_id()),
-            step_messages=StepMessages(
-                rules,
-                numbers=directories.numbers,
-                templates=directories.templates,
-                organizations=directories.organizations,
-            ),
+            step_messages=step_messages,
             calls_of_steps=calls_of_steps,
             payments=payments,
             prices=prices,
@@ -172,6 +171,12 @@ class Assembly:
         self.customer_events = CustomerEvents(db, clock=clock)
         self.journey_entries = JourneyEntries(db, clock=clock, ids=ids, entered=system.executions.hint)
         self.journey_tests = JourneyTests(clock=clock, ids=ids, begun=system.executions.hint)
+        self.simulations = JourneySimulations(
+            SimulationParts(
+                db=db, evaluation=system.evaluation, step_messages=step_messages, directories=directories, clock=clock,
+                link_base=settings.link_address, billed=settings.billing_enabled,
+            )
+        )  # fmt: skip
         self.cancellation = ExecutionCancellation(
             db, clock=clock, effects=system.consequences, recalled=system.withdrawals.left
         )

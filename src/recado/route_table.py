@@ -95,7 +95,11 @@ def route_table(made: Assembly) -> tuple[Route, ...]:
         *static_list_routes(dependencies),
         *segment_routes(dependencies, evaluation=system.evaluation),
         *journey_routes(
-            dependencies, entries=made.journey_entries, cancellation=made.cancellation, tests=made.journey_tests
+            dependencies,
+            entries=made.journey_entries,
+            cancellation=made.cancellation,
+            tests=made.journey_tests,
+            simulations=made.simulations,
         ),
         *origin_link_routes(
             dependencies,

@@ -66,6 +66,11 @@ async def journey_to_try(api: Api, tenant: Tenant) -> Request:
     return Request({"id": found["id"]}, body={"contactId": tenant.ids[CONTACT], "dados": {"order": "A-1"}})
 
 
+@sample("simulateJourney")
+async def journey_to_simulate(api: Api, tenant: Tenant) -> Request:
+    return Request({"id": tenant.ids[JOURNEY]}, body={"publico": {"contactId": tenant.ids[CONTACT]}, "amostra": 1})
+
+
 @sample("listExecutions", "getJourneySteps")
 async def executions_asked(api: Api, tenant: Tenant) -> Request:
     return Request({"id": tenant.ids[JOURNEY]})

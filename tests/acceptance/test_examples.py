@@ -20,7 +20,7 @@ MAIN = {
     "exportChatapp", "exportSms",
     "createList", "addListMembers", "previewSegment", "getWallet", "createApiKey",
     "createAccount", "inviteAccount", "createSession", "createSms", "previewSms", "listSms", "getSms",
-    "createJourney",
+    "createJourney", "simulateJourney",
 }  # fmt: skip
 _ID = re.compile(r"\b([a-z]{3}_)[0-9A-Za-z]{21}\b")
 

@@ -16,7 +16,8 @@ from recado.http.api.route import Access
 
 SCOPES = {
     "messages:read": "listMessages getMessage listBatches getBatch exportChatapp",
-    "campaigns:read": "listCampaigns getCampaign listJourneys getJourney listExecutions getExecution getJourneySteps",
+    "campaigns:read": "listCampaigns getCampaign listJourneys getJourney listExecutions getExecution getJourneySteps "
+    "simulateJourney",
     "campaigns:write": "createJourney replaceJourney duplicateJourney createJourneyVersion activateJourney testJourney "
     "pauseJourney archiveJourney createJourneyEntry cancelExecution",
     "messages:send": "createMessage reprocessMessage resendMessages archiveMessage simulateInbound "
@@ -68,6 +69,7 @@ CLASSES = {
     "exportSms": "bulk",
     "importContacts": "bulk",
     "previewSegment": "bulk",
+    "simulateJourney": "bulk",
     "removeListMembers": "bulk",
     "replaceListMembers": "bulk",
     "replayWebhook": "bulk",

@@ -113,7 +113,7 @@ CITED_IN = ("src/**/*.py", "src/**/*.sql", "tests/**/*.py", "docs/**/*.md", "doc
 # A rule's number; not the C3 of a percent-encoded byte.
 CITATION = re.compile(r"(?<![%\w])C\d{1,2}(?:\.\d{1,2}){0,2}(?![\w])")
 # Those of which no answer may be kept, or that may be repeated as they are (C6.2).
-WITHOUT_KEYS = {"addListMembers", "removeListMembers", "revealDocuments"}
+WITHOUT_KEYS = {"addListMembers", "removeListMembers", "revealDocuments", "simulateJourney"}
 STATED = re.findall(r'<a id="(C[\d.]+)"></a>', PAGE)
 POOL = signature(Database).parameters["pool_size"].default
 
@@ -192,7 +192,7 @@ def routes() -> tuple[Route, ...]:
         *template_routes(dependencies, provider_for=nothing, sync=nothing),
         *static_list_routes(dependencies),
         *segment_routes(dependencies, evaluation=nothing),
-        *journey_routes(dependencies, entries=nothing, cancellation=nothing, tests=nothing),
+        *journey_routes(dependencies, entries=nothing, cancellation=nothing, tests=nothing, simulations=nothing),
         *origin_link_routes(dependencies, opener_for=nothing, clicks=nothing, link_base="http://l"),
         *opened_link_routes(tracked=nothing, origin=nothing, scanners=(), monotonic=nothing),
         *sandbox_inbound_routes(database=nothing, numbers=nothing, receiver=nothing),

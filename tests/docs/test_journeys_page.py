@@ -9,6 +9,7 @@ from recado.domain.core.errors import CODES
 from recado.domain.journeys.graph import definition_of
 from recado.domain.journeys.problems import JourneyReferences, problems
 from recado.http.routes.journeys.journey_models import JourneyBody
+from recado.http.routes.journeys.simulation_models import JourneySimulation
 
 PAGE = (Path(__file__).parents[2] / "docs" / "journeys.md").read_text("utf-8")
 DRAFT, MENDED = (orjson.loads(text) for text in re.findall(r"-d '(\{.*?\n  \})'", PAGE, re.DOTALL))
@@ -35,3 +36,12 @@ def test_the_codes_of_the_page_exist() -> None:
     words = set(re.findall(r"`([A-Z]+(?:_[A-Z]+)+)`", PAGE))
     assert words
     assert words <= set(CODES)
+
+
+def test_what_is_tried_is_understood() -> None:
+    asked = re.findall(r"/simulate.*?-d '(\{.*?\n\})'", PAGE, re.DOTALL)
+    assert len(asked) == 2
+    for text in asked:
+        given = orjson.loads(text.replace("'$CONTACT'", "cnt_1"))
+        body = JourneySimulation.model_validate_json(orjson.dumps(given))
+        assert body.model_dump(by_alias=True, exclude_unset=True) == given

@@ -6,6 +6,7 @@ import os
 import random
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from ipaddress import ip_network
 from typing import Any
 
@@ -24,6 +25,7 @@ from recado.config.limits import CLASSES_OF_CREDENTIALS, DEFAULT_LIMITS
 from recado.domain.core.ids import IdSource
 from recado.domain.core.page import CursorSigner
 from recado.domain.dispatch.gates import Hold
+from recado.domain.links.tracked import MessageLinks
 from recado.domain.messages.changes import Change
 from recado.engine.runtime import Runtime
 from recado.engine.supervisor import Supervisor
@@ -62,9 +64,13 @@ from recado.services.events.customer_events import CustomerEvents
 from recado.services.imports.contact_system import ContactSystem
 from recado.services.journeys.cancellation import ExecutionCancellation
 from recado.services.journeys.entries import JourneyEntries
+from recado.services.journeys.simulations import JourneySimulations, SimulationParts
+from recado.services.journeys.step_messages import StepMessages
 from recado.services.journeys.test_runs import JourneyTests
 from recado.services.links.origin_clicks import OriginClicks
 from recado.services.links.tracked_clicks import TrackedClicks
+from recado.services.messages.chatapp_rules import ChatAppRules
+from recado.services.messages.sms_rules import SmsRules
 from recado.services.senders.number_refresh import NumberRefresh
 from recado.services.templates.template_review import TemplateReview
 from recado.services.templates.template_sync import TemplateSync
@@ -76,6 +82,7 @@ from recado.storage.contacts.documents import DocumentCipher
 from recado.storage.core.crypto import KeyRing
 from recado.storage.core.idempotency import IdempotencyKeys
 from recado.storage.core.postgres import Database
+from recado.storage.messages.chat_windows import ChatWindows
 
 ADMIN_TOKEN = "the administrator of the tests"
 _LIMIT = (10_000.0, 10_000)
@@ -286,6 +293,7 @@ async def api(database: Database) -> AsyncIterator[Api]:
                 database, clock=clock, effects=Consequences(), recalled=lambda left: None
             ),
             tests=JourneyTests(clock=clock, ids=ids, begun=lambda: None),
+            simulations=simulations(database, directories, clock, ids),
         ),
         *origin_link_routes(
             dependencies, opener_for=chats.get, clicks=origin_clicks, link_base="https://l.recado.test"
@@ -342,3 +350,33 @@ async def names(host: str, port: int) -> list[str]:
     if host.endswith("example.com"):
         return ["10.0.0.1"] if host.startswith("private.") else ["93.184.216.34"]
     raise OSError("no such name")
+
+
+def simulations(database: Database, directories: Directories, clock: ShiftedClock, ids: IdSource) -> JourneySimulations:
+    """By the rules of both channels, in test."""
+    shared: dict[str, Any] = {
+        "organizations": directories.organizations,
+        "ids": ids,
+        "clock": clock,
+        "sends_in": {"test"},
+        "prices": directories.prices,
+    }
+    numbers, templates = directories.numbers, directories.templates
+    windows = ChatWindows(database, clock=clock)
+    rules = [
+        ChatAppRules(numbers=numbers, templates=templates, windows=windows, **shared),
+        SmsRules(links=partial(MessageLinks, "https://l.recado.test", os.urandom), **shared),
+    ]
+    return JourneySimulations(
+        SimulationParts(
+            db=database,
+            evaluation=Evaluation(database),
+            step_messages=StepMessages(
+                rules, numbers=numbers, templates=templates, organizations=directories.organizations
+            ),
+            directories=directories,
+            clock=clock,
+            link_base="https://l.recado.test",
+            billed=True,
+        )
+    )

@@ -7,10 +7,10 @@ journey runs: these are steps without problems.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import time
-from typing import Any
+from typing import Any, Final
 
 from recado.domain.audience.segment import Scalar
-from recado.domain.journeys.graph import FieldOperator, StepSignal
+from recado.domain.journeys.graph import FieldOperator, StepKind, StepSignal
 
 # What a send says ---------------------------------------------------------------------------------------------------
 
@@ -173,3 +173,15 @@ class EndStep:
 
 
 Step = SendStep | WaitForStep | WaitUntilStep | SignalCondition | FieldCondition | Split | WebhookStep | EndStep
+
+KIND_OF: Final[Mapping[type[Step], StepKind]] = {
+    SendStep: StepKind.ENVIAR,
+    WaitForStep: StepKind.ESPERAR,
+    WaitUntilStep: StepKind.ESPERAR,
+    SignalCondition: StepKind.CONDICAO,
+    FieldCondition: StepKind.CONDICAO,
+    Split: StepKind.DIVIDIR,
+    WebhookStep: StepKind.WEBHOOK,
+    EndStep: StepKind.FIM,
+}
+"""What callers write as the `tipo` of each."""

@@ -28,10 +28,13 @@ _READ = 4 * _MAX_BODY  # characters of a text, and one button beyond the limit: 
 
 def variable_count(components: Sequence[Component]) -> int:
     """How many `templateVars` a message of the template needs: the distinct variables of its BODY."""
-    for component in components:
-        if _kind(component) == "BODY":
-            return len(set(_variables(_text_of(_payload(component)))))
-    return 0
+    return len(set(_variables(body_text(components))))
+
+
+def body_text(components: Sequence[Component]) -> str:
+    """The text of its BODY, with its placeholders; empty where it has none."""
+    bodies = (component for component in components if _kind(component) == "BODY")
+    return next((_text_of(_payload(body)) for body in bodies), "")
 
 
 def header_takes_text(components: Sequence[Component]) -> bool:

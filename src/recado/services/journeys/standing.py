@@ -2,39 +2,16 @@
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Final
 
 from recado.domain.contacts.contact import Contact
 from recado.domain.journeys.execution import Awaited, EndReason, SkipReason, TrailResult
-from recado.domain.journeys.graph import StepKind
 from recado.domain.journeys.journey import Hindrance
 from recado.domain.journeys.outcomes import EndExecution
-from recado.domain.journeys.steps import (
-    EndStep,
-    FieldCondition,
-    SendStep,
-    SignalCondition,
-    Split,
-    Step,
-    WaitForStep,
-    WaitUntilStep,
-    WebhookStep,
-)
+from recado.domain.journeys.steps import KIND_OF, Step
 from recado.services.journeys.running import RunningJourney
 from recado.storage.journeys.execution_facts import ContactKey
 from recado.storage.journeys.executions import Execution, PassedStep
 from recado.storage.messages.messages import NewMessage
-
-_KINDS: Final[dict[type[Step], StepKind]] = {
-    SendStep: StepKind.ENVIAR,
-    WaitForStep: StepKind.ESPERAR,
-    WaitUntilStep: StepKind.ESPERAR,
-    SignalCondition: StepKind.CONDICAO,
-    FieldCondition: StepKind.CONDICAO,
-    Split: StepKind.DIVIDIR,
-    WebhookStep: StepKind.WEBHOOK,
-    EndStep: StepKind.FIM,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +109,7 @@ class Standing:
             execution_id=execution.id,
             step_id=execution.step_id,
             env=execution.env,
-            kind=_KINDS[type(self.step)],
+            kind=KIND_OF[type(self.step)],
             at=now,
             place=execution.passed,
             result=result,

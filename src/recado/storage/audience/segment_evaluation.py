@@ -5,7 +5,7 @@ seconds, and is planned with its values known.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -110,6 +110,12 @@ class Evaluation:
             await connection.execute(audiences.SQL.along_the_key)
             rows: Any = await connection.fetch(sql, *arguments)
         return Reached([(row["id"], row["phone"]) for row in rows], ended=len(rows) < limit)
+
+    async def rows(self, organization_id: str, sql: str, arguments: Sequence[Any]) -> list[Any]:
+        """What another query over an audience (`over`) finds, along the key of contacts."""
+        async with self._connection(organization_id) as connection:
+            await connection.execute(audiences.SQL.along_the_key)
+            return await connection.fetch(sql, *arguments)
 
     @asynccontextmanager
     async def _connection(self, organization_id: str, *, patient: bool = False) -> AsyncIterator[Connection]:

@@ -1,11 +1,13 @@
 """The problems of a journey as it is now, found in turns: the largest take tens of milliseconds (C9.14, C31)."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
+from recado.domain.core.errors import FieldError, Problem
 from recado.domain.journeys.graph import JourneyDefinition, step_of
-from recado.domain.journeys.problems import JourneyReferences, problem_parts
+from recado.domain.journeys.problems import JourneyFault, JourneyReferences, problem_parts
+from recado.domain.journeys.runnable import not_run
 from recado.engine.turns import turns
 from recado.storage.core.rows import Executor
 from recado.storage.journeys.journeys import Journey
@@ -13,6 +15,14 @@ from recado.storage.journeys.references import references_of
 from recado.storage.journeys.uses import hold_used
 
 STEPS_OF_A_TURN: Final = 10
+
+# Where a problem of the whole journey stands; others are of its steps.
+_PARTS: Final = {
+    JourneyFault.SEM_INICIO: "/inicio",
+    JourneyFault.GATILHO_INCOMPLETO: "/gatilho",
+    JourneyFault.GATILHO_INEXISTENTE: "/gatilho",
+    JourneyFault.SILENCIO_INVALIDO: "/silencio",
+}
 
 T = TypeVar("T")
 
@@ -29,7 +39,7 @@ class Examined:
 async def examined(executor: Executor, journey: Journey) -> Examined:
     """The journey as of now."""
     definition = journey.definition(await _in_turns(map(step_of, journey.passos)))
-    return await _with_problems(
+    return await _problems_in(
         definition, await references_of(executor, journey.organization_id, journey.env, definition)
     )
 
@@ -41,10 +51,38 @@ async def held(connection: Executor, journey: Journey, before: Examined) -> Exam
     """
     await hold_used(connection, journey)
     references = await references_of(connection, journey.organization_id, journey.env, before.definition)
-    return before if references == before.references else await _with_problems(before.definition, references)
+    return before if references == before.references else await _problems_in(before.definition, references)
 
 
-async def _with_problems(definition: JourneyDefinition, references: JourneyReferences) -> Examined:
+def with_problems(found: list[str], journey: Journey) -> Problem:
+    """422 with all problems, each at the step that it is about."""
+    places = {step.get("id"): place for place, step in reversed(list(enumerate(journey.passos)))}
+    more = f", and {len(found) - 1} more" if len(found) > 1 else ""
+    detail = f"The journey has problems: {found[0].partition(': ')[0]}{more}; `meta.problemas` lists them."
+    errors = [_field_error(problem, places) for problem in found]
+    return Problem("JORNADA_COM_PROBLEMAS", detail, errors=errors, meta={"problemas": found})
+
+
+def _field_error(problem: str, places: Mapping[str, int]) -> FieldError:
+    """The problem at what it concerns; `places`: of the steps, by id."""
+    code, _, step = problem.partition(": ")[0].removesuffix("]").partition("[")
+    if step in places:
+        return FieldError(f"/passos/{places[step]}", code, problem)
+    return FieldError(_PARTS.get(JourneyFault(code), "/passos"), code, problem)
+
+
+def refuse_not_run(journey: Journey) -> None:
+    """A journey does not run of which a part would not be done."""
+    places = not_run(journey.definition())
+    if places:
+        detail = (
+            "This release does not run a part of the journey: steps send by chat-app and SMS only. "
+            f"Change {', '.join(places)}."
+        )
+        raise Problem("INVALID_STATE", detail, meta={"status": journey.status.value, "notRun": places})
+
+
+async def _problems_in(definition: JourneyDefinition, references: JourneyReferences) -> Examined:
     parts = await _in_turns(problem_parts(definition, references))
     return Examined(definition, references, list(dict.fromkeys(problem for part in parts for problem in part)))
 

@@ -1,16 +1,14 @@
 """Journeys: drafts are made, read, replaced and copied; they are activated, paused, archived, get versions (C9.1)."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from recado.domain.core.errors import FieldError, Problem
+from recado.domain.core.errors import Problem
 from recado.domain.core.ids import JOURNEY
 from recado.domain.core.machine import IllegalMove
 from recado.domain.journeys.graph import DEFAULT_REENTRY_HOURS, Reentry
 from recado.domain.journeys.journey import JOURNEY_MACHINE, JourneyEvent, JourneyStatus
-from recado.domain.journeys.problems import JourneyFault
-from recado.domain.journeys.runnable import not_run
 from recado.domain.messages.changes import JourneyMoved, WithdrawalsLeft
 from recado.http.api.call import Call
 from recado.http.api.operation import missing_scope
@@ -29,10 +27,12 @@ from recado.http.routes.journeys.journey_models import (
     journey_item,
     journey_view,
 )
-from recado.http.routes.journeys.journey_problems import Examined, examined, held
+from recado.http.routes.journeys.journey_problems import Examined, examined, held, refuse_not_run, with_problems
+from recado.http.routes.journeys.simulations import simulation_routes
 from recado.http.wire.reply import Reply
 from recado.services.journeys.cancellation import ExecutionCancellation
 from recado.services.journeys.entries import JourneyEntries
+from recado.services.journeys.simulations import JourneySimulations
 from recado.services.journeys.test_runs import JourneyTests
 from recado.storage.core.rows import Executor
 from recado.storage.dispatch import withdrawals
@@ -49,14 +49,6 @@ from recado.storage.journeys.journeys import (
 from recado.storage.journeys.uses import hold_used
 
 SENDS: Final = "messages:send"
-
-# Where a problem of the whole journey stands; others are of its steps.
-_PARTS: Final = {
-    JourneyFault.SEM_INICIO: "/inicio",
-    JourneyFault.GATILHO_INCOMPLETO: "/gatilho",
-    JourneyFault.GATILHO_INEXISTENTE: "/gatilho",
-    JourneyFault.SILENCIO_INVALIDO: "/silencio",
-}
 
 # What an event meets that a journey in its state does not allow; of an archived one none is allowed.
 _REFUSALS: Final = {
@@ -108,8 +100,8 @@ class JourneyOperations:
                 await hold_used(connection, before)
                 found = (await examined(connection, before)).problems
                 if found:
-                    raise _with_problems(found, before)
-                _refuse_not_run(before)
+                    raise with_problems(found, before)
+                refuse_not_run(before)
                 # Events after this moment are to bring contacts in, and one that is stored before the commit does not.
                 now = self.journeys.dependencies.clock.now()
                 after, superseded = await states.activate(connection, before, now)
@@ -186,8 +178,8 @@ class JourneyOperations:
                 raise _archived(journey)
             found = (await examined(connection, journey)).problems
             if found:
-                raise _with_problems(found, journey)
-            _refuse_not_run(journey)
+                raise with_problems(found, journey)
+            refuse_not_run(journey)
             execution = await self.tests.begin(
                 connection, journey, body.contact_id, body.dados or {}, hurried=body.pular_esperas
             )
@@ -243,40 +235,13 @@ def _reply(journey: Journey, found: list[str], status: int = 200) -> Reply:
 
 def _permitted(call: Call, journey: Journey, seen: Examined) -> Examined:
     if seen.problems and not call.query.permitir_problemas:
-        raise _with_problems(seen.problems, journey)
+        raise with_problems(seen.problems, journey)
     return seen
 
 
 def _shown(seen: Examined) -> dict[str, Any]:
     """What lists show of its steps, by column."""
     return {"canais": seen.definition.channels, "fluxo": seen.definition.flow}
-
-
-def _with_problems(found: list[str], journey: Journey) -> Problem:
-    places = {step.get("id"): place for place, step in reversed(list(enumerate(journey.passos)))}
-    more = f", and {len(found) - 1} more" if len(found) > 1 else ""
-    detail = f"The journey has problems: {found[0].partition(': ')[0]}{more}; `meta.problemas` lists them."
-    errors = [_field_error(problem, places) for problem in found]
-    return Problem("JORNADA_COM_PROBLEMAS", detail, errors=errors, meta={"problemas": found})
-
-
-def _field_error(problem: str, places: Mapping[str, int]) -> FieldError:
-    """The problem at what it concerns; `places`: of the steps, by id."""
-    code, _, step = problem.partition(": ")[0].removesuffix("]").partition("[")
-    if step in places:
-        return FieldError(f"/passos/{places[step]}", code, problem)
-    return FieldError(_PARTS.get(JourneyFault(code), "/passos"), code, problem)
-
-
-def _refuse_not_run(journey: Journey) -> None:
-    """A journey does not run of which a part would not be done."""
-    places = not_run(journey.definition())
-    if places:
-        detail = (
-            "This release does not run a part of the journey: steps send by chat-app and SMS only. "
-            f"Change {', '.join(places)}."
-        )
-        raise Problem("INVALID_STATE", detail, meta={"status": journey.status.value, "notRun": places})
 
 
 def _moved(journey: Journey, event: JourneyEvent) -> JourneyStatus:
@@ -330,7 +295,12 @@ def _draft_of(source: Journey, call: Call, **own: Any) -> Journey:
 
 
 def journey_routes(
-    dependencies: Dependencies, *, entries: JourneyEntries, cancellation: ExecutionCancellation, tests: JourneyTests
+    dependencies: Dependencies,
+    *,
+    entries: JourneyEntries,
+    cancellation: ExecutionCancellation,
+    tests: JourneyTests,
+    simulations: JourneySimulations,
 ) -> tuple[Route, ...]:
     group = Group("Journeys", "campaigns:read", "campaigns:write")
     path = "/v2/journeys/{id}"
@@ -415,5 +385,6 @@ def journey_routes(
                 "pointers to them in `meta.notRun`."
             ),
         ),
+        *simulation_routes(journeys, simulations),
         *execution_routes(dependencies, journeys, entries=entries, cancellation=cancellation),
     )  # fmt: skip

@@ -1,0 +1,126 @@
+"""Gathers the contacts of a dry run into kinds: those whom no step would tell apart by what it comes to (C9.17).
+
+What a step looks at may differ in each contact, as a name does; what it comes to rarely does. So each contact is asked
+for that, and those with the same answers are one kind, however many there are.
+"""
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+from zoneinfo import ZoneInfo
+
+from recado.domain.billing.prices import region_of
+from recado.domain.contacts.contact import Contact
+from recado.domain.core.errors import Problem
+from recado.domain.journeys.field_conditions import field_holds
+from recado.domain.journeys.field_values import OF_ENTRY, Entry, contact_value
+from recado.domain.journeys.runnable import RunnableJourney
+from recado.domain.journeys.steps import ContactVariable, FieldCondition, SendStep, SmsSend
+from recado.domain.journeys.variables import variable_values
+from recado.domain.messages.placeholders import filled
+from recado.services.messages.sms_content import SmsForm
+from recado.storage.journeys.simulation_facts import FoundKind
+
+MOST_KINDS: Final = 50_000
+MOST_CHARACTERS: Final = 32 * 1024 * 1024
+"""What the contacts of a run may hold together, one of each kind, of what its journey looks at."""
+
+MOST_IDS: Final = 20  # that are kept of each of the first kinds
+MANY: Final = 100  # kinds; of those that are found later one id each is kept
+
+Answer = Callable[[Contact], Hashable]
+
+
+@dataclass(slots=True)
+class GatheredKind:
+    """`contact`: one of them, as far as the journey looks at it. `ids`: some of theirs.
+
+    `answers`: by step, what it comes to for them, where that is not the same for all; None: nobody has asked.
+    """
+
+    contact: Contact
+    registered: bool
+    recent: tuple[datetime, ...]
+    count: int = 0
+    ids: list[str] = field(default_factory=list)
+    answers: Mapping[str, Hashable] | None = None
+
+
+class Gathering:
+    """The kinds found so far. `shorten`: of links in the texts of these sends (`tracked`), to count their segments."""
+
+    def __init__(
+        self,
+        plan: RunnableJourney,
+        zone: ZoneInfo,
+        entry: Entry,
+        *,
+        tracked: frozenset[str] = frozenset(),
+        shorten: Callable[[str], str] | None = None,
+    ) -> None:
+        self._answers = dict(_answers(plan, zone, entry, tracked, shorten))
+        self._kinds: dict[Hashable, GatheredKind] = {}
+        self._characters = 0
+
+    @property
+    def kinds(self) -> Sequence[GatheredKind]:
+        """In the order in which they were found."""
+        return list(self._kinds.values())
+
+    @property
+    def full(self) -> bool:
+        """Whether there is no room for more."""
+        return len(self._kinds) >= MOST_KINDS or self._characters >= MOST_CHARACTERS
+
+    def add(self, found: FoundKind) -> None:
+        """Some contacts more."""
+        contact = found.contact
+        answers = [answer(contact) for answer in self._answers.values()]
+        key = (contact.opt_in_status, region_of(contact.phone), found.registered, found.recent, *answers)
+        kind = self._kinds.get(key)
+        if kind is None:
+            kind = GatheredKind(contact, found.registered, found.recent)
+            kind.answers = dict(zip(self._answers, answers, strict=True))
+            self._kinds[key] = kind
+            self._characters += found.size
+        kind.count += found.count
+        most = MOST_IDS if len(self._kinds) <= MANY else 1
+        if len(kind.ids) < most:
+            kind.ids.extend(found.ids[: most - len(kind.ids)])
+
+
+def _answers(
+    plan: RunnableJourney,
+    zone: ZoneInfo,
+    entry: Entry,
+    tracked: frozenset[str],
+    shorten: Callable[[str], str] | None,
+) -> Iterator[tuple[str, Answer]]:
+    """What each step comes to for a contact; of steps for which it is the same for all, nothing."""
+    for step in plan.steps.values():
+        match step:
+            case FieldCondition() if not step.field.startswith(OF_ENTRY):
+                yield step.id, _condition(step, zone)
+            case SendStep() if any(isinstance(each, ContactVariable) for each in step.variables.values()):
+                yield step.id, _send(step, zone, entry, shorten if step.id in tracked else None)
+
+
+def _condition(step: FieldCondition, zone: ZoneInfo) -> Answer:
+    return lambda contact: field_holds(contact_value(step.field, contact), step.operator, step.value, zone)
+
+
+def _send(step: SendStep, zone: ZoneInfo, entry: Entry, shorten: Callable[[str], str] | None) -> Answer:
+    """Whether a variable is empty (None), or the segments of the text; of a template, that it is complete."""
+    content, form = step.content, SmsForm()
+
+    def answer(contact: Contact) -> int | None:
+        values: Mapping[str, str] | None = variable_values(step, contact, entry, zone)
+        if values is None or not isinstance(content, SmsSend):
+            return None if values is None else 1
+        try:
+            return form.measured(filled(content.text, values), shorten).segments
+        except Problem:
+            return 0
+
+    return answer
