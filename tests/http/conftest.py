@@ -61,6 +61,7 @@ from recado.services.events.customer_events import CustomerEvents
 from recado.services.imports.contact_system import ContactSystem
 from recado.services.journeys.cancellation import ExecutionCancellation
 from recado.services.journeys.entries import JourneyEntries
+from recado.services.journeys.running import RunningJourneys
 from recado.services.journeys.test_runs import JourneyTests
 from recado.services.links.origin_clicks import OriginClicks
 from recado.services.links.tracked_clicks import TrackedClicks
@@ -253,7 +254,7 @@ async def api(database: Database) -> AsyncIterator[Api]:
     outbox = Outbox(directories.subscriptions, ids=ids, queued=webhooks.queued)
     tracked_clicks = TrackedClicks(database, outbox=outbox, clock=clock)
     events = CustomerEvents(database, clock=clock)
-    entries = JourneyEntries(database, clock=clock, ids=ids, entered=lambda: None)
+    entries = JourneyEntries(database, clock=clock, ids=ids, entered=lambda: None, journeys=RunningJourneys())
     routes = (
         *organization_routes(dependencies),
         *api_key_routes(dependencies, ceilings=CEILINGS),

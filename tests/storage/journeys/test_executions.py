@@ -1,6 +1,7 @@
 """Executions that are due are taken in shares, by one turn at a time, and pass each step once (C9.15)."""
 
 import asyncio
+from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
 
@@ -52,9 +53,13 @@ async def test_each_organization_has_its_share_of_what_is_due(database: Database
     for organization_id, count in zip((ORGANIZATION, *OTHERS), (9, 2, 1, 3), strict=True):
         journey = await insert_journey(database, organization_id=organization_id)
         await begun(database, journey, count)
-    assert [each.organization_id for each in await due(database, each=2)] == [
+    assert [each.organization_id for each in await due(database, each=2, most=8)] == [
         *[ORGANIZATION] * 2, *[OTHERS[0]] * 2, OTHERS[1], *[OTHERS[2]] * 2,
     ]  # fmt: skip
+    # Where few have something due, they share all places.
+    assert Counter(each.organization_id for each in await due(database, each=2, most=20)) == {
+        ORGANIZATION: 5, OTHERS[0]: 2, OTHERS[1]: 1, OTHERS[2]: 3,
+    }  # fmt: skip
     assert [each.organization_id for each in await due(database, each=2, most=3)] == [*[ORGANIZATION] * 2, OTHERS[0]]
     assert {each.organization_id for each in await due(database, after=OTHERS[0])} == {OTHERS[1], OTHERS[2]}
 
@@ -70,7 +75,7 @@ async def test_of_an_organization_the_longest_due_come_first_and_those_that_wait
         over.ended(EndReason.FINISHED, NOW),
     )
     assert [each.id for each in await due(database)] == [first.id, second.id]
-    assert [each.id for each in await due(database, each=1)] == [first.id]
+    assert [each.id for each in await due(database, each=1, most=1)] == [first.id]
 
 
 async def test_what_a_turn_has_in_hand_another_leaves_out(database: Database) -> None:
@@ -86,6 +91,15 @@ async def test_what_a_turn_has_in_hand_another_leaves_out(database: Database) ->
     async with database.transaction() as connection:
         assert await executions.claim(connection, held[0].key, NOW) is None
         assert (await executions.claim(connection, held[0].key, NOW + MINUTE)) is not None
+
+
+async def test_turns_at_once_share_what_is_due_of_one_organization(database: Database) -> None:
+    journey = await insert_journey(database)
+    all_of_them = {each.id for each in await begun(database, journey, 5)}
+    async with database.transaction() as connection:
+        held = await executions.claim_due(connection, NOW, each=2, most=3)
+        other = await due(database, each=2, most=3)
+        assert (len(held), {each.id for each in (*held, *other)}) == (3, all_of_them)
 
 
 async def test_what_became_of_an_execution_is_read_as_it_was_saved(database: Database) -> None:

@@ -9,8 +9,9 @@ from recado.services.journeys.entry_turns import EntryTurns
 from recado.storage.core.postgres import Connection
 from recado.storage.journeys import arrivals, doors, entries
 from recado.storage.journeys.arrivals import JourneyArrival
+from recado.storage.journeys.entries import Begin
 
-EACH: Final = 250  # contacts of a journey in a turn
+EACH: Final = 500  # contacts of a journey in a turn
 MEMBERS: Final = 20_000  # of a list that is shorter, in the order of joining; of a longer one so many in a turn
 JOINED_EACH: Final = 200  # contacts that joined lists of an organization in a turn, each for up to 200 journeys
 JOINED_MOST: Final = 800  # in all
@@ -48,7 +49,7 @@ class JourneyArrivals(EntryTurns[JourneyArrival]):
     async def claim_one(self, connection: Connection, entry_id: int) -> list[JourneyArrival]:
         return await arrivals.claim_one(connection, entry_id)
 
-    async def enter(self, connection: Connection, claimed: Sequence[JourneyArrival]) -> int:
+    async def enter(self, connection: Connection, claimed: Sequence[JourneyArrival], begin: Begin) -> int:
         now, staying = self._clock.now(), set[int]()
         where: defaultdict[tuple[str, str], list[JourneyArrival]] = defaultdict(list)
         for each in claimed:
@@ -69,7 +70,7 @@ class JourneyArrivals(EntryTurns[JourneyArrival]):
                 if each.journey_id in opened
             ]
             if made:
-                await entries.enter(connection, organization_id, env, made)
+                await entries.enter(connection, organization_id, env, made, begin)
         done = [each.id for each in claimed if each.id not in staying]
         await arrivals.settle(connection, done)
         return len(done)

@@ -16,6 +16,7 @@ from recado.services.journeys.entry_turns import EntryTurns
 from recado.storage.core.postgres import Connection
 from recado.storage.events import customer_events
 from recado.storage.journeys import doors, entries, event_entries
+from recado.storage.journeys.entries import Begin
 from recado.storage.journeys.event_entries import EventEntry
 
 EACH: Final = 50  # events of an organization in a turn
@@ -36,7 +37,7 @@ class EventEntries(EntryTurns[EventEntry]):
     async def drop(self, connection: Connection, entry_id: int) -> None:
         await event_entries.settle(connection, [entry_id], [])
 
-    async def enter(self, connection: Connection, claimed: Sequence[EventEntry]) -> int:
+    async def enter(self, connection: Connection, claimed: Sequence[EventEntry], begin: Begin) -> int:
         keys = [(each.organization_id, each.env, each.event_id) for each in claimed]
         known = await customer_events.known(connection, keys)
         asking = [(each, known[key].name) for each, key in zip(claimed, keys, strict=True) if key in known]
@@ -52,7 +53,7 @@ class EventEntries(EntryTurns[EventEntry]):
             pairs[each.organization_id].append((place, journey_id))
         left: set[int] = set()
         for where in sorted(wanted):
-            left |= await self._let_in(connection, where, wanted[where], now)
+            left |= await self._let_in(connection, where, wanted[where], now, begin)
         # Of the last event of an organization that has had its share there may be more journeys.
         asked = []
         for organization_id, of_it in pairs.items():
@@ -72,6 +73,7 @@ class EventEntries(EntryTurns[EventEntry]):
         where: tuple[str, str],
         wanted: Sequence[tuple[EventEntry, CustomerEvent, str]],
         now: datetime,
+        begin: Begin,
     ) -> set[int]:
         """Whom the events bring, into journeys that stay as they are until the commit; answers what has to wait.
 
@@ -99,5 +101,5 @@ class EventEntries(EntryTurns[EventEntry]):
                     )
                 )
         if made:
-            await entries.enter(connection, *where, made)
+            await entries.enter(connection, *where, made, begin)
         return {each.id for each, _, journey_id in wanted if journey_id not in open_to}

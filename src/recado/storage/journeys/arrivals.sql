@@ -19,34 +19,25 @@ with recursive arriving as (
         order by organization_id, env, journey_id
         limit 1
     ) next
-),
-oldest as materialized (
-    select d.id
-    from arriving w
-    cross join lateral (
-        select status, pausada_por, entradas_encerradas from journeys
-        where organization_id = w.organization_id and env = w.env and id >= w.journey_id and id <= w.journey_id
-        order by id
-        limit 1
-    ) j
-    cross join lateral (
-        select id from journey_arrivals
-        where organization_id = w.organization_id and env = w.env and journey_id = w.journey_id
-        order by organization_id, env, journey_id, id
-        limit $1
-    ) d
-    where j.status <> 'pausada' or j.pausada_por is not null or j.entradas_encerradas
-    limit $2
 )
-select e.*
-from oldest o
+select a.*
+from arriving w
 cross join lateral (
-    select * from journey_arrivals
-    where id >= o.id and id <= o.id
+    select status, pausada_por, entradas_encerradas from journeys
+    where organization_id = w.organization_id and env = w.env and id >= w.journey_id and id <= w.journey_id
     order by id
     limit 1
+) j
+cross join lateral (
+    select * from journey_arrivals
+    where
+        organization_id = w.organization_id and env = w.env and journey_id = w.journey_id
+        and (j.status <> 'pausada' or j.pausada_por is not null or j.entradas_encerradas)
+    order by organization_id, env, journey_id, id
+    limit $1
     for update skip locked
-) e;
+) a
+limit $2;
 
 -- name: claim_one
 select * from journey_arrivals where id = $1 for update skip locked;

@@ -27,58 +27,70 @@ select
     );
 
 -- name: claim_due
--- Of each organization after $5, the first $2 that are due at $1, and no more than $3 in all: locked until the commit, without those
--- that another has locked. Organizations are found by skipping, so that none waits for the thousands of another. $4: the state that
--- moves. What is locked is asked once more: another may have moved it a moment ago. Here and below one row is looked up by the order that
--- only the right index has (contacts.sql).
+-- Of organizations after $5, those that are due at $1, and no more than $3 in all: locked until the commit, without those that another
+-- has locked. Organizations are found by skipping, so that none waits for the thousands of another; each has $2 places, and more where
+-- few of them have something due. $4: the state that moves. What is locked is asked once more: another may have moved it a moment ago.
+-- Here and below one row is looked up by the order that only the right index has (contacts.sql).
 with recursive waiting as (
     (
-        select organization_id from executions
+        select organization_id, wake_at from executions
         where wake_at is not null and organization_id > $5
-        order by organization_id
+        order by organization_id, wake_at
         limit 1
     )
     union all
-    select next.organization_id
+    select next.organization_id, next.wake_at
     from waiting w
     cross join lateral (
-        select organization_id from executions
+        select organization_id, wake_at from executions
         where wake_at is not null and organization_id > w.organization_id
-        order by organization_id
+        order by organization_id, wake_at
         limit 1
     ) next
-),
-due as materialized (
-    select d.*
-    from waiting w
-    cross join lateral (
-        select organization_id, env, journey_id, id
-        from executions
-        where organization_id = w.organization_id and wake_at is not null and wake_at <= $1
-        order by organization_id, wake_at
-        limit $2
-    ) d
-    limit $3
 )
 select e.*
-from due d
+from waiting w
 cross join lateral (
-    select * from executions
-    where
-        organization_id = d.organization_id and env = d.env and journey_id = d.journey_id and id >= d.id and id <= d.id
-        and wake_at <= $1 and status = $4
-    order by id
-    limit 1
+    select *, ctid::text as place from executions
+    where organization_id = w.organization_id and wake_at is not null and wake_at <= $1 and status = $4
+    order by organization_id, wake_at
+    limit greatest(
+        $2::integer,
+        $3::integer / greatest(
+            1, (select count(*) from (select from waiting where wake_at <= $1 limit ($3 + $2 - 1) / $2) few)
+        )
+    )
     for update skip locked
-) e;
+) e
+where w.wake_at <= $1
+limit $3;
 
 -- name: claim
 -- One that is due, as `claim_due`.
-select * from executions
+select *, ctid::text as place from executions
 where organization_id = $1 and env = $2 and journey_id = $3 and id >= $4 and id <= $4 and wake_at <= $5 and status = $6
 order by id
 limit 1
 for update skip locked;
+
+-- name: begin
+-- Executions as they stand at the end of the transaction in which they entered.
+insert into executions (
+    organization_id, env, journey_id, id, status, motivo, step_id, arrived_at, wake_at, awaited, awaited_until, overslept,
+    failures, ended_at, passed, chain_id, versao, contact_id, origem, teste, hurried, started_at, entrada
+)
+select
+    organization_id, env, journey_id, id, status, motivo, step_id, arrived_at, wake_at, awaited, awaited_until, overslept,
+    failures, ended_at, passed, chain_id, versao, contact_id, origem, teste, hurried, started_at, entrada::json
+from unnest(
+    $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::timestamptz[],
+    $9::timestamptz[], $10::text[], $11::timestamptz[], $12::boolean[], $13::smallint[], $14::timestamptz[],
+    $15::smallint[], $16::text[], $17::integer[], $18::text[], $19::text[], $20::boolean[], $21::boolean[],
+    $22::timestamptz[], $23::text[]
+) as g (
+    organization_id, env, journey_id, id, status, motivo, step_id, arrived_at, wake_at, awaited, awaited_until, overslept,
+    failures, ended_at, passed, chain_id, versao, contact_id, origem, teste, hurried, started_at, entrada
+);
 
 -- name: save
 -- What became of executions that this transaction has locked: so no row has moved since, and is found again at its place.
@@ -107,6 +119,21 @@ from (
 ) g
 where e.ctid = g.place;
 
+-- name: save_at
+-- As `save`, of those whose place was told when they were locked.
+update executions e
+set
+    status = g.status, motivo = g.motivo, step_id = g.step_id, arrived_at = g.arrived_at, wake_at = g.wake_at,
+    awaited = g.awaited, awaited_until = g.awaited_until, overslept = g.overslept, failures = g.failures,
+    ended_at = g.ended_at, passed = g.passed
+from unnest(
+    $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::timestamptz[], $8::text[],
+    $9::timestamptz[], $10::boolean[], $11::smallint[], $12::timestamptz[], $13::smallint[]
+) as g (
+    place, id, status, motivo, step_id, arrived_at, wake_at, awaited, awaited_until, overslept, failures, ended_at, passed
+)
+where e.ctid = g.place::tid and e.id = g.id;
+
 -- name: emptied
 -- Of these journeys those that take no entries, and of whose executions none is under way; tests are none of them.
 select g.organization_id, g.env, g.journey_id
@@ -128,7 +155,7 @@ left join lateral (
 where j.closed and x.id is null;
 
 -- name: passed
--- Steps that were passed now. One that was passed before is not answered: whoever finds that undoes it all.
+-- Steps that were passed now. One that was passed before is refused by the key, and all of the transaction with it.
 insert into execution_steps (
     organization_id, execution_id, step_id, env, tipo, at, place, resultado, detalhe, message_id, channel, capped_contact_id,
     journey_id
@@ -137,9 +164,7 @@ select *
 from unnest(
     $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::smallint[], $8::text[],
     $9::text[], $10::text[], $11::text[], $12::text[], $13::text[]
-)
-on conflict do nothing
-returning 1;
+);
 
 -- name: overslept
 -- Up to $1 of each journey, and $2 in all, that were due while it was paused, and that goes on now ($3: its state then): locked.
@@ -182,7 +207,7 @@ chosen as materialized (
 select e.*
 from chosen c
 cross join lateral (
-    select * from executions
+    select *, ctid::text as place from executions
     where
         organization_id = c.organization_id and env = c.env and journey_id = c.journey_id and id >= c.id and id <= c.id
         and overslept
@@ -315,7 +340,7 @@ limit $10;
 select e.*
 from unnest($1::text[], $2::text[], $3::text[], $4::text[]) as g (organization_id, env, journey_id, id)
 cross join lateral (
-    select * from executions
+    select *, ctid::text as place from executions
     where
         organization_id = g.organization_id and env = g.env and journey_id = g.journey_id and id >= g.id and id <= g.id
         and status = 'ativa'
