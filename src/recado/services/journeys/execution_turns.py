@@ -111,7 +111,7 @@ class ExecutionTurns:
         self._accepted = accepted
         self.journeys = journeys
         self._counted: set[ContactKey] = set()  # by the turns under way
-        self._fewer = 1  # how many times
+        self._room = MOST  # places of a turn
 
     async def waiting(self) -> bool:
         """Whether there is anything to do here, or somebody who may enter. Raises `Unavailable`."""
@@ -132,7 +132,7 @@ class ExecutionTurns:
         Raises `Unavailable`. After a turn that took too long fewer take one, in the end a single execution: the one
         that takes too long by itself has failed.
         """
-        most = max(1, MOST // self._fewer)
+        most = min(MOST, self._room)
         now = self._clock.now()
         claim = partial(executions.claim_due, now=now, each=min(EACH, most), most=most)
         claimed: list[Execution] = []
@@ -153,7 +153,7 @@ class ExecutionTurns:
                 for execution in claimed:
                     await self._take_by_itself(execution.key)
         else:
-            self._fewer = max(1, self._fewer // FEWER)
+            self._room = min(MOST, self._room * FEWER)
             await self.finish(work)
         last = claimed[-1].organization_id if len(claimed) == most else ""
         return Turn(len(claimed), last)
@@ -163,7 +163,7 @@ class ExecutionTurns:
         if len(claimed) == 1:
             await self._fail(claimed[0].key, error, now)
         else:
-            self._fewer *= FEWER
+            self._room = max(1, len(claimed) // FEWER)
 
     async def first(self, connection: Connection, new: Sequence[Execution], counted: set[ContactKey]) -> Work:
         """The first turn of executions that begin in this transaction, which stores them as they stand after it.

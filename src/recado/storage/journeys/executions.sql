@@ -1,10 +1,64 @@
 -- Executions (C9.10, C9.15): those that are due, what became of them in a turn, and what is shown of them.
 
 -- name: waiting
--- Whether there is anything to do at $1: what is due, what was due in a pause, a signal, or somebody who may enter.
+-- Whether there is anything to do at $1: what is due, a signal, what was due in a pause that is over, or somebody who may enter.
+-- What waits for the end of a pause is nothing to do. Journeys and organizations are found by skipping.
 select
-    exists (select from execution_signals) or exists (select from executions where overslept)
-    or exists (select from event_entries) or exists (select from journey_arrivals)
+    exists (select from execution_signals)
+    or exists (select from event_entries)
+    or exists (
+        with recursive held as (
+            (
+                select organization_id, env, journey_id from executions
+                where overslept
+                order by organization_id, env, journey_id
+                limit 1
+            )
+            union all
+            select next.organization_id, next.env, next.journey_id
+            from held h
+            cross join lateral (
+                select organization_id, env, journey_id from executions
+                where overslept and (organization_id, env, journey_id) > (h.organization_id, h.env, h.journey_id)
+                order by organization_id, env, journey_id
+                limit 1
+            ) next
+        )
+        select from held h
+        cross join lateral (
+            select status from journeys
+            where organization_id = h.organization_id and env = h.env and id >= h.journey_id and id <= h.journey_id
+            order by id
+            limit 1
+        ) j
+        where j.status = 'ativa'
+    )
+    or exists (
+        with recursive arriving as (
+            (
+                select organization_id, env, journey_id from journey_arrivals
+                order by organization_id, env, journey_id
+                limit 1
+            )
+            union all
+            select next.organization_id, next.env, next.journey_id
+            from arriving w
+            cross join lateral (
+                select organization_id, env, journey_id from journey_arrivals
+                where (organization_id, env, journey_id) > (w.organization_id, w.env, w.journey_id)
+                order by organization_id, env, journey_id
+                limit 1
+            ) next
+        )
+        select from arriving w
+        cross join lateral (
+            select status, pausada_por, entradas_encerradas from journeys
+            where organization_id = w.organization_id and env = w.env and id >= w.journey_id and id <= w.journey_id
+            order by id
+            limit 1
+        ) j
+        where j.status <> 'pausada' or j.pausada_por is not null or j.entradas_encerradas
+    )
     or exists (
         with recursive waiting as (
             (
