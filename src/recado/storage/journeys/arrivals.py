@@ -6,9 +6,16 @@ from datetime import datetime
 from typing import Final
 
 from recado.storage.core.rows import Executor, affected, reader
+from recado.storage.core.skipping import groups
 from recado.storage.core.sql import load
 
-SQL: Final = load("arrivals")
+SQL: Final = load(
+    "arrivals",
+    arriving=groups(
+        "arriving", "journey_arrivals", ("organization_id", "env", "journey_id"), after="organization_id > $3"
+    ),
+    joining=groups("joining", "list_arrivals", ("organization_id",)),
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,24 +2,8 @@
 
 -- name: claim
 -- Of each journey of organizations after $3 the oldest $1, and no more than $2 in all: locked until the commit, without those that
--- another has locked. Those of a journey that a person paused stay. Journeys are found by skipping.
-with recursive arriving as (
-    (
-        select organization_id, env, journey_id from journey_arrivals
-        where organization_id > $3
-        order by organization_id, env, journey_id
-        limit 1
-    )
-    union all
-    select next.organization_id, next.env, next.journey_id
-    from arriving w
-    cross join lateral (
-        select organization_id, env, journey_id from journey_arrivals
-        where (organization_id, env, journey_id) > (w.organization_id, w.env, w.journey_id)
-        order by organization_id, env, journey_id
-        limit 1
-    ) next
-)
+-- another has locked. Those of a journey that a person paused stay.
+with recursive {arriving}
 select a.*
 from arriving w
 cross join lateral (
@@ -47,22 +31,7 @@ delete from journey_arrivals where id = any($1::bigint[]);
 
 -- name: spread
 -- Of each organization the $1 oldest that joined lists, and no more than $2 in all, arrive at the journeys of those lists.
-with recursive joining as (
-    (
-        select organization_id from list_arrivals
-        order by organization_id
-        limit 1
-    )
-    union all
-    select next.organization_id
-    from joining w
-    cross join lateral (
-        select organization_id from list_arrivals
-        where organization_id > w.organization_id
-        order by organization_id
-        limit 1
-    ) next
-),
+with recursive {joining},
 oldest as materialized (
     select d.*
     from joining w

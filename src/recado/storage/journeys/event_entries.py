@@ -5,9 +5,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from recado.storage.core.rows import Executor, columns, reader
+from recado.storage.core.skipping import groups
 from recado.storage.core.sql import load
 
-SQL: Final = load("event_entries")
+SQL: Final = load(
+    "event_entries",
+    waiting=groups("waiting", "event_entries", ("organization_id",), after="organization_id > $3"),
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,44 +2,18 @@
 
 -- name: claim
 -- Of each organization after $3 the oldest $1, and no more than $2 in all: locked until the commit, without those that another has
--- locked. Organizations are found by skipping.
-with recursive waiting as (
-    (
-        select organization_id from event_entries
-        where organization_id > $3
-        order by organization_id
-        limit 1
-    )
-    union all
-    select next.organization_id
-    from waiting w
-    cross join lateral (
-        select organization_id from event_entries
-        where organization_id > w.organization_id
-        order by organization_id
-        limit 1
-    ) next
-),
-oldest as materialized (
-    select d.id
-    from waiting w
-    cross join lateral (
-        select id from event_entries
-        where organization_id = w.organization_id
-        order by organization_id, id
-        limit $1
-    ) d
-    limit $2
-)
+-- locked.
+with recursive {waiting}
 select e.*
-from oldest o
+from waiting w
 cross join lateral (
     select * from event_entries
-    where id >= o.id and id <= o.id
-    order by id
-    limit 1
+    where organization_id = w.organization_id
+    order by organization_id, id
+    limit $1
     for update skip locked
-) e;
+) e
+limit $2;
 
 -- name: claim_one
 select * from event_entries where id = $1 for update skip locked;

@@ -27,13 +27,31 @@ from recado.domain.journeys.journey import JourneyStatus
 from recado.domain.journeys.outcomes import EndExecution
 from recado.domain.journeys.step_numbers import StepCount, counted_result
 from recado.storage.core.rows import Executor, array, columns, reader
+from recado.storage.core.skipping import groups
 from recado.storage.core.sql import load
 from recado.storage.journeys import execution_counts, states, step_calls, step_counts, step_outcomes
 from recado.storage.journeys.execution_counts import JourneyKey, Move
 from recado.storage.journeys.step_calls import StepKey
 from recado.storage.journeys.step_counts import StepChanges
 
-SQL: Final = load("executions")
+_JOURNEY: Final = ("organization_id", "env", "journey_id")
+_ORGANIZATION: Final = ("organization_id",)
+SQL: Final = load(
+    "executions",
+    held=groups("held", "executions", _JOURNEY, where="overslept"),
+    arriving=groups("arriving", "journey_arrivals", _JOURNEY),
+    waiting=groups("waiting", "executions", _ORGANIZATION, where="wake_at is not null", also=("wake_at",)),
+    waiting_after=groups(
+        "waiting",
+        "executions",
+        _ORGANIZATION,
+        where="wake_at is not null",
+        after="organization_id > $5",
+        also=("wake_at",),
+    ),
+    paused=groups("paused", "executions", _JOURNEY, where="overslept"),
+    telling=groups("telling", "execution_signals", _ORGANIZATION, after="organization_id > $3"),
+)
 
 ERASE_BLOCK: Final = 1_000
 

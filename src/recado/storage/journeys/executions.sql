@@ -1,29 +1,13 @@
 -- Executions (C9.10, C9.15): those that are due, what became of them in a turn, and what is shown of them.
 
 -- name: waiting
--- Whether there is anything to do at $1: what is due, a signal, what was due in a pause that is over, or somebody who may enter.
--- What waits for the end of a pause is nothing to do. Journeys and organizations are found by skipping.
+-- Whether there is anything to do at $1: what is due, a signal, what was due in a pause that is over, or somebody who may enter. What
+-- waits for the end of a pause is nothing to do.
 select
     exists (select from execution_signals)
     or exists (select from event_entries)
     or exists (
-        with recursive held as (
-            (
-                select organization_id, env, journey_id from executions
-                where overslept
-                order by organization_id, env, journey_id
-                limit 1
-            )
-            union all
-            select next.organization_id, next.env, next.journey_id
-            from held h
-            cross join lateral (
-                select organization_id, env, journey_id from executions
-                where overslept and (organization_id, env, journey_id) > (h.organization_id, h.env, h.journey_id)
-                order by organization_id, env, journey_id
-                limit 1
-            ) next
-        )
+        with recursive {held}
         select from held h
         cross join lateral (
             select status from journeys
@@ -34,22 +18,7 @@ select
         where j.status = 'ativa'
     )
     or exists (
-        with recursive arriving as (
-            (
-                select organization_id, env, journey_id from journey_arrivals
-                order by organization_id, env, journey_id
-                limit 1
-            )
-            union all
-            select next.organization_id, next.env, next.journey_id
-            from arriving w
-            cross join lateral (
-                select organization_id, env, journey_id from journey_arrivals
-                where (organization_id, env, journey_id) > (w.organization_id, w.env, w.journey_id)
-                order by organization_id, env, journey_id
-                limit 1
-            ) next
-        )
+        with recursive {arriving}
         select from arriving w
         cross join lateral (
             select status, pausada_por, entradas_encerradas from journeys
@@ -60,48 +29,16 @@ select
         where j.status <> 'pausada' or j.pausada_por is not null or j.entradas_encerradas
     )
     or exists (
-        with recursive waiting as (
-            (
-                select organization_id, wake_at from executions
-                where wake_at is not null
-                order by organization_id, wake_at
-                limit 1
-            )
-            union all
-            select next.organization_id, next.wake_at
-            from waiting w
-            cross join lateral (
-                select organization_id, wake_at from executions
-                where wake_at is not null and organization_id > w.organization_id
-                order by organization_id, wake_at
-                limit 1
-            ) next
-        )
+        with recursive {waiting}
         select from waiting where wake_at <= $1
     );
 
 -- name: claim_due
 -- Of organizations after $5, those that are due at $1, and no more than $3 in all: locked until the commit, without those that another
--- has locked. Organizations are found by skipping, so that none waits for the thousands of another; each has $2 places, and more where
--- few of them have something due. $4: the state that moves. What is locked is asked once more: another may have moved it a moment ago.
--- Here and below one row is looked up by the order that only the right index has (contacts.sql).
-with recursive waiting as (
-    (
-        select organization_id, wake_at from executions
-        where wake_at is not null and organization_id > $5
-        order by organization_id, wake_at
-        limit 1
-    )
-    union all
-    select next.organization_id, next.wake_at
-    from waiting w
-    cross join lateral (
-        select organization_id, wake_at from executions
-        where wake_at is not null and organization_id > w.organization_id
-        order by organization_id, wake_at
-        limit 1
-    ) next
-)
+-- has locked. Each organization has $2 places, and more where few of them have something due. $4: the state that moves. What is locked
+-- is asked once more: another may have moved it a moment ago. Here and below one row is looked up by the order that only the right
+-- index has (contacts.sql).
+with recursive {waiting_after}
 select e.*
 from waiting w
 cross join lateral (
@@ -222,24 +159,7 @@ from unnest(
 
 -- name: overslept
 -- Up to $1 of each journey, and $2 in all, that were due while it was paused, and that goes on now ($3: its state then): locked.
--- Journeys are found by skipping.
-with recursive paused as (
-    (
-        select organization_id, env, journey_id from executions
-        where overslept
-        order by organization_id, env, journey_id
-        limit 1
-    )
-    union all
-    select next.organization_id, next.env, next.journey_id
-    from paused p
-    cross join lateral (
-        select organization_id, env, journey_id from executions
-        where overslept and (organization_id, env, journey_id) > (p.organization_id, p.env, p.journey_id)
-        order by organization_id, env, journey_id
-        limit 1
-    ) next
-),
+with recursive {paused},
 chosen as materialized (
     select e.organization_id, e.env, e.journey_id, e.id
     from paused p
@@ -305,45 +225,18 @@ where organization_id = $1 and execution_id = $2
 order by place;
 
 -- name: signals
--- Of each organization after $3 the oldest $1, and no more than $2 in all: locked, without those that another has locked. Organizations are
--- found by skipping.
-with recursive telling as (
-    (
-        select organization_id from execution_signals
-        where organization_id > $3
-        order by organization_id
-        limit 1
-    )
-    union all
-    select next.organization_id
-    from telling w
-    cross join lateral (
-        select organization_id from execution_signals
-        where organization_id > w.organization_id
-        order by organization_id
-        limit 1
-    ) next
-),
-oldest as materialized (
-    select d.id
-    from telling w
-    cross join lateral (
-        select id from execution_signals
-        where organization_id = w.organization_id
-        order by organization_id, id
-        limit $1
-    ) d
-    limit $2
-)
-select e.*
-from oldest o
+-- Of each organization after $3 the oldest $1, and no more than $2 in all: locked, without those that another has locked.
+with recursive {telling}
+select s.*
+from telling t
 cross join lateral (
     select id, organization_id, env, journey_id, message_id, contact_id from execution_signals
-    where id >= o.id and id <= o.id
-    order by id
-    limit 1
+    where organization_id = t.organization_id
+    order by organization_id, id
+    limit $1
     for update skip locked
-) e;
+) s
+limit $2;
 
 -- name: signalled
 -- The executions that signals are about: of a message that which waits for a signal ($7); of a contact those under way, but for what is tried
