@@ -13,7 +13,7 @@ from recado.domain.journeys.execution import Awaited, EndReason, ExecutionStatus
 from recado.domain.journeys.journey import JourneyStatus
 from recado.storage.core.postgres import Database
 from recado.storage.journeys import executions
-from recado.storage.journeys.executions import Execution, PassedBefore, PassedStep
+from recado.storage.journeys.executions import Execution, HeardSignals, PassedBefore, PassedStep
 
 OTHERS = tuple(f"org_{number:021}" for number in (1, 2, 3))
 MINUTE = timedelta(minutes=1)
@@ -179,3 +179,17 @@ async def test_what_a_deleted_contact_entered_with_is_erased_in_blocks(
     await executions.erase_contact(database, ORGANIZATION, ENV, ana.contact_id)
     kept = "select contact_id::text, entrada::text from executions where entrada::text <> '{}'"
     assert [tuple(row) for row in await database.fetch(kept)] == [(bia.contact_id, '{"order":"B-1"}')]
+
+
+async def test_a_thousand_signals_at_once_are_heard_to_the_last(database: Database) -> None:
+    journey = await insert_journey(database)
+    ways = await begun(database, journey, 30)
+    await saved(database, *(each.waiting(Awaited.TIME, NOW + MINUTE) for each in ways))
+    told = "select organization_id, env, contact_id from executions cross join generate_series(1, 40)"
+    await database.execute(f"insert into execution_signals (organization_id, env, contact_id) {told}")
+    heard = HeardSignals(1)
+    while heard.count or heard.after:
+        async with database.transaction() as connection:
+            heard = await executions.hear(connection, NOW, each=1_000, most=1_000, after=heard.after)
+    assert await database.fetchval("select count(*) from execution_signals") == 0
+    assert len(await due(database)) == 30
