@@ -1,7 +1,7 @@
 """Entries by lists and segments (C9.7): who is in it at the activation, and who joins the list or comes to match."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from recado.domain.core.ids import EXECUTION
@@ -23,12 +23,16 @@ class JourneyArrivals(EntryTurns[JourneyArrival]):
     kind = "arrivals"
     most = 1_000
 
-    async def spread(self) -> None:
-        """Let who joined lists, and the members of lists whose journeys were activated, arrive at those journeys."""
-        left = True
-        while left:
+    async def spread(self, arrived: Callable[[], None] = lambda: None) -> None:
+        """Let who joined lists, and the members of lists whose journeys were activated, arrive at those journeys.
+
+        `arrived` is told of each block of them.
+        """
+        while True:
             joined = await arrivals.spread(self._db, each=JOINED_EACH, most=JOINED_MOST)
-            left = await self._arm() or bool(joined)
+            if not await self._arm() and not joined:
+                return
+            arrived()
 
     async def _arm(self) -> bool:
         """One turn of a journey that was activated; False when there is none."""

@@ -126,4 +126,6 @@ def _moment_text(value: datetime | None) -> str:
 
 def array(values: list[T | None]) -> list[T | None] | None:
     """A column that is usually empty: no array at all when it is, which `unnest` reads as nulls."""
+    if values and values[0] is not None:
+        return values
     return None if values.count(None) == len(values) else values
