@@ -1,8 +1,9 @@
 """What executions ask of other records: their contacts, their earlier sends and the signals of those, and counts."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from recado.domain.contacts.consent import ConsentStatus
@@ -11,9 +12,10 @@ from recado.domain.core.ids import MESSAGE, lowest_id
 from recado.domain.core.phones import other_spellings
 from recado.domain.journeys.decide import ContactConsent
 from recado.domain.journeys.execution import TrailResult
+from recado.domain.journeys.field_values import OF_CONTACT
 from recado.domain.journeys.signal_conditions import SendState
 from recado.domain.messages.message import WaitReason
-from recado.storage.contacts import contacts, opt_outs
+from recado.storage.contacts import opt_outs
 from recado.storage.contacts.opt_outs import Registrant
 from recado.storage.core.rows import Executor, columns
 from recado.storage.core.sql import load
@@ -35,13 +37,33 @@ class ContactKey(NamedTuple):
     contact_id: str
 
 
-def _asked_contacts(columns_read: str, *, held: bool) -> str:
-    text = SQL.contacts.replace("{columns}", columns_read)
+_READ: Final = tuple(
+    name
+    for name in (each.name for each in fields(Contact))
+    if name
+    in {*OF_CONTACT.values(), "organization_id", "env", "id", "phone_hash", "attributes", "opt_in_status", "updated_at"}
+)
+"""What a journey may look at of a contact, and what a contact must have."""
+
+_pick: Final = itemgetter(*_READ)
+
+
+def _contact(row: Mapping[str, Any]) -> Contact:
+    """What else there is to know of it keeps its default."""
+    known = dict(zip(_READ, _pick(row), strict=True))
+    known["opt_in_status"], known["tags"] = ConsentStatus(known["opt_in_status"]), tuple(known["tags"])
+    return Contact(**known)
+
+
+def _asked_contacts(read: Sequence[str], *, held: bool) -> str:
+    text = SQL.contacts.replace("{columns}", ", ".join(read))
     return text.replace("/*lock*/", "for share skip locked") if held else text
 
 
-CONTACTS: Final = {held: _asked_contacts("*", held=held) for held in (False, True)}
-CONSENTS: Final = {held: _asked_contacts("opt_in_status, phone, email_key", held=held) for held in (False, True)}
+CONTACTS: Final = {held: _asked_contacts((*_READ, "email_key"), held=held) for held in (False, True)}
+CONSENTS: Final = {
+    held: _asked_contacts(("opt_in_status", "phone", "phone_hash", "email_key"), held=held) for held in (False, True)
+}
 """`held`: nobody changes them, or deletes them, until the commit; those are missing whom somebody is changing."""
 
 
@@ -50,7 +72,7 @@ async def contacts_of(
 ) -> dict[ContactKey, tuple[Contact, bool]]:
     """Those of them that exist, and whether the opt-out registry holds the phone or the address of each."""
     rows = await _rows(executor, CONTACTS[held], keys)
-    return {keys[row["n"]]: (contacts.read(row), registered) for row, registered in rows}
+    return {keys[row["n"]]: (_contact(row), registered) for row, registered in rows}
 
 
 async def consents_of(

@@ -8,7 +8,7 @@ select
         select from opt_outs
         where
             organization_id = g.organization_id and env = g.env and kind = 'phone'
-            and hash = sha256(convert_to(g.organization_id || ':' || c.phone, 'UTF8'))
+            and hash = c.phone_hash
         offset 0
     )
     or exists (
