@@ -8,7 +8,7 @@ import structlog
 
 from recado.domain.core.clock import Clock
 from recado.domain.core.ids import IdSource
-from recado.services.journeys.execution_turns import ExecutionTurns, Turn, Work
+from recado.services.journeys.execution_turns import ExecutionTurns, Turn
 from recado.storage.core.failures import timed_out, worth_repeating
 from recado.storage.core.postgres import Connection, Database
 from recado.storage.core.rows import Executor
@@ -52,20 +52,21 @@ class EntryTurns(ABC, Generic[C]):
     async def take(self, after: str = "") -> Turn:
         """One turn, of the organizations after `after`, or of all when those have nothing. Raises `Unavailable`."""
         claimed: list[C] = []
-        works: list[Work] = []
+        new: list[Execution] = []
         done = 0
+
+        async def begin(_: Executor, begun: Sequence[Execution]) -> None:
+            new.extend(begun)
+
         try:
             with self._taking.counting() as counted:
                 async with self._db.hot.transaction() as connection:
-
-                    async def begin(_: Executor, new: Sequence[Execution]) -> None:
-                        works.append(await self._taking.first(connection, new, counted))
-
                     claimed = await self.claim(connection, after)
                     if after and not claimed:
                         claimed = await self.claim(connection, "")
                     if claimed:
                         done = await self.enter(connection, claimed, begin)
+                    work = await self._taking.first(connection, new, counted)
         except Exception as error:
             if worth_repeating(error) and not (claimed and timed_out(error)):
                 raise
@@ -74,8 +75,7 @@ class EntryTurns(ABC, Generic[C]):
                 await self._take_one(each)
             done = len(claimed)
         else:
-            for work in works:
-                await self._taking.finish(work)
+            await self._taking.finish(work)
         return Turn(done, claimed[-1].organization_id if len(claimed) == self.most else "")
 
     async def _take_one(self, wanted: C) -> None:
@@ -107,7 +107,7 @@ class EntryTurns(ABC, Generic[C]):
     async def enter(self, connection: Connection, claimed: Sequence[C], begin: Begin) -> int:
         """Let in those that may enter, and be done with them; answers with how many it went on.
 
-        `begin`: stores their executions. Those stay whose journey somebody is about to move: nobody waits here for what
+        `begin`: stores their executions, at once or at the end of the transaction. Those stay whose journey somebody is about to move: nobody waits here for what
         a caller has locked.
         """
 
