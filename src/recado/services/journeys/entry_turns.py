@@ -107,8 +107,8 @@ class EntryTurns(ABC, Generic[C]):
     async def enter(self, connection: Connection, claimed: Sequence[C], begin: Begin) -> int:
         """Let in those that may enter, and be done with them; answers with how many it went on.
 
-        `begin`: stores their executions, at once or at the end of the transaction. Those stay whose journey somebody is about to move: nobody waits here for what
-        a caller has locked.
+        `begin`: stores their executions, at once or at the end of the transaction. Those stay whose journey somebody is
+        about to move: nobody waits here for what a caller has locked.
         """
 
     @abstractmethod
