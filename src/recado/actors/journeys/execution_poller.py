@@ -4,8 +4,9 @@ One that waits has nothing in memory: a million of them cost this no more than a
 """
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any, Final, TypeVar
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Final, TypeVar
 
 import structlog
 
@@ -15,14 +16,13 @@ from recado.engine.turns import turns
 from recado.services.journeys.arrivals import JourneyArrivals
 from recado.services.journeys.event_entries import EventEntries
 from recado.services.journeys.execution_turns import ExecutionTurns, Turn
-from recado.storage.journeys.executions import HeardSignals
+from recado.storage.journeys.executions import HeardSignals, Waiting
 
 log = structlog.get_logger()
 
 T = TypeVar("T")
 
 EVERY = 1.0  # seconds: timers run within two of their time
-PARTS = 5  # of a look
 NO_TURN: Final = Turn(0)
 
 Round = tuple[HeardSignals, int, Turn, Turn, Turn]
@@ -39,7 +39,8 @@ class ExecutionPoller:
         self._events = events
         self._arrivals = arrivals
         self._stopping = False
-        self._failed: dict[str, Exception] = {}  # parts of this look
+        self._asked: set[str] = set()  # parts of this look
+        self._failed: dict[str, Exception] = {}  # of those
         self._worker = Periodic("executions", EVERY, self.work, clock, at_once=True)
 
     async def start(self) -> None:
@@ -63,46 +64,48 @@ class ExecutionPoller:
         its kind are taken at once: one decides while the server has the other's rows.
         """
         self._failed.clear()
-        signals, events, arrived, turn = HeardSignals(0), Turn(0), Turn(0), Turn(0)
-        busy = await self._taking.waiting()
-        while busy and not self._stopping:
+        self._asked.clear()
+        signals, events, arrived, turn = HeardSignals(0), NO_TURN, NO_TURN, NO_TURN
+        busy = True
+        while busy and not self._stopping and any(waiting := await self._taking.waiting()):
             # Of organizations that this round may come to.
             rest = signals.after or events.after or arrived.after or turn.after
-            lanes = [self._lane(signals, events, arrived, turn)]
+            lanes = [self._lane(waiting, signals, events, arrived, turn)]
             if arrived.after or turn.after:
-                lanes.append(self._second_lane(arrived, turn))
+                lanes.append(self._second_lane(waiting, arrived, turn))
             (signals, roused, events, arrived, turn), *others = await asyncio.gather(*lanes)
             for _, _, _, its_arrived, its_turn in others:
                 arrived, turn = _both(arrived, its_arrived), _both(turn, its_turn)
             busy = bool(signals.count or roused or events.count or arrived.count or turn.count or rest)
             await turns.next()
-        if len(self._failed) == PARTS:
+        if self._failed and self._failed.keys() == self._asked:
             raise next(iter(self._failed.values()))  # the database is away, say
 
-    async def _lane(self, signals: HeardSignals, events: Turn, arrived: Turn, turn: Turn) -> Round:
+    async def _lane(self, waiting: Waiting, signals: HeardSignals, events: Turn, arrived: Turn, turn: Turn) -> Round:
+        """What there is something to do of, one after the other."""
+        taking = self._taking
         return (
-            await self._safely("signals", self._taking.hear(signals.after), HeardSignals(0)),
-            await self._safely("pauses", self._taking.rouse(), 0),
-            await self._safely("events", self._events.take(events.after), NO_TURN),
-            await self._safely("arrivals", self._arrivals.take(arrived.after), NO_TURN),
-            await self._safely("executions", self._taking.take(turn.after), NO_TURN),
+            await self._safely("signals", waiting.signals, partial(taking.hear, signals.after), HeardSignals(0)),
+            await self._safely("pauses", waiting.pauses, taking.rouse, 0),
+            await self._safely("events", waiting.events, partial(self._events.take, events.after), NO_TURN),
+            await self._safely("arrivals", waiting.arrivals, partial(self._arrivals.take, arrived.after), NO_TURN),
+            await self._safely("executions", waiting.executions, partial(taking.take, turn.after), NO_TURN),
         )
 
-    async def _second_lane(self, arrived: Turn, turn: Turn) -> Round:
+    async def _second_lane(self, waiting: Waiting, arrived: Turn, turn: Turn) -> Round:
         """Further turns of those that had a full one."""
-        further = await self._safely("executions", self._taking.take(turn.after), NO_TURN) if turn.after else NO_TURN
-        entering = (
-            await self._safely("arrivals", self._arrivals.take(arrived.after), NO_TURN) if arrived.after else NO_TURN
-        )
+        due, arriving = waiting.executions and bool(turn.after), waiting.arrivals and bool(arrived.after)
+        further = await self._safely("executions", due, partial(self._taking.take, turn.after), NO_TURN)
+        entering = await self._safely("arrivals", arriving, partial(self._arrivals.take, arrived.after), NO_TURN)
         return HeardSignals(0), 0, NO_TURN, entering, further
 
-    async def _safely(self, part: str, work: Coroutine[Any, Any, T], nothing: T) -> T:
-        """What came of a part of the work; nothing where it fails, or has failed in this look."""
-        if part in self._failed:
-            work.close()
+    async def _safely(self, part: str, wanted: bool, work: Callable[[], Awaitable[T]], nothing: T) -> T:
+        """What came of a part of the work; nothing where it is not wanted, fails, or has failed in this look."""
+        if not wanted or part in self._failed:
             return nothing
+        self._asked.add(part)
         try:
-            return await work
+            return await work()
         except Exception as error:  # noqa: BLE001 - the other parts do not wait for it
             self._failed[part] = error
             log.warning("executions_part_failed", part=part, error=type(error).__name__)

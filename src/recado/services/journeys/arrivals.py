@@ -11,7 +11,7 @@ from recado.storage.journeys import arrivals, doors, entries
 from recado.storage.journeys.arrivals import JourneyArrival
 from recado.storage.journeys.entries import Begin
 
-EACH: Final = 500  # contacts of a journey in a turn
+EACH: Final = 50  # contacts of a journey in a turn, and more where few of them have any
 MEMBERS: Final = 20_000  # of a list that is shorter, in the order of joining; of a longer one so many in a turn
 JOINED_EACH: Final = 200  # contacts that joined lists of an organization in a turn, each for up to 200 journeys
 JOINED_MOST: Final = 800  # in all
@@ -21,7 +21,7 @@ class JourneyArrivals(EntryTurns[JourneyArrival]):
     """Takes in who arrives."""
 
     kind = "arrivals"
-    most = 1_000
+    most = 500
 
     async def spread(self, arrived: Callable[[], None] = lambda: None) -> None:
         """Let who joined lists, and the members of lists whose journeys were activated, arrive at those journeys.

@@ -50,7 +50,7 @@ from recado.storage.core.postgres import Connection, Database
 from recado.storage.dispatch import withdrawals
 from recado.storage.journeys import executions
 from recado.storage.journeys.execution_facts import ContactKey
-from recado.storage.journeys.executions import Execution, ExecutionKey, HeardSignals, PassedStep
+from recado.storage.journeys.executions import Execution, ExecutionKey, HeardSignals, PassedStep, Waiting
 from recado.storage.messages.messages import NewMessage, NoConsent, Stored
 
 log = structlog.get_logger()
@@ -113,8 +113,8 @@ class ExecutionTurns:
         self._counted: set[ContactKey] = set()  # by the turns under way
         self._room = MOST  # places of a turn
 
-    async def waiting(self) -> bool:
-        """Whether there is anything to do here, or somebody who may enter. Raises `Unavailable`."""
+    async def waiting(self) -> Waiting:
+        """Of what there is something to do here, and whether somebody may enter. Raises `Unavailable`."""
         return await executions.waiting(self._db.hot, self._clock.now())
 
     @contextmanager

@@ -1,8 +1,8 @@
 -- Contacts that are to enter journeys by their lists (C9.7), in turns of all organizations.
 
 -- name: claim
--- Of each journey of organizations after $3 the oldest $1, and no more than $2 in all: locked until the commit, without those that
--- another has locked. Those of a journey that a person paused stay.
+-- Of each journey of organizations after $3 the oldest $1, and more where few journeys have any, and no more than $2 in all: locked until
+-- the commit, without those that another has locked. Those of a journey that a person paused stay.
 with recursive {arriving}
 select a.*
 from arriving w
@@ -18,7 +18,10 @@ cross join lateral (
         organization_id = w.organization_id and env = w.env and journey_id = w.journey_id
         and (j.status <> 'pausada' or j.pausada_por is not null or j.entradas_encerradas)
     order by organization_id, env, journey_id, id
-    limit $1
+    limit greatest(
+        $1::integer,
+        $2::integer / greatest(1, (select count(*) from (select from arriving limit ($2 + $1 - 1) / $1) few))
+    )
     for update skip locked
 ) a
 limit $2;

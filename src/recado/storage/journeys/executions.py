@@ -237,10 +237,19 @@ _LINE: Final = itemgetter(0, 1, 2)
 _ENTERED: Final = StepCount.ENTERED.value  # a text: that of the enumeration takes three times as long to look up
 
 
-async def waiting(executor: Executor, now: datetime) -> bool:
-    """Whether there is anything to do: what is due, a signal, or somebody who may enter."""
-    found: bool = await executor.fetchval(SQL.waiting, now)
-    return found
+class Waiting(NamedTuple):
+    """Of what there is something to do. `pauses`: what was due in one that is over; `executions`: what is due."""
+
+    signals: bool
+    pauses: bool
+    events: bool
+    arrivals: bool
+    executions: bool
+
+
+async def waiting(executor: Executor, now: datetime) -> Waiting:
+    """Of what there is something to do now."""
+    return Waiting(*await executor.fetchrow(SQL.waiting, now))
 
 
 async def claim_due(connection: Executor, now: datetime, *, each: int, most: int, after: str = "") -> list[Execution]:

@@ -1,12 +1,11 @@
 -- Executions (C9.10, C9.15): those that are due, what became of them in a turn, and what is shown of them.
 
 -- name: waiting
--- Whether there is anything to do at $1: what is due, a signal, what was due in a pause that is over, or somebody who may enter. What
+-- Of what there is something to do at $1: signals, what was due in a pause that is over, events, who arrives, and what is due. What
 -- waits for the end of a pause is nothing to do.
 select
-    exists (select from execution_signals)
-    or exists (select from event_entries)
-    or exists (
+    exists (select from execution_signals) as signals,
+    exists (
         with recursive {held}
         select from held h
         cross join lateral (
@@ -16,8 +15,9 @@ select
             limit 1
         ) j
         where j.status = 'ativa'
-    )
-    or exists (
+    ) as pauses,
+    exists (select from event_entries) as events,
+    exists (
         with recursive {arriving}
         select from arriving w
         cross join lateral (
@@ -27,11 +27,11 @@ select
             limit 1
         ) j
         where j.status <> 'pausada' or j.pausada_por is not null or j.entradas_encerradas
-    )
-    or exists (
+    ) as arrivals,
+    exists (
         with recursive {waiting}
         select from waiting where wake_at <= $1
-    );
+    ) as executions;
 
 -- name: claim_due
 -- Of organizations after $5, those that are due at $1, and no more than $3 in all: locked until the commit, without those that another
