@@ -19,14 +19,14 @@ from recado.storage.journeys import doors, entries, event_entries
 from recado.storage.journeys.entries import Begin
 from recado.storage.journeys.event_entries import EventEntry
 
-EACH: Final = 50  # events of an organization in a turn
+EACH: Final = 50  # events of an organization in a turn, and more where few of them have any
 
 
 class EventEntries(EntryTurns[EventEntry]):
     """Takes events."""
 
     kind = "events"
-    most = 200  # and as many entries, of which each organization has its share
+    most = 500  # and as many entries, of which each organization has its share
 
     async def claim(self, connection: Connection, after: str) -> list[EventEntry]:
         return await event_entries.claim(connection, each=EACH, most=self.most, after=after)

@@ -33,9 +33,9 @@ _read: Final = reader(JourneyArrival)
 
 
 async def claim(connection: Executor, *, each: int, most: int, after: str = "") -> list[JourneyArrival]:
-    """The oldest, locked: up to `each` of a journey of organizations after `after`, and `most` in all.
+    """The oldest, locked: of organizations after `after`, and `most` in all.
 
-    Those of a journey that a person paused stay.
+    Up to `each` are of one journey, or more where few have any. Those of a journey that a person paused stay.
     """
     return [_read(row) for row in await connection.fetch(SQL.claim, each, most, after)]
 

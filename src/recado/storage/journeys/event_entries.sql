@@ -1,8 +1,8 @@
 -- Customer events that may bring contacts into journeys (C9.7): taken in turns of all organizations.
 
 -- name: claim
--- Of each organization after $3 the oldest $1, and no more than $2 in all: locked until the commit, without those that another has
--- locked.
+-- Of each organization after $3 the oldest $1, and more where few of them have any, and no more than $2 in all: locked until the commit,
+-- without those that another has locked.
 with recursive {waiting}
 select e.*
 from waiting w
@@ -10,7 +10,10 @@ cross join lateral (
     select * from event_entries
     where organization_id = w.organization_id
     order by organization_id, id
-    limit $1
+    limit greatest(
+        $1::integer,
+        $2::integer / greatest(1, (select count(*) from (select from waiting limit ($2 + $1 - 1) / $1) few))
+    )
     for update skip locked
 ) e
 limit $2;
