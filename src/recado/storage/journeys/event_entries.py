@@ -29,7 +29,7 @@ _read: Final = reader(EventEntry)
 
 
 async def claim(connection: Executor, *, each: int, most: int, after: str = "") -> list[EventEntry]:
-    """The oldest, locked: up to `each` of an organization after `after`, or more where few have any, and `most` in all."""
+    """The oldest, locked: up to `each` of an organization after `after`, more where few have any, and `most` in all."""
     return [_read(row) for row in await connection.fetch(SQL.claim, each, most, after)]
 
 
