@@ -88,7 +88,7 @@ async def test_an_event_brings_its_contact_in_once_with_what_it_tells(way: Way, 
     await shop.work()
     assert await shop.entered() == [(journey.id, contact_id)]
     row = await way.db.fetchrow("select * from executions")
-    assert (row["origem"], row["versao"], row["wake_at"]) == ("evento", 1, way.clock.now())
+    assert (row["origem"], row["versao"], row["motivo"], row["ended_at"]) == ("evento", 1, "fim", way.clock.now())
     execution = await way.read((way.organization.id, LIVE, journey.id, row["id"]))
     assert execution.entrada == {
         "sku": "A-7", "name": "paid", "value": 12.0, "currency": "BRL", "eventId": told.event_id,

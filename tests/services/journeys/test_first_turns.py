@@ -175,6 +175,28 @@ async def test_a_first_turn_that_fails_lets_all_enter_without_it(
     assert {each.awaited for each in await club.executions()} == {Awaited.TIME}
 
 
+async def test_a_commit_that_is_lost_has_let_nobody_in(way: Way, club: Club, monkeypatch: pytest.MonkeyPatch) -> None:
+    await club.journey(sms("hello", "end"), END)
+    await club.join(await way.person())
+    begin, losses = executions.begin, [1]
+
+    async def losing(*given: Any) -> None:
+        await begin(*given)
+        if losses and given[1]:
+            losses.pop()
+            raise ConnectionResetError
+
+    monkeypatch.setattr(executions, "begin", losing)
+    with pytest.raises(Unavailable):
+        await club.arrivals.take()
+    assert (await club.executions(), way.accepted) == ([], [])
+    assert await way.db.fetchval("select count(*) from messages") == 0
+    await club.arrivals.take()
+    await club.arrivals.take()
+    assert [each.motivo for each in await club.executions()] == [EndReason.FINISHED]
+    assert len(way.accepted) == await way.db.fetchval("select count(*) from messages") == 1
+
+
 async def test_two_turns_at_once_keep_a_cap_of_frequency(way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
     cap = {"mensagens": 1, "dias": 1}
     contact_id = await way.person()
