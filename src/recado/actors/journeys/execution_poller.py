@@ -24,9 +24,7 @@ T = TypeVar("T")
 
 EVERY = 1.0  # seconds: timers run within two of their time
 NO_TURN: Final = Turn(0)
-
-Round = tuple[HeardSignals, int, Turn, Turn, Turn]
-"""What came of one: of signals, pauses, events, arrivals and executions."""
+UNHEARD: Final = HeardSignals(0)
 
 
 class ExecutionPoller:
@@ -66,38 +64,43 @@ class ExecutionPoller:
         self._failed.clear()
         self._asked.clear()
         signals, events, arrived, turn = HeardSignals(0), NO_TURN, NO_TURN, NO_TURN
-        busy = True
-        while busy and not self._stopping and any(waiting := await self._taking.waiting()):
+        taking, busy = self._taking, True
+        while busy and not self._stopping and any(waiting := await taking.waiting()):
             # Of organizations that this round may come to.
             rest = signals.after or events.after or arrived.after or turn.after
-            lanes = [self._lane(waiting, signals, events, arrived, turn)]
-            if arrived.after or turn.after:
-                lanes.append(self._second_lane(waiting, arrived, turn))
-            (signals, roused, events, arrived, turn), *others = await asyncio.gather(*lanes)
-            for _, _, _, its_arrived, its_turn in others:
-                arrived, turn = _both(arrived, its_arrived), _both(turn, its_turn)
+            # Signals while no turn is under way: what it has read may be older, and what it will wait for is not told yet.
+            signals = await self._safely("signals", waiting.signals, partial(taking.hear, signals.after), UNHEARD)
+            roused = await self._safely("pauses", waiting.pauses, taking.rouse, 0)
+            events = await self._safely("events", waiting.events, partial(self._events.take, events.after), NO_TURN)
+            arrived, turn = await self._take(waiting, arrived.after, turn.after)
             busy = bool(signals.count or roused or events.count or arrived.count or turn.count or rest)
             await turns.next()
         if self._failed and self._failed.keys() == self._asked:
             raise next(iter(self._failed.values()))  # the database is away, say
 
-    async def _lane(self, waiting: Waiting, signals: HeardSignals, events: Turn, arrived: Turn, turn: Turn) -> Round:
-        """What there is something to do of, one after the other."""
-        taking = self._taking
-        return (
-            await self._safely("signals", waiting.signals, partial(taking.hear, signals.after), HeardSignals(0)),
-            await self._safely("pauses", waiting.pauses, taking.rouse, 0),
-            await self._safely("events", waiting.events, partial(self._events.take, events.after), NO_TURN),
-            await self._safely("arrivals", waiting.arrivals, partial(self._arrivals.take, arrived.after), NO_TURN),
-            await self._safely("executions", waiting.executions, partial(taking.take, turn.after), NO_TURN),
-        )
+    async def _take(self, waiting: Waiting, arrived_after: str, turn_after: str) -> tuple[Turn, Turn]:
+        """A turn of those who arrive and one of what is due; beside them a further one of each that had a full one."""
 
-    async def _second_lane(self, waiting: Waiting, arrived: Turn, turn: Turn) -> Round:
-        """Further turns of those that had a full one."""
-        due, arriving = waiting.executions and bool(turn.after), waiting.arrivals and bool(arrived.after)
-        further = await self._safely("executions", due, partial(self._taking.take, turn.after), NO_TURN)
-        entering = await self._safely("arrivals", arriving, partial(self._arrivals.take, arrived.after), NO_TURN)
-        return HeardSignals(0), 0, NO_TURN, entering, further
+        async def arrive(wanted: object) -> Turn:
+            take = partial(self._arrivals.take, arrived_after)
+            return await self._safely("arrivals", waiting.arrivals and bool(wanted), take, NO_TURN)
+
+        async def execute(wanted: object) -> Turn:
+            take = partial(self._taking.take, turn_after)
+            return await self._safely("executions", waiting.executions and bool(wanted), take, NO_TURN)
+
+        async def further() -> tuple[Turn, Turn]:
+            executed = await execute(turn_after)
+            return await arrive(arrived_after), executed
+
+        async def first() -> tuple[Turn, Turn]:
+            return await arrive(True), await execute(True)
+
+        (arrived, executed), (also_arrived, also_executed) = await asyncio.gather(first(), further())
+        return (
+            _both(arrived, also_arrived) if arrived_after else arrived,
+            _both(executed, also_executed) if turn_after else executed,
+        )
 
     async def _safely(self, part: str, wanted: bool, work: Callable[[], Awaitable[T]], nothing: T) -> T:
         """What came of a part of the work; nothing where it is not wanted, fails, or has failed in this look."""
