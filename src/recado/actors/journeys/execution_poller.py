@@ -68,7 +68,7 @@ class ExecutionPoller:
         while busy and not self._stopping and any(waiting := await taking.waiting()):
             # Of organizations that this round may come to.
             rest = signals.after or events.after or arrived.after or turn.after
-            # Signals while no turn is under way: what it has read may be older, and what it will wait for is not told yet.
+            # Signals while no turn is under way: what it has read may be older, and what it will wait for nobody knows.
             signals = await self._safely("signals", waiting.signals, partial(taking.hear, signals.after), UNHEARD)
             roused = await self._safely("pauses", waiting.pauses, taking.rouse, 0)
             events = await self._safely("events", waiting.events, partial(self._events.take, events.after), NO_TURN)
