@@ -46,9 +46,11 @@ class ContactConsent:
 KnownContact = Contact | ContactConsent
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Facts:
     """What is known of an execution and of what its step asks for; the rest keeps its default.
+
+    Not frozen only because a frozen one takes twice as long to make, for each step; nothing changes one.
 
     `arrived_at`: when it came to the step. `zone`: the journey's (`fusoHorario`). `contact`: None when it was deleted;
     the whole of it where the step reads it (`reads_contact`).

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from recado.storage.core.rows import Executor, affected, reader
+from recado.storage.core.rows import Executor, affected, pack_numbers, reader
 from recado.storage.core.skipping import groups
 from recado.storage.core.sql import load
 
@@ -47,7 +47,7 @@ async def claim_one(connection: Executor, arrival_id: int) -> list[JourneyArriva
 
 async def settle(connection: Executor, done: Collection[int]) -> None:
     """These have entered, or never will."""
-    await connection.execute(SQL.entered, sorted(done))
+    await connection.execute(SQL.entered, pack_numbers(sorted(done)))
 
 
 async def arm(

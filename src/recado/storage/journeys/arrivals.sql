@@ -30,7 +30,7 @@ limit $2;
 select * from journey_arrivals where id = $1 for update skip locked;
 
 -- name: entered
-delete from journey_arrivals where id = any($1::bigint[]);
+delete from journey_arrivals where id = any(unpack($1)::bigint[]);
 
 -- name: spread
 -- Of each organization the $1 oldest that joined lists, and no more than $2 in all, arrive at the journeys of those lists.

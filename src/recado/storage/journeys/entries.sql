@@ -5,8 +5,8 @@
 select g.n
 from (
     select *
-    from unnest($1::integer[], $2::text[], $3::text[], $4::text[], $5::text[])
-        as g (n, organization_id, env, chain_id, contact_id)
+    from unnest(unpack($1), unpack($2), unpack($3), unpack($4)) with ordinality
+        as g (organization_id, env, chain_id, contact_id, n)
     order by organization_id, env, chain_id, contact_id
     offset 0
 ) g
@@ -20,10 +20,10 @@ cross join lateral (
 
 -- name: histories
 -- Of contacts that exist: what they consented to, when they entered the chain last, by which execution, and whether that is under way
--- ($6).
+-- ($5).
 select g.n, c.opt_in_status, e.entered_at, e.execution_id, x.status is not null as active
-from unnest($1::integer[], $2::text[], $3::text[], $4::text[], $5::text[])
-    as g (n, organization_id, env, chain_id, contact_id)
+from unnest(unpack($1), unpack($2), unpack($3), unpack($4)) with ordinality
+    as g (organization_id, env, chain_id, contact_id, n)
 cross join lateral (
     select opt_in_status from contacts
     where organization_id = g.organization_id and env = g.env and id >= g.contact_id and id <= g.contact_id
@@ -40,7 +40,7 @@ left join lateral (
     select status from executions
     where
         organization_id = g.organization_id and env = g.env and journey_id = e.journey_id
-        and id >= e.execution_id and id <= e.execution_id and status = $6
+        and id >= e.execution_id and id <= e.execution_id and status = $5
     order by id
     limit 1
 ) x on true;
@@ -48,18 +48,20 @@ left join lateral (
 -- name: enter
 -- Claims of those who never entered the chain; who entered it at the same moment by another commit is left out.
 insert into chain_entries (organization_id, env, chain_id, contact_id, journey_id, execution_id, entered_at)
-select *
-from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::timestamptz[])
-    as g (organization_id, env, chain_id, contact_id, journey_id, execution_id, entered_at)
+select organization_id, env, chain_id, contact_id, journey_id, execution_id, moment(entered_at)
+from unnest(
+    unpack($1), unpack($2), unpack($3), unpack($4), unpack($5), unpack($6), unpack($7)::bigint[]
+) as g (organization_id, env, chain_id, contact_id, journey_id, execution_id, entered_at)
 on conflict do nothing
 returning execution_id;
 
 -- name: enter_again
 -- Those whose claims this transaction has locked.
 update chain_entries e
-set journey_id = g.journey_id, execution_id = g.execution_id, entered_at = g.entered_at
-from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::timestamptz[])
-    as g (organization_id, env, chain_id, contact_id, journey_id, execution_id, entered_at)
+set journey_id = g.journey_id, execution_id = g.execution_id, entered_at = moment(g.entered_at)
+from unnest(
+    unpack($1), unpack($2), unpack($3), unpack($4), unpack($5), unpack($6), unpack($7)::bigint[]
+) as g (organization_id, env, chain_id, contact_id, journey_id, execution_id, entered_at)
 where
     e.organization_id = g.organization_id and e.env = g.env and e.chain_id = g.chain_id and e.contact_id = g.contact_id;
 

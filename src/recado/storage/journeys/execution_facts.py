@@ -17,7 +17,7 @@ from recado.domain.journeys.signal_conditions import SendState
 from recado.domain.messages.message import WaitReason
 from recado.storage.contacts import opt_outs
 from recado.storage.contacts.opt_outs import Registrant
-from recado.storage.core.rows import Executor, columns
+from recado.storage.core.rows import Executor, columns, pack
 from recado.storage.core.sql import load
 
 SQL: Final = load("execution_facts")
@@ -72,7 +72,7 @@ async def contacts_of(
 ) -> dict[ContactKey, tuple[Contact, bool]]:
     """Those of them that exist, and whether the opt-out registry holds the phone or the address of each."""
     rows = await _rows(executor, CONTACTS[held], keys)
-    return {keys[row["n"]]: (_contact(row), registered) for row, registered in rows}
+    return {keys[row["n"] - 1]: (_contact(row), registered) for row, registered in rows}
 
 
 async def consents_of(
@@ -80,14 +80,14 @@ async def consents_of(
 ) -> dict[ContactKey, tuple[ContactConsent, bool]]:
     """As `contacts_of`: what they consented to, and nothing else of them."""
     rows = await _rows(executor, CONSENTS[held], keys)
-    return {keys[row["n"]]: (_CONSENT[row["opt_in_status"]], registered) for row, registered in rows}
+    return {keys[row["n"] - 1]: (_CONSENT[row["opt_in_status"]], registered) for row, registered in rows}
 
 
 async def _rows(executor: Executor, statement: str, keys: Sequence[ContactKey]) -> list[tuple[Mapping[str, Any], bool]]:
     """Each row, and whether the registry holds it under whichever spelling of its phone (C12.5.8)."""
     if not keys:
         return []
-    rows = await executor.fetch(statement, *columns([(n, *key) for n, key in enumerate(keys)], 4))
+    rows = await executor.fetch(statement, *[pack(column) for column in zip(*keys, strict=True)])
     found = [(row, row["registered"]) for row in rows]
     spelled = [  # few phones have other spellings than their own
         place for place, (row, registered) in enumerate(found)
@@ -95,7 +95,7 @@ async def _rows(executor: Executor, statement: str, keys: Sequence[ContactKey]) 
     ]  # fmt: skip
     asked = []
     for place in spelled:
-        organization_id, env, _ = keys[rows[place]["n"]]
+        organization_id, env, _ = keys[rows[place]["n"] - 1]
         asked.append(Registrant(organization_id, env, rows[place]["phone"]))
     for place, entry in zip(spelled, await opt_outs.entries(executor, asked) if asked else [], strict=True):
         found[place] = (rows[place], entry is not None)

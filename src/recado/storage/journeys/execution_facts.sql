@@ -18,7 +18,7 @@ select
             and hash = sha256(convert_to(g.organization_id || ':' || c.email_key, 'UTF8'))
         offset 0
     ) as registered
-from unnest($1::integer[], $2::text[], $3::text[], $4::text[]) as g (n, organization_id, env, contact_id)
+from unnest(unpack($1), unpack($2), unpack($3)) with ordinality as g (organization_id, env, contact_id, n)
 cross join lateral (
     select {columns} from contacts
     where organization_id = g.organization_id and env = g.env and id >= g.contact_id and id <= g.contact_id

@@ -5,7 +5,7 @@ messages, and those before wallets.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from operator import attrgetter, itemgetter
@@ -26,7 +26,7 @@ from recado.domain.journeys.graph import StepKind
 from recado.domain.journeys.journey import JourneyStatus
 from recado.domain.journeys.outcomes import EndExecution
 from recado.domain.journeys.step_numbers import StepCount, counted_result
-from recado.storage.core.rows import Executor, array, columns, reader
+from recado.storage.core.rows import Executor, array, columns, pack, pack_moments, pack_numbers, pack_some, reader
 from recado.storage.core.skipping import groups
 from recado.storage.core.sql import load
 from recado.storage.journeys import execution_counts, states, step_calls, step_counts, step_outcomes
@@ -54,6 +54,9 @@ SQL: Final = load(
 )
 
 ERASE_BLOCK: Final = 1_000
+
+Packer = Callable[[Any], Any]
+"""Makes one parameter of a column."""
 
 ExecutionKey = tuple[str, str, str, str]
 """Organization, environment, journey, execution."""
@@ -222,16 +225,25 @@ read: Final = reader(
 _read_step: Final = reader(TrailStep)
 
 _ACTIVE: Final = ExecutionStatus.ATIVA.value
-_STATE: Final = (
-    "status", "motivo", "step_id", "arrived_at", "wake_at", "awaited", "awaited_until", "overslept", "failures",
-    "ended_at", "passed",
-)  # fmt: skip
+_STATE: Final[Mapping[str, Packer]] = {
+    "status": pack, "motivo": pack_some, "step_id": pack, "arrived_at": pack_moments, "wake_at": pack_moments,
+    "awaited": pack_some, "awaited_until": pack_moments, "overslept": pack_numbers, "failures": pack_numbers,
+    "ended_at": pack_moments, "passed": pack_numbers,
+}  # fmt: skip
+"""What moves, and how many values of it travel."""
+
 _SAVED: Final = attrgetter("organization_id", "env", "journey_id", "id", *_STATE)
-_SAVED_AT: Final = attrgetter("place", "id", *_STATE)
-_BEGUN: Final = attrgetter(
-    "organization_id", "env", "journey_id", "id", *_STATE, "chain_id", "versao", "contact_id", "origem", "teste",
-    "hurried", "started_at",
+_SAVED_AT: Final[Mapping[str, Packer]] = {"place": pack, "id": pack, **_STATE}
+_BEGUN: Final[Mapping[str, Packer]] = {
+    "organization_id": pack, "env": pack, "journey_id": pack, "id": pack, **_STATE, "chain_id": pack,
+    "versao": pack_numbers, "contact_id": pack, "origem": pack, "teste": pack_numbers, "hurried": pack_numbers,
+    "started_at": pack_moments,
+}  # fmt: skip
+_LINES: Final[Sequence[Packer]] = (
+    pack, pack, pack, pack, pack, pack_moments, pack_numbers, list, pack_some, pack_some, pack_some, pack_some,
+    pack_some,
 )  # fmt: skip
+"""How lines of trails travel. The name of a branch, which may be a result, holds whatever it is given."""
 _PLACE: Final = attrgetter("place")
 _LINE: Final = itemgetter(0, 1, 2)
 _ENTERED: Final = StepCount.ENTERED.value  # a text: that of the enumeration takes three times as long to look up
@@ -278,9 +290,8 @@ async def begin(connection: Executor, new: Sequence[Execution], passed: Sequence
     """Store executions of journeys that take entries, as they stand after what they passed already."""
     await _pass(connection, passed)
     if new:
-        given = columns([_BEGUN(each) for each in new], 22)
-        entered_with = [orjson.dumps(each.entrada).decode() if each.entrada else "{}" for each in new]
-        await connection.execute(SQL.begin, *map(array, given), entered_with)
+        entered_with = pack([orjson.dumps(each.entrada).decode() if each.entrada else "{}" for each in new])
+        await connection.execute(SQL.begin, *_packed(new, _BEGUN), entered_with)
         await step_counts.add(connection, counted_steps(new, passed, begun=True))
         counted = [each for each in new if not each.teste]
         moves: list[Move] = [(each.key[:3], None, each.status) for each in counted]
@@ -295,7 +306,7 @@ async def save(connection: Executor, changed: Sequence[Execution], passed: Seque
     await _pass(connection, passed)
     if changed:
         if all(each.place is not None for each in changed):
-            await connection.execute(SQL.save_at, *map(array, columns([_SAVED_AT(each) for each in changed], 13)))
+            await connection.execute(SQL.save_at, *_packed(changed, _SAVED_AT))
         else:
             await connection.execute(SQL.save, *map(array, columns([_SAVED(each) for each in changed], 15)))
         await step_calls.forget(connection, _calls_over(changed, passed))
@@ -309,10 +320,15 @@ async def save(connection: Executor, changed: Sequence[Execution], passed: Seque
             await states.archive_emptied(connection, journey, max(each.ended_at for each in ended if each.ended_at))
 
 
+def _packed(executions: Sequence[Execution], columns: Mapping[str, Packer]) -> list[Any]:
+    return [packed([getattr(each, name) for each in executions]) for name, packed in columns.items()]
+
+
 async def _pass(connection: Executor, passed: Sequence[PassedStep]) -> None:
     if passed:
         try:
-            await connection.execute(SQL.passed, *map(array, columns(sorted(passed, key=_LINE), 13)))
+            lines = zip(*sorted(passed, key=_LINE), strict=True)
+            await connection.execute(SQL.passed, *[packed(line) for packed, line in zip(_LINES, lines, strict=True)])
         except asyncpg.UniqueViolationError:
             raise PassedBefore from None
 

@@ -71,13 +71,14 @@ insert into executions (
     failures, ended_at, passed, chain_id, versao, contact_id, origem, teste, hurried, started_at, entrada
 )
 select
-    organization_id, env, journey_id, id, status, motivo, step_id, arrived_at, wake_at, awaited, awaited_until, overslept,
-    failures, ended_at, passed, chain_id, versao, contact_id, origem, teste, hurried, started_at, entrada::json
+    organization_id, env, journey_id, id, status, motivo, step_id, moment(arrived_at), moment(wake_at), awaited,
+    moment(awaited_until), overslept, failures, moment(ended_at), passed, chain_id, versao, contact_id, origem, teste,
+    hurried, moment(started_at), entrada::json
 from unnest(
-    $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::timestamptz[],
-    $9::timestamptz[], $10::text[], $11::timestamptz[], $12::boolean[], $13::smallint[], $14::timestamptz[],
-    $15::smallint[], $16::text[], $17::integer[], $18::text[], $19::text[], $20::boolean[], $21::boolean[],
-    $22::timestamptz[], $23::text[]
+    unpack($1), unpack($2), unpack($3), unpack($4), unpack($5), unpack($6), unpack($7), unpack($8)::bigint[],
+    unpack($9)::bigint[], unpack($10), unpack($11)::bigint[], unpack($12)::boolean[], unpack($13)::smallint[],
+    unpack($14)::bigint[], unpack($15)::smallint[], unpack($16), unpack($17)::integer[], unpack($18), unpack($19),
+    unpack($20)::boolean[], unpack($21)::boolean[], unpack($22)::bigint[], unpack($23)
 ) as g (
     organization_id, env, journey_id, id, status, motivo, step_id, arrived_at, wake_at, awaited, awaited_until, overslept,
     failures, ended_at, passed, chain_id, versao, contact_id, origem, teste, hurried, started_at, entrada
@@ -114,12 +115,12 @@ where e.ctid = g.place;
 -- As `save`, of those whose place was told when they were locked.
 update executions e
 set
-    status = g.status, motivo = g.motivo, step_id = g.step_id, arrived_at = g.arrived_at, wake_at = g.wake_at,
-    awaited = g.awaited, awaited_until = g.awaited_until, overslept = g.overslept, failures = g.failures,
-    ended_at = g.ended_at, passed = g.passed
+    status = g.status, motivo = g.motivo, step_id = g.step_id, arrived_at = moment(g.arrived_at),
+    wake_at = moment(g.wake_at), awaited = g.awaited, awaited_until = moment(g.awaited_until), overslept = g.overslept,
+    failures = g.failures, ended_at = moment(g.ended_at), passed = g.passed
 from unnest(
-    $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::timestamptz[], $8::text[],
-    $9::timestamptz[], $10::boolean[], $11::smallint[], $12::timestamptz[], $13::smallint[]
+    unpack($1), unpack($2), unpack($3), unpack($4), unpack($5), unpack($6)::bigint[], unpack($7)::bigint[], unpack($8),
+    unpack($9)::bigint[], unpack($10)::boolean[], unpack($11)::smallint[], unpack($12)::bigint[], unpack($13)::smallint[]
 ) as g (
     place, id, status, motivo, step_id, arrived_at, wake_at, awaited, awaited_until, overslept, failures, ended_at, passed
 )
@@ -151,10 +152,15 @@ insert into execution_steps (
     organization_id, execution_id, step_id, env, tipo, at, place, resultado, detalhe, message_id, channel, capped_contact_id,
     journey_id
 )
-select *
+select
+    organization_id, execution_id, step_id, env, tipo, moment(at), place, resultado, detalhe, message_id, channel,
+    capped_contact_id, journey_id
 from unnest(
-    $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::smallint[], $8::text[],
-    $9::text[], $10::text[], $11::text[], $12::text[], $13::text[]
+    unpack($1), unpack($2), unpack($3), unpack($4), unpack($5), unpack($6)::bigint[], unpack($7)::smallint[], $8::text[],
+    unpack($9), unpack($10), unpack($11), unpack($12), unpack($13)
+) as g (
+    organization_id, execution_id, step_id, env, tipo, at, place, resultado, detalhe, message_id, channel,
+    capped_contact_id, journey_id
 );
 
 -- name: overslept
