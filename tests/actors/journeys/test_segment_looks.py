@@ -146,3 +146,30 @@ async def test_a_look_that_takes_too_long_keeps_no_other_waiting(club: Club, mon
     assert await club.look() == others
     failing = False
     assert len(await club.look(timedelta(minutes=1))) == 1
+
+
+async def test_a_look_that_takes_too_long_again_and_again_is_made_less_often(
+    club: Club, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await club.people(1)
+    await club.journey(await club.segment())
+    tries: list[datetime] = []
+
+    async def limited(*given: Any, **named: Any) -> Any:
+        tries.append(club.clock.now())
+        raise Unavailable("too long")
+
+    monkeypatch.setattr(club.evaluation, "next_of", limited)
+    for _ in range(40):
+        await club.look(timedelta(minutes=1))
+    assert [(at - tries[0]) // timedelta(minutes=1) for at in tries] == [0, 1, 3, 7, 15, 30]
+
+
+async def test_many_who_match_no_more_are_forgotten_in_blocks(club: Club, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("recado.storage.journeys.segment_looks.FORGET_BLOCK", 2)
+    people = await club.people(6)
+    await club.journey(await club.segment())
+    assert await club.look() == people
+    await club.tag(people[1:], [])
+    assert await club.look(QUARTER) == []
+    assert [row["contact_id"] for row in await club.db.fetch("select * from journey_matches")] == people[:1]

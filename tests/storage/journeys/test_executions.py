@@ -147,6 +147,18 @@ async def test_what_is_due_in_a_pause_goes_on_with_its_journey(database: Databas
     assert (await read(database, held[0])).awaited is None
 
 
+async def test_what_waits_for_the_end_of_a_pause_is_nothing_to_do(database: Database) -> None:
+    paused = await insert_journey(database, status=JourneyStatus.PAUSADA)
+    (held,) = await begun(database, paused)
+    await saved(database, held.put_off())
+    arrival = "insert into journey_arrivals (organization_id, env, journey_id, contact_id) values ($1, $2, $3, $4)"
+    await database.execute(arrival, ORGANIZATION, ENV, paused.id, held.contact_id)
+    assert not any(await executions.waiting(database.hot, NOW))
+    await database.execute("update journeys set status = 'ativa'")
+    waiting = await executions.waiting(database.hot, NOW)
+    assert (waiting.pauses, waiting.arrivals, waiting.executions) == (True, True, False)
+
+
 async def test_whoever_cancels_waits_for_the_turn_and_sees_what_became_of_it(database: Database) -> None:
     journey = await insert_journey(database)
     (execution,) = await begun(database, journey)
