@@ -100,17 +100,21 @@ async def run(say: Say) -> list[Figure]:
         journey = await api.call(
             "POST", "/v2/journeys", {**JOURNEY, "gatilho": {"tipo": "lista", "listId": made["id"]}}
         )
+        before = service.cpu()
         began = time.monotonic()
         await api.call("POST", f"/v2/journeys/{journey['id']}/activate")
         await _until(database, "select count(*) from executions where awaited = 'espera'", entering)
         a_second = entering / (time.monotonic() - began)
+        of_entry = _each(before, service.cpu(), entering)
         ending = min(DUE, entering)
         say(f"journeys: {ending:,} waits are over at one moment")
         due = datetime.now(UTC) + timedelta(seconds=5)
         await database.execute(_WAKE, due, ending, timeout=LIMIT)
         await asyncio.sleep((due - datetime.now(UTC)).total_seconds())
+        before = service.cpu()
         await _until(database, "select count(*) from executions where status = 'concluida'", ending)
         late = (datetime.now(UTC) - due).total_seconds()
+        of_end = _each(before, service.cpu(), ending)
         await database.close()
     return [
         Figure(
@@ -121,11 +125,19 @@ async def run(say: Say) -> list[Figure]:
             f"{CONTACTS:,} contacts enter from a list, and come to a wait", f"{a_second:,.0f}/s", "", None,
             f"≥ {ENTERED:,}/s", a_second >= ENTERED,
         ),
+        Figure("processor time of an entry, Recado's and PostgreSQL's", of_entry),
         Figure(
             f"{ending:,} waits that end at one moment", f"{late:.1f} s", "", None, f"< {2 + ending / WOKEN:.0f} s",
             late < 2 + ending / WOKEN,
         ),
+        Figure("processor time of a wait that ends", of_end),
     ]  # fmt: skip
+
+
+def _each(before: tuple[float, float], after: tuple[float, float], count: int) -> str:
+    """Processor time of each of so many, of the process and of its PostgreSQL."""
+    own, server = ((now - then) * 1_000_000 / count for then, now in zip(before, after, strict=True))
+    return f"{own:,.0f} + {server:,.0f} µs"
 
 
 async def _tried(api: Api, database: Connection, list_id: str) -> tuple[float, float]:

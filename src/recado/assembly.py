@@ -169,7 +169,9 @@ class Assembly:
         outbox = Outbox(directories.subscriptions, ids=ids, queued=self.webhooks.queued)
         clicks = self.tracked_clicks = TrackedClicks(db, outbox=outbox, clock=clock)
         self.customer_events = CustomerEvents(db, clock=clock)
-        self.journey_entries = JourneyEntries(db, clock=clock, ids=ids, entered=system.executions.hint)
+        self.journey_entries = JourneyEntries(
+            db, clock=clock, ids=ids, entered=system.executions.hint, journeys=system.running_journeys
+        )
         self.journey_tests = JourneyTests(clock=clock, ids=ids, begun=system.executions.hint)
         self.simulations = JourneySimulations(
             SimulationParts(

@@ -64,6 +64,7 @@ from recado.services.events.customer_events import CustomerEvents
 from recado.services.imports.contact_system import ContactSystem
 from recado.services.journeys.cancellation import ExecutionCancellation
 from recado.services.journeys.entries import JourneyEntries
+from recado.services.journeys.running import RunningJourneys
 from recado.services.journeys.simulations import JourneySimulations, SimulationParts
 from recado.services.journeys.step_messages import StepMessages
 from recado.services.journeys.test_runs import JourneyTests
@@ -261,7 +262,7 @@ async def api(database: Database) -> AsyncIterator[Api]:
     outbox = Outbox(directories.subscriptions, ids=ids, queued=webhooks.queued)
     tracked_clicks = TrackedClicks(database, outbox=outbox, clock=clock)
     events = CustomerEvents(database, clock=clock)
-    entries = JourneyEntries(database, clock=clock, ids=ids, entered=lambda: None)
+    entries = JourneyEntries(database, clock=clock, ids=ids, entered=lambda: None, journeys=RunningJourneys())
     routes = (
         *organization_routes(dependencies),
         *api_key_routes(dependencies, ceilings=CEILINGS),

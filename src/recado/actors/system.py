@@ -77,6 +77,7 @@ from recado.services.journeys.event_entries import EventEntries
 from recado.services.journeys.execution_turns import ExecutionTurns
 from recado.services.journeys.hindrances import JourneyPauses
 from recado.services.journeys.journey_queues import JourneyQueues
+from recado.services.journeys.running import RunningJourneys
 from recado.services.journeys.step_calls import StepCalls
 from recado.services.journeys.step_messages import StepMessages
 from recado.services.journeys.superseded_versions import SupersededVersions
@@ -247,6 +248,7 @@ class ActorSystem:
             clock=clock,
             at_once=calls_of_steps,
         )
+        self.running_journeys = RunningJourneys()
         taking = ExecutionTurns(
             db,
             clock=clock,
@@ -257,9 +259,11 @@ class ActorSystem:
             accepted=self.sending.arrived,
             recalled=self.withdrawals.left,
             paused=self.journey_queues.moved,
+            journeys=self.running_journeys,
         )
-        self.arrivals = JourneyArrivals(db, clock=clock, ids=ids)
-        self.executions = ExecutionPoller(taking, EventEntries(db, clock=clock, ids=ids), self.arrivals, clock=clock)
+        self.arrivals = JourneyArrivals(db, clock=clock, ids=ids, taking=taking)
+        events = EventEntries(db, clock=clock, ids=ids, taking=taking)
+        self.executions = ExecutionPoller(taking, events, self.arrivals, clock=clock)
         pauses = JourneyPauses(db, clock=clock, paused=self.journey_queues.moved, resumed=self.executions.hint)
         self.root = Supervisor("recado", runtime=runtime)
         self._lane_supervisor = Supervisor("lanes", runtime=runtime, intensity=NUMBER_RESTARTS, period=NUMBER_PERIOD)
@@ -289,7 +293,8 @@ class ActorSystem:
         self.root.add_service("message deadlines", overdue)
         self.root.add_service("executions", self.executions)
         self.root.add_service("segments of journeys", SegmentLooks(db, self.evaluation, clock=clock))
-        self.root.add_service("lists of journeys", Periodic("lists of journeys", 1.0, self.arrivals.spread, clock))
+        spread = partial(self.arrivals.spread, self.executions.hint)
+        self.root.add_service("lists of journeys", Periodic("lists of journeys", 1.0, spread, clock))
         self.root.add_service("journey pauses", Periodic("journey pauses", 1.0, pauses.look, clock))
         superseded = SupersededVersions(db, clock=clock)
         self.root.add_service("superseded versions", Periodic("superseded versions", 1.0, superseded.look, clock))

@@ -9,9 +9,8 @@ from tests.captured import capture_logs
 from recado.actors.journeys.execution_poller import ExecutionPoller
 from recado.domain.core.errors import Unavailable
 from recado.engine.clock import VirtualClock
-from recado.services.journeys.entry_turns import EntryTurn
 from recado.services.journeys.execution_turns import Turn
-from recado.storage.journeys.executions import HeardSignals
+from recado.storage.journeys.executions import HeardSignals, Waiting
 
 
 class Taking:
@@ -24,8 +23,8 @@ class Taking:
         self.after: list[str] = []
         self.waits = True
 
-    async def waiting(self) -> bool:
-        return self.waits
+    async def waiting(self) -> Waiting:
+        return Waiting(*[self.waits] * 5)
 
     async def hear(self, after: str = "") -> HeardSignals:
         self._signals, found = max(0, self._signals - 200), min(self._signals, 200)
@@ -43,13 +42,13 @@ class Taking:
 class Entering:
     """Turns of entries, as `Taking`."""
 
-    def __init__(self, *turns: EntryTurn) -> None:
+    def __init__(self, *turns: Turn) -> None:
         self._turns = list(turns)
         self.after: list[str] = []
 
-    async def take(self, after: str = "") -> EntryTurn:
+    async def take(self, after: str = "") -> Turn:
         self.after.append(after)
-        return self._turns.pop(0) if self._turns else EntryTurn(0)
+        return self._turns.pop(0) if self._turns else Turn(0)
 
 
 def polled(
@@ -64,7 +63,7 @@ async def test_a_look_ends_when_no_organization_has_anything_due() -> None:
     taking = Taking(Turn(200, "org_5"), Turn(0), Turn(3), overslept=500, signals=300)
     poller, _ = polled(taking)
     await poller.work()
-    assert taking.after == ["", "org_5", "", ""]
+    assert taking.after == ["", "org_5", "org_5", "", ""]  # after a full one two at once
     assert (await taking.rouse(), (await taking.hear()).count) == (0, 0)
 
 
@@ -84,10 +83,19 @@ async def test_it_looks_each_second_and_at_a_hint() -> None:
 
 async def test_who_enters_has_turns_until_none_is_left() -> None:
     taking = Taking()
-    events, arrivals = Entering(EntryTurn(200, "org_3"), EntryTurn(0)), Entering(EntryTurn(5), EntryTurn(5))
+    events, arrivals = Entering(Turn(200, "org_3"), Turn(0)), Entering(Turn(5), Turn(5))
     poller, _ = polled(taking, events, arrivals)
     await poller.work()
     assert (events.after, arrivals.after) == (["", "org_3", ""], ["", "", ""])
+
+
+async def test_after_full_turns_two_of_a_kind_are_taken_at_once() -> None:
+    taking = Taking(Turn(500, "org_2"), Turn(500, "org_7"), Turn(500, "org_5"), Turn(10))
+    arrivals = Entering(Turn(1_000, "org_1"), Turn(1_000, "org_4"), Turn(7))
+    poller, _ = polled(taking, arrivals=arrivals)
+    await poller.work()
+    assert taking.after == ["", "org_2", "org_2", "org_5", "org_5", ""]
+    assert arrivals.after == ["", "org_1", "org_1", "", ""]
 
 
 async def test_nothing_is_locked_while_nothing_waits() -> None:
@@ -103,7 +111,7 @@ async def test_a_part_that_fails_keeps_no_other_from_its_work() -> None:
         async def hear(self, after: str = "") -> HeardSignals:
             raise Unavailable("a signal that takes too long")
 
-    taking, events = Failing(Turn(3), Turn(2), overslept=300), Entering(EntryTurn(1))
+    taking, events = Failing(Turn(3), Turn(2), overslept=300), Entering(Turn(1))
     poller, _ = polled(taking, events)
     with capture_logs() as logs:
         await poller.work()
@@ -113,8 +121,8 @@ async def test_a_part_that_fails_keeps_no_other_from_its_work() -> None:
 
 async def test_nothing_is_tried_on_while_every_part_fails() -> None:
     class Away:
-        async def waiting(self) -> bool:
-            return True
+        async def waiting(self) -> Waiting:
+            return Waiting(*[True] * 5)
 
         async def take(self, after: str = "") -> Any:
             raise Unavailable("the database is away")

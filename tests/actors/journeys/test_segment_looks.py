@@ -158,3 +158,30 @@ async def test_a_suspended_organization_looks_when_that_is_over(club: Club) -> N
     assert await club.look() == people[other]
     await club.db.execute("update organizations set status = 'active'")
     assert await club.look() == people[suspended]
+
+
+async def test_a_look_that_takes_too_long_again_and_again_is_made_less_often(
+    club: Club, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await club.people(1)
+    await club.journey(await club.segment())
+    tries: list[datetime] = []
+
+    async def limited(*given: Any, **named: Any) -> Any:
+        tries.append(club.clock.now())
+        raise Unavailable("too long")
+
+    monkeypatch.setattr(club.evaluation, "next_of", limited)
+    for _ in range(40):
+        await club.look(timedelta(minutes=1))
+    assert [(at - tries[0]) // timedelta(minutes=1) for at in tries] == [0, 1, 3, 7, 15, 30]
+
+
+async def test_many_who_match_no_more_are_forgotten_in_blocks(club: Club, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("recado.storage.journeys.segment_looks.FORGET_BLOCK", 2)
+    people = await club.people(6)
+    await club.journey(await club.segment())
+    assert await club.look() == people
+    await club.tag(people[1:], [])
+    assert await club.look(QUARTER) == []
+    assert [row["contact_id"] for row in await club.db.fetch("select * from journey_matches")] == people[:1]

@@ -24,6 +24,7 @@ from recado.services.effects.consequences import Consequences
 from recado.services.effects.outbox import Outbox
 from recado.services.effects.wallet import Wallet
 from recado.services.journeys.execution_turns import ExecutionTurns
+from recado.services.journeys.running import RunningJourneys
 from recado.services.journeys.step_calls import StepCalls
 from recado.services.journeys.step_messages import StepMessages
 from recado.services.messages.admission import Admission
@@ -190,6 +191,7 @@ async def open_way(database: Database) -> AsyncIterator[Way]:
         accepted=accepted.extend,
         recalled=recalled.extend,
         paused=paused.append,
+        journeys=RunningJourneys(),
     )
     try:
         yield Way(

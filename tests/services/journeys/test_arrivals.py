@@ -11,7 +11,7 @@ from recado.domain.core.ids import LIST
 from recado.domain.journeys.journey import JourneyStatus
 from recado.services.journeys import arrivals as turns
 from recado.services.journeys.arrivals import JourneyArrivals
-from recado.services.journeys.entry_turns import EntryTurn
+from recado.services.journeys.execution_turns import Turn
 from recado.storage.audience import lists
 from recado.storage.audience.lists import StaticList
 from recado.storage.journeys import states
@@ -25,7 +25,7 @@ class Club:
     def __init__(self, way: Way, list_id: str) -> None:
         self.way = way
         self.list_id = list_id
-        self.arrivals = JourneyArrivals(way.db, clock=way.clock, ids=way.ids)
+        self.arrivals = JourneyArrivals(way.db, clock=way.clock, ids=way.ids, taking=way.turns)
 
     async def join(self, *contact_ids: str) -> None:
         async with self.way.db.transaction() as connection:
@@ -44,7 +44,7 @@ class Club:
 
     async def work(self) -> None:
         await self.arrivals.spread()
-        turn = EntryTurn(1)
+        turn = Turn(1)
         while turn.count or turn.after:
             turn = await self.arrivals.take(turn.after)
 

@@ -33,7 +33,9 @@ class Door:
     def __init__(self, way: Way) -> None:
         self._way = way
         self.hints = 0
-        self.service = JourneyEntries(way.db, clock=way.clock, ids=way.ids, entered=self._hint)
+        self.service = JourneyEntries(
+            way.db, clock=way.clock, ids=way.ids, entered=self._hint, journeys=way.turns.journeys
+        )
 
     async def enter(self, journey: Journey, data: Any = None, **keys: str) -> EnteredExecution | EntryRefusal:
         return await self.service.enter((journey.organization_id, ENV, journey.id), ContactKeys(**keys), data or {})

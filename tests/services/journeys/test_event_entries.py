@@ -15,8 +15,8 @@ from recado.domain.events.customer_event import ContactKeys, NewCustomerEvent
 from recado.domain.journeys.entries import TOOK_OVER
 from recado.domain.journeys.graph import Reentry
 from recado.domain.journeys.journey import JourneyStatus
-from recado.services.journeys.entry_turns import EntryTurn
 from recado.services.journeys.event_entries import EventEntries
+from recado.services.journeys.execution_turns import Turn
 from recado.storage.events import customer_events
 from recado.storage.journeys import entries, event_entries, states
 from recado.storage.journeys.journeys import JOURNEYS, Journey
@@ -30,7 +30,7 @@ class Shop:
 
     def __init__(self, way: Way) -> None:
         self.way = way
-        self.entries = EventEntries(way.db, clock=way.clock, ids=way.ids)
+        self.entries = EventEntries(way.db, clock=way.clock, ids=way.ids, taking=way.turns)
 
     async def customer(self) -> str:
         known = await self.way.db.fetchval("select count(*) from contacts")
@@ -63,7 +63,7 @@ class Shop:
         return new
 
     async def work(self) -> None:
-        turn = EntryTurn(1)
+        turn = Turn(1)
         while turn.count or turn.after:
             turn = await self.entries.take(turn.after)
 
@@ -89,7 +89,7 @@ async def test_an_event_brings_its_contact_in_once_with_what_it_tells(way: Way, 
     await shop.work()
     assert await shop.entered() == [(journey.id, contact_id)]
     row = await way.db.fetchrow("select * from executions")
-    assert (row["origem"], row["versao"], row["wake_at"]) == ("evento", 1, way.clock.now())
+    assert (row["origem"], row["versao"], row["motivo"], row["ended_at"]) == ("evento", 1, "fim", way.clock.now())
     execution = await way.read((way.organization.id, LIVE, journey.id, row["id"]))
     assert execution.entrada == {
         "sku": "A-7", "name": "paid", "value": 12.0, "currency": "BRL", "eventId": told.event_id,
@@ -297,10 +297,10 @@ async def test_an_event_that_fails_keeps_no_other_from_its_turn(
         await shop.tell(contact_id)
     enter = entries.enter
 
-    async def failing(connection: Any, organization_id: str, env: str, wanted: Sequence[Any]) -> Any:
+    async def failing(connection: Any, organization_id: str, env: str, wanted: Sequence[Any], begin: Any) -> Any:
         if bad in [each.contact_id for each in wanted]:
             raise ValueError("an entry of this test")
-        return await enter(connection, organization_id, env, wanted)
+        return await enter(connection, organization_id, env, wanted, begin)
 
     monkeypatch.setattr(entries, "enter", failing)
     with capture_logs() as logs:

@@ -1,6 +1,7 @@
 """Executions that are due are taken in shares, by one turn at a time, and pass each step once (C9.15)."""
 
 import asyncio
+from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
 
@@ -12,7 +13,7 @@ from recado.domain.journeys.execution import Awaited, EndReason, ExecutionStatus
 from recado.domain.journeys.journey import JourneyStatus
 from recado.storage.core.postgres import Database
 from recado.storage.journeys import executions
-from recado.storage.journeys.executions import Execution, PassedBefore, PassedStep
+from recado.storage.journeys.executions import Execution, HeardSignals, PassedBefore, PassedStep
 
 OTHERS = tuple(f"org_{number:021}" for number in (1, 2, 3))
 MINUTE = timedelta(minutes=1)
@@ -52,9 +53,13 @@ async def test_each_organization_has_its_share_of_what_is_due(database: Database
     for organization_id, count in zip((ORGANIZATION, *OTHERS), (9, 2, 1, 3), strict=True):
         journey = await insert_journey(database, organization_id=organization_id)
         await begun(database, journey, count)
-    assert [each.organization_id for each in await due(database, each=2)] == [
+    assert [each.organization_id for each in await due(database, each=2, most=8)] == [
         *[ORGANIZATION] * 2, *[OTHERS[0]] * 2, OTHERS[1], *[OTHERS[2]] * 2,
     ]  # fmt: skip
+    # Where few have something due, they share all places.
+    assert Counter(each.organization_id for each in await due(database, each=2, most=20)) == {
+        ORGANIZATION: 5, OTHERS[0]: 2, OTHERS[1]: 1, OTHERS[2]: 3,
+    }  # fmt: skip
     assert [each.organization_id for each in await due(database, each=2, most=3)] == [*[ORGANIZATION] * 2, OTHERS[0]]
     assert {each.organization_id for each in await due(database, after=OTHERS[0])} == {OTHERS[1], OTHERS[2]}
 
@@ -70,7 +75,7 @@ async def test_of_an_organization_the_longest_due_come_first_and_those_that_wait
         over.ended(EndReason.FINISHED, NOW),
     )
     assert [each.id for each in await due(database)] == [first.id, second.id]
-    assert [each.id for each in await due(database, each=1)] == [first.id]
+    assert [each.id for each in await due(database, each=1, most=1)] == [first.id]
 
 
 async def test_what_a_turn_has_in_hand_another_leaves_out(database: Database) -> None:
@@ -86,6 +91,15 @@ async def test_what_a_turn_has_in_hand_another_leaves_out(database: Database) ->
     async with database.transaction() as connection:
         assert await executions.claim(connection, held[0].key, NOW) is None
         assert (await executions.claim(connection, held[0].key, NOW + MINUTE)) is not None
+
+
+async def test_turns_at_once_share_what_is_due_of_one_organization(database: Database) -> None:
+    journey = await insert_journey(database)
+    all_of_them = {each.id for each in await begun(database, journey, 5)}
+    async with database.transaction() as connection:
+        held = await executions.claim_due(connection, NOW, each=2, most=3)
+        other = await due(database, each=2, most=3)
+        assert (len(held), {each.id for each in (*held, *other)}) == (3, all_of_them)
 
 
 async def test_what_became_of_an_execution_is_read_as_it_was_saved(database: Database) -> None:
@@ -133,6 +147,18 @@ async def test_what_is_due_in_a_pause_goes_on_with_its_journey(database: Databas
     assert (await read(database, held[0])).awaited is None
 
 
+async def test_what_waits_for_the_end_of_a_pause_is_nothing_to_do(database: Database) -> None:
+    paused = await insert_journey(database, status=JourneyStatus.PAUSADA)
+    (held,) = await begun(database, paused)
+    await saved(database, held.put_off())
+    arrival = "insert into journey_arrivals (organization_id, env, journey_id, contact_id) values ($1, $2, $3, $4)"
+    await database.execute(arrival, ORGANIZATION, ENV, paused.id, held.contact_id)
+    assert not any(await executions.waiting(database.hot, NOW))
+    await database.execute("update journeys set status = 'ativa'")
+    waiting = await executions.waiting(database.hot, NOW)
+    assert (waiting.pauses, waiting.arrivals, waiting.executions) == (True, True, False)
+
+
 async def test_whoever_cancels_waits_for_the_turn_and_sees_what_became_of_it(database: Database) -> None:
     journey = await insert_journey(database)
     (execution,) = await begun(database, journey)
@@ -165,3 +191,17 @@ async def test_what_a_deleted_contact_entered_with_is_erased_in_blocks(
     await executions.erase_contact(database, ORGANIZATION, ENV, ana.contact_id)
     kept = "select contact_id::text, entrada::text from executions where entrada::text <> '{}'"
     assert [tuple(row) for row in await database.fetch(kept)] == [(bia.contact_id, '{"order":"B-1"}')]
+
+
+async def test_a_thousand_signals_at_once_are_heard_to_the_last(database: Database) -> None:
+    journey = await insert_journey(database)
+    ways = await begun(database, journey, 30)
+    await saved(database, *(each.waiting(Awaited.TIME, NOW + MINUTE) for each in ways))
+    told = "select organization_id, env, contact_id from executions cross join generate_series(1, 40)"
+    await database.execute(f"insert into execution_signals (organization_id, env, contact_id) {told}")
+    heard = HeardSignals(1)
+    while heard.count:
+        async with database.transaction() as connection:
+            heard = await executions.hear(connection, NOW, each=1_000, most=1_000)
+    assert await database.fetchval("select count(*) from execution_signals") == 0
+    assert len(await due(database)) == 30

@@ -3,8 +3,10 @@
 One that waits has nothing in memory: a million of them cost this no more than a thousand.
 """
 
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Final, TypeVar
 
 import structlog
 
@@ -12,17 +14,17 @@ from recado.domain.core.clock import Clock
 from recado.engine.periodic import Periodic
 from recado.engine.turns import turns
 from recado.services.journeys.arrivals import JourneyArrivals
-from recado.services.journeys.entry_turns import EntryTurn
 from recado.services.journeys.event_entries import EventEntries
 from recado.services.journeys.execution_turns import ExecutionTurns, Turn
-from recado.storage.journeys.executions import HeardSignals
+from recado.storage.journeys.executions import HeardSignals, Waiting
 
 log = structlog.get_logger()
 
 T = TypeVar("T")
 
 EVERY = 1.0  # seconds: timers run within two of their time
-PARTS = 5  # of a look
+NO_TURN: Final = Turn(0)
+UNHEARD: Final = HeardSignals(0)
 
 
 class ExecutionPoller:
@@ -35,7 +37,8 @@ class ExecutionPoller:
         self._events = events
         self._arrivals = arrivals
         self._stopping = False
-        self._failed: dict[str, Exception] = {}  # parts of this look
+        self._asked: set[str] = set()  # parts of this look
+        self._failed: dict[str, Exception] = {}  # of those
         self._worker = Periodic("executions", EVERY, self.work, clock, at_once=True)
 
     async def start(self) -> None:
@@ -55,32 +58,63 @@ class ExecutionPoller:
         """Every turn that there is work for; organizations take theirs one after the other.
 
         What was heard of, what goes on after a pause, who is brought in and what is due alternate, so that no crowd of
-        one keeps the others waiting. Nor does one that fails: it is left until the next look.
+        one keeps the others waiting. Nor does one that fails: it is left until the next look. After a full turn two of
+        its kind are taken at once: one decides while the server has the other's rows.
         """
         self._failed.clear()
-        signals, events, arrived, turn = HeardSignals(0), EntryTurn(0), EntryTurn(0), Turn(0)
-        busy = await self._taking.waiting()
-        while busy and not self._stopping:
+        self._asked.clear()
+        signals, events, arrived, turn = HeardSignals(0), NO_TURN, NO_TURN, NO_TURN
+        taking, busy = self._taking, True
+        while busy and not self._stopping and any(waiting := await taking.waiting()):
             # Of organizations that this round may come to.
             rest = signals.after or events.after or arrived.after or turn.after
-            signals = await self._safely("signals", self._taking.hear(signals.after), HeardSignals(0))
-            roused = await self._safely("pauses", self._taking.rouse(), 0)
-            events = await self._safely("events", self._events.take(events.after), EntryTurn(0))
-            arrived = await self._safely("arrivals", self._arrivals.take(arrived.after), EntryTurn(0))
-            turn = await self._safely("executions", self._taking.take(turn.after), Turn(0))
+            # Signals while no turn is under way: what it has read may be older, and what it will wait for nobody knows.
+            signals = await self._safely("signals", waiting.signals, partial(taking.hear, signals.after), UNHEARD)
+            roused = await self._safely("pauses", waiting.pauses, taking.rouse, 0)
+            events = await self._safely("events", waiting.events, partial(self._events.take, events.after), NO_TURN)
+            arrived, turn = await self._take(waiting, arrived.after, turn.after)
             busy = bool(signals.count or roused or events.count or arrived.count or turn.count or rest)
             await turns.next()
-        if len(self._failed) == PARTS:
+        if self._failed and self._failed.keys() == self._asked:
             raise next(iter(self._failed.values()))  # the database is away, say
 
-    async def _safely(self, part: str, work: Coroutine[Any, Any, T], nothing: T) -> T:
-        """What came of a part of the work; nothing where it fails, or has failed in this look."""
-        if part in self._failed:
-            work.close()
+    async def _take(self, waiting: Waiting, arrived_after: str, turn_after: str) -> tuple[Turn, Turn]:
+        """A turn of those who arrive and one of what is due; beside them a further one of each that had a full one."""
+
+        async def arrive(wanted: object) -> Turn:
+            take = partial(self._arrivals.take, arrived_after)
+            return await self._safely("arrivals", waiting.arrivals and bool(wanted), take, NO_TURN)
+
+        async def execute(wanted: object) -> Turn:
+            take = partial(self._taking.take, turn_after)
+            return await self._safely("executions", waiting.executions and bool(wanted), take, NO_TURN)
+
+        async def further() -> tuple[Turn, Turn]:
+            executed = await execute(turn_after)
+            return await arrive(arrived_after), executed
+
+        async def first() -> tuple[Turn, Turn]:
+            return await arrive(True), await execute(True)
+
+        (arrived, executed), (also_arrived, also_executed) = await asyncio.gather(first(), further())
+        return (
+            _both(arrived, also_arrived) if arrived_after else arrived,
+            _both(executed, also_executed) if turn_after else executed,
+        )
+
+    async def _safely(self, part: str, wanted: bool, work: Callable[[], Awaitable[T]], nothing: T) -> T:
+        """What came of a part of the work; nothing where it is not wanted, fails, or has failed in this look."""
+        if not wanted or part in self._failed:
             return nothing
+        self._asked.add(part)
         try:
-            return await work
+            return await work()
         except Exception as error:  # noqa: BLE001 - the other parts do not wait for it
             self._failed[part] = error
             log.warning("executions_part_failed", part=part, error=type(error).__name__)
             return nothing
+
+
+def _both(one: Turn, other: Turn) -> Turn:
+    """What two turns at once did: where either came to the end, the next one begins with the first organization."""
+    return Turn(one.count + other.count, min(one.after, other.after))

@@ -38,6 +38,7 @@ class SegmentLooks:
         self._db = db
         self._evaluation = evaluation
         self._clock = clock
+        self._waited: dict[tuple[str, str, str], timedelta] = {}  # before those whose last look took too long
         self._worker = Periodic("segments of journeys", POLL_EVERY, self.work, clock, at_once=True)
 
     async def start(self) -> None:
@@ -63,7 +64,8 @@ class SegmentLooks:
             log.warning("segment_look_failed", journey_id=look.journey_id, error=type(error).__name__)
 
     async def _look(self, look: SegmentLook) -> None:
-        """A turn of one. What takes too long is tried again a minute later."""
+        """A turn of one. What takes too long is tried again a minute later, then two, four and eight."""
+        waited = self._waited.pop(look.key, AGAIN_IN / 2)
         door = (await doors.read(self._db, look.organization_id, look.env, [look.journey_id])).get(look.journey_id)
         segment = await segments.SEGMENTS.get(self._db, look.organization_id, look.env, look.segment_id)
         if door is None or door.shut_for_good or segment is None:
@@ -81,8 +83,9 @@ class SegmentLooks:
                 ids = [contact_id for contact_id, _ in found.people]
                 last_id = AFTER_ALL_IDS if found.ended else ids[-1]
                 now = self._clock.now()
+                await segment_looks.lose(self._db, look, ids, last_id)
                 async with self._db.transaction() as connection:
-                    await segment_looks.saw(connection, look, ids, last_id)
+                    await segment_looks.saw(connection, look, ids)
                     if found.ended:
                         await segment_looks.go_on(connection, look, "", now + LOOK_EVERY)
                         return
@@ -90,4 +93,5 @@ class SegmentLooks:
                 look = replace(look, after_id=last_id)
         except Unavailable:
             log.warning("segment_not_looked_at", segment_id=look.segment_id, journey_id=look.journey_id)
-            await segment_looks.go_on(self._db, look, look.after_id, self._clock.now() + AGAIN_IN)
+            self._waited[look.key] = again_in = min(LOOK_EVERY, 2 * waited)
+            await segment_looks.go_on(self._db, look, look.after_id, self._clock.now() + again_in)

@@ -14,7 +14,7 @@ from recado.domain.contacts.contact import Contact
 from recado.domain.dispatch.retry import retry_delay
 from recado.domain.journeys.execution import Awaited, EndReason, TrailResult
 from recado.domain.journeys.field_conditions import field_holds
-from recado.domain.journeys.field_values import Entry, field_value
+from recado.domain.journeys.field_values import OF_ENTRY, Entry, field_value
 from recado.domain.journeys.outcomes import Advance, Await, Decision, EndExecution, RetryStep
 from recado.domain.journeys.sends import SendFacts, decide_send
 from recado.domain.journeys.signal_conditions import EarlierSend, decide_signal
@@ -36,11 +36,24 @@ from recado.domain.journeys.webhook_calls import LastCall, decide_webhook
 F = TypeVar("F")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
+class ContactConsent:
+    """All that most steps ask of a contact that there is."""
+
+    opt_in_status: ConsentStatus
+
+
+KnownContact = Contact | ContactConsent
+
+
+@dataclass(slots=True, kw_only=True)
 class Facts:
     """What is known of an execution and of what its step asks for; the rest keeps its default.
 
-    `arrived_at`: when it came to the step. `zone`: the journey's (`fusoHorario`). `contact`: None when it was deleted.
+    Not frozen only because a frozen one takes twice as long to make, for each step; nothing changes one.
+
+    `arrived_at`: when it came to the step. `zone`: the journey's (`fusoHorario`). `contact`: None when it was deleted;
+    the whole of it where the step reads it (`reads_contact`).
     `registered`: the opt-out registry holds the contact's phone or address. `test`: it is one, and `hurried`: one that
     leaves waits out (`pularEsperas`).
     For a send, `send`; for a signal condition, `earlier` (None: never passed); for a webhook step `last_call`, and
@@ -51,7 +64,7 @@ class Facts:
     execution_id: str
     arrived_at: datetime
     zone: ZoneInfo
-    contact: Contact | None
+    contact: KnownContact | None
     registered: bool
     entry: Entry = field(default_factory=dict)
     test: bool = False
@@ -70,14 +83,14 @@ def decide(step: Step, facts: Facts, now: datetime) -> Decision:
         return EndExecution(left or EndReason.CONTACT_DELETED)
     match step:
         case SendStep():
-            return decide_send(step, _read(facts.send), contact, facts.entry, facts.zone, now, test=facts.test)
+            return decide_send(step, _read(facts.send), _whole(contact), facts.entry, facts.zone, now, test=facts.test)
         case WaitForStep() | WaitUntilStep():
             until = wait_end(step, facts.zone, facts.arrived_at, hurried=facts.hurried)
             return Advance(step.next, TrailResult.WAITED) if now >= until else Await(Awaited.TIME, until)
         case SignalCondition():
             return decide_signal(step, facts.earlier, now, hurried=facts.hurried)
         case FieldCondition():
-            held = field_value(step.field, contact, facts.entry)
+            held = field_value(step.field, contact if isinstance(contact, Contact) else None, facts.entry)
             if field_holds(held, step.operator, step.value, facts.zone):
                 return Advance(step.yes, TrailResult.YES)
             return Advance(step.no, TrailResult.NO)
@@ -90,11 +103,22 @@ def decide(step: Step, facts: Facts, now: datetime) -> Decision:
             return EndExecution(EndReason.FINISHED)
 
 
-def left_because(contact: Contact | None, *, registered: bool) -> EndReason | None:
+def reads_contact(step: Step) -> bool:
+    """Whether a step looks at more of the contact than its consent."""
+    return isinstance(step, SendStep) or (isinstance(step, FieldCondition) and not step.field.startswith(OF_ENTRY))
+
+
+def left_because(contact: KnownContact | None, *, registered: bool) -> EndReason | None:
     """Why its contact goes no further, whatever the step: it is gone, or has refused; None when it does go on."""
     if contact is None:
         return EndReason.CONTACT_DELETED
     return EndReason.OPTED_OUT if registered or contact.opt_in_status is ConsentStatus.DENIED else None
+
+
+def _whole(contact: KnownContact) -> Contact:
+    if not isinstance(contact, Contact):
+        raise LookupError("the step reads its contact, of which only the consent was read")
+    return contact
 
 
 def _read(fact: F | None) -> F:

@@ -42,10 +42,15 @@ def entry_value(key: str, entry: Entry) -> FieldValue:
     return _present(entry.get(key))
 
 
-def field_value(name: str, contact: Contact, entry: Entry) -> FieldValue:
-    """What a condition's field holds: `entrada.` leads into the entry's data, every other name to the contact."""
+def field_value(name: str, contact: Contact | None, entry: Entry) -> FieldValue:
+    """What a condition's field holds: `entrada.` leads into the entry's data, every other name to the contact.
+
+    Raises LookupError where that was not read.
+    """
     if name.startswith(OF_ENTRY):
         return entry_value(name.removeprefix(OF_ENTRY), entry)
+    if contact is None:
+        raise LookupError("the field is one of the contact, which was not read")
     return contact_value(name, contact)
 
 

@@ -1,7 +1,7 @@
 """Entries by lists and segments (C9.7): who is in it at the activation, and who joins the list or comes to match."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from recado.domain.core.ids import EXECUTION
@@ -9,8 +9,9 @@ from recado.services.journeys.entry_turns import EntryTurns
 from recado.storage.core.postgres import Connection
 from recado.storage.journeys import arrivals, doors, entries
 from recado.storage.journeys.arrivals import JourneyArrival
+from recado.storage.journeys.entries import Begin
 
-EACH: Final = 250  # contacts of a journey in a turn
+EACH: Final = 50  # contacts of a journey in a turn, and more where few of them have any
 MEMBERS: Final = 20_000  # of a list that is shorter, in the order of joining; of a longer one so many in a turn
 JOINED_EACH: Final = 200  # contacts that joined lists of an organization in a turn, each for up to 200 journeys
 JOINED_MOST: Final = 800  # in all
@@ -20,14 +21,18 @@ class JourneyArrivals(EntryTurns[JourneyArrival]):
     """Takes in who arrives."""
 
     kind = "arrivals"
-    most = 1_000
+    most = 500
 
-    async def spread(self) -> None:
-        """Let who joined lists, and the members of lists whose journeys were activated, arrive at those journeys."""
-        left = True
-        while left:
+    async def spread(self, arrived: Callable[[], None] = lambda: None) -> None:
+        """Let who joined lists, and the members of lists whose journeys were activated, arrive at those journeys.
+
+        `arrived` is told of each block of them.
+        """
+        while True:
             joined = await arrivals.spread(self._db, each=JOINED_EACH, most=JOINED_MOST)
-            left = await self._arm() or bool(joined)
+            if not await self._arm() and not joined:
+                return
+            arrived()
 
     async def _arm(self) -> bool:
         """One turn of a journey that was activated; False when there is none."""
@@ -48,7 +53,7 @@ class JourneyArrivals(EntryTurns[JourneyArrival]):
     async def claim_one(self, connection: Connection, entry_id: int) -> list[JourneyArrival]:
         return await arrivals.claim_one(connection, entry_id)
 
-    async def enter(self, connection: Connection, claimed: Sequence[JourneyArrival]) -> int:
+    async def enter(self, connection: Connection, claimed: Sequence[JourneyArrival], begin: Begin) -> int:
         now, staying = self._clock.now(), set[int]()
         where: defaultdict[tuple[str, str], list[JourneyArrival]] = defaultdict(list)
         for each in claimed:
@@ -69,7 +74,7 @@ class JourneyArrivals(EntryTurns[JourneyArrival]):
                 if each.journey_id in opened
             ]
             if made:
-                await entries.enter(connection, organization_id, env, made)
+                await entries.enter(connection, organization_id, env, made, begin)
         done = [each.id for each in claimed if each.id not in staying]
         await arrivals.settle(connection, done)
         return len(done)

@@ -58,12 +58,14 @@ class _AskedEntry:
 class JourneyEntries:
     """A service (`start`, `stop`). `entered` is told, after the commit, that executions are due."""
 
-    def __init__(self, db: Database, *, clock: Clock, ids: IdSource, entered: Callable[[], None]) -> None:
+    def __init__(
+        self, db: Database, *, clock: Clock, ids: IdSource, entered: Callable[[], None], journeys: RunningJourneys
+    ) -> None:
         self._db = db
         self._clock = clock
         self._ids = ids
         self._entered = entered
-        self._journeys = RunningJourneys()
+        self._journeys = journeys
         self._asked: Batcher[_AskedEntry, EntryOutcome] = Batcher(
             "journey entries",
             self._enter,

@@ -2,16 +2,19 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, Generic, Protocol, TypeVar
 
 import structlog
 
 from recado.domain.core.clock import Clock
 from recado.domain.core.ids import IdSource
-from recado.services.journeys.running import RunningJourneys
-from recado.storage.core.failures import worth_repeating
+from recado.services.journeys.execution_turns import ExecutionTurns, Turn
+from recado.storage.core.failures import timed_out, worth_repeating
 from recado.storage.core.postgres import Connection, Database
+from recado.storage.core.rows import Executor
+from recado.storage.journeys import executions
+from recado.storage.journeys.entries import Begin
+from recado.storage.journeys.executions import Execution
 
 log = structlog.get_logger()
 
@@ -30,19 +33,8 @@ class WaitingEntry(Protocol):
 C = TypeVar("C", bound=WaitingEntry)
 
 
-@dataclass(frozen=True, slots=True)
-class EntryTurn:
-    """What a turn did. `count`: with how many it went on; `after`: the organization after which the next one begins.
-
-    `after` empty: it begins with the first.
-    """
-
-    count: int
-    after: str = ""
-
-
 class EntryTurns(ABC, Generic[C]):
-    """One kind of them. Whoever asks for a turn looks for executions that are due, too.
+    """One kind of them. Who enters has its first turn in the same commit; what is due after it is looked for by others.
 
     What lets nobody in for a cause of our own is left out by itself, so that the others come to their turn.
     """
@@ -50,36 +42,49 @@ class EntryTurns(ABC, Generic[C]):
     kind: str  # in the log
     most: int  # in a turn
 
-    def __init__(self, db: Database, *, clock: Clock, ids: IdSource) -> None:
+    def __init__(self, db: Database, *, clock: Clock, ids: IdSource, taking: ExecutionTurns) -> None:
         self._db: Final = db
         self._clock: Final = clock
         self._ids: Final = ids
-        self._journeys: Final = RunningJourneys()
+        self._taking: Final = taking
+        self._journeys: Final = taking.journeys
 
-    async def take(self, after: str = "") -> EntryTurn:
-        """One turn, of the organizations after `after`. Raises `Unavailable`."""
+    async def take(self, after: str = "") -> Turn:
+        """One turn, of the organizations after `after`, or of all when those have nothing. Raises `Unavailable`."""
         claimed: list[C] = []
+        new: list[Execution] = []
         done = 0
+
+        async def begin(_: Executor, begun: Sequence[Execution]) -> None:
+            new.extend(begun)
+
         try:
-            async with self._db.hot.transaction() as connection:
-                claimed = await self.claim(connection, after)
-                if claimed:
-                    done = await self.enter(connection, claimed)
+            with self._taking.counting() as counted:
+                async with self._db.hot.transaction() as connection:
+                    claimed = await self.claim(connection, after)
+                    if after and not claimed:
+                        claimed = await self.claim(connection, "")
+                    if claimed:
+                        done = await self.enter(connection, claimed, begin)
+                    work = await self._taking.first(connection, new, counted)
         except Exception as error:
-            if worth_repeating(error):
+            if worth_repeating(error) and not (claimed and timed_out(error)):
                 raise
             log.warning("entries_taken_one_by_one", kind=self.kind, count=len(claimed), error=type(error).__name__)
             for each in claimed:
                 await self._take_one(each)
             done = len(claimed)
-        return EntryTurn(done, claimed[-1].organization_id if len(claimed) == self.most else "")
+        else:
+            await self._taking.finish(work)
+        return Turn(done, claimed[-1].organization_id if len(claimed) == self.most else "")
 
     async def _take_one(self, wanted: C) -> None:
+        """It enters, and its execution is due: that fails by itself, if it was the cause."""
         try:
             async with self._db.hot.transaction() as connection:
                 claimed = await self.claim_one(connection, wanted.id)
                 if claimed:
-                    await self.enter(connection, claimed)
+                    await self.enter(connection, claimed, executions.begin)
         except Exception as error:
             if worth_repeating(error):
                 raise
@@ -99,10 +104,11 @@ class EntryTurns(ABC, Generic[C]):
         """This one, locked; none if it is done with, or another has it in hand."""
 
     @abstractmethod
-    async def enter(self, connection: Connection, claimed: Sequence[C]) -> int:
+    async def enter(self, connection: Connection, claimed: Sequence[C], begin: Begin) -> int:
         """Let in those that may enter, and be done with them; answers with how many it went on.
 
-        Those stay whose journey somebody is about to move: nobody waits here for what a caller has locked.
+        `begin`: stores their executions, at once or at the end of the transaction. Those stay whose journey somebody is
+        about to move: nobody waits here for what a caller has locked.
         """
 
     @abstractmethod

@@ -17,16 +17,17 @@ from recado.storage.core.postgres import Connection
 from recado.storage.events import customer_events
 from recado.storage.journeys import doors, entries, event_entries
 from recado.storage.journeys.doors import Door
+from recado.storage.journeys.entries import Begin
 from recado.storage.journeys.event_entries import EventEntry
 
-EACH: Final = 50  # events of an organization in a turn
+EACH: Final = 50  # events of an organization in a turn, and more where few of them have any
 
 
 class EventEntries(EntryTurns[EventEntry]):
     """Takes events."""
 
     kind = "events"
-    most = 200  # and as many entries, of which each organization has its share
+    most = 500  # and as many entries, of which each organization has its share
 
     async def claim(self, connection: Connection, after: str) -> list[EventEntry]:
         return await event_entries.claim(connection, each=EACH, most=self.most, after=after)
@@ -37,7 +38,7 @@ class EventEntries(EntryTurns[EventEntry]):
     async def drop(self, connection: Connection, entry_id: int) -> None:
         await event_entries.settle(connection, [entry_id], [])
 
-    async def enter(self, connection: Connection, claimed: Sequence[EventEntry]) -> int:
+    async def enter(self, connection: Connection, claimed: Sequence[EventEntry], begin: Begin) -> int:
         keys = [(each.organization_id, each.env, each.event_id) for each in claimed]
         known = await customer_events.known(connection, keys)
         asking = [(each, known[key].name) for each, key in zip(claimed, keys, strict=True) if key in known]
@@ -53,7 +54,7 @@ class EventEntries(EntryTurns[EventEntry]):
             pairs[each.organization_id].append((place, journey_id))
         left: set[int] = set()
         for where in sorted(wanted):
-            left |= await self._let_in(connection, where, wanted[where], now)
+            left |= await self._let_in(connection, where, wanted[where], now, begin)
         # Of the last event of an organization that has had its share there may be more journeys.
         asked = []
         for organization_id, of_it in pairs.items():
@@ -73,6 +74,7 @@ class EventEntries(EntryTurns[EventEntry]):
         where: tuple[str, str],
         wanted: Sequence[tuple[EventEntry, CustomerEvent, str]],
         now: datetime,
+        begin: Begin,
     ) -> set[int]:
         """Whom the events bring, into journeys that stay as they are until the commit; answers what has to wait.
 
@@ -106,7 +108,7 @@ class EventEntries(EntryTurns[EventEntry]):
                     )
                 )
         if made:
-            await entries.enter(connection, *where, made)
+            await entries.enter(connection, *where, made, begin)
         closed = {journey_id for journey_id, door in open_to.items() if door.shut_for_good}
         return {each.id for each, _, journey_id in wanted if journey_id not in open_to or journey_id in closed}
 

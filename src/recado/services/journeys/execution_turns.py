@@ -1,14 +1,18 @@
 """Turns of executions (C9.15): some that are due are locked, decide, and what follows is one commit with their moves.
 
-A turn takes an execution along until it waits, ends, or makes a message: whether that is accepted is known in the
-commit alone. What crashes before the commit has done nothing; what crashes after it has done all. An execution whose
-step fails for a cause of our own fails alone, and is tried again later.
+A turn takes an execution along until it waits, ends, or makes a message: once that is accepted, it goes on as far as
+nothing more has to be read. What crashes before the commit has done nothing; what crashes after it has done all. An
+execution whose step fails for a cause of our own fails alone, and is tried again later.
+
+Who enters has its first turn in the commit of its entry, and is stored as it stands then.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 
 import structlog
@@ -29,10 +33,11 @@ from recado.domain.journeys.outcomes import (
     SendMessage,
     SkipSend,
 )
+from recado.domain.journeys.steps import SendStep, SignalCondition, WebhookStep
 from recado.domain.messages.owner_pauses import OwnerPauses
 from recado.domain.messages.withdrawal import Withdrawal
 from recado.engine.turns import in_pieces
-from recado.services.journeys.facts import RoundFacts, goals_reached, known_contacts, round_facts
+from recado.services.journeys.facts import JUST_SENT, RoundFacts, goals_reached, read_people, round_facts
 from recado.services.journeys.hindrances import pause_hindered
 from recado.services.journeys.running import JourneyKey, RunningJourneys
 from recado.services.journeys.standing import Hindered, PendingSend, Standing
@@ -40,23 +45,24 @@ from recado.services.journeys.step_calls import StepCalls
 from recado.services.journeys.step_messages import StepMessages
 from recado.services.messages.admission import Admission
 from recado.storage.access.organizations import OrganizationDirectory
-from recado.storage.core.failures import worth_repeating
+from recado.storage.core.failures import timed_out, worth_repeating
 from recado.storage.core.moves import AfterCommit, Moved
 from recado.storage.core.postgres import Connection, Database
 from recado.storage.dispatch import withdrawals
 from recado.storage.journeys import executions
 from recado.storage.journeys.execution_facts import ContactKey
-from recado.storage.journeys.executions import Execution, ExecutionKey, HeardSignals, PassedStep
+from recado.storage.journeys.executions import Execution, ExecutionKey, HeardSignals, PassedStep, Waiting
 from recado.storage.messages.messages import NewMessage, NoConsent, Stored
 
 log = structlog.get_logger()
 
-EACH: Final = 50  # executions of an organization in a turn
-MOST: Final = 200  # in all
+EACH: Final = 50  # executions of an organization in a turn, and more where few of them have any
+MOST: Final = 500  # in all
+FEWER: Final = 10  # times, after a turn that took too long
 SIGNALS_EACH: Final = 250  # of an organization: a message makes four, in its life
 SIGNALS: Final = 1_000  # in all, and as many executions that they are about
 STEPS: Final = 10  # of each: others are not to wait for a long way
-AT_ONCE: Final = 20  # that decide in one go of the loop, each in some 50 µs
+AT_ONCE: Final = 50  # that decide in one go of the loop, each in some 20 µs
 RETRY_UNPAID: Final = timedelta(minutes=1)
 """When a test asks again whose message its wallet does not cover; the others wait with their journey."""
 
@@ -73,7 +79,7 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class _Work:
+class Work:
     """What is left to do when a turn is committed. `hindered`: the journeys that pause, each with its revision."""
 
     committed: AfterCommit
@@ -99,6 +105,7 @@ class ExecutionTurns:
         accepted: Callable[[Sequence[NewMessage]], None],
         recalled: Callable[[Sequence[Withdrawal]], None],
         paused: Callable[[OwnerPauses], None],
+        journeys: RunningJourneys,
     ) -> None:
         self._db = db
         self._clock = clock
@@ -109,30 +116,69 @@ class ExecutionTurns:
         self._accepted = accepted
         self._recalled = recalled
         self._paused = paused
-        self._journeys = RunningJourneys()
+        self.journeys = journeys
+        self._counted: set[ContactKey] = set()  # by the turns under way
+        self._room = MOST  # places of a turn
 
-    async def waiting(self) -> bool:
-        """Whether there is anything to do here, or somebody who may enter. Raises `Unavailable`."""
+    async def waiting(self) -> Waiting:
+        """Of what there is something to do here, and whether somebody may enter. Raises `Unavailable`."""
         return await executions.waiting(self._db.hot, self._clock.now())
 
-    async def take(self, after: str = "", *, each: int = EACH, most: int = MOST) -> Turn:
-        """One turn of what is due. Raises `Unavailable`."""
+    @contextmanager
+    def counting(self) -> Iterator[set[ContactKey]]:
+        """For the time of a turn: the contacts whose messages it counts. No other turn makes any for them meanwhile."""
+        mine: set[ContactKey] = set()
+        try:
+            yield mine
+        finally:
+            self._counted -= mine
+
+    async def take(self, after: str = "") -> Turn:
+        """One turn of what is due: of organizations after `after`, or of all when those have nothing.
+
+        Raises `Unavailable`. After a turn that took too long fewer take one, in the end a single execution: the one
+        that takes too long by itself has failed.
+        """
+        most = min(MOST, self._room)
         now = self._clock.now()
+        claim = partial(executions.claim_due, now=now, each=min(EACH, most), most=most)
         claimed: list[Execution] = []
         try:
-            async with self._db.hot.transaction() as connection:
-                claimed = await executions.claim_due(connection, now, each=each, most=most, after=after)
-                work = await self._work(connection, claimed, now)
+            with self.counting() as counted:
+                async with self._db.hot.transaction() as connection:
+                    claimed = await claim(connection, after=after)
+                    if after and not claimed:
+                        claimed = await claim(connection)
+                    work = await self._work(connection, claimed, now, counted)
         except Exception as error:
-            if worth_repeating(error):
+            if claimed and timed_out(error):
+                await self._took_too_long(claimed, error, now)
+            elif worth_repeating(error):
                 raise
-            log.warning("turn_taken_one_by_one", executions=len(claimed), error=type(error).__name__)
-            for execution in claimed:
-                await self._take_by_itself(execution.key)
+            else:
+                log.warning("turn_taken_one_by_one", executions=len(claimed), error=type(error).__name__)
+                for execution in claimed:
+                    await self._take_by_itself(execution.key)
         else:
-            await self._finish(work)
+            self._room = min(MOST, self._room * FEWER)
+            await self.finish(work)
         last = claimed[-1].organization_id if len(claimed) == most else ""
         return Turn(len(claimed), last)
+
+    async def _took_too_long(self, claimed: Sequence[Execution], error: Exception, now: datetime) -> None:
+        log.warning("turn_took_too_long", executions=len(claimed))
+        if len(claimed) == 1:
+            await self._fail(claimed[0].key, error, now)
+        else:
+            self._room = max(1, len(claimed) // FEWER)
+
+    async def first(self, connection: Connection, new: Sequence[Execution], counted: set[ContactKey]) -> Work:
+        """The first turn of executions that begin in this transaction, which stores them as they stand after it.
+
+        Some are due at once instead: what their turn reads must not change until they are seen by those who change it.
+        `counted`: of `counting`.
+        """
+        return await self._work(connection, new, self._clock.now(), counted, new=True)
 
     async def _take_by_itself(self, key: ExecutionKey) -> None:
         """Whatever comes of it, those behind it come to their turn."""
@@ -147,15 +193,16 @@ class ExecutionTurns:
         """A turn of one execution, if it is due still; where it fails, that is what becomes of it."""
         now = self._clock.now()
         try:
-            async with self._db.hot.transaction() as connection:
-                execution = await executions.claim(connection, key, now)
-                work = await self._work(connection, [] if execution is None else [execution], now)
+            with self.counting() as counted:
+                async with self._db.hot.transaction() as connection:
+                    execution = await executions.claim(connection, key, now)
+                    work = await self._work(connection, [] if execution is None else [execution], now, counted)
         except Exception as error:
             if worth_repeating(error):
                 raise
             await self._fail(key, error, now)
         else:
-            await self._finish(work)
+            await self.finish(work)
 
     async def hear(self, after: str = "") -> HeardSignals:
         """Let those be due of whom signals tell, a part of those of the organizations after `after`."""
@@ -169,27 +216,41 @@ class ExecutionTurns:
 
     # The parts ------------------------------------------------------------------------------------------------------
 
-    async def _finish(self, work: _Work) -> None:
+    async def finish(self, work: Work) -> None:
         """What follows the commit of a turn. A journey is locked before its executions, which are free only now."""
         work.committed()
         await pause_hindered(self._db, self._clock, work.hindered, self._paused)
 
-    async def _work(self, connection: Connection, claimed: Sequence[Execution], now: datetime) -> _Work:
+    async def _work(
+        self,
+        connection: Connection,
+        claimed: Sequence[Execution],
+        now: datetime,
+        counted: set[ContactKey],
+        *,
+        new: bool = False,
+    ) -> Work:
+        """`new`: they are not stored yet."""
         if not claimed:
-            return _Work(_nothing)
-        taken, put_off = await self._standing(connection, claimed, now)
+            return Work(_nothing)
+        write = executions.begin if new else executions.save
+        taken, others = await self._standing(connection, claimed, now, new=new)
         pending: Counter[ContactKey] = Counter()
         for _ in range(STEPS):  # what has not settled by then is due still
+            self._count(taken, counted)
             left = [each for each in taken if not each.settled]
             if not left:
                 break
             await self._round(connection, left, pending, now)
-        # As everywhere: messages are touched after executions, and before wallets.
-        withdrawn, in_hand = await self._withdrawn(connection, taken, now)
-        stored, followed = await self._send(connection, taken, withdrawn, now)
-        changed = [each.execution for each in taken]
-        await executions.save(connection, [*changed, *put_off], [step for each in taken for step in each.passed])
-        called = await self._step_calls.want(connection, [each for each in taken if each.calls], now)
+        # As everywhere: messages are touched after executions, and before wallets, which are locked as late as can be.
+        silent = [each for each in taken if each.send is None]
+        await write(connection, [*(each.execution for each in silent), *others], _passed(silent))
+        called = await self._step_calls.want(connection, [each for each in silent if each.calls], now)
+        sending = [each for each in taken if each.send is not None]
+        withdrawn, in_hand = ([], []) if new else await self._withdrawn(connection, taken, now)
+        stored, followed = await self._send(connection, sending, withdrawn, now)
+        if sending:
+            await write(connection, [each.execution for each in sending], _passed(sending))
 
         def committed() -> None:
             followed()
@@ -198,43 +259,53 @@ class ExecutionTurns:
             called()
             self._accepted(stored)
 
-        return _Work(committed, _hindered(taken))
+        return Work(committed, _hindered(taken))
 
     async def _standing(
-        self, connection: Connection, claimed: Sequence[Execution], now: datetime
+        self, connection: Connection, claimed: Sequence[Execution], now: datetime, *, new: bool
     ) -> tuple[list[Standing], list[Execution]]:
         """Those that go on, and what becomes of the others: their journey is paused, or is no more."""
-        keys = {each.key[:3] for each in claimed}
-        journeys = await self._journeys.read(connection, keys)
-        people = await known_contacts(
-            connection, [ContactKey(each.organization_id, each.env, each.contact_id) for each in claimed]
-        )
+        journeys = await self.journeys.read(connection, {each.key[:3] for each in claimed})
         standing, others = [], []
         for execution in claimed:
-            key = ContactKey(execution.organization_id, execution.env, execution.contact_id)
-            contact, registered = people.get(key, (None, False))
-            found = journeys.get(execution.key[:3])
+            found = journeys.get((execution.organization_id, execution.env, execution.journey_id))
             if found is None or execution.step_id not in found[1].plan.steps:
                 # A draft was changed during its test, so that nothing runs it any more, or not from here.
                 others.append(execution.ended(EndReason.INTERNAL_FAILURE, now))
-                continue
-            standing.append(Standing(execution, found[1], contact, registered))
-        reached = await goals_reached(connection, standing)
+            elif new and found[1].plan.goal is not None:
+                others.append(execution)  # an event that comes meanwhile tells nobody of an execution that is not there
+            else:
+                standing.append(Standing(execution, found[1], found[0]))
+        await read_people(connection, standing, held=new)
+        if new:  # a contact that somebody is changing, or is gone
+            others += [each.execution for each in standing if each.contact is None]
+            standing = [each for each in standing if each.contact is not None]
+        reached: set[str] = set() if new else await goals_reached(connection, standing)
         going = []
         for each in standing:
-            status = journeys[each.execution.key[:3]][0]
             over = left_because(each.contact, registered=each.registered)
             if over is None and each.execution.id in reached:
                 over = EndReason.GOAL_REACHED
-            if over is None and status is JourneyStatus.ARQUIVADA:
+            if over is None and each.status is JourneyStatus.ARQUIVADA:
                 over = EndReason.JOURNEY_ARCHIVED
-            if over is None and status is JourneyStatus.PAUSADA and not each.execution.teste:
+            if over is None and each.status is JourneyStatus.PAUSADA and not each.execution.teste:
                 others.append(each.execution.put_off())
                 continue
             going.append(each)
             if over is not None:
                 each.end(over, now)
         return going, others
+
+    def _count(self, taken: Sequence[Standing], counted: set[ContactKey]) -> None:
+        """Leave those for later, as they are, whose messages another turn counts, or makes, at this moment."""
+        for each in taken:
+            if each.settled or not each.capped:
+                continue
+            if each.contact_key in self._counted and each.contact_key not in counted:
+                each.settled = True
+            else:
+                counted.add(each.contact_key)
+                self._counted.add(each.contact_key)
 
     async def _round(
         self, connection: Connection, standing: Sequence[Standing], pending: Counter[ContactKey], now: datetime
@@ -247,23 +318,22 @@ class ExecutionTurns:
 
     async def _decide(self, standing: Standing, facts: RoundFacts, pending: Counter[ContactKey], now: datetime) -> None:
         try:
-            decision = decide(standing.step, facts.of(standing, pending=pending[standing.contact_key]), now)
-            await self._carry_out(standing, decision, now)
+            known = facts.of(standing, pending=pending[standing.contact_key] if standing.capped else 0)
+            decision = decide(standing.step, known, now)
+            if isinstance(decision, SendMessage):
+                await self._make(standing, decision, now)
+            elif isinstance(decision, CallWebhook):
+                standing.call()
+            else:
+                _carry_on(standing, decision, now)
         except Unavailable:
             raise
         except Exception as error:  # noqa: BLE001 - it must not keep the others from going on
-            _log_failure(standing.execution.key, error)
-            _carry_on(standing, after_internal_failure(standing.execution.failures + 1, now), now)
+            _failed(standing, error, now)
         if standing.send is not None and not standing.execution.teste:
             pending[standing.contact_key] += 1
 
-    async def _carry_out(self, standing: Standing, decision: Decision, now: datetime) -> None:
-        if isinstance(decision, CallWebhook):
-            standing.call()
-            return
-        if not isinstance(decision, SendMessage):
-            _carry_on(standing, decision, now)
-            return
+    async def _make(self, standing: Standing, decision: SendMessage, now: datetime) -> None:
         made = await self._step_messages.make(standing, decision)
         match made:
             case PendingSend():
@@ -306,6 +376,7 @@ class ExecutionTurns:
                 case Stored():
                     each.sent(send, now)
                     stored.append(send.message)
+                    _go_on(each, now)
                 case NoConsent(code) if code == OPTED_OUT:
                     each.end(EndReason.OPTED_OUT, now)
                 case NoConsent():
@@ -343,8 +414,9 @@ class ExecutionTurns:
     ) -> tuple[Execution, list[PassedStep]]:
         """It is over, and its trail says so, where its journey has such a step at all."""
         try:
-            journeys = await self._journeys.read(connection, {execution.key[:3]})
-            standing = Standing(execution, journeys[execution.key[:3]][1], contact=None, registered=False)
+            journeys = await self.journeys.read(connection, {execution.key[:3]})
+            status, journey = journeys[execution.key[:3]]
+            standing = Standing(execution, journey, status)
             standing.end(reason, now)
         except LookupError:
             return execution.ended(reason, now), []
@@ -364,6 +436,10 @@ async def withdraw(
     return await withdrawals.of_ended(connection, organization_id, env, made, now)
 
 
+def _passed(standing: Sequence[Standing]) -> list[PassedStep]:
+    return [step for each in standing for step in each.passed]
+
+
 def _hindered(taken: Sequence[Standing]) -> dict[JourneyKey, tuple[int, Hindered]]:
     """By journey, what it pauses for: what no credit ends, or else the message that a credit covers first."""
     found: dict[JourneyKey, tuple[int, Hindered]] = {}
@@ -373,6 +449,27 @@ def _hindered(taken: Sequence[Standing]) -> dict[JourneyKey, tuple[int, Hindered
         key, hindered = each.execution.key[:3], (each.journey.revision, each.hindered)
         found[key] = min(found.get(key, hindered), hindered, key=lambda known: known[1].coins or 0)
     return found
+
+
+def _go_on(standing: Standing, now: datetime) -> None:
+    """It has sent, and goes on as far as nothing is to be read; its message is queued."""
+    sent_in = standing.passed[-1].step_id
+    standing.settled = False
+    for _ in range(STEPS):
+        step = standing.step
+        if isinstance(step, SendStep | WebhookStep) or (isinstance(step, SignalCondition) and step.about != sent_in):
+            return  # it is due still
+        try:
+            _carry_on(standing, decide(step, JUST_SENT.of(standing), now), now)
+        except Exception as error:  # noqa: BLE001 - its message is sent
+            _failed(standing, error, now)
+        if standing.settled:
+            return
+
+
+def _failed(standing: Standing, error: Exception, now: datetime) -> None:
+    _log_failure(standing.execution.key, error)
+    _carry_on(standing, after_internal_failure(standing.execution.failures + 1, now), now)
 
 
 def _carry_on(standing: Standing, decision: Decision, now: datetime) -> None:

@@ -2,39 +2,44 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Final
 from zoneinfo import ZoneInfo
 
-from recado.domain.contacts.contact import Contact
 from recado.domain.dispatch.quiet_hours import QuietHours
-from recado.domain.journeys.decide import Facts
+from recado.domain.journeys.decide import ContactConsent, Facts, KnownContact, reads_contact
 from recado.domain.journeys.graph import StepChannel, StepSignal
 from recado.domain.journeys.sends import QuietWindow, SendFacts, counts_after
-from recado.domain.journeys.signal_conditions import ANSWERED_ON, EarlierSend
+from recado.domain.journeys.signal_conditions import ANSWERED_ON, EarlierSend, SendState
 from recado.domain.journeys.steps import SendStep, SignalCondition, WebhookStep
 from recado.domain.journeys.webhook_calls import LastCall
 from recado.services.journeys.standing import Standing
 from recado.storage.access.organizations import Organization, OrganizationDirectory
-from recado.storage.contacts import opt_outs
-from recado.storage.contacts.opt_outs import Registrant
 from recado.storage.core.rows import Executor
 from recado.storage.journeys import execution_facts, step_calls
 from recado.storage.journeys.execution_facts import ContactKey, EventQuestion, PassedSend, ReplyQuestion
 
 
-async def known_contacts(executor: Executor, keys: Sequence[ContactKey]) -> dict[ContactKey, tuple[Contact, bool]]:
-    """The contacts that exist, and whether the opt-out registry holds the phone or the address of each."""
-    contacts = await execution_facts.contacts_of(executor, list(dict.fromkeys(keys)))
-    registrants = [
-        Registrant(contact.organization_id, contact.env, contact.phone or None, contact.email)
-        for contact in contacts.values()
-    ]
-    entries = await opt_outs.entries(executor, registrants)
-    return {key: (contact, entry is not None) for (key, contact), entry in zip(contacts.items(), entries, strict=True)}
+async def read_people(executor: Executor, standing: Sequence[Standing], *, held: bool = False) -> None:
+    """Tell each of its contact: the whole of it where its step reads that, else what it consented to.
+
+    `held`: they stay as they are until the commit, and those are told nothing whose contact somebody is changing.
+    """
+    for reading, read in (True, execution_facts.contacts_of), (False, execution_facts.consents_of):
+        asking = [each for each in standing if reads_contact(each.step) is reading]
+        keys = list(dict.fromkeys([each.contact_key for each in asking]))
+        found: Mapping[ContactKey, tuple[KnownContact, bool]] = await read(executor, keys, held=held) if keys else {}
+        for each in asking:
+            each.contact, each.registered = found.get(each.contact_key, _NOBODY)
+
+
+_NOBODY: Final = (None, False)
 
 
 async def goals_reached(executor: Executor, standing: Sequence[Standing]) -> set[str]:
     """The executions whose contact has done since their begin what is the goal of their journey (C9.12)."""
     asking = [(each, goal) for each in standing if (goal := each.journey.plan.goal) is not None]
+    if not asking:
+        return set()
     questions = [EventQuestion(each.contact_key, goal, each.execution.started_at) for each, goal in asking]
     return {asking[place][0].execution.id for place in await execution_facts.first_events(executor, questions)}
 
@@ -48,14 +53,20 @@ class RoundFacts:
         counts: Mapping[str, int],
         earlier: Mapping[str, EarlierSend],
         calls: Mapping[str, tuple[LastCall | None, bool]],
+        *,
+        otherwise: EarlierSend | None = None,
     ) -> None:
-        """By execution; `silences`: by organization. `calls`: the last one, and whether another may be made."""
+        """By execution; `silences`: by organization. `calls`: the last one, and whether another may be made.
+
+        `otherwise`: how the earlier sends stand that are not among `earlier`.
+        """
+        self._otherwise = otherwise
         self._silences = silences
         self._counts = counts
         self._earlier = earlier
         self._calls = calls
 
-    def of(self, standing: Standing, *, pending: int) -> Facts:
+    def of(self, standing: Standing, *, pending: int = 0) -> Facts:
         """Of one. `pending`: messages to its contact that count, and that this turn is about to make."""
         execution, journey, step = standing.execution, standing.journey, standing.step
         send, earlier, last_call, webhook_callable = None, None, None, None
@@ -67,7 +78,7 @@ class RoundFacts:
             recent = 0 if cap is None else self._counts.get(execution.id, 0) + pending
             send = SendFacts(silences, None if cap is None else cap.mensagens, recent)
         elif isinstance(step, SignalCondition):
-            earlier = self._earlier.get(execution.id)
+            earlier = self._earlier.get(execution.id, self._otherwise)
         elif isinstance(step, WebhookStep):
             last_call, webhook_callable = self._calls[execution.id]
         return Facts(
@@ -86,10 +97,17 @@ class RoundFacts:
         )
 
 
+JUST_SENT: Final = RoundFacts({}, {}, {}, {}, otherwise=EarlierSend(SendState.QUEUED, None))
+"""What is known, without a look, where each has just sent what its step may ask about."""
+
+
 async def round_facts(
     executor: Executor, organizations: OrganizationDirectory, standing: Sequence[Standing], now: datetime
 ) -> RoundFacts:
     """Read what these executions need where they stand."""
+    unread = [each for each in standing if isinstance(each.contact, ContactConsent) and reads_contact(each.step)]
+    if unread:
+        await read_people(executor, unread)
     sends = [each for each in standing if isinstance(each.step, SendStep) and not each.execution.teste]
     silences = {}
     for organization_id in {each.execution.organization_id for each in sends}:

@@ -18,7 +18,7 @@ from recado.storage.journeys.journeys import JOURNEYS, SQL
 JourneyKey = tuple[str, str, str]
 """Organization, environment, journey."""
 
-CAPACITY: Final = 500  # journeys in memory, of fifty steps at most
+CAPACITY: Final = 2_000  # journeys in memory, of fifty steps at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class RunningJourney:
 
 
 class RunningJourneys:
-    """Reads journeys; those that were used last stay in memory, by their revision."""
+    """Reads journeys; those that were used last stay in memory, by their revision. One of a process serves all."""
 
     def __init__(self, capacity: int = CAPACITY) -> None:
         self._capacity = capacity

@@ -33,7 +33,7 @@ from recado.domain.links.text_links import short_link
 from recado.domain.messages.message import CRITICAL
 from recado.domain.senders.number import TIER_LIMITS, NumberStatus, effective_per_second
 from recado.engine.turns import in_pieces, turns
-from recado.services.journeys.facts import known_contacts, quiet_windows
+from recado.services.journeys.facts import quiet_windows
 from recado.services.journeys.running import RunningJourney
 from recado.services.journeys.simulation_kinds import GatheredKind, Gathering
 from recado.services.journeys.standing import Hindered, PendingSend, Standing
@@ -44,7 +44,7 @@ from recado.storage.batches.audiences import Audience
 from recado.storage.core.fair_places import FairPlaces
 from recado.storage.core.postgres import Database
 from recado.storage.dispatch import dispatch
-from recado.storage.journeys import simulation_facts
+from recado.storage.journeys import execution_facts, simulation_facts
 from recado.storage.journeys.execution_facts import ContactKey
 from recado.storage.journeys.executions import Execution
 from recado.storage.journeys.journeys import Journey
@@ -220,7 +220,7 @@ class _Run:
         kind_of = dict(chosen[: self._wanted.shown])
         keys = [ContactKey(self._journey.organization_id, self._journey.env, each) for each in kind_of]
         found = []
-        for key, (contact, registered) in (await known_contacts(self._parts.db, keys)).items():
+        for key, (contact, registered) in (await execution_facts.contacts_of(self._parts.db, keys)).items():
             kind = kind_of[key.contact_id]
             kind.count -= 1
             found.append(GatheredKind(contact, registered, kind.recent, 1, [contact.id]))
@@ -293,6 +293,8 @@ class _Run:
             versao=journey.versao,
             contact_id=kind.contact.id,
             origem=ExecutionOrigin.API,
+            teste=False,
+            hurried=False,
             entrada=self._wanted.entry,
             step_id=step.id,
             arrived_at=now,
@@ -300,7 +302,7 @@ class _Run:
             started_at=now,
         )
         running = RunningJourney(journey.revision, journey.chain_id, journey.versao, self._zone, self._plan)
-        return Standing(execution, running, kind.contact, registered=False)
+        return Standing(execution, running, journey.status, kind.contact)
 
     async def _limits(self, number_id: str) -> SenderLimits:
         """Of a number as it is now, with what it has used of its day."""

@@ -1,13 +1,13 @@
 """An execution in the hand of a turn: where it stands, and what it passed on the way there."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 
-from recado.domain.contacts.contact import Contact
+from recado.domain.journeys.decide import KnownContact
 from recado.domain.journeys.execution import Awaited, EndReason, SkipReason, TrailResult
-from recado.domain.journeys.journey import Hindrance
+from recado.domain.journeys.journey import Hindrance, JourneyStatus
 from recado.domain.journeys.outcomes import EndExecution
-from recado.domain.journeys.steps import KIND_OF, Step
+from recado.domain.journeys.steps import KIND_OF, SendStep, Step
 from recado.services.journeys.running import RunningJourney
 from recado.storage.journeys.execution_facts import ContactKey
 from recado.storage.journeys.executions import Execution, PassedStep
@@ -39,14 +39,15 @@ class Hindered:
 class Standing:
     """One execution of a turn. `contact` None: it is gone; `registered`: the opt-out registry holds it.
 
-    `settled`: nothing more happens to it in this turn but its `send`, or that its webhook is to be called (`calls`).
-    `hindered`: what its journey pauses for.
+    `status`: of its journey. `settled`: nothing more happens to it in this turn but its `send`, or that its webhook is
+    to be called (`calls`). `hindered`: what its journey pauses for.
     """
 
     execution: Execution
     journey: RunningJourney
-    contact: Contact | None
-    registered: bool
+    status: JourneyStatus
+    contact: KnownContact | None = None
+    registered: bool = False
     passed: list[PassedStep] = field(default_factory=list)
     send: PendingSend | None = None
     calls: bool = False
@@ -57,6 +58,11 @@ class Standing:
     def step(self) -> Step:
         """Where it stands. Raises KeyError where its journey has no such step."""
         return self.journey.plan.steps[self.execution.step_id]
+
+    @property
+    def capped(self) -> bool:
+        """Whether a message that its step makes depends on those that its contact has had."""
+        return self.journey.plan.cap is not None and not self.execution.teste and isinstance(self.step, SendStep)
 
     @property
     def contact_key(self) -> ContactKey:
@@ -105,19 +111,18 @@ class Standing:
     ) -> None:
         execution = self.execution
         passed = PassedStep(
-            organization_id=execution.organization_id,
-            execution_id=execution.id,
-            step_id=execution.step_id,
-            env=execution.env,
-            kind=KIND_OF[type(self.step)],
-            at=now,
-            place=execution.passed,
-            result=result,
-            detail=detail,
+            execution.organization_id,
+            execution.id,
+            execution.step_id,
+            execution.env,
+            KIND_OF[type(self.step)],
+            now,
+            execution.passed,
+            result,
+            detail,
         )
         if message is not None:
-            passed = replace(
-                passed,
+            passed = passed._replace(
                 message_id=message.id,
                 channel=message.channel,
                 journey_id=None if execution.teste else execution.journey_id,

@@ -6,6 +6,7 @@ from typing import Any, Final
 from recado.domain.channels.chatapp import CHATAPP, TEMPLATE
 from recado.domain.channels.sms import SMS, SmsRoute
 from recado.domain.contacts.consent import refusal_to_send
+from recado.domain.contacts.contact import Contact
 from recado.domain.core.errors import Problem, Unavailable
 from recado.domain.journeys.execution import SkipReason
 from recado.domain.journeys.graph import StepSignal
@@ -141,7 +142,7 @@ def _priority(*, critical: bool) -> Priority:
 
 def _draft(standing: Standing, **content: Any) -> MessageDraft:
     execution, contact = standing.execution, standing.contact
-    assert contact is not None  # noqa: S101 - nothing is sent to a contact that is gone
+    assert isinstance(contact, Contact)  # noqa: S101 - nothing is sent to a contact that is gone; a send reads it
     metadata: Mapping[str, Any] = {
         "journeyId": execution.journey_id,
         "journeyStepId": execution.step_id,

@@ -12,12 +12,11 @@ from recado.domain.core.references import reference_not_found
 from recado.domain.journeys.decide import left_because
 from recado.domain.journeys.execution import ExecutionOrigin
 from recado.domain.journeys.runnable import runnable
-from recado.services.journeys.facts import known_contacts
 from recado.services.messages.acceptance_rules import no_consent
 from recado.storage.core.postgres import Connection
 from recado.storage.journeys import executions
 from recado.storage.journeys.entries import NewEntry, begin_test
-from recado.storage.journeys.execution_facts import ContactKey
+from recado.storage.journeys.execution_facts import ContactKey, contacts_of
 from recado.storage.journeys.executions import Execution
 from recado.storage.journeys.journeys import Journey
 
@@ -42,7 +41,7 @@ class JourneyTests:
         """
         where = (journey.organization_id, journey.env)
         key = ContactKey(*where, contact_id)
-        contact, registered = (await known_contacts(connection, [key])).get(key, (None, False))
+        contact, registered = (await contacts_of(connection, [key])).get(key, (None, False))
         if contact is None:
             raise reference_not_found("contactId", CONTACT, contact_id, journey.env)
         if left_because(contact, registered=registered) is not None:

@@ -70,6 +70,12 @@ def worth_repeating(error: BaseException) -> bool:
     return isinstance(error, Unavailable) or collided(error) or connection_lost(error)
 
 
+def timed_out(error: BaseException) -> bool:
+    """Whether a statement took too long: it may do so each time, for what it is about."""
+    cause = error.__cause__ if isinstance(error, Unavailable) else error
+    return isinstance(cause, TimeoutError | asyncpg.QueryCanceledError)
+
+
 def blames_the_statement(error: BaseException) -> bool:
     """Whether the SQL itself is wrong (class 42), so that no single row of a batch can be at fault."""
     return isinstance(error, asyncpg.SyntaxOrAccessError)

@@ -52,8 +52,11 @@ def page(items: list[T], counted: int, *, more: bool = False) -> Page[T]:
 
 
 def reader(record: type[T], **convert: Callable[[Any], Any]) -> Callable[[Mapping[str, Any]], T]:
-    """A function that makes one `record` of one row. `convert`: by column, applied to values that are not null."""
-    described = fields(record)  # type: ignore[arg-type]
+    """A function that makes one `record` of one row. `convert`: by column, applied to values that are not null.
+
+    A field that `record` does not take (`init=False`) is no column.
+    """
+    described = [field for field in fields(record) if field.init]  # type: ignore[arg-type]
     names = [field.name for field in described]
     pick = itemgetter(*names)
     positions = [(names.index(name), function) for name, function in convert.items()]
@@ -123,4 +126,6 @@ def _moment_text(value: datetime | None) -> str:
 
 def array(values: list[T | None]) -> list[T | None] | None:
     """A column that is usually empty: no array at all when it is, which `unnest` reads as nulls."""
+    if values and values[0] is not None:
+        return values
     return None if values.count(None) == len(values) else values

@@ -5,10 +5,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from recado.storage.core.rows import Executor, affected, reader
+from recado.storage.core.rows import Executor, affected, pack_numbers, reader
+from recado.storage.core.skipping import groups
 from recado.storage.core.sql import load
 
-SQL: Final = load("arrivals")
+SQL: Final = load(
+    "arrivals",
+    arriving=groups(
+        "arriving", "journey_arrivals", ("organization_id", "env", "journey_id"), after="organization_id > $3"
+    ),
+    joining=groups("joining", "list_arrivals", ("organization_id",)),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +33,9 @@ _read: Final = reader(JourneyArrival)
 
 
 async def claim(connection: Executor, *, each: int, most: int, after: str = "") -> list[JourneyArrival]:
-    """The oldest, locked: up to `each` of a journey of organizations after `after`, and `most` in all.
+    """The oldest, locked: of organizations after `after`, and `most` in all.
 
-    Those of a journey that a person paused stay.
+    Up to `each` are of one journey, or more where few have any. Those of a journey that a person paused stay.
     """
     return [_read(row) for row in await connection.fetch(SQL.claim, each, most, after)]
 
@@ -40,7 +47,7 @@ async def claim_one(connection: Executor, arrival_id: int) -> list[JourneyArriva
 
 async def settle(connection: Executor, done: Collection[int]) -> None:
     """These have entered, or never will."""
-    await connection.execute(SQL.entered, sorted(done))
+    await connection.execute(SQL.entered, pack_numbers(sorted(done)))
 
 
 async def arm(

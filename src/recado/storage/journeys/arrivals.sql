@@ -1,79 +1,45 @@
 -- Contacts that are to enter journeys by their lists (C9.7), in turns of all organizations.
 
 -- name: claim
--- Of each journey of organizations after $3 the oldest $1, and no more than $2 in all: locked until the commit, without those that
--- another has locked. Those of a journey that a person paused stay, and those of suspended organizations. Journeys are found by skipping.
-with recursive arriving as (
-    (
-        select organization_id, env, journey_id from journey_arrivals
-        where organization_id > $3
-        order by organization_id, env, journey_id
-        limit 1
-    )
-    union all
-    select next.organization_id, next.env, next.journey_id
-    from arriving w
-    cross join lateral (
-        select organization_id, env, journey_id from journey_arrivals
-        where (organization_id, env, journey_id) > (w.organization_id, w.env, w.journey_id)
-        order by organization_id, env, journey_id
-        limit 1
-    ) next
-),
-oldest as materialized (
-    select d.id
-    from arriving w
-    cross join lateral (
-        select status, pausada_por, entradas_encerradas from journeys
-        where organization_id = w.organization_id and env = w.env and id >= w.journey_id and id <= w.journey_id
-        order by id
-        limit 1
-    ) j
-    cross join lateral (
-        select id from journey_arrivals
-        where organization_id = w.organization_id and env = w.env and journey_id = w.journey_id
-        order by organization_id, env, journey_id, id
-        limit $1
-    ) d
-    where
-        (j.status <> 'pausada' or j.pausada_por is not null or j.entradas_encerradas)
-        and not exists (select from organizations where id = w.organization_id and status = 'suspended')
-    limit $2
+-- Of each journey of organizations after $3 the oldest $1, and more where few journeys have any, and no more than $2 in all: locked until
+-- the commit, without those that another has locked. Those of a journey that a person paused stay, and those of suspended
+-- organizations.
+with recursive {arriving},
+going as materialized (
+    select * from arriving w
+    where not exists (select from organizations where id = w.organization_id and status = 'suspended')
 )
-select e.*
-from oldest o
+select a.*
+from going w
 cross join lateral (
-    select * from journey_arrivals
-    where id >= o.id and id <= o.id
+    select status, pausada_por, entradas_encerradas from journeys
+    where organization_id = w.organization_id and env = w.env and id >= w.journey_id and id <= w.journey_id
     order by id
     limit 1
+) j
+cross join lateral (
+    select * from journey_arrivals
+    where
+        organization_id = w.organization_id and env = w.env and journey_id = w.journey_id
+        and (j.status <> 'pausada' or j.pausada_por is not null or j.entradas_encerradas)
+    order by organization_id, env, journey_id, id
+    limit greatest(
+        $1::integer,
+        $2::integer / greatest(1, (select count(*) from (select from going limit ($2 + $1 - 1) / $1) few))
+    )
     for update skip locked
-) e;
+) a
+limit $2;
 
 -- name: claim_one
 select * from journey_arrivals where id = $1 for update skip locked;
 
 -- name: entered
-delete from journey_arrivals where id = any($1::bigint[]);
+delete from journey_arrivals where id = any(unpack($1)::bigint[]);
 
 -- name: spread
 -- Of each organization the $1 oldest that joined lists, and no more than $2 in all, arrive at the journeys of those lists.
-with recursive joining as (
-    (
-        select organization_id from list_arrivals
-        order by organization_id
-        limit 1
-    )
-    union all
-    select next.organization_id
-    from joining w
-    cross join lateral (
-        select organization_id from list_arrivals
-        where organization_id > w.organization_id
-        order by organization_id
-        limit 1
-    ) next
-),
+with recursive {joining},
 oldest as materialized (
     select d.*
     from joining w

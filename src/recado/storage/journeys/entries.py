@@ -4,25 +4,21 @@ A chain of versions has one claim on each contact that ever entered it. Of two c
 same moment one does, and the other is told why not.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum, auto
 from typing import Any, Final, NamedTuple
-
-import orjson
 
 from recado.domain.contacts.consent import ConsentStatus
 from recado.domain.core.errors import Unavailable
 from recado.domain.events.customer_event import ContactKeys
 from recado.domain.journeys.entries import EntryHistory, EntryRefusal, entry_refusal
 from recado.domain.journeys.execution import ExecutionOrigin, ExecutionStatus
-from recado.domain.journeys.step_numbers import StepCount
-from recado.storage.core.rows import Executor, columns
+from recado.storage.core.rows import Executor, columns, pack, pack_moments
 from recado.storage.core.sql import load
-from recado.storage.journeys import execution_counts, step_counts
-from recado.storage.journeys.execution_counts import JourneyKey
+from recado.storage.journeys import executions
+from recado.storage.journeys.executions import Execution
 
 SQL: Final = load("entries")
 
@@ -31,11 +27,12 @@ _ROUNDS: Final = 5  # of those whom others brought in while we looked
 _ACTIVE: Final = ExecutionStatus.ATIVA.value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class NewEntry:
     """A contact that is to enter a journey, by the execution that begins then; `at`: its moment.
 
-    `interval`: the least time between two entries; None: there is no second one. `data`: what it enters with.
+    `interval`: the least time between two entries; None: there is no second one. `data`: what it enters with. Not
+    frozen only because a frozen one takes twice as long to make; nothing changes one.
     """
 
     journey_id: str
@@ -75,22 +72,31 @@ class PlacedEntry(NamedTuple):
         return (self.organization_id, self.env, self.entry.chain_id, self.entry.contact_id)
 
 
-async def enter(connection: Executor, organization_id: str, env: str, entries: Sequence[NewEntry]) -> list[EntryResult]:
+Begin = Callable[[Executor, Sequence[Execution]], Awaitable[None]]
+"""Stores the executions of those who entered, in the transaction of their entry."""
+
+
+async def enter(
+    connection: Executor, organization_id: str, env: str, entries: Sequence[NewEntry], begin: Begin = executions.begin
+) -> list[EntryResult]:
     """As `enter_placed`, of one organization."""
-    return await enter_placed(connection, [PlacedEntry(organization_id, env, entry) for entry in entries])
+    return await enter_placed(connection, [PlacedEntry(organization_id, env, entry) for entry in entries], begin)
 
 
-async def enter_placed(connection: Executor, placed: Sequence[PlacedEntry]) -> list[EntryResult]:
+async def enter_placed(
+    connection: Executor, placed: Sequence[PlacedEntry], begin: Begin = executions.begin
+) -> list[EntryResult]:
     """Let in whom the rules let in, in the transaction of the caller; one result for each, in order.
 
     Of several entries of a contact into one chain the first is the first. That the journeys take entries has been made
     sure by the caller, in this transaction. One that an earlier run has let in, by the same execution, has entered.
+    `begin`: stores their executions, which are due at once unless it takes them further.
     """
     results: dict[str, EntryResult] = {}
     left = list(placed)
     for _ in range(_ROUNDS):
         if left:
-            results |= await _round(connection, left)
+            results |= await _round(connection, left, begin)
             left = [each for each in left if each.entry.execution_id not in results]
     if left:
         raise Unavailable("Too many entries of the same contacts at once: try again shortly.")
@@ -99,7 +105,7 @@ async def enter_placed(connection: Executor, placed: Sequence[PlacedEntry]) -> l
 
 async def begin_test(connection: Executor, organization_id: str, env: str, entry: NewEntry, *, hurried: bool) -> None:
     """Begin the execution of a test, which knows no other entries and claims nothing (C9.9)."""
-    await _begin(connection, [PlacedEntry(organization_id, env, entry)], hurried=hurried)
+    await executions.begin(connection, [_execution(PlacedEntry(organization_id, env, entry), hurried=hurried)])
 
 
 async def contacts_of(executor: Executor, asked: Sequence[tuple[str, str, ContactKeys]]) -> list[str | None]:
@@ -113,39 +119,50 @@ async def contacts_of(executor: Executor, asked: Sequence[tuple[str, str, Contac
     return [found.get(place) for place in range(1, len(asked) + 1)]
 
 
-async def _round(connection: Executor, placed: Sequence[PlacedEntry]) -> dict[str, EntryResult]:
+async def _round(connection: Executor, placed: Sequence[PlacedEntry], begin: Begin) -> dict[str, EntryResult]:
     """What became of those whose claims hold still; nothing is said of the others."""
     of_claim: dict[Claim, list[PlacedEntry]] = {}
     for each in placed:
         of_claim.setdefault(each.claim, []).append(each)
-    claims = columns(sorted(of_claim), 4)  # in the order in which they are locked
-    locked = {_claim(row) for row in await connection.fetch(SQL.lock, *claims)}
+    claims = sorted(of_claim)  # in the order in which they are locked
+    # Whoever may enter once only is not let in by what becomes of an entry that there is: nobody waits for that.
+    again_allowed = [claim for claim in claims if any(each.entry.interval is not None for each in of_claim[claim])]
+    locked: set[Claim] = set()
+    if again_allowed:
+        rows = await connection.fetch(SQL.lock, *_claims(again_allowed))
+        locked = {again_allowed[row["n"] - 1] for row in rows}
     # A statement of its own: it sees what the locks waited for.
-    known = {_claim(row): row for row in await connection.fetch(SQL.histories, *claims, _ACTIVE)}
+    rows = await connection.fetch(SQL.histories, *_claims(claims), _ACTIVE)
+    known = {row["n"]: row for row in rows}
     results: dict[str, EntryResult] = {}
     first: list[tuple[PlacedEntry, dict[str, EntryResult]]] = []
     again: list[PlacedEntry] = []
-    for claim in sorted(of_claim):
-        row = known.get(claim)
+    for n, claim in enumerate(claims, start=1):
+        row = known.get(n)
         if row is None:
             results |= {each.entry.execution_id: Entered.NO_CONTACT for each in of_claim[claim]}
             continue
-        if row["entered_at"] is not None and claim not in locked:
-            continue  # it came between the two statements
+        entered_at = row["entered_at"]
         decided, chosen = _decided(row, of_claim[claim])
-        if chosen is not None and row["entered_at"] is None:
-            first.append((chosen, decided))
-            continue
-        results |= decided
-        if chosen is not None:
-            again.append(chosen)
-    free = await _claimed(connection, [chosen for chosen, _ in first])
-    for chosen, decided in first:
-        if chosen.claim in free:
+        if chosen is None:
             results |= decided
+        elif entered_at is None:
+            first.append((chosen, decided))
+        elif claim in locked:
+            results |= decided
+            again.append(chosen)
+        # Else it came between the two statements.
+    free = await _claimed(connection, [chosen for chosen, _ in first])
+    entered = []
+    for chosen, decided in first:
+        if chosen.entry.execution_id in free:
+            results.update(decided)
+            entered.append(chosen)
     if again:
         await connection.execute(SQL.enter_again, *_columns(again))
-    await _begin(connection, [*(chosen for chosen, _ in first if chosen.claim in free), *again])
+        entered += again
+    if entered:
+        await begin(connection, [_execution(each) for each in entered])
     return results
 
 
@@ -168,46 +185,39 @@ def _decided(
     return results, chosen
 
 
-async def _claimed(connection: Executor, placed: Sequence[PlacedEntry]) -> Collection[Claim]:
-    """The claims of these that were free."""
-    return {_claim(row) for row in await connection.fetch(SQL.enter, *_columns(placed))} if placed else set()
-
-
-async def _begin(connection: Executor, placed: Sequence[PlacedEntry], *, hurried: bool = False) -> None:
+async def _claimed(connection: Executor, placed: Sequence[PlacedEntry]) -> Collection[str]:
+    """The executions of those whose claims were free."""
     if not placed:
-        return
-    rows = [
-        (
-            organization_id,
-            env,
-            entry.journey_id,
-            entry.execution_id,
-            entry.chain_id,
-            entry.versao,
-            entry.contact_id,
-            entry.origin.value,
-            entry.origin is ExecutionOrigin.TEST,
-            hurried,
-            orjson.dumps(entry.data).decode(),
-            entry.first_step,
-            entry.at,
-        )
-        for organization_id, env, entry in placed
-    ]
-    await connection.execute(SQL.begin, _ACTIVE, *columns(rows, 13))
-    counted = [each for each in placed if each.entry.origin is not ExecutionOrigin.TEST]
-    begun = [((*each[:2], each.entry.journey_id), None, ExecutionStatus.ATIVA) for each in counted]
-    await execution_counts.add(connection, begun)
-    arrived: defaultdict[JourneyKey, Counter[tuple[str, str]]] = defaultdict(Counter)
-    for organization_id, env, entry in counted:
-        arrived[organization_id, env, entry.journey_id][entry.first_step, StepCount.ENTERED] += 1
-    await step_counts.add(connection, arrived)
+        return set()
+    return {row["execution_id"] for row in await connection.fetch(SQL.enter, *_columns(placed))}
 
 
-def _columns(placed: Sequence[PlacedEntry]) -> list[list[Any]]:
-    rows = [(*each.claim, each.entry.journey_id, each.entry.execution_id, each.entry.at) for each in placed]
-    return columns(rows, 7)
+def _execution(placed: PlacedEntry, *, hurried: bool = False) -> Execution:
+    """The one that an entry begins: at the first step, where it is due at once."""
+    organization_id, env, entry = placed
+    return Execution(
+        organization_id=organization_id,
+        env=env,
+        journey_id=entry.journey_id,
+        id=entry.execution_id,
+        chain_id=entry.chain_id,
+        versao=entry.versao,
+        contact_id=entry.contact_id,
+        origem=entry.origin,
+        teste=entry.origin is ExecutionOrigin.TEST,
+        hurried=hurried,
+        entrada=entry.data,
+        started_at=entry.at,
+        step_id=entry.first_step,
+        arrived_at=entry.at,
+        wake_at=entry.at,
+    )
 
 
-def _claim(row: Mapping[str, Any]) -> Claim:
-    return (row["organization_id"], row["env"], row["chain_id"], row["contact_id"])
+def _claims(claims: Sequence[tuple[str, ...]]) -> list[str]:
+    return [pack(column) for column in zip(*claims, strict=True)]
+
+
+def _columns(placed: Sequence[PlacedEntry]) -> list[str]:
+    rows = [(*each.claim, each.entry.journey_id, each.entry.execution_id) for each in placed]
+    return [*_claims(rows), pack_moments([each.entry.at for each in placed])]

@@ -2,15 +2,16 @@
 
 -- name: lock
 -- The claims that there are, in order: nobody else enters these contacts until the commit.
-select e.organization_id, e.env, e.chain_id, e.contact_id
+select g.n
 from (
     select *
-    from unnest($1::text[], $2::text[], $3::text[], $4::text[]) as g (organization_id, env, chain_id, contact_id)
+    from unnest(unpack($1), unpack($2), unpack($3), unpack($4)) with ordinality
+        as g (organization_id, env, chain_id, contact_id, n)
     order by organization_id, env, chain_id, contact_id
     offset 0
 ) g
 cross join lateral (
-    select organization_id, env, chain_id, contact_id from chain_entries
+    select from chain_entries
     where
         organization_id = g.organization_id and env = g.env and chain_id = g.chain_id and contact_id = g.contact_id
     limit 1
@@ -20,10 +21,9 @@ cross join lateral (
 -- name: histories
 -- Of contacts that exist: what they consented to, when they entered the chain last, by which execution, and whether that is under way
 -- ($5).
-select
-    g.organization_id, g.env, g.chain_id, g.contact_id, c.opt_in_status, e.entered_at, e.execution_id,
-    x.status is not null as active
-from unnest($1::text[], $2::text[], $3::text[], $4::text[]) as g (organization_id, env, chain_id, contact_id)
+select g.n, c.opt_in_status, e.entered_at, e.execution_id, x.status is not null as active
+from unnest(unpack($1), unpack($2), unpack($3), unpack($4)) with ordinality
+    as g (organization_id, env, chain_id, contact_id, n)
 cross join lateral (
     select opt_in_status from contacts
     where organization_id = g.organization_id and env = g.env and id >= g.contact_id and id <= g.contact_id
@@ -48,36 +48,22 @@ left join lateral (
 -- name: enter
 -- Claims of those who never entered the chain; who entered it at the same moment by another commit is left out.
 insert into chain_entries (organization_id, env, chain_id, contact_id, journey_id, execution_id, entered_at)
-select *
-from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::timestamptz[])
-    as g (organization_id, env, chain_id, contact_id, journey_id, execution_id, entered_at)
+select organization_id, env, chain_id, contact_id, journey_id, execution_id, moment(entered_at)
+from unnest(
+    unpack($1), unpack($2), unpack($3), unpack($4), unpack($5), unpack($6), unpack($7)::bigint[]
+) as g (organization_id, env, chain_id, contact_id, journey_id, execution_id, entered_at)
 on conflict do nothing
-returning organization_id, env, chain_id, contact_id;
+returning execution_id;
 
 -- name: enter_again
 -- Those whose claims this transaction has locked.
 update chain_entries e
-set journey_id = g.journey_id, execution_id = g.execution_id, entered_at = g.entered_at
-from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::timestamptz[])
-    as g (organization_id, env, chain_id, contact_id, journey_id, execution_id, entered_at)
+set journey_id = g.journey_id, execution_id = g.execution_id, entered_at = moment(g.entered_at)
+from unnest(
+    unpack($1), unpack($2), unpack($3), unpack($4), unpack($5), unpack($6), unpack($7)::bigint[]
+) as g (organization_id, env, chain_id, contact_id, journey_id, execution_id, entered_at)
 where
     e.organization_id = g.organization_id and e.env = g.env and e.chain_id = g.chain_id and e.contact_id = g.contact_id;
-
--- name: begin
--- Executions at their first step, where they are due at once. $1: their state.
-insert into executions (
-    organization_id, env, journey_id, id, chain_id, versao, contact_id, status, origem, teste, hurried, entrada, step_id,
-    arrived_at, wake_at, started_at
-)
-select
-    g.organization_id, g.env, g.journey_id, g.id, g.chain_id, g.versao, g.contact_id, $1, g.origem, g.teste, g.hurried,
-    g.entrada::json, g.step_id, g.at, g.at, g.at
-from unnest(
-    $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::integer[], $8::text[], $9::text[], $10::boolean[],
-    $11::boolean[], $12::text[], $13::text[], $14::timestamptz[]
-) as g (
-    organization_id, env, journey_id, id, chain_id, versao, contact_id, origem, teste, hurried, entrada, step_id, at
-);
 
 -- name: contacts_of
 -- The contacts with one of these keys: of organization and environment $1 and $2, $3 the id, $4 the external id, $5 the phone, $6 the

@@ -5,9 +5,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from recado.storage.core.rows import Executor, columns, reader
+from recado.storage.core.skipping import groups
 from recado.storage.core.sql import load
 
-SQL: Final = load("event_entries")
+SQL: Final = load(
+    "event_entries",
+    waiting=groups("waiting", "event_entries", ("organization_id",), after="organization_id > $3"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +29,7 @@ _read: Final = reader(EventEntry)
 
 
 async def claim(connection: Executor, *, each: int, most: int, after: str = "") -> list[EventEntry]:
-    """The oldest, locked: up to `each` of an organization after `after`, and `most` in all."""
+    """The oldest, locked: up to `each` of an organization after `after`, more where few have any, and `most` in all."""
     return [_read(row) for row in await connection.fetch(SQL.claim, each, most, after)]
 
 

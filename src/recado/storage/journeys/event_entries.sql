@@ -1,46 +1,26 @@
 -- Customer events that may bring contacts into journeys (C9.7): taken in turns of all organizations.
 
 -- name: claim
--- Of each organization after $3 the oldest $1, and no more than $2 in all: locked until the commit, without those that another has
--- locked. Organizations are found by skipping; events of suspended ones wait.
-with recursive waiting as (
-    (
-        select organization_id from event_entries
-        where organization_id > $3
-        order by organization_id
-        limit 1
-    )
-    union all
-    select next.organization_id
-    from waiting w
-    cross join lateral (
-        select organization_id from event_entries
-        where organization_id > w.organization_id
-        order by organization_id
-        limit 1
-    ) next
-),
-oldest as materialized (
-    select d.id
-    from waiting w
-    cross join lateral (
-        select id from event_entries
-        where organization_id = w.organization_id
-        order by organization_id, id
-        limit $1
-    ) d
+-- Of each organization after $3 the oldest $1, and more where few of them have any, and no more than $2 in all: locked until the commit,
+-- without those that another has locked. Events of suspended ones wait.
+with recursive {waiting},
+going as materialized (
+    select * from waiting w
     where not exists (select from organizations where id = w.organization_id and status = 'suspended')
-    limit $2
 )
 select e.*
-from oldest o
+from going w
 cross join lateral (
     select * from event_entries
-    where id >= o.id and id <= o.id
-    order by id
-    limit 1
+    where organization_id = w.organization_id
+    order by organization_id, id
+    limit greatest(
+        $1::integer,
+        $2::integer / greatest(1, (select count(*) from (select from going limit ($2 + $1 - 1) / $1) few))
+    )
     for update skip locked
-) e;
+) e
+limit $2;
 
 -- name: claim_one
 select * from event_entries where id = $1 for update skip locked;

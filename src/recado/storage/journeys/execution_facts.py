@@ -1,23 +1,32 @@
 """What executions ask of other records: their contacts, their earlier sends and the signals of those, and counts."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
+from recado.domain.contacts.consent import ConsentStatus
 from recado.domain.contacts.contact import Contact
 from recado.domain.core.ids import MESSAGE, lowest_id
+from recado.domain.core.phones import other_spellings
+from recado.domain.journeys.decide import ContactConsent
 from recado.domain.journeys.execution import TrailResult
+from recado.domain.journeys.field_values import OF_CONTACT
 from recado.domain.journeys.signal_conditions import SendState
 from recado.domain.messages.message import WaitReason
-from recado.storage.contacts import contacts
-from recado.storage.core.rows import Executor, columns
+from recado.storage.contacts import opt_outs
+from recado.storage.contacts.opt_outs import Registrant
+from recado.storage.core.rows import Executor, columns, pack
 from recado.storage.core.sql import load
 
 SQL: Final = load("execution_facts")
 
 MOST_EVENTS: Final = 1_000  # of a contact, the last ones, among which an event is looked for
 MOST_COUNTED: Final = 100  # messages of a contact: no cap is higher
+
+
+_CONSENT: Final = {status.value: ContactConsent(status) for status in ConsentStatus}
 
 
 class ContactKey(NamedTuple):
@@ -28,12 +37,69 @@ class ContactKey(NamedTuple):
     contact_id: str
 
 
-async def contacts_of(executor: Executor, keys: Sequence[ContactKey]) -> dict[ContactKey, Contact]:
-    """Those of them that exist."""
+_READ: Final = tuple(
+    name
+    for name in (each.name for each in fields(Contact))
+    if name
+    in {*OF_CONTACT.values(), "organization_id", "env", "id", "phone_hash", "attributes", "opt_in_status", "updated_at"}
+)
+"""What a journey may look at of a contact, and what a contact must have."""
+
+_pick: Final = itemgetter(*_READ)
+
+
+def _contact(row: Mapping[str, Any]) -> Contact:
+    """What else there is to know of it keeps its default."""
+    known = dict(zip(_READ, _pick(row), strict=True))
+    known["opt_in_status"], known["tags"] = ConsentStatus(known["opt_in_status"]), tuple(known["tags"])
+    return Contact(**known)
+
+
+def _asked_contacts(read: Sequence[str], *, held: bool) -> str:
+    text = SQL.contacts.replace("{columns}", ", ".join(read))
+    return text.replace("/*lock*/", "for share skip locked") if held else text
+
+
+CONTACTS: Final = {held: _asked_contacts((*_READ, "email_key"), held=held) for held in (False, True)}
+CONSENTS: Final = {
+    held: _asked_contacts(("opt_in_status", "phone", "phone_hash", "email_key"), held=held) for held in (False, True)
+}
+"""`held`: nobody changes them, or deletes them, until the commit; those are missing whom somebody is changing."""
+
+
+async def contacts_of(
+    executor: Executor, keys: Sequence[ContactKey], *, held: bool = False
+) -> dict[ContactKey, tuple[Contact, bool]]:
+    """Those of them that exist, and whether the opt-out registry holds the phone or the address of each."""
+    rows = await _rows(executor, CONTACTS[held], keys)
+    return {keys[row["n"] - 1]: (_contact(row), registered) for row, registered in rows}
+
+
+async def consents_of(
+    executor: Executor, keys: Sequence[ContactKey], *, held: bool = False
+) -> dict[ContactKey, tuple[ContactConsent, bool]]:
+    """As `contacts_of`: what they consented to, and nothing else of them."""
+    rows = await _rows(executor, CONSENTS[held], keys)
+    return {keys[row["n"] - 1]: (_CONSENT[row["opt_in_status"]], registered) for row, registered in rows}
+
+
+async def _rows(executor: Executor, statement: str, keys: Sequence[ContactKey]) -> list[tuple[Mapping[str, Any], bool]]:
+    """Each row, and whether the registry holds it under whichever spelling of its phone (C12.5.8)."""
     if not keys:
-        return {}
-    rows = await executor.fetch(SQL.contacts, *columns([(n, *key) for n, key in enumerate(keys)], 4))
-    return {keys[row["n"]]: contacts.read(row) for row in rows}
+        return []
+    rows = await executor.fetch(statement, *[pack(column) for column in zip(*keys, strict=True)])
+    found = [(row, row["registered"]) for row in rows]
+    spelled = [  # few phones have other spellings than their own
+        place for place, (row, registered) in enumerate(found)
+        if not registered and row["phone"] and other_spellings(row["phone"])
+    ]  # fmt: skip
+    asked = []
+    for place in spelled:
+        organization_id, env, _ = keys[rows[place]["n"] - 1]
+        asked.append(Registrant(organization_id, env, rows[place]["phone"]))
+    for place, entry in zip(spelled, await opt_outs.entries(executor, asked) if asked else [], strict=True):
+        found[place] = (rows[place], entry is not None)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,30 @@
 -- What executions ask of other records, many of them in a statement. One look-up a row, whatever the planner thinks of the tables.
 
 -- name: contacts
-select g.n, c.*
-from unnest($1::integer[], $2::text[], $3::text[], $4::text[]) as g (n, organization_id, env, contact_id)
+-- Contacts that exist, and whether the opt-out registry holds the phone or the address of each as it is spelled there.
+select
+    g.n, c.*,
+    exists (
+        select from opt_outs
+        where
+            organization_id = g.organization_id and env = g.env and kind = 'phone'
+            and hash = c.phone_hash
+        offset 0
+    )
+    or exists (
+        select from opt_outs
+        where
+            organization_id = g.organization_id and env = g.env and kind = 'email'
+            and hash = sha256(convert_to(g.organization_id || ':' || c.email_key, 'UTF8'))
+        offset 0
+    ) as registered
+from unnest(unpack($1), unpack($2), unpack($3)) with ordinality as g (organization_id, env, contact_id, n)
 cross join lateral (
-    select * from contacts
+    select {columns} from contacts
     where organization_id = g.organization_id and env = g.env and id >= g.contact_id and id <= g.contact_id
     order by id
     limit 1
+    /*lock*/
 ) c;
 
 -- name: earlier

@@ -5,12 +5,13 @@ messages, and those before wallets.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
-from operator import attrgetter
-from typing import Any, Final
+from operator import attrgetter, itemgetter
+from typing import Any, Final, NamedTuple
 
+import asyncpg
 import orjson
 
 from recado.domain.core.ids import Identified
@@ -25,28 +26,51 @@ from recado.domain.journeys.graph import StepKind
 from recado.domain.journeys.journey import JourneyStatus
 from recado.domain.journeys.outcomes import EndExecution
 from recado.domain.journeys.step_numbers import StepCount, counted_result
-from recado.storage.core.rows import Executor, columns, reader
+from recado.storage.core.rows import Executor, array, columns, pack, pack_moments, pack_numbers, pack_some, reader
+from recado.storage.core.skipping import groups
 from recado.storage.core.sql import load
 from recado.storage.journeys import execution_counts, states, step_calls, step_counts, step_outcomes
-from recado.storage.journeys.execution_counts import JourneyKey
+from recado.storage.journeys.execution_counts import JourneyKey, Move
 from recado.storage.journeys.step_calls import StepKey
 from recado.storage.journeys.step_counts import StepChanges
 
-SQL: Final = load("executions")
+_JOURNEY: Final = ("organization_id", "env", "journey_id")
+_ORGANIZATION: Final = ("organization_id",)
+SQL: Final = load(
+    "executions",
+    held=groups("held", "executions", _JOURNEY, where="overslept"),
+    arriving=groups("arriving", "journey_arrivals", _JOURNEY),
+    waiting=groups("waiting", "executions", _ORGANIZATION, where="wake_at is not null", also=("wake_at",)),
+    waiting_after=groups(
+        "waiting",
+        "executions",
+        _ORGANIZATION,
+        where="wake_at is not null",
+        after="organization_id > $5",
+        also=("wake_at",),
+    ),
+    paused=groups("paused", "executions", _JOURNEY, where="overslept"),
+    telling=groups("telling", "execution_signals", _ORGANIZATION, after="organization_id > $3"),
+)
 
 ERASE_BLOCK: Final = 1_000
+
+Packer = Callable[[Any], Any]
+"""Makes one parameter of a column."""
 
 ExecutionKey = tuple[str, str, str, str]
 """Organization, environment, journey, execution."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True)
 class Execution(Identified):
     """A contact's way through a journey. `step_id`: where it stands, since `arrived_at`, or stood at its end.
 
     `passed`: how many steps it has behind it. `wake_at`: when it is looked at again; None: when something happens, or
     never. `awaited`: what for, and until when, if anybody knows. `overslept`: it was due while its journey was paused.
-    `failures`: of the step, in a row. `hurried`: a test that leaves waits out.
+    `failures`: of the step, in a row. `hurried`: a test that leaves waits out. `place`: of its row, while it is locked.
+
+    A move makes a new one. It is not frozen, as that would double what it costs to make one.
     """
 
     organization_id: str
@@ -56,22 +80,23 @@ class Execution(Identified):
     chain_id: str
     versao: int
     contact_id: str
-    status: ExecutionStatus = ExecutionStatus.ATIVA
-    motivo: EndReason | None = None
     origem: ExecutionOrigin
-    teste: bool = False
-    hurried: bool = False
+    teste: bool
+    hurried: bool
     entrada: Mapping[str, Any] = field(repr=False)
+    started_at: datetime
     step_id: str
-    passed: int = 0
     arrived_at: datetime
     wake_at: datetime | None
+    status: ExecutionStatus = ExecutionStatus.ATIVA
+    motivo: EndReason | None = None
+    passed: int = 0
     awaited: Awaited | None = None
     awaited_until: datetime | None = None
     overslept: bool = False
     failures: int = 0
-    started_at: datetime
     ended_at: datetime | None = None
+    place: str | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
     def key(self) -> ExecutionKey:
@@ -79,55 +104,80 @@ class Execution(Identified):
 
     def moved_to(self, step_id: str, now: datetime) -> "Execution":
         """It comes to this step, which decides at once."""
-        return replace(
-            self,
-            step_id=step_id,
-            passed=self.passed + 1,
-            arrived_at=now,
-            wake_at=now,
-            awaited=None,
-            awaited_until=None,
-            overslept=False,
-            failures=0,
-        )
+        return self._at(step_id, now, now, passed=self.passed + 1)
 
     def waiting(self, what: Awaited, until: datetime | None) -> "Execution":
         """It stays in its step, and is looked at again then, or when something happens."""
-        return replace(self, wake_at=until, awaited=what, awaited_until=until, overslept=False, failures=0)
+        return self._at(self.step_id, self.arrived_at, until, what, until)
 
     def again_at(self, at: datetime) -> "Execution":
         """It is looked at again then, whatever it waits for."""
-        return replace(self, wake_at=at)
+        again = self._at(self.step_id, self.arrived_at, at, self.awaited, self.awaited_until, failures=self.failures)
+        again.overslept = self.overslept
+        return again
 
     def failed(self, at: datetime, failures: int) -> "Execution":
         """Its step failed for a cause of our own, and is tried again at `at`."""
-        return replace(self, wake_at=at, awaited=None, awaited_until=None, overslept=False, failures=failures)
+        return self._at(self.step_id, self.arrived_at, at, failures=failures)
 
     def put_off(self) -> "Execution":
         """It was due, but its journey is paused: it goes on with that."""
-        return replace(self, wake_at=None, awaited=Awaited.RESUME, awaited_until=None, overslept=True)
+        held = self._at(self.step_id, self.arrived_at, None, Awaited.RESUME, failures=self.failures)
+        held.overslept = True
+        return held
 
     def roused(self, now: datetime) -> "Execution":
         """Its journey goes on, and it is due."""
-        return replace(self, wake_at=now, awaited=None, awaited_until=None, overslept=False)
+        return self._at(self.step_id, self.arrived_at, now, failures=self.failures)
 
     def ended(self, reason: EndReason, now: datetime) -> "Execution":
         """It is over."""
-        return replace(
-            self,
-            status=EndExecution(reason).status,
-            motivo=reason,
-            wake_at=None,
-            awaited=None,
-            awaited_until=None,
-            overslept=False,
-            ended_at=now,
+        over = self._at(self.step_id, self.arrived_at, None, failures=self.failures)
+        over.status, over.motivo, over.ended_at = EndExecution(reason).status, reason, now
+        return over
+
+    def _at(
+        self,
+        step_id: str,
+        arrived_at: datetime,
+        wake_at: datetime | None,
+        awaited: Awaited | None = None,
+        until: datetime | None = None,
+        *,
+        passed: int | None = None,
+        failures: int = 0,
+    ) -> "Execution":
+        """One that is under way, there."""
+        moved = Execution(
+            self.organization_id,
+            self.env,
+            self.journey_id,
+            self.id,
+            self.chain_id,
+            self.versao,
+            self.contact_id,
+            self.origem,
+            self.teste,
+            self.hurried,
+            self.entrada,
+            self.started_at,
+            step_id,
+            arrived_at,
+            wake_at,
+            ExecutionStatus.ATIVA,
+            None,
+            self.passed if passed is None else passed,
+            awaited,
+            until,
+            False,
+            failures,
         )
+        moved.place = self.place
+        return moved
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PassedStep:
-    """One line of a trail. `place`: on the way, from 0 on. `detail`: why a send was left out.
+class PassedStep(NamedTuple):
+    """One line of a trail, as it is stored. `place`: on the way, from 0 on. `detail`: why a send was left out.
 
     `channel`: of the message. `journey_id`: whose failures it counts among, and `capped_contact_id`: whom it counts for
     toward caps of frequency; None: it does not.
@@ -175,34 +225,77 @@ read: Final = reader(
 _read_step: Final = reader(TrailStep)
 
 _ACTIVE: Final = ExecutionStatus.ATIVA.value
-_SAVED: Final = attrgetter(
-    "organization_id", "env", "journey_id", "id", "status", "motivo", "step_id", "arrived_at", "wake_at", "awaited",
-    "awaited_until", "overslept", "failures", "ended_at", "passed",
+_STATE: Final[Mapping[str, Packer]] = {
+    "status": pack, "motivo": pack_some, "step_id": pack, "arrived_at": pack_moments, "wake_at": pack_moments,
+    "awaited": pack_some, "awaited_until": pack_moments, "overslept": pack_numbers, "failures": pack_numbers,
+    "ended_at": pack_moments, "passed": pack_numbers,
+}  # fmt: skip
+"""What moves, and how many values of it travel."""
+
+_SAVED: Final = attrgetter("organization_id", "env", "journey_id", "id", *_STATE)
+_SAVED_AT: Final[Mapping[str, Packer]] = {"place": pack, "id": pack, **_STATE}
+_BEGUN: Final[Mapping[str, Packer]] = {
+    "organization_id": pack, "env": pack, "journey_id": pack, "id": pack, **_STATE, "chain_id": pack,
+    "versao": pack_numbers, "contact_id": pack, "origem": pack, "teste": pack_numbers, "hurried": pack_numbers,
+    "started_at": pack_moments,
+}  # fmt: skip
+_LINES: Final[Sequence[Packer]] = (
+    pack, pack, pack, pack, pack, pack_moments, pack_numbers, list, pack_some, pack_some, pack_some, pack_some,
+    pack_some,
 )  # fmt: skip
+"""How lines of trails travel. The name of a branch, which may be a result, holds whatever it is given."""
 _PLACE: Final = attrgetter("place")
+_LINE: Final = itemgetter(0, 1, 2)
 _ENTERED: Final = StepCount.ENTERED.value  # a text: that of the enumeration takes three times as long to look up
-_PASSED: Final = attrgetter(
-    "organization_id", "execution_id", "step_id", "env", "kind", "at", "place", "result", "detail", "message_id",
-    "channel", "capped_contact_id", "journey_id",
-)  # fmt: skip
 
 
-async def waiting(executor: Executor, now: datetime) -> bool:
-    """Whether there is anything to do: what is due, a signal, or somebody who may enter."""
-    found: bool = await executor.fetchval(SQL.waiting, now)
-    return found
+class Waiting(NamedTuple):
+    """Of what there is something to do. `pauses`: what was due in one that is over; `executions`: what is due."""
+
+    signals: bool
+    pauses: bool
+    events: bool
+    arrivals: bool
+    executions: bool
+
+
+async def waiting(executor: Executor, now: datetime) -> Waiting:
+    """Of what there is something to do now."""
+    return Waiting(*await executor.fetchrow(SQL.waiting, now))
 
 
 async def claim_due(connection: Executor, now: datetime, *, each: int, most: int, after: str = "") -> list[Execution]:
-    """Some that are due, locked: up to `each` of an organization after `after`, and `most` in all."""
+    """Some that are due, locked: `most` in all, of organizations after `after`.
+
+    Each has up to `each` places; where few organizations have something due, they share all places.
+    """
     rows = await connection.fetch(SQL.claim_due, now, each, most, _ACTIVE, after)
-    return [read(row) for row in rows]
+    return [_locked(row) for row in rows]
 
 
 async def claim(connection: Executor, key: ExecutionKey, now: datetime) -> Execution | None:
     """This one, locked, if it is due still and nobody else has it in hand."""
     row = await connection.fetchrow(SQL.claim, *key, now, _ACTIVE)
-    return None if row is None else read(row)
+    return None if row is None else _locked(row)
+
+
+def _locked(row: Mapping[str, Any]) -> Execution:
+    """One whose row this transaction has locked: it is saved at its place."""
+    execution = read(row)
+    execution.place = row["place"]
+    return execution
+
+
+async def begin(connection: Executor, new: Sequence[Execution], passed: Sequence[PassedStep] = ()) -> None:
+    """Store executions of journeys that take entries, as they stand after what they passed already."""
+    await _pass(connection, passed)
+    if new:
+        entered_with = pack([orjson.dumps(each.entrada).decode() if each.entrada else "{}" for each in new])
+        await connection.execute(SQL.begin, *_packed(new, _BEGUN), entered_with)
+        await step_counts.add(connection, counted_steps(new, passed, begun=True))
+        counted = [each for each in new if not each.teste]
+        moves: list[Move] = [(each.key[:3], None, each.status) for each in counted]
+        await execution_counts.add(connection, moves)
 
 
 async def save(connection: Executor, changed: Sequence[Execution], passed: Sequence[PassedStep]) -> None:
@@ -210,12 +303,12 @@ async def save(connection: Executor, changed: Sequence[Execution], passed: Seque
 
     Raises PassedBefore: what the steps did must not be done twice.
     """
-    if passed:
-        rows = sorted(map(_PASSED, passed), key=lambda row: row[:3])
-        if len(await connection.fetch(SQL.passed, *columns(rows, 13))) < len(passed):
-            raise PassedBefore
+    await _pass(connection, passed)
     if changed:
-        await connection.execute(SQL.save, *columns(list(map(_SAVED, changed)), 15))
+        if all(each.place is not None for each in changed):
+            await connection.execute(SQL.save_at, *_packed(changed, _SAVED_AT))
+        else:
+            await connection.execute(SQL.save, *map(array, columns([_SAVED(each) for each in changed], 15)))
         await step_calls.forget(connection, _calls_over(changed, passed))
         await step_counts.add(connection, counted_steps(changed, passed))
         ended = [each for each in changed if each.status is not ExecutionStatus.ATIVA and not each.teste]
@@ -225,6 +318,19 @@ async def save(connection: Executor, changed: Sequence[Execution], passed: Seque
         # One that takes no entries is over with its last execution (C9.11.3).
         for journey in await emptied(connection, {each.key[:3] for each in ended}):
             await states.archive_emptied(connection, journey, max(each.ended_at for each in ended if each.ended_at))
+
+
+def _packed(executions: Sequence[Execution], columns: Mapping[str, Packer]) -> list[Any]:
+    return [packed([getattr(each, name) for each in executions]) for name, packed in columns.items()]
+
+
+async def _pass(connection: Executor, passed: Sequence[PassedStep]) -> None:
+    if passed:
+        try:
+            lines = zip(*sorted(passed, key=_LINE), strict=True)
+            await connection.execute(SQL.passed, *[packed(line) for packed, line in zip(_LINES, lines, strict=True)])
+        except asyncpg.UniqueViolationError:
+            raise PassedBefore from None
 
 
 def _calls_over(changed: Sequence[Execution], passed: Sequence[PassedStep]) -> list[StepKey]:
@@ -242,31 +348,37 @@ def _calls_over(changed: Sequence[Execution], passed: Sequence[PassedStep]) -> l
     return list(over)
 
 
-def counted_steps(changed: Sequence[Execution], passed: Sequence[PassedStep]) -> StepChanges:
-    """What these moves add to the numbers of steps; those of tests nothing (C9.10)."""
-    ways: dict[tuple[str, str], list[PassedStep]] = {}
+def counted_steps(changed: Sequence[Execution], passed: Sequence[PassedStep], *, begun: bool = False) -> StepChanges:
+    """What these moves add to the numbers of steps; those of tests nothing (C9.10). `begun`: they have just entered."""
+    ways: defaultdict[tuple[str, str], list[PassedStep]] = defaultdict(list)
     for step in passed:
-        ways.setdefault((step.organization_id, step.execution_id), []).append(step)
-    found: defaultdict[JourneyKey, Counter[tuple[str, str]]] = defaultdict(Counter)
+        ways[step.organization_id, step.execution_id].append(step)
+    found: defaultdict[JourneyKey, defaultdict[tuple[str, str], int]] = defaultdict(_numbers)
     for execution in changed:
         if execution.teste:
             continue
-        way = sorted(ways.get((execution.organization_id, execution.id), ()), key=_PLACE)
+        way: Sequence[PassedStep] = ways.get((execution.organization_id, execution.id), ())
+        if len(way) > 1:
+            way = sorted(way, key=_PLACE)
         here = bool(way) and way[-1].step_id == execution.step_id
         over = execution.status is not ExecutionStatus.ATIVA
-        counts = found[execution.key[:3]]
+        counts = found[execution.organization_id, execution.env, execution.journey_id]
         for step in way:
             ended = over and step.step_id == execution.step_id
             counts[step.step_id, counted_result(step.kind, step.result, ended=ended)] += 1
-        for step in way[1:]:  # to the first of them it had come before
+        for step in way if begun else way[1:]:  # else to the first of them it had come before
             counts[step.step_id, _ENTERED] += 1
-        if way and not here:
+        if (way or begun) and not here:
             counts[execution.step_id, _ENTERED] += 1
         if over and not here:
             failed = execution.status is ExecutionStatus.ERRO
             left = counted_result("", TrailResult.ERROR, ended=True) if failed else StepCount.LEFT
             counts[execution.step_id, left] += 1
     return found
+
+
+def _numbers() -> defaultdict[tuple[str, str], int]:
+    return defaultdict(int)
 
 
 async def emptied(executor: Executor, journeys: Collection[JourneyKey]) -> list[JourneyKey]:
@@ -300,7 +412,7 @@ async def hear(connection: Executor, now: datetime, *, each: int, most: int, aft
     found = await connection.fetch(SQL.signalled, *columns(given, 6), Awaited.SIGNAL.value, now, each, most)
     about = [(row["n"], (row["organization_id"], row["env"], row["journey_id"], row["id"])) for row in found]
     keys = sorted({key for _, key in about})
-    free = [read(row) for row in await connection.fetch(SQL.lock_free, *columns(keys, 4))] if keys else []
+    free = [_locked(row) for row in await connection.fetch(SQL.lock_free, *columns(keys, 4))] if keys else []
     await save(connection, [execution.again_at(now) for execution in free], [])
     missed = set(keys) - {execution.key for execution in free}
     left = {n for n, key in about if key in missed}
@@ -315,7 +427,7 @@ async def hear(connection: Executor, now: datetime, *, each: int, most: int, aft
 async def rouse(connection: Executor, now: datetime, *, each: int, most: int) -> int:
     """Let those be due whose journey goes on after a pause, so many of each journey; answers how many there were."""
     rows = await connection.fetch(SQL.overslept, each, most, JourneyStatus.ATIVA.value)
-    await save(connection, [read(row).roused(now) for row in rows], [])
+    await save(connection, [_locked(row).roused(now) for row in rows], [])
     return len(rows)
 
 

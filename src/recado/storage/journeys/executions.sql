@@ -1,86 +1,90 @@
 -- Executions (C9.10, C9.15): those that are due, what became of them in a turn, and what is shown of them.
 
 -- name: waiting
--- Whether there is anything to do at $1: what is due, what was due in a pause, a signal, or somebody who may enter.
+-- Of what there is something to do at $1: signals, what was due in a pause that is over, events, who arrives, and what is due. What
+-- waits for the end of a pause is nothing to do.
 select
-    exists (select from execution_signals) or exists (select from executions where overslept)
-    or exists (select from event_entries) or exists (select from journey_arrivals)
-    or exists (
-        with recursive waiting as (
-            (
-                select organization_id, wake_at from executions
-                where wake_at is not null
-                order by organization_id, wake_at
-                limit 1
-            )
-            union all
-            select next.organization_id, next.wake_at
-            from waiting w
-            cross join lateral (
-                select organization_id, wake_at from executions
-                where wake_at is not null and organization_id > w.organization_id
-                order by organization_id, wake_at
-                limit 1
-            ) next
-        )
+    exists (select from execution_signals) as signals,
+    exists (
+        with recursive {held}
+        select from held h
+        cross join lateral (
+            select status from journeys
+            where organization_id = h.organization_id and env = h.env and id >= h.journey_id and id <= h.journey_id
+            order by id
+            limit 1
+        ) j
+        where j.status = 'ativa'
+    ) as pauses,
+    exists (select from event_entries) as events,
+    exists (
+        with recursive {arriving}
+        select from arriving w
+        cross join lateral (
+            select status, pausada_por, entradas_encerradas from journeys
+            where organization_id = w.organization_id and env = w.env and id >= w.journey_id and id <= w.journey_id
+            order by id
+            limit 1
+        ) j
+        where j.status <> 'pausada' or j.pausada_por is not null or j.entradas_encerradas
+    ) as arrivals,
+    exists (
+        with recursive {waiting}
         select from waiting w
         where wake_at <= $1 and not exists (select from organizations where id = w.organization_id and status = 'suspended')
-    );
+    ) as executions;
 
 -- name: claim_due
--- Of each organization after $5, the first $2 that are due at $1, and no more than $3 in all: locked until the commit, without those
--- that another has locked. Organizations are found by skipping, so that none waits for the thousands of another. $4: the state that
--- moves. What is locked is asked once more: another may have moved it a moment ago. What is due of a suspended organization stays so.
--- Here and below one row is looked up by the order that only the right index has (contacts.sql).
-with recursive waiting as (
-    (
-        select organization_id from executions
-        where wake_at is not null and organization_id > $5
-        order by organization_id
-        limit 1
-    )
-    union all
-    select next.organization_id
-    from waiting w
-    cross join lateral (
-        select organization_id from executions
-        where wake_at is not null and organization_id > w.organization_id
-        order by organization_id
-        limit 1
-    ) next
-),
-due as materialized (
-    select d.*
-    from waiting w
-    cross join lateral (
-        select organization_id, env, journey_id, id
-        from executions
-        where organization_id = w.organization_id and wake_at is not null and wake_at <= $1
-        order by organization_id, wake_at
-        limit $2
-    ) d
-    where not exists (select from organizations where id = w.organization_id and status = 'suspended')
-    limit $3
+-- Of organizations after $5, those that are due at $1, and no more than $3 in all: locked until the commit, without those that another
+-- has locked. Each organization has $2 places, and more where few of them have something due. $4: the state that moves. What is locked
+-- is asked once more: another may have moved it a moment ago. What is due of a suspended organization stays so. Here and below one row is looked
+-- up by the order that only the right index has (contacts.sql).
+with recursive {waiting_after},
+going as materialized (
+    select organization_id from waiting w
+    where wake_at <= $1 and not exists (select from organizations where id = w.organization_id and status = 'suspended')
 )
 select e.*
-from due d
+from going w
 cross join lateral (
-    select * from executions
-    where
-        organization_id = d.organization_id and env = d.env and journey_id = d.journey_id and id >= d.id and id <= d.id
-        and wake_at <= $1 and status = $4
-    order by id
-    limit 1
+    select *, ctid::text as place from executions
+    where organization_id = w.organization_id and wake_at is not null and wake_at <= $1 and status = $4
+    order by organization_id, wake_at
+    limit greatest(
+        $2::integer,
+        $3::integer / greatest(1, (select count(*) from (select from going limit ($3 + $2 - 1) / $2) few))
+    )
     for update skip locked
-) e;
+) e
+limit $3;
 
 -- name: claim
 -- One that is due, as `claim_due`.
-select * from executions
+select *, ctid::text as place from executions
 where organization_id = $1 and env = $2 and journey_id = $3 and id >= $4 and id <= $4 and wake_at <= $5 and status = $6
 order by id
 limit 1
 for update skip locked;
+
+-- name: begin
+-- Executions as they stand at the end of the transaction in which they entered.
+insert into executions (
+    organization_id, env, journey_id, id, status, motivo, step_id, arrived_at, wake_at, awaited, awaited_until, overslept,
+    failures, ended_at, passed, chain_id, versao, contact_id, origem, teste, hurried, started_at, entrada
+)
+select
+    organization_id, env, journey_id, id, status, motivo, step_id, moment(arrived_at), moment(wake_at), awaited,
+    moment(awaited_until), overslept, failures, moment(ended_at), passed, chain_id, versao, contact_id, origem, teste,
+    hurried, moment(started_at), entrada::json
+from unnest(
+    unpack($1), unpack($2), unpack($3), unpack($4), unpack($5), unpack($6), unpack($7), unpack($8)::bigint[],
+    unpack($9)::bigint[], unpack($10), unpack($11)::bigint[], unpack($12)::boolean[], unpack($13)::smallint[],
+    unpack($14)::bigint[], unpack($15)::smallint[], unpack($16), unpack($17)::integer[], unpack($18), unpack($19),
+    unpack($20)::boolean[], unpack($21)::boolean[], unpack($22)::bigint[], unpack($23)
+) as g (
+    organization_id, env, journey_id, id, status, motivo, step_id, arrived_at, wake_at, awaited, awaited_until, overslept,
+    failures, ended_at, passed, chain_id, versao, contact_id, origem, teste, hurried, started_at, entrada
+);
 
 -- name: save
 -- What became of executions that this transaction has locked: so no row has moved since, and is found again at its place.
@@ -109,6 +113,21 @@ from (
 ) g
 where e.ctid = g.place;
 
+-- name: save_at
+-- As `save`, of those whose place was told when they were locked.
+update executions e
+set
+    status = g.status, motivo = g.motivo, step_id = g.step_id, arrived_at = moment(g.arrived_at),
+    wake_at = moment(g.wake_at), awaited = g.awaited, awaited_until = moment(g.awaited_until), overslept = g.overslept,
+    failures = g.failures, ended_at = moment(g.ended_at), passed = g.passed
+from unnest(
+    unpack($1), unpack($2), unpack($3), unpack($4), unpack($5), unpack($6)::bigint[], unpack($7)::bigint[], unpack($8),
+    unpack($9)::bigint[], unpack($10)::boolean[], unpack($11)::smallint[], unpack($12)::bigint[], unpack($13)::smallint[]
+) as g (
+    place, id, status, motivo, step_id, arrived_at, wake_at, awaited, awaited_until, overslept, failures, ended_at, passed
+)
+where e.ctid = g.place::tid and e.id = g.id;
+
 -- name: emptied
 -- Of these journeys those that take no entries, and of whose executions none is under way, tests included.
 select g.organization_id, g.env, g.journey_id
@@ -130,39 +149,25 @@ left join lateral (
 where j.closed and x.id is null;
 
 -- name: passed
--- Steps that were passed now. One that was passed before is not answered: whoever finds that undoes it all.
+-- Steps that were passed now. One that was passed before is refused by the key, and all of the transaction with it.
 insert into execution_steps (
     organization_id, execution_id, step_id, env, tipo, at, place, resultado, detalhe, message_id, channel, capped_contact_id,
     journey_id
 )
-select *
+select
+    organization_id, execution_id, step_id, env, tipo, moment(at), place, resultado, detalhe, message_id, channel,
+    capped_contact_id, journey_id
 from unnest(
-    $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::smallint[], $8::text[],
-    $9::text[], $10::text[], $11::text[], $12::text[], $13::text[]
-)
-on conflict do nothing
-returning 1;
+    unpack($1), unpack($2), unpack($3), unpack($4), unpack($5), unpack($6)::bigint[], unpack($7)::smallint[], $8::text[],
+    unpack($9), unpack($10), unpack($11), unpack($12), unpack($13)
+) as g (
+    organization_id, execution_id, step_id, env, tipo, at, place, resultado, detalhe, message_id, channel,
+    capped_contact_id, journey_id
+);
 
 -- name: overslept
 -- Up to $1 of each journey, and $2 in all, that were due while it was paused, and that goes on now ($3: its state then): locked.
--- Journeys are found by skipping.
-with recursive paused as (
-    (
-        select organization_id, env, journey_id from executions
-        where overslept
-        order by organization_id, env, journey_id
-        limit 1
-    )
-    union all
-    select next.organization_id, next.env, next.journey_id
-    from paused p
-    cross join lateral (
-        select organization_id, env, journey_id from executions
-        where overslept and (organization_id, env, journey_id) > (p.organization_id, p.env, p.journey_id)
-        order by organization_id, env, journey_id
-        limit 1
-    ) next
-),
+with recursive {paused},
 chosen as materialized (
     select e.organization_id, e.env, e.journey_id, e.id
     from paused p
@@ -184,7 +189,7 @@ chosen as materialized (
 select e.*
 from chosen c
 cross join lateral (
-    select * from executions
+    select *, ctid::text as place from executions
     where
         organization_id = c.organization_id and env = c.env and journey_id = c.journey_id and id >= c.id and id <= c.id
         and overslept
@@ -228,45 +233,18 @@ where organization_id = $1 and execution_id = $2
 order by place;
 
 -- name: signals
--- Of each organization after $3 the oldest $1, and no more than $2 in all: locked, without those that another has locked. Organizations are
--- found by skipping.
-with recursive telling as (
-    (
-        select organization_id from execution_signals
-        where organization_id > $3
-        order by organization_id
-        limit 1
-    )
-    union all
-    select next.organization_id
-    from telling w
-    cross join lateral (
-        select organization_id from execution_signals
-        where organization_id > w.organization_id
-        order by organization_id
-        limit 1
-    ) next
-),
-oldest as materialized (
-    select d.id
-    from telling w
-    cross join lateral (
-        select id from execution_signals
-        where organization_id = w.organization_id
-        order by organization_id, id
-        limit $1
-    ) d
-    limit $2
-)
-select e.*
-from oldest o
+-- Of each organization after $3 the oldest $1, and no more than $2 in all: locked, without those that another has locked.
+with recursive {telling}
+select s.*
+from telling t
 cross join lateral (
     select id, organization_id, env, journey_id, message_id, contact_id from execution_signals
-    where id >= o.id and id <= o.id
-    order by id
-    limit 1
+    where organization_id = t.organization_id
+    order by organization_id, id
+    limit $1
     for update skip locked
-) e;
+) s
+limit $2;
 
 -- name: signalled
 -- The executions that signals are about: of a message that which waits for a signal ($7); of a contact those under way, but for what is tried
@@ -317,7 +295,7 @@ limit $10;
 select e.*
 from unnest($1::text[], $2::text[], $3::text[], $4::text[]) as g (organization_id, env, journey_id, id)
 cross join lateral (
-    select * from executions
+    select *, ctid::text as place from executions
     where
         organization_id = g.organization_id and env = g.env and journey_id = g.journey_id and id >= g.id and id <= g.id
         and status = 'ativa'

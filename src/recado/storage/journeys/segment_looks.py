@@ -44,9 +44,15 @@ async def claim_due(executor: Executor, now: datetime, until: datetime, most: in
     return [_read(row) for row in await executor.fetch(SQL.claim_due, now, until, most)]
 
 
-async def saw(executor: Executor, look: SegmentLook, matching: Sequence[str], last_id: str) -> None:
-    """These contacts match, and no other one after `look.after_id` and up to `last_id`; the new ones arrive."""
-    await executor.execute(SQL.saw, *look.key, list(matching), look.after_id, last_id)
+async def lose(executor: Executor, look: SegmentLook, matching: Sequence[str], last_id: str) -> None:
+    """No other contact but these matches after `look.after_id` and up to `last_id`: in blocks, as they may be many."""
+    known = (*look.key, list(matching), look.after_id, last_id)
+    await in_blocks(executor, SQL.gone, *known, block=FORGET_BLOCK)
+
+
+async def saw(executor: Executor, look: SegmentLook, matching: Sequence[str]) -> None:
+    """These contacts match; the new ones arrive."""
+    await executor.execute(SQL.saw, *look.key, list(matching))
 
 
 async def go_on(executor: Executor, look: SegmentLook, after_id: str, due_at: datetime) -> None:

@@ -22,15 +22,22 @@ from (select * from firsts order by due_at limit $3) f
 where s.organization_id = f.organization_id and s.env = f.env and s.journey_id = f.journey_id
 returning s.*;
 
+-- name: gone
+-- Up to $7 of those who matched at the last look, of the contacts after $5 and up to $6, and match no more: all but $4.
+delete from journey_matches
+where
+    ctid = any(array(
+        select ctid from journey_matches
+        where
+            organization_id = $1 and env = $2 and journey_id = $3 and contact_id > $5 and contact_id <= $6
+            and (contact_id in (select unnest($4::text[]))) is not true
+        order by contact_id
+        limit $7
+    ));
+
 -- name: saw
--- Those ($4) of the contacts after $5 and up to $6 match, and no others: who did not match at the last look arrives.
-with gone as (
-    delete from journey_matches
-    where
-        organization_id = $1 and env = $2 and journey_id = $3 and contact_id > $5 and contact_id <= $6
-        and (contact_id in (select unnest($4::text[]))) is not true
-),
-fresh as (
+-- Those ($4) match: who did not match at the last look arrives.
+with fresh as (
     insert into journey_matches (organization_id, env, journey_id, contact_id)
     select $1, $2, $3, contact_id from unnest($4::text[]) as g (contact_id)
     on conflict do nothing
