@@ -232,10 +232,10 @@ async def test_executions_of_a_suspended_organization_stand_still_and_go_on_afte
     await way.work()
     await way.suspend()
     await way.work(HOUR)
-    assert not await way.turns.waiting()
+    assert not any(await way.turns.waiting())
     assert {(await way.read(each.key)).step_id for each in (execution, tried)} == {"wait"}
     await way.suspend(lifted=True)
-    assert await way.turns.waiting()
+    assert any(await way.turns.waiting())
     await way.work()
     assert [(await way.read(each.key)).motivo for each in (execution, tried)] == [EndReason.FINISHED] * 2
     assert len(way.accepted) == 2
