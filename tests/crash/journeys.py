@@ -36,7 +36,7 @@ from recado.simulator.behaviour import Given
 PACE = 400  # messages a second, of each of two numbers
 SHARES = {"slow-down": 0.001, "refuse": 0.02, "undelivered": 0.03, "duplicate": 0.1, "early": 0.1, "shuffle": 0.1}
 SOME_EVENT = ("template.rejected",)  # a subscription has one, whatever it is for
-MEMBERS_AT_ONCE = 50_000
+MEMBERS_AT_ONCE = 10_000
 PART = 0.4  # of the contacts: those whose waits are brought forward while the service is killed
 
 _PROGRESS = """

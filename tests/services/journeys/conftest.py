@@ -139,8 +139,8 @@ class Way:
 
 
 @asynccontextmanager
-async def open_way(database: Database) -> AsyncIterator[Way]:
-    clock = VirtualClock(BORN)
+async def open_way(database: Database, at: datetime = BORN) -> AsyncIterator[Way]:
+    clock = VirtualClock(at)
     ids = IdSource(clock, random.Random(7))
     directories = Directories(database, clock=clock)
     outbox = Outbox(directories.subscriptions, ids=ids, queued=lambda keys: None)
