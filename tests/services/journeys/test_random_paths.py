@@ -19,7 +19,7 @@ async def test_executions_go_where_the_contract_leads_at_the_same_times(database
     found = set()
     for seed in range(FIRST_SEED, FIRST_SEED + examples(GRAPHS)):
         scenario = in_database(Draw(seed).scenario())
-        await ensure_partitions(database, scenario.starts, months_ahead=4)
+        await ensure_partitions(database, scenario.starts, months_ahead=6)
         async with open_way(database, at=scenario.starts) as way:
             scenario, walked = await World(way, scenario).walk()
         assert walked == interpret(scenario), f"seed {seed}: {scenario}"

@@ -34,7 +34,7 @@ _EARLIER = """
 insert into execution_steps (
     organization_id, execution_id, step_id, env, tipo, at, place, resultado, message_id, channel, capped_contact_id
 )
-values ($1, $2, 'ola', $3, 'enviar', $4, 0, 'enviado', 'msg_' || $2, 'sms', $5)
+values ($1, 'exe_' || $2, 'ola', $3, 'enviar', $4, 0, 'enviado', 'msg_' || $2, 'sms', $5)
 """
 _QUIET = (
     "update organizations set time_zone = $2, quiet_start = $3::text::time, quiet_end = $4::text::time where id = $1"
@@ -135,8 +135,7 @@ class World:
             meta_evento=scenario.goal,
         )
         for place, at in enumerate(scenario.earlier):
-            execution_id = f"{place:021}"
-            await way.db.execute(_EARLIER, way.organization.id, execution_id, ENV, at, self._contact_id)
+            await way.db.execute(_EARLIER, way.organization.id, f"{place:021}", ENV, at, self._contact_id)
         for name, at in scenario.events:
             self._at(at, lambda name=name, at=at: way.event(self._contact_id, name, at))  # type: ignore[misc]
         if scenario.leaves is not None:
