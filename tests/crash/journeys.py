@@ -33,7 +33,7 @@ from tests.waiting import until
 
 from recado.simulator.behaviour import Given
 
-PACE = 400  # messages a second, of each of two numbers
+PACE = 800  # messages a second, of each of two numbers
 SHARES = {"slow-down": 0.001, "refuse": 0.02, "undelivered": 0.03, "duplicate": 0.1, "early": 0.1, "shuffle": 0.1}
 SOME_EVENT = ("template.rejected",)  # a subscription has one, whatever it is for
 MEMBERS_AT_ONCE = 10_000
@@ -82,11 +82,7 @@ where e.status = 'ativa' and (e.step_id <> 'chegou' or s.message_id <> all($1))
 limit 1
 """
 _RUNS = "select id, contact_id, status, motivo, step_id from executions where journey_id = $1"
-_TRAILS = """
-select execution_id, step_id, resultado, message_id from execution_steps
-where journey_id = $1
-order by execution_id, place
-"""
+_TRAILS = "select execution_id, step_id, resultado, message_id from execution_steps order by execution_id, place"
 
 
 class Where(StrEnum):
@@ -306,7 +302,7 @@ class JourneyRound:
                 messages[message_id] = await api.call("GET", f"/messages/{message_id}")
         requests = stage.requests()
         trails: dict[str, list[Passed]] = defaultdict(list)
-        for row in await connection.fetch(_TRAILS, self._journey_id):
+        for row in await connection.fetch(_TRAILS):
             trails[row[0]].append(Passed(row[1], row[2], row[3]))
         runs = [Run(*row, trail=trails[row["id"]]) for row in await connection.fetch(_RUNS, self._journey_id)]
         judged = Evidence([], messages, requests, self._kills, [], rows=await read_rows(stage.database))
