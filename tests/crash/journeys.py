@@ -11,7 +11,7 @@ import random
 import signal
 import time
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -36,7 +36,7 @@ from recado.simulator.behaviour import Given
 PACE = 800  # messages a second, of each of two numbers
 SHARES = {"slow-down": 0.001, "refuse": 0.02, "undelivered": 0.03, "duplicate": 0.1, "early": 0.1, "shuffle": 0.1}
 SOME_EVENT = ("template.rejected",)  # a subscription has one, whatever it is for
-MEMBERS_AT_ONCE = 10_000
+AT_ONCE = 10_000  # contacts in a body
 PART = 0.4  # of the contacts: those whose waits are brought forward while the service is killed
 
 _PROGRESS = """
@@ -174,16 +174,9 @@ class JourneyRound:
         stage = self._stage
         phones = [f"+55119{number:08}" for number in range(self._contacts)]
         people = [{"phone": phone, "externalId": f"person-{at}"} for at, phone in enumerate(phones)]
-        made = await api.call("POST", "/contacts/import", {"contacts": people}, timeout=60.0)
-
-        async def imported() -> bool:
-            return bool((await api.call("GET", f"/contacts/imports/{made['id']}"))["status"] == "completed")
-
-        await until(imported, self._limit, "the contacts are imported", every=0.2)
         list_id = (await api.call("POST", "/v2/lists", {"name": "Everybody"}))["id"]
-        for at in range(0, self._contacts, MEMBERS_AT_ONCE):
-            ids = [person["externalId"] for person in people[at : at + MEMBERS_AT_ONCE]]
-            await api.call("POST", f"/v2/lists/{list_id}/members", {"externalIds": ids}, timeout=60.0)
+        for at in range(0, self._contacts, AT_ONCE):
+            await self._join(api, list_id, people[at : at + AT_ONCE])
         webhook_id = await stage.subscribe(api, SOME_EVENT)
         senders = [await stage.sender(api, index, PACE) for index in range(2)]
         self._steps = steps_of(*senders, webhook_id)
@@ -195,6 +188,16 @@ class JourneyRound:
         self.tell(f"{self._contacts} contacts begin to enter")
         await api.call("POST", f"/v2/journeys/{self._journey_id}/activate")
         return phones
+
+    async def _join(self, api: Api, list_id: str, people: Sequence[Mapping[str, str]]) -> None:
+        made = await api.call("POST", "/contacts/import", {"contacts": people})
+
+        async def imported() -> bool:
+            return bool((await api.call("GET", f"/contacts/imports/{made['id']}"))["status"] == "completed")
+
+        await until(imported, self._limit, "the contacts are imported", every=0.1)
+        ids = [person["externalId"] for person in people]
+        await api.call("POST", f"/v2/lists/{list_id}/members", {"externalIds": ids})
 
     # Kills ----------------------------------------------------------------------------------------------------------
 
