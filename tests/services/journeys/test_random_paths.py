@@ -34,7 +34,7 @@ async def test_executions_go_where_the_contract_leads_at_the_same_times(database
 
 async def test_contacts_enter_again_when_the_contract_lets_them(way: Way) -> None:
     answers = set()
-    for seed in range(examples(200)):
+    for seed in range(examples(90)):
         random = Random(seed)
         minutes, hours = random.choice([10, 90, 400]), random.randint(1, 6)
         interval = timedelta(hours=hours) if random.random() < 0.8 else None  # None: never again
@@ -44,7 +44,7 @@ async def test_contacts_enter_again_when_the_contract_lets_them(way: Way) -> Non
         last = None
         for _ in range(6):
             await way.work(timedelta(minutes=random.randint(0, 300), seconds=random.randint(1, 59)))
-            now, refuses = way.clock.now(), random.random() < 0.05
+            now, refuses = way.clock.now(), random.random() < 0.1
             if refuses:
                 await way.db.execute("update contacts set opt_in_status = 'denied' where id = $1", contact_id)
             entry = new_entry(contact_id, random.choice([first, later]), at=now, interval=interval)
