@@ -9,7 +9,7 @@ from recado.domain.dispatch.quiet_hours import QuietHours
 from recado.domain.journeys.decide import Facts
 from recado.domain.journeys.graph import StepChannel, StepSignal
 from recado.domain.journeys.sends import QuietWindow, SendFacts, counts_after
-from recado.domain.journeys.signal_conditions import ANSWERED_ON, EarlierSend
+from recado.domain.journeys.signal_conditions import ANSWERED_ON, EarlierSend, SendState
 from recado.domain.journeys.steps import SendStep, SignalCondition, WebhookStep
 from recado.domain.journeys.webhook_calls import LastCall
 from recado.services.journeys.standing import Standing
@@ -117,16 +117,27 @@ def quiet_windows(organization: Organization | None) -> list[QuietWindow]:
 
 
 async def _earlier_sends(executor: Executor, standing: Sequence[Standing]) -> dict[str, EarlierSend]:
-    """What conditions on signals look at; a send that this turn made itself is passed, and queued."""
+    """What conditions on signals look at."""
     asking = [(each, each.step) for each in standing if isinstance(each.step, SignalCondition)]
     keys = [(each.execution.organization_id, each.execution.id, step.about) for each, step in asking]
     passed = await execution_facts.passed_sends(executor, keys)
-    found = [(each, step, passed[key]) for (each, step), key in zip(asking, keys, strict=True) if key in passed]
+    found = [
+        (each, step, send)
+        for (each, step), key in zip(asking, keys, strict=True)
+        if (send := passed.get(key) or _left_out_now(each, step)) is not None
+    ]
     seen = await _signals(executor, found)
     return {
         each.execution.id: EarlierSend(send.state, send.since, seen[place])
         for place, (each, _, send) in enumerate(found)
     }
+
+
+def _left_out_now(standing: Standing, condition: SignalCondition) -> PassedSend | None:
+    """The send as this very turn passed it, which no row tells yet: it was left out, for with a message a turn ends."""
+    return next(
+        (PassedSend(SendState.SKIPPED, step.at) for step in standing.passed if step.step_id == condition.about), None
+    )
 
 
 async def _calls(executor: Executor, standing: Sequence[Standing]) -> dict[str, tuple[LastCall | None, bool]]:
