@@ -14,8 +14,8 @@ from recado.storage.core.partitions import ensure_partitions
 from recado.storage.core.postgres import Database
 from recado.storage.journeys.entries import Entered
 
-GRAPHS = 60
-FIRST_SEED = 1_000_000  # not those that the rules walk without a database
+GRAPHS = 100
+FIRST_SEED = 2_000_100  # not those that the rules walk without a database
 
 
 async def test_executions_go_where_the_contract_leads_at_the_same_times(database: Database) -> None:
@@ -25,7 +25,7 @@ async def test_executions_go_where_the_contract_leads_at_the_same_times(database
     for seed in range(FIRST_SEED, FIRST_SEED + examples(GRAPHS)):
         scenario = in_database(Draw(seed).scenario())
         await ensure_partitions(database, scenario.starts, months_ahead=6)
-        async with open_way(database, at=scenario.starts) as way:
+        async with open_way(database, at=scenario.starts, seed=seed) as way:
             scenario, walked = await World(way, scenario).walk()
         assert walked == interpret(scenario), f"seed {seed}: {scenario}"
         found |= {told.result for told in walked.trail} | {walked.reason}
