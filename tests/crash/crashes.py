@@ -47,6 +47,14 @@ def drawn(seed: int) -> list[Crash]:
     return crashes
 
 
+async def noted_kill(at: datetime, arguments: Mapping[str, Any], data_dir: Path) -> tuple[int, Kill]:
+    """How much was claimed at the service's death. In doubt is what it had noted as begun: the rest leaves again."""
+    claimed = await claimed_by_the_dead(arguments)
+    noted = calls_of_the_dead(data_dir)
+    in_doubt = {each: since for each, since in claimed.items() if noted.began_at(each, since) is not None}
+    return len(claimed), Kill(at, in_doubt)
+
+
 class CrashRound(Round[Crash]):
     """`short`: without what takes long to come to its end."""
 
@@ -91,12 +99,9 @@ class CrashRound(Round[Crash]):
         return datetime.now(UTC)
 
     async def _note_kill(self, at: datetime, arguments: Mapping[str, Any]) -> None:
-        """What was claimed: in doubt is only what the dead service had noted as begun, and the rest leaves again."""
-        claimed = await claimed_by_the_dead(arguments)
-        noted = calls_of_the_dead(self._stage.service.data_dir)
-        in_doubt = {each: since for each, since in claimed.items() if noted.began_at(each, since) is not None}
-        self.tell(f"{len(claimed)} messages were claimed, the calls of {len(in_doubt)} had begun")
-        self.kills.append(Kill(at, in_doubt))
+        claimed, kill = await noted_kill(at, arguments, self._stage.service.data_dir)
+        self.tell(f"{claimed} messages were claimed, the calls of {len(kill.claimed)} had begun")
+        self.kills.append(kill)
 
     async def _end_postgres(self, number: signal.Signals) -> None:
         self.database_deaths.append(datetime.now(UTC))

@@ -21,17 +21,19 @@ from aiohttp import web
 
 REFUSED_SHARE, LOST_SHARE = 0.01, 0.005
 LATEST = 300  # seconds: signatures that are older or younger are refused (C23.4)
-SIGNED_BY = ("webhook-id", "webhook-timestamp", "webhook-signature", "X-SVC-Signature", "X-SVC-Event")
+KEY = "X-SVC-Idempotency-Key"
+KEPT = ("webhook-id", "webhook-timestamp", "webhook-signature", "X-SVC-Signature", "X-SVC-Event", KEY)
 
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """One delivery as it came. `faults`: what a receiver would refuse it for."""
+    """One delivery, or call of a journey (`key`), as it came. `faults`: what a receiver would refuse it for."""
 
     event_id: str
     type: str
     message_id: str | None
     faults: tuple[str, ...] = ()
+    key: str = ""
 
 
 def read_arrivals(record: Path, secret: str) -> list[Arrival]:
@@ -46,7 +48,8 @@ def read_arrivals(record: Path, secret: str) -> list[Arrival]:
         faults = [*_faults(secret, entry["headers"], entry["body"].encode(), entry["at"])]
         if (body["id"], body["type"]) != (entry["headers"]["webhook-id"], entry["headers"]["X-SVC-Event"]):
             faults.append("its headers name another event than its body")
-        arrivals.append(Arrival(body["id"], body["type"], body["data"].get("id"), tuple(faults)))
+        key = entry["headers"].get(KEY, "")
+        arrivals.append(Arrival(body["id"], body["type"], body["data"].get("id"), tuple(faults), key))
     return arrivals
 
 
@@ -78,7 +81,7 @@ class Endpoint:
 
     async def handle(self, request: web.BaseRequest) -> web.Response:
         body = await request.read()
-        headers = {name: request.headers.get(name, "") for name in SIGNED_BY}
+        headers = {name: request.headers.get(name, "") for name in KEPT}
         entry = {"at": time.time(), "headers": headers, "body": body.decode()}
         os.write(self._file, orjson.dumps(entry) + b"\n")
         draw = self._random.random()

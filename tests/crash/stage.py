@@ -107,12 +107,14 @@ class Stage:
             "wallet", "credit", "--env", "live", "--coins", str(COINS), "--reference", "begin", "--json"
         )
 
-    async def subscribe(self, api: Api) -> None:
-        """Have the endpoint told of every message; what fails there is tried again soon."""
-        wanted = {"url": self._endpoint_url, "events": list(EVENTS), "includePii": False}
+    async def subscribe(self, api: Api, events: Sequence[str] = EVENTS) -> str:
+        """Have the endpoint told of these events; what fails is tried again soon. Answers the subscription's id."""
+        wanted = {"url": self._endpoint_url, "events": list(events), "includePii": False}
         retry = {"maxAttempts": 15, "backoffSeconds": BACKOFF}
-        self._webhook_secret = (await api.call("POST", "/webhooks", {**wanted, "retry": retry}))["secret"]
+        made = await api.call("POST", "/webhooks", {**wanted, "retry": retry})
+        self._webhook_secret = made["secret"]
         self.secrets.append(self._webhook_secret)
+        return str(made["id"])
 
     # Records --------------------------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from recado.domain.core.ids import CONTACT, lowest_id
 
 BORN = datetime(2026, 1, 1, 2, 30, tzinfo=UTC)  # 31 December in São Paulo
 SAO_PAULO = ZoneInfo("America/Sao_Paulo")
+LISBON = ZoneInfo("Europe/Lisbon")
 BERLIN = ZoneInfo("Europe/Berlin")
 LORD_HOWE = ZoneInfo("Australia/Lord_Howe")
 

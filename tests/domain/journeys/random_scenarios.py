@@ -4,10 +4,10 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
-from tests.domain.journeys.cases import BERLIN, LORD_HOWE, SAO_PAULO
+from tests.domain.journeys.cases import BERLIN, LISBON, LORD_HOWE, SAO_PAULO
 from tests.domain.journeys.scenario import Fate, Scenario, Window
 
-ZONES = [SAO_PAULO, BERLIN, LORD_HOWE]
+ZONES = [SAO_PAULO, LISBON, BERLIN, LORD_HOWE]
 SIGNALS = ["entregue", "lido", "clicou", "respondeu", "converteu"]
 EVENTS = ["order", "visit", "goal"]
 OBSTACLES = ["modelo_indisponivel", "numero_indisponivel", "email_suprimido", "conteudo_invalido"]
@@ -34,7 +34,8 @@ class Draw:
     def scenario(self) -> Scenario:
         random = self._random
         starts = random.choice(STARTS) + timedelta(minutes=random.randrange(5 * 1_440))
-        names = [f"p{number}" for number in range(random.randint(3, 16))]
+        count = random.choices([1, 2, random.randint(3, 16), random.randint(17, 50)], [1, 1, 30, 3])[0]
+        names = [f"p{number}" for number in range(count)]
         steps: dict[str, dict[str, Any]] = {}
         for place, name in enumerate(names):
             sends = [other for other, step in steps.items() if step["tipo"] == "enviar"]
@@ -127,7 +128,7 @@ class Draw:
         exits = [random.choice(later) for _ in range(5)]
         kinds = ["enviar", "minutos", "hora", "sinal", "campo", "dividir", "webhook", "fim"]
         kind = random.choices(kinds, [7, 4, 4, 9, 3, 2, 3, 0.2])[0]
-        if place == 0:
+        if kind == "sinal" and not sends:
             kind = "enviar"
         if kind == "enviar":
             return {"tipo": "enviar", "proximo": exits[0], **self._content()}

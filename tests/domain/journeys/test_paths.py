@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from random import Random
 
-from tests.domain.journeys.cases import SAO_PAULO
+from tests.domain.journeys.cases import BERLIN, LISBON, LORD_HOWE, SAO_PAULO
 from tests.domain.journeys.interpreter import interpret
 from tests.domain.journeys.random_scenarios import Draw
 from tests.domain.journeys.scenario import Fate, Scenario, Told, Walked, Window
@@ -33,6 +33,38 @@ def test_decisions_lead_where_the_contract_leads_at_the_same_times() -> None:
         found[f"end {walked.reason}"] += 1
     ends = {f"end {reason}" for reason in EndReason if reason not in ("jornada_arquivada", "operador")}
     assert set(TrailResult) | set(SkipReason) | ends <= set(found), "the scenarios must lead everywhere"
+
+
+NIGHTS = [
+    (SAO_PAULO, datetime(2018, 2, 18, tzinfo=UTC)),  # back at midnight
+    (SAO_PAULO, datetime(2018, 11, 4, tzinfo=UTC)),  # no midnight
+    (LISBON, datetime(2026, 3, 29, tzinfo=UTC)),
+    (LISBON, datetime(2026, 10, 25, tzinfo=UTC)),
+    (BERLIN, datetime(2026, 3, 29, tzinfo=UTC)),
+    (BERLIN, datetime(2026, 10, 25, tzinfo=UTC)),
+    (LORD_HOWE, datetime(2026, 4, 5, tzinfo=UTC)),  # by half an hour
+    (LORD_HOWE, datetime(2026, 10, 4, tzinfo=UTC)),
+]
+
+
+def test_waits_and_silences_end_as_the_contract_says_around_the_nights_when_clocks_are_changed() -> None:
+    for seed in range(examples(3_000)):
+        random = Random(seed)
+        zone, night = random.choice(NIGHTS)
+        around = [(22 + random.randrange(8)) % 24 * 60 + random.randrange(60) for _ in range(3)]
+        hour, start, end = (f"{minute // 60:02}:{minute % 60:02}" for minute in around)
+        days = {"dias": random.sample(range(1, 8), random.randint(1, 6))} if random.random() < 0.5 else {}
+        steps = {
+            "espera": {"tipo": "esperar", "hora": hour, "proximo": "envio", **days},
+            "envio": {"tipo": "enviar", "canal": "sms", "texto": "Oi", "proximo": "fim"},
+            "fim": {"tipo": "fim"},
+        }
+        starts = night + timedelta(minutes=random.randint(-2 * 1_440, 2 * 1_440), seconds=random.randrange(60))
+        windows = [Window(start, end, zone)] if start != end else []
+        fates = {"envio": Fate()}
+        for first in ("espera", "envio"):
+            scenario = Scenario("exe_1", starts, first, steps, zone, {}, windows=windows, fates=fates)
+            assert Walker(scenario).walk() == interpret(scenario), f"seed {seed}: {scenario}"
 
 
 def test_to_look_more_often_changes_nothing() -> None:

@@ -4,6 +4,7 @@ import re
 from itertools import pairwise
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.domain.journeys.definitions import EMAIL_TEMPLATE, LIST, NUMBER, REFERENCES, TEMPLATE, WEBHOOK, codes, found
@@ -241,6 +242,22 @@ def test_the_largest_graphs_take_a_few_rounds() -> None:
     assert found(document) == []
     steps[48]["nao"] = "s0"
     assert found(document)[0].startswith("CICLO: Estes passos formam um ciclo: s0, s1, s2,")
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 49, 50])
+def test_a_way_of_any_length_is_sound_until_a_step_of_it_leads_back(length: int) -> None:
+    names = [f"{place}-_{'x' * 36}"[:40] for place in range(length)]  # as long as ids may be
+    steps: list[dict[str, Any]] = [
+        {"id": name, "tipo": "webhook", "webhookId": WEBHOOK, "proximo": following}
+        for name, following in pairwise(names)
+    ]
+    steps.append({"id": names[-1], "tipo": "fim"})
+    document = {"gatilho": {"tipo": "api"}, "inicio": names[0], "passos": steps}
+    assert codes(document) == []
+    steps[-1] = {"id": names[-1], "tipo": "webhook", "webhookId": WEBHOOK, "proximo": names[0]}
+    assert codes(document) == ["CICLO"]
+    steps[-1]["proximo"] = "nowhere"
+    assert codes(document) == [f"DESTINO_INEXISTENTE[{names[-1]}]"]
 
 
 def test_a_watched_send_is_passed_on_every_path() -> None:

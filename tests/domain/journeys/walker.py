@@ -155,14 +155,16 @@ class Walker:
         most, recent = None, 0
         if scenario.cap is not None:
             most, days = scenario.cap
-            left = [at for name, at in self._made.items() if not self._expired(name)]
+            left = [at for name, at in self._made.items() if not self._failed(name)]
             recent = sum(at > counts_after(days, self.now) for at in (*left, *scenario.earlier))
         obstacle = scenario.fates[step.id].obstacle
         return SendFacts(windows, most, recent, None if obstacle is None else SkipReason(obstacle))
 
-    def _expired(self, name: str) -> bool:
+    def _failed(self, name: str) -> bool:
+        """Whether it is known that its message never left."""
         fate = self.scenario.fates[name]
-        return fate.ends == "expired" and self._made[name] + fate.queued <= self.now
+        ends = {"expired": timedelta(0), "failed": fate.settled}.get(fate.ends)
+        return ends is not None and self._made[name] + fate.queued + ends <= self.now
 
     def _moments(self, name: str) -> list[datetime]:
         """When something happens to a message that was made."""

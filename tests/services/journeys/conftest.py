@@ -153,9 +153,10 @@ class Way:
 
 
 @asynccontextmanager
-async def open_way(database: Database) -> AsyncIterator[Way]:
-    clock = VirtualClock(BORN)
-    ids = IdSource(clock, random.Random(7))
+async def open_way(database: Database, at: datetime = BORN, seed: int = 7) -> AsyncIterator[Way]:
+    """`seed`: of its ids, for another one in a database that has one of that moment."""
+    clock = VirtualClock(at)
+    ids = IdSource(clock, random.Random(seed))
     directories = Directories(database, clock=clock)
     outbox = Outbox(directories.subscriptions, ids=ids, queued=lambda keys: None)
     wallet = Wallet(directories.prices, clock=clock, ids=ids, queued=lambda keys: None)

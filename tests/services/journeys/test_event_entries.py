@@ -1,5 +1,6 @@
 """Customer events bring their contacts into the journeys that they trigger (C9.7, C21.7)."""
 
+import asyncio
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
@@ -9,7 +10,9 @@ from tests.captured import capture_logs
 from tests.people import insert_people
 from tests.services.journeys.conftest import END, Way
 from tests.storage.journeys.rows import insert_journey
+from tests.waiting import until_locked_out
 
+from recado.domain.core.errors import Unavailable
 from recado.domain.core.ids import CONTACT, CUSTOMER_EVENT
 from recado.domain.events.customer_event import ContactKeys, NewCustomerEvent
 from recado.domain.journeys.entries import TOOK_OVER
@@ -17,8 +20,10 @@ from recado.domain.journeys.graph import Reentry
 from recado.domain.journeys.journey import JourneyStatus
 from recado.services.journeys.event_entries import EventEntries
 from recado.services.journeys.execution_turns import Turn
+from recado.storage.core.postgres import Connection
 from recado.storage.events import customer_events
 from recado.storage.journeys import entries, event_entries, states
+from recado.storage.journeys.event_entries import EventEntry
 from recado.storage.journeys.journeys import JOURNEYS, Journey
 
 LIVE = "live"
@@ -350,3 +355,59 @@ async def test_many_events_of_one_contact_at_once_bring_it_in_once(way: Way, sho
     await shop.tell(other)
     await shop.work()
     assert (await shop.entered(), await shop.left()) == ([(journey.id, contact_id), (journey.id, other)], 0)
+
+
+class OneEvent(EventEntries):
+    """Turns of one event. Between `entered` and `commit` nothing of it is seen by others; `undone`: it never is."""
+
+    def __init__(self, way: Way, number: int, *, undone: bool = False) -> None:
+        super().__init__(way.db, clock=way.clock, ids=way.ids)
+        self._number = number
+        self._undone = undone
+        self.entered = asyncio.Event()
+        self.commit = asyncio.Event()
+
+    async def claim(self, connection: Connection, after: str) -> list[EventEntry]:
+        return await self.claim_one(connection, self._number)
+
+    async def enter(self, connection: Connection, claimed: Sequence[EventEntry]) -> int:
+        done = await super().enter(connection, claimed)
+        self.entered.set()
+        await self.commit.wait()
+        if self._undone:
+            raise Unavailable
+        return done
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("undone", [False, True])
+async def test_of_two_events_whose_turns_are_under_way_at_once_one_brings_the_contact_in(
+    way: Way, shop: Shop, order: tuple[int, int], again: bool, undone: bool
+) -> None:
+    """Whichever began first, and the other one where that is undone; also where the contact has entered before."""
+    journey = await shop.journey(reentrada=Reentry.APOS_CONCLUIR, intervalo_reentrada_horas=1)
+    contact_id = await shop.customer()
+    if again:
+        await shop.tell(contact_id)
+        await shop.work()
+        await way.db.execute("update executions set status = 'concluida', wake_at = null")
+        await way.clock.advance(3_600)
+    told = [await shop.tell(contact_id), await shop.tell(contact_id)]
+    numbers = {row["event_id"]: row["id"] for row in await way.db.fetch("select id, event_id from event_entries")}
+    held, other = (numbers[told[place].event_id] for place in order)
+    first, second = OneEvent(way, held, undone=undone), OneEvent(way, other)
+    second.commit.set()
+    turn = asyncio.create_task(first.take())
+    await first.entered.wait()
+    racing = asyncio.create_task(second.take())
+    await until_locked_out(way.db)
+    assert not racing.done()
+    first.commit.set()
+    await asyncio.gather(turn, racing, return_exceptions=undone)
+    assert await shop.entered() == [(journey.id, contact_id)] * (2 if again else 1)
+    entry = await way.db.fetchval("select entrada ->> 'eventId' from executions order by id desc limit 1")
+    assert entry == told[order[1 if undone else 0]].event_id
+    assert await shop.left() == undone
+    await shop.work()
+    assert (len(await shop.entered()), await shop.left()) == (2 if again else 1, 0)

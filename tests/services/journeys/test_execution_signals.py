@@ -138,6 +138,26 @@ async def test_a_send_that_was_left_out_gives_no_signal(way: Way) -> None:
     assert await answer(way, execution) == ("nao", "ask")
 
 
+@pytest.mark.parametrize("paid", [True, False])
+async def test_who_was_sent_nothing_has_the_window_to_convert(way: Way, paid: bool) -> None:
+    """Both steps are passed in one turn: nothing tells of the first one but that turn."""
+    send = {"id": "hello", "tipo": "enviar", "canal": "rcs", "rcs": {"conteudo": {"text": "Hi"}}, "proximo": "ask"}
+    execution = await way.begin(await way.journey(send, on("converteu", "hello", evento="paid"), *ENDS))
+    await way.work()
+    waiting = await way.read(execution.key)
+    assert (waiting.step_id, waiting.awaited, waiting.awaited_until) == ("ask", Awaited.SIGNAL, BORN + HOUR)
+    if paid:
+        await way.clock.advance(60)
+        await way.event(execution.contact_id, "paid", way.clock.now())
+        await way.work()
+        assert await answer(way, execution) == ("sim", "ask")
+    else:
+        await way.work(HOUR - SECOND)
+        assert await answer(way, execution) is None
+        await way.work(SECOND)
+        assert await answer(way, execution) == ("nao", "ask")
+
+
 # What happens to the contact -----------------------------------------------------------------------------------------
 
 

@@ -135,16 +135,27 @@ def quiet_windows(organization: Organization | None) -> list[QuietWindow]:
 
 
 async def _earlier_sends(executor: Executor, standing: Sequence[Standing]) -> dict[str, EarlierSend]:
-    """What conditions on signals look at; a send that this turn made itself is passed, and queued."""
+    """What conditions on signals look at."""
     asking = [(each, each.step) for each in standing if isinstance(each.step, SignalCondition)]
     keys = [(each.execution.organization_id, each.execution.id, step.about) for each, step in asking]
     passed = await execution_facts.passed_sends(executor, keys)
-    found = [(each, step, passed[key]) for (each, step), key in zip(asking, keys, strict=True) if key in passed]
+    found = [
+        (each, step, send)
+        for (each, step), key in zip(asking, keys, strict=True)
+        if (send := passed.get(key) or _left_out_now(each, step)) is not None
+    ]
     seen = await _signals(executor, found)
     return {
         each.execution.id: EarlierSend(send.state, send.since, seen[place])
         for place, (each, _, send) in enumerate(found)
     }
+
+
+def _left_out_now(standing: Standing, condition: SignalCondition) -> PassedSend | None:
+    """The send as this very turn passed it, which no row tells yet: left out, as facts are read before its messages."""
+    return next(
+        (PassedSend(SendState.SKIPPED, step.at) for step in standing.passed if step.step_id == condition.about), None
+    )
 
 
 async def _calls(executor: Executor, standing: Sequence[Standing]) -> dict[str, tuple[LastCall | None, bool]]:
