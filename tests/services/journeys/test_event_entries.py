@@ -23,6 +23,7 @@ from recado.services.journeys.execution_turns import Turn
 from recado.storage.core.postgres import Connection
 from recado.storage.events import customer_events
 from recado.storage.journeys import entries, event_entries, states
+from recado.storage.journeys.entries import Begin
 from recado.storage.journeys.event_entries import EventEntry
 from recado.storage.journeys.journeys import JOURNEYS, Journey
 
@@ -361,7 +362,7 @@ class OneEvent(EventEntries):
     """Turns of one event. Between `entered` and `commit` nothing of it is seen by others; `undone`: it never is."""
 
     def __init__(self, way: Way, number: int, *, undone: bool = False) -> None:
-        super().__init__(way.db, clock=way.clock, ids=way.ids)
+        super().__init__(way.db, clock=way.clock, ids=way.ids, taking=way.turns)
         self._number = number
         self._undone = undone
         self.entered = asyncio.Event()
@@ -370,8 +371,8 @@ class OneEvent(EventEntries):
     async def claim(self, connection: Connection, after: str) -> list[EventEntry]:
         return await self.claim_one(connection, self._number)
 
-    async def enter(self, connection: Connection, claimed: Sequence[EventEntry]) -> int:
-        done = await super().enter(connection, claimed)
+    async def enter(self, connection: Connection, claimed: Sequence[EventEntry], begin: Begin) -> int:
+        done = await super().enter(connection, claimed, begin)
         self.entered.set()
         await self.commit.wait()
         if self._undone:
