@@ -17,6 +17,7 @@ from recado.domain.core.ids import (
     CONTACT,
     CONTACT_IMPORT,
     DELIVERY,
+    EMAIL_SUPPRESSION,
     EXECUTION,
     JOURNEY,
     LIST,
@@ -110,6 +111,10 @@ async def settle(url: str, admin_token: str, name: str) -> Tenant:
         links = [
             await api.call("POST", "/v2/origin-links", origin_link(number["id"], f"{n} of {name}")) for n in range(2)
         ]
+        suppressed = [
+            await api.call("POST", "/v2/email/suppressions", {"email": f"{n}.{quote(name)}@example.com"})
+            for n in range(2)
+        ]
         for serial in range(2):
             await api.call("POST", "/v2/events", customer_event(f"{serial} of {name}", contacts[0]["id"]))
         journeys = [await api.call("POST", "/v2/journeys", journey(f"{n} of {name}")) for n in range(2)]
@@ -139,6 +144,7 @@ async def settle(url: str, admin_token: str, name: str) -> Tenant:
         EXECUTION: executions[0]["executionId"],
         LIST: static_lists[0]["id"],
         ORIGIN_LINK: links[0]["id"],
+        EMAIL_SUPPRESSION: suppressed[0]["id"],
         SEGMENT: segments[0]["id"],
         API_KEY: key["id"],
         NUMBER: number["id"],

@@ -40,6 +40,8 @@ SCOPES = {
     "contacts:write": "createContact updateContact deleteContact optOutContact importContacts "
     "createList updateList deleteList addListMembers replaceListMembers removeListMembers "
     "createSegment updateSegment deleteSegment createCustomerEvent",
+    "email:read": "listEmailSuppressions",
+    "email:write": "createEmailSuppression deleteEmailSuppression",
     "sms:read": "listSms getSms",
     "sms:send": "createSms previewSms",
     "crm:read": "listCompanies getCompany listCompanyContacts",

@@ -56,6 +56,8 @@ from recado.http.routes.contacts.contact_imports import ImportOut, contact_impor
 from recado.http.routes.contacts.contacts import contact_routes
 from recado.http.routes.contacts.document_reveal import RevealedDocuments, document_reveal_routes
 from recado.http.routes.core.dependencies import Dependencies
+from recado.http.routes.email.suppression_models import SuppressionOut
+from recado.http.routes.email.suppressions import suppression_routes
 from recado.http.routes.events.customer_event_models import CustomerEventOut
 from recado.http.routes.events.customer_events import customer_event_routes
 from recado.http.routes.inbound.callbacks import callback_routes
@@ -190,6 +192,7 @@ def routes() -> tuple[Route, ...]:
         *journey_routes(dependencies, entries=nothing, cancellation=nothing, tests=nothing),
         *origin_link_routes(dependencies, opener_for=nothing, clicks=nothing, link_base="http://l"),
         *opened_link_routes(tracked=nothing, origin=nothing, scanners=(), monotonic=nothing),
+        *suppression_routes(dependencies),
         *sandbox_inbound_routes(database=nothing, numbers=nothing, receiver=nothing),
         *sandbox_record_routes(database=nothing, ids=nothing, changed=nothing),
         *organization_routes(dependencies),
@@ -389,6 +392,7 @@ def test_the_request_limits_are_those_in_force() -> None:
         ("C25.1", WalletOut),
         ("C24.4", ApiKeyOut),
         ("C27.4", OriginLinkOut),
+        ("C10.5", SuppressionOut),
         ("C9.2", JourneyOut),
         ("C9.2", JourneyItem),
         ("C9.10", ExecutionDetail),

@@ -42,6 +42,7 @@ from recado.http.routes.contacts.contact_imports import contact_import_routes
 from recado.http.routes.contacts.contacts import contact_routes
 from recado.http.routes.contacts.document_reveal import document_reveal_routes
 from recado.http.routes.core.dependencies import Dependencies
+from recado.http.routes.email.suppressions import suppression_routes
 from recado.http.routes.events.customer_events import customer_event_routes
 from recado.http.routes.inbound.sandbox_records import sandbox_record_routes
 from recado.http.routes.journeys.journeys import journey_routes
@@ -273,6 +274,7 @@ async def api(database: Database) -> AsyncIterator[Api]:
         *template_routes(dependencies, provider_for=lambda env: providers[env], sync=sync),
         *static_list_routes(dependencies),
         *segment_routes(dependencies, evaluation=Evaluation(database)),
+        *suppression_routes(dependencies),
         *sandbox_record_routes(database=database, ids=ids, changed=changed),
         *billing_routes(dependencies),
         *webhook_routes(dependencies, guard=guard, actors=webhooks),

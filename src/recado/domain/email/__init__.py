@@ -1,0 +1,1 @@
+"""E-mail: who gets none any more."""
