@@ -4,6 +4,7 @@ import os
 import random
 from functools import partial
 
+from recado.actors.jobs.email_sender_checks import EmailSenderChecks
 from recado.actors.jobs.segment_sizes import SegmentSizes
 from recado.actors.journeys.step_call_shares import MOST_STEP_CALLS
 from recado.actors.system import ActorSystem, Follow
@@ -16,6 +17,7 @@ from recado.channels.payments.payments import PAYMENTS
 from recado.config.limits import ceilings
 from recado.config.settings import Settings
 from recado.descriptors import Descriptors
+from recado.domain.channels.email import EMAIL
 from recado.domain.channels.policies import NUMBERS_CHANNEL
 from recado.domain.core.clock import Clock
 from recado.domain.links.tracked import MessageLinks
@@ -28,6 +30,7 @@ from recado.services.batches.resend import Resends
 from recado.services.billing.payments import Payments
 from recado.services.dispatch.records import Records
 from recado.services.effects.outbox import Outbox
+from recado.services.email.sender_verification import SenderVerification
 from recado.services.events.customer_events import CustomerEvents
 from recado.services.imports.contact_system import ContactSystem
 from recado.services.journeys.cancellation import ExecutionCancellation
@@ -167,6 +170,7 @@ class Assembly:
             db, numbers=directories.numbers, opener_for=self.opener_for, clock=clock,
             random_bytes=installation.random_bytes,
         )  # fmt: skip
+        self.sender_verification = SenderVerification(db, clock=clock, verifier_for=partial(adapters.verifier, EMAIL))
         outbox = Outbox(directories.subscriptions, ids=ids, queued=self.webhooks.queued)
         clicks = self.tracked_clicks = TrackedClicks(db, outbox=outbox, clock=clock)
         self.customer_events = CustomerEvents(db, clock=clock)
@@ -183,6 +187,7 @@ class Assembly:
             replies,
             self.people,
             sizes,
+            EmailSenderChecks(self.sender_verification, clock=clock),
             self.sync,
             self.origin_clicks,
             self.tracked_clicks,

@@ -4,11 +4,12 @@ from typing import Any
 
 from tests.acceptance.caller import Request
 from tests.acceptance.samples import new, sample
+from tests.acceptance.samples_audience import spare
 from tests.acceptance.tenants import Tenant
 from tests.program import Api
 
 
-@sample("listEmailSuppressions")
+@sample("listEmailSuppressions", "listEmailSenders")
 async def nothing_asked(api: Api, tenant: Tenant) -> Request:
     return Request()
 
@@ -21,6 +22,30 @@ async def new_suppression(api: Api, tenant: Tenant) -> Request:
 @sample("deleteEmailSuppression")
 async def suppression_to_delete(api: Api, tenant: Tenant) -> Request:
     return Request({"id": (await api.call("POST", "/v2/email/suppressions", suppression()))["id"]})
+
+
+@sample("createEmailSender")
+async def new_sender(api: Api, tenant: Tenant) -> Request:
+    return Request(body=sender())
+
+
+@sample("updateEmailSender")
+async def sender_change(api: Api, tenant: Tenant) -> Request:
+    sender_id = await spare(api, tenant, "/v2/email/senders", sender())
+    return Request({"id": sender_id}, body={"displayName": new("name ")})
+
+
+@sample("deleteEmailSender", "verifyEmailSender")
+async def sender_to_use_up(api: Api, tenant: Tenant) -> Request:
+    """Of an environment that holds fifty: the ones that the walk made before go."""
+    for each in (await api.call("GET", "/v2/email/senders?limit=200"))["items"]:
+        if each["domain"].startswith("walk"):
+            await api.call("DELETE", f"/v2/email/senders/{each['id']}")
+    return Request({"id": (await api.call("POST", "/v2/email/senders", sender()))["id"]})
+
+
+def sender() -> dict[str, Any]:
+    return {"domain": f"{new('walk')}.example.com", "displayName": "Walk"}
 
 
 def suppression() -> dict[str, Any]:

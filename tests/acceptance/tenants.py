@@ -17,6 +17,7 @@ from recado.domain.core.ids import (
     CONTACT,
     CONTACT_IMPORT,
     DELIVERY,
+    EMAIL_SENDER,
     EMAIL_SUPPRESSION,
     EXECUTION,
     JOURNEY,
@@ -111,6 +112,7 @@ async def settle(url: str, admin_token: str, name: str) -> Tenant:
         links = [
             await api.call("POST", "/v2/origin-links", origin_link(number["id"], f"{n} of {name}")) for n in range(2)
         ]
+        sender = await api.call("POST", "/v2/email/senders", {"domain": "mail.example.com"})
         suppressed = [
             await api.call("POST", "/v2/email/suppressions", {"email": f"{n}.{quote(name)}@example.com"})
             for n in range(2)
@@ -144,6 +146,7 @@ async def settle(url: str, admin_token: str, name: str) -> Tenant:
         EXECUTION: executions[0]["executionId"],
         LIST: static_lists[0]["id"],
         ORIGIN_LINK: links[0]["id"],
+        EMAIL_SENDER: sender["id"],
         EMAIL_SUPPRESSION: suppressed[0]["id"],
         SEGMENT: segments[0]["id"],
         API_KEY: key["id"],

@@ -19,7 +19,7 @@ MAIN = {
     "importContacts", "updateContact", "createCustomerEvent", "listCustomerEvents",
     "createList", "addListMembers", "previewSegment", "getWallet", "createApiKey",
     "createAccount", "inviteAccount", "createSession", "createSms", "previewSms", "listSms", "getSms",
-    "createJourney", "createEmailSuppression",
+    "createJourney", "createEmailSuppression", "createEmailSender",
 }  # fmt: skip
 _ID = re.compile(r"\b([a-z]{3}_)[0-9A-Za-z]{21}\b")
 

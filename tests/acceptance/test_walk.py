@@ -40,8 +40,9 @@ SCOPES = {
     "contacts:write": "createContact updateContact deleteContact optOutContact importContacts "
     "createList updateList deleteList addListMembers replaceListMembers removeListMembers "
     "createSegment updateSegment deleteSegment createCustomerEvent",
-    "email:read": "listEmailSuppressions",
-    "email:write": "createEmailSuppression deleteEmailSuppression",
+    "email:read": "listEmailSenders listEmailSuppressions",
+    "email:write": "createEmailSender updateEmailSender deleteEmailSender verifyEmailSender"
+    " createEmailSuppression deleteEmailSuppression",
     "sms:read": "listSms getSms",
     "sms:send": "createSms previewSms",
     "crm:read": "listCompanies getCompany listCompanyContacts",

@@ -23,6 +23,7 @@ from recado.domain.audience.members import MAX_IDENTIFIERS, MAX_LISTS
 from recado.domain.audience.segment import MAX_SEGMENTS
 from recado.domain.channels.chatapp import GATES
 from recado.domain.core.errors import CODES
+from recado.domain.email.sender import MAX_SENDERS
 from recado.domain.events.customer_event import LONGEST_PERIOD
 from recado.domain.journeys.graph import MAX_STEPS
 from recado.domain.journeys.journey import MAX_JOURNEYS
@@ -56,6 +57,8 @@ from recado.http.routes.contacts.contact_imports import ImportOut, contact_impor
 from recado.http.routes.contacts.contacts import contact_routes
 from recado.http.routes.contacts.document_reveal import RevealedDocuments, document_reveal_routes
 from recado.http.routes.core.dependencies import Dependencies
+from recado.http.routes.email.sender_models import EmailSenderOut
+from recado.http.routes.email.senders import email_sender_routes
 from recado.http.routes.email.suppression_models import SuppressionOut
 from recado.http.routes.email.suppressions import suppression_routes
 from recado.http.routes.events.customer_event_models import CustomerEventOut
@@ -193,6 +196,7 @@ def routes() -> tuple[Route, ...]:
         *origin_link_routes(dependencies, opener_for=nothing, clicks=nothing, link_base="http://l"),
         *opened_link_routes(tracked=nothing, origin=nothing, scanners=(), monotonic=nothing),
         *suppression_routes(dependencies),
+        *email_sender_routes(dependencies, verification=nothing),
         *sandbox_inbound_routes(database=nothing, numbers=nothing, receiver=nothing),
         *sandbox_record_routes(database=nothing, ids=nothing, changed=nothing),
         *organization_routes(dependencies),
@@ -306,7 +310,10 @@ def test_every_command_is_named() -> None:
         ("Templates per number", f"{MAX_OF_A_NUMBER}"),
         ("Period of a list of customer events", f"{LONGEST_PERIOD.days} days"),
         ("Customer events that wait to be stored", f"{customer_events.MOST_WAITING:,};"),
-        ("Companies / origin links per environment", f"100,000 / {MAX_ORIGIN_LINKS:,}"),
+        (
+            "Companies / origin links / senders of e-mail per environment",
+            f"100,000 / {MAX_ORIGIN_LINKS:,} / {MAX_SENDERS}",
+        ),
         ("Lists / segments per environment", f"{MAX_LISTS:,} / {MAX_SEGMENTS}"),
         ("Journeys of an environment that are not archived / steps of one", f"{MAX_JOURNEYS} / {MAX_STEPS}"),
         ("Identifiers of a call on the members of a list", f"{MAX_IDENTIFIERS:,}"),
@@ -392,6 +399,7 @@ def test_the_request_limits_are_those_in_force() -> None:
         ("C25.1", WalletOut),
         ("C24.4", ApiKeyOut),
         ("C27.4", OriginLinkOut),
+        ("C10.4", EmailSenderOut),
         ("C10.5", SuppressionOut),
         ("C9.2", JourneyOut),
         ("C9.2", JourneyItem),

@@ -14,10 +14,12 @@ import orjson
 import pytest
 from tests.http.contract import Contract
 from tests.http.scripted_provider import ScriptedProvider, ShiftedClock
+from tests.http.scripted_verifier import ScriptedVerifier
 
 from recado.actors.webhooks.webhooks import Webhooks
 from recado.channels.chatapp.chat_address import ChatAddress
 from recado.channels.chatapp.sandbox import Sandbox
+from recado.channels.email.sandbox import EmailSandbox
 from recado.channels.http.guarded_http import GuardedHttp
 from recado.channels.http.outbound_guard import OutboundGuard
 from recado.config.limits import CLASSES_OF_CREDENTIALS, DEFAULT_LIMITS
@@ -42,6 +44,7 @@ from recado.http.routes.contacts.contact_imports import contact_import_routes
 from recado.http.routes.contacts.contacts import contact_routes
 from recado.http.routes.contacts.document_reveal import document_reveal_routes
 from recado.http.routes.core.dependencies import Dependencies
+from recado.http.routes.email.senders import email_sender_routes
 from recado.http.routes.email.suppressions import suppression_routes
 from recado.http.routes.events.customer_events import customer_event_routes
 from recado.http.routes.inbound.sandbox_records import sandbox_record_routes
@@ -58,6 +61,7 @@ from recado.http.routes.webhooks.webhooks import webhook_routes
 from recado.http.server import HttpServer
 from recado.services.effects.consequences import Consequences
 from recado.services.effects.outbox import Outbox
+from recado.services.email.sender_verification import SenderVerification
 from recado.services.events.customer_events import CustomerEvents
 from recado.services.imports.contact_system import ContactSystem
 from recado.services.journeys.cancellation import ExecutionCancellation
@@ -124,6 +128,8 @@ class Api:
     chats: dict[str, ChatAddress | None]
     origin_clicks: OriginClicks
     tracked_clicks: TrackedClicks
+    verifiers: dict[str, ScriptedVerifier | EmailSandbox | None]
+    sender_verification: SenderVerification
 
     def token(self, organization: int = 0, env: str = "test") -> str:
         return self.organizations[organization].keys[env][1]
@@ -255,6 +261,8 @@ async def api(database: Database) -> AsyncIterator[Api]:
     tracked_clicks = TrackedClicks(database, outbox=outbox, clock=clock)
     events = CustomerEvents(database, clock=clock)
     entries = JourneyEntries(database, clock=clock, ids=ids, entered=lambda: None)
+    verifiers: dict[str, ScriptedVerifier | EmailSandbox | None] = {"test": EmailSandbox(), "live": ScriptedVerifier()}
+    sender_verification = SenderVerification(database, clock=clock, verifier_for=verifiers.get)
     routes = (
         *organization_routes(dependencies),
         *api_key_routes(dependencies, ceilings=CEILINGS),
@@ -275,6 +283,7 @@ async def api(database: Database) -> AsyncIterator[Api]:
         *static_list_routes(dependencies),
         *segment_routes(dependencies, evaluation=Evaluation(database)),
         *suppression_routes(dependencies),
+        *email_sender_routes(dependencies, verification=sender_verification),
         *sandbox_record_routes(database=database, ids=ids, changed=changed),
         *billing_routes(dependencies),
         *webhook_routes(dependencies, guard=guard, actors=webhooks),
@@ -322,7 +331,7 @@ async def api(database: Database) -> AsyncIterator[Api]:
             yield Api(
                 f"http://127.0.0.1:{server.port}", session, database, clock, ids, organizations, directories,
                 providers, refresh, review, sync, key_ring, routes, Contract(routes), changes, webhooks, troubles,
-                chats, origin_clicks, tracked_clicks,
+                chats, origin_clicks, tracked_clicks, verifiers, sender_verification,
             )  # fmt: skip
     finally:
         await server.stop()

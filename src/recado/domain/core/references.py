@@ -17,6 +17,7 @@ KINDS: Final[dict[str, str]] = {
     ids.CUSTOMER_EVENT: "customer event",
     ids.DEBTOR_GROUP: "debt group",
     ids.DELIVERY: "delivery",
+    ids.EMAIL_SENDER: "sender",
     ids.EMAIL_SUPPRESSION: "suppression",
     ids.EVENT: "event",
     ids.EXECUTION: "execution",

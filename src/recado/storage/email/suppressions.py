@@ -30,7 +30,7 @@ SUPPRESSIONS: Final = Table(
     "email_suppressions",
     EmailSuppression,
     "suppression",
-    own=load("suppressions"),
+    own=load("email_suppressions"),
     convert={"reason": SuppressionReason},
     derived={"hash": lambda suppression: email_hash(suppression.organization_id, suppression.email)},
 )

@@ -210,7 +210,10 @@ select 'template', t.id, t.status, t.number_id, (
     order by c.place limit 1
 )
 from templates t
-where t.organization_id = $1 and t.env = $2 and t.id = any($7::text[]) and t.deleted_at is null;
+where t.organization_id = $1 and t.env = $2 and t.id = any($7::text[]) and t.deleted_at is null
+union all
+select 'email_sender', id, status, null, null from email_senders
+where organization_id = $1 and env = $2 and is_default;
 
 -- name: states
 -- How these journeys stand ($1, $2, $3: organizations, environments, ids).

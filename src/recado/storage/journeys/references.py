@@ -18,7 +18,7 @@ SQL: Final = load("journeys")
 async def references_of(
     executor: Executor, organization_id: str, env: str, definition: JourneyDefinition
 ) -> JourneyReferences:
-    """E-mail templates and senders do not exist yet: an e-mail step finds none."""
+    """E-mail templates do not exist yet: an e-mail step finds none. The default sender is a verified one."""
     trigger, steps = definition.gatilho, definition.passos
     rows = await executor.fetch(
         SQL.references,
@@ -35,6 +35,7 @@ async def references_of(
         segments=frozenset(row["id"] for row in rows if row["kind"] == "segment"),
         numbers={row["id"]: NumberStatus(row["status"]) for row in rows if row["kind"] == "number"},
         webhooks={row["id"]: SubscriptionStatus(row["status"]) for row in rows if row["kind"] == "webhook"},
+        email_sender=any(row["kind"] == "email_sender" for row in rows),
         templates={row["id"]: _template(row) for row in rows if row["kind"] == "template"},
     )
 
