@@ -24,6 +24,8 @@ from recado.domain.links.tracked import MessageLinks
 from recado.domain.messages.changes import Change
 from recado.engine.runtime import Runtime
 from recado.engine.service import Service
+from recado.http.api.body_workers import BodyWorkers
+from recado.http.routes.email.mjml_document import PROCESSES
 from recado.installation import Installation
 from recado.services.batches.batch_acceptance import BatchAcceptance
 from recado.services.batches.resend import Resends
@@ -170,6 +172,7 @@ class Assembly:
             db, numbers=directories.numbers, opener_for=self.opener_for, clock=clock,
             random_bytes=installation.random_bytes,
         )  # fmt: skip
+        self.mjml_workers = BodyWorkers(clock, processes=PROCESSES)
         self.sender_verification = SenderVerification(db, clock=clock, verifier_for=partial(adapters.verifier, EMAIL))
         outbox = Outbox(directories.subscriptions, ids=ids, queued=self.webhooks.queued)
         clicks = self.tracked_clicks = TrackedClicks(db, outbox=outbox, clock=clock)
@@ -187,6 +190,7 @@ class Assembly:
             replies,
             self.people,
             sizes,
+            self.mjml_workers,
             EmailSenderChecks(self.sender_verification, clock=clock),
             self.sync,
             self.origin_clicks,

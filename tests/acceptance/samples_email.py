@@ -5,11 +5,13 @@ from typing import Any
 from tests.acceptance.caller import Request
 from tests.acceptance.samples import new, sample
 from tests.acceptance.samples_audience import spare
-from tests.acceptance.tenants import Tenant
+from tests.acceptance.tenants import Tenant, email_template
 from tests.program import Api
 
+from recado.domain.core.ids import EMAIL_TEMPLATE
 
-@sample("listEmailSuppressions", "listEmailSenders")
+
+@sample("listEmailSuppressions", "listEmailSenders", "listEmailTemplates")
 async def nothing_asked(api: Api, tenant: Tenant) -> Request:
     return Request()
 
@@ -22,6 +24,32 @@ async def new_suppression(api: Api, tenant: Tenant) -> Request:
 @sample("deleteEmailSuppression")
 async def suppression_to_delete(api: Api, tenant: Tenant) -> Request:
     return Request({"id": (await api.call("POST", "/v2/email/suppressions", suppression()))["id"]})
+
+
+@sample("createEmailTemplate")
+async def new_template(api: Api, tenant: Tenant) -> Request:
+    return Request(body=email_template(new("template ")))
+
+
+@sample("getEmailTemplate")
+async def one_template(api: Api, tenant: Tenant) -> Request:
+    return Request({"id": tenant.ids[EMAIL_TEMPLATE]})
+
+
+@sample("previewEmailTemplate")
+async def template_with_values(api: Api, tenant: Tenant) -> Request:
+    return Request({"id": tenant.ids[EMAIL_TEMPLATE]}, body={"variables": {"order": 7, "name": "Ana"}})
+
+
+@sample("updateEmailTemplate")
+async def template_change(api: Api, tenant: Tenant) -> Request:
+    template_id = await spare(api, tenant, "/v2/email/templates", email_template(new("spare ")))
+    return Request({"id": template_id}, body={"name": new("renamed template ")})
+
+
+@sample("deleteEmailTemplate")
+async def template_to_archive(api: Api, tenant: Tenant) -> Request:
+    return Request({"id": (await api.call("POST", "/v2/email/templates", email_template(new("gone "))))["id"]})
 
 
 @sample("createEmailSender")

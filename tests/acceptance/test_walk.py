@@ -40,8 +40,9 @@ SCOPES = {
     "contacts:write": "createContact updateContact deleteContact optOutContact importContacts "
     "createList updateList deleteList addListMembers replaceListMembers removeListMembers "
     "createSegment updateSegment deleteSegment createCustomerEvent",
-    "email:read": "listEmailSenders listEmailSuppressions",
-    "email:write": "createEmailSender updateEmailSender deleteEmailSender verifyEmailSender"
+    "email:read": "listEmailTemplates getEmailTemplate previewEmailTemplate listEmailSenders listEmailSuppressions",
+    "email:write": "createEmailTemplate updateEmailTemplate deleteEmailTemplate "
+    "createEmailSender updateEmailSender deleteEmailSender verifyEmailSender"
     " createEmailSuppression deleteEmailSuppression",
     "sms:read": "listSms getSms",
     "sms:send": "createSms previewSms",
@@ -64,6 +65,7 @@ CLASSES = {
     "createSms": "send",
     "previewSms": "bulk",
     "importContacts": "bulk",
+    "previewEmailTemplate": "bulk",
     "previewSegment": "bulk",
     "removeListMembers": "bulk",
     "replaceListMembers": "bulk",

@@ -29,6 +29,7 @@ from recado.domain.dispatch.gates import Hold
 from recado.domain.messages.changes import Change
 from recado.engine.runtime import Runtime
 from recado.engine.supervisor import Supervisor
+from recado.http.api.body_workers import BodyWorkers
 from recado.http.api.paging import Cursors
 from recado.http.api.route import Route
 from recado.http.api.token_authenticator import TokenAuthenticator
@@ -46,6 +47,7 @@ from recado.http.routes.contacts.document_reveal import document_reveal_routes
 from recado.http.routes.core.dependencies import Dependencies
 from recado.http.routes.email.senders import email_sender_routes
 from recado.http.routes.email.suppressions import suppression_routes
+from recado.http.routes.email.templates import email_template_routes
 from recado.http.routes.events.customer_events import customer_event_routes
 from recado.http.routes.inbound.sandbox_records import sandbox_record_routes
 from recado.http.routes.journeys.journeys import journey_routes
@@ -262,6 +264,7 @@ async def api(database: Database) -> AsyncIterator[Api]:
     events = CustomerEvents(database, clock=clock)
     entries = JourneyEntries(database, clock=clock, ids=ids, entered=lambda: None)
     verifiers: dict[str, ScriptedVerifier | EmailSandbox | None] = {"test": EmailSandbox(), "live": ScriptedVerifier()}
+    mjml_workers = BodyWorkers(clock, processes=1)
     sender_verification = SenderVerification(database, clock=clock, verifier_for=verifiers.get)
     routes = (
         *organization_routes(dependencies),
@@ -283,6 +286,7 @@ async def api(database: Database) -> AsyncIterator[Api]:
         *static_list_routes(dependencies),
         *segment_routes(dependencies, evaluation=Evaluation(database)),
         *suppression_routes(dependencies),
+        *email_template_routes(dependencies, workers=mjml_workers),
         *email_sender_routes(dependencies, verification=sender_verification),
         *sandbox_record_routes(database=database, ids=ids, changed=changed),
         *billing_routes(dependencies),
@@ -324,6 +328,7 @@ async def api(database: Database) -> AsyncIterator[Api]:
     await tracked_clicks.start()
     await events.start()
     await entries.start()
+    await mjml_workers.start()
     await server.start()
     await root.start()
     try:
@@ -341,6 +346,7 @@ async def api(database: Database) -> AsyncIterator[Api]:
         await tracked_clicks.stop()
         await events.stop()
         await entries.stop()
+        await mjml_workers.stop()
         await origin_clicks.stop()
 
 

@@ -165,7 +165,10 @@ async def test_of_many_who_become_the_default_at_once_one_is(api: Any) -> None:
 async def test_after_the_default_is_deleted_the_next_that_is_verified_becomes_it(api: Any) -> None:
     first = await verified(api, "a.example.com")
     assert (await api.delete(f"{PATH}/{first['id']}", env="live")).status == 204
-    assert (await verified(api, "b.example.com"))["isDefault"]
+    second = await make(api, {"domain": "b.example.com"})
+    renamed = await api.patch(f"{PATH}/{second['id']}", {"displayName": "B"}, env="live")
+    assert not renamed.body["isDefault"]
+    assert (await verified(api, "c.example.com"))["isDefault"]
 
 
 async def test_a_name_is_changed_and_cleared(api: Any) -> None:

@@ -86,7 +86,7 @@ async def save(connection: Executor, before: EmailSender, after: EmailSender, no
         after = replace(after, is_default=False)
     elif after.is_default and not before.is_default:
         await connection.execute(SQL.no_default, after.organization_id, after.env, now)
-    else:
+    elif before.status is not EmailSenderStatus.VERIFIED:
         after = await _first_as_default(connection, after)
     return await SENDERS.save(connection, before, after, now)
 
