@@ -58,7 +58,7 @@ async def test_lists_are_read_in_pages_newest_first(api: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "email", ["", "ana", "ana@", "@example.com", "a na@example.com", "ana@x\r\ny", f"{'x' * 250}@y.z", 7, None]
+    "email", ["", "ana", "ana@", "@example.com", "a na@example.com", "ana@x\r\ny", f"{'x' * 251}@y.z", 7, None]
 )
 async def test_what_is_no_address_is_refused(api: Any, email: Any) -> None:
     answer = await api.post(PATH, {"email": email})
@@ -106,9 +106,9 @@ async def test_nobody_who_is_suppressed_is_reached_by_email(api: Any) -> None:
     await api.post("/contacts", {"phone": "+5511987650001", "email": "Ana@example.com"})
     await api.post("/contacts", {"phone": "+5511987650002", "email": "bob@example.com"})
     filters = [{"field": "channel", "operator": "is", "value": "email"}]
-    assert (await api.post("/v2/segments/preview", {"filters": filters})).body["size"] == 2
+    assert (await api.post("/v2/segments/preview", {"filters": filters})).body["count"] == 2
     await suppress(api, "ana@example.com")
-    assert (await api.post("/v2/segments/preview", {"filters": filters})).body["size"] == 1
+    assert (await api.post("/v2/segments/preview", {"filters": filters})).body["count"] == 1
     for operator, size in (("is_not", 1), ("is", 1)):
         changed = [{**filters[0], "operator": operator}]
-        assert (await api.post("/v2/segments/preview", {"filters": changed})).body["size"] == size
+        assert (await api.post("/v2/segments/preview", {"filters": changed})).body["count"] == size

@@ -80,7 +80,7 @@ async def test_html_that_is_given_is_kept_as_it_is(api: Any) -> None:
         ("<mjml><mj-body><mj-raw><b></mj-raw></mj-body></mjml>", 1, 27),
         (HELLO.replace("<mj-text>", "<mj-text a='1'b='2'>"), 1, 39),
         (f"<mjml><mj-body>{'<mj-wrapper>' * 5_000}", 1, 28),
-        (HELLO.replace("Hello", "<div>" * 5_000), 1, 543),
+        (HELLO.replace("Hello", "<div>" * 5_000), 1, 523),
     ],
 )
 async def test_the_place_of_a_fault_in_mjml_is_told(api: Any, mjml: str, line: int, column: int) -> None:
@@ -226,9 +226,9 @@ async def test_a_preview_shows_what_would_be_sent(api: Any) -> None:
     variables = [NAME, {"name": "total"}, {"name": "unused"}]
     html = "<p>{{name}}: {{total}}</p>"
     made = await make(api, html=html, text="{{name}}: {{total}}", variables=variables)
-    shown = (await preview(api, made, name="<Ana>\n", total=12.5, unknown="x")).body
+    shown = (await preview(api, made, name="<Ana>\nB", total=12.5, unknown="x")).body
     assert shown == {
-        "subject": "Hello <Ana>", "html": "<p>&lt;Ana&gt;\n: 12.5</p>", "text": "<Ana>\n: 12.5", "missing": [],
+        "subject": "Hello <Ana>B", "html": "<p>&lt;Ana&gt;\nB: 12.5</p>", "text": "<Ana>\nB: 12.5", "missing": [],
     }  # fmt: skip
     empty = (await api.post(f"{PATH}/{made['id']}/preview")).body
     assert empty == {
@@ -288,8 +288,8 @@ async def test_a_template_that_a_journey_uses_is_not_archived(api: Any) -> None:
     assert (await api.get(f"{PATH}/{made['id']}")).body["status"] == "active"
     await api.post(f"/v2/journeys/{used['id']}/archive")
     assert (await api.delete(f"{PATH}/{made['id']}")).status == 204
-    gone = (await api.post("/v2/journeys", journey(made["id"]))).body
-    assert {problem["codigo"] for problem in gone["problemas"]} == {"MODELO_INEXISTENTE"}
+    gone = await api.post("/v2/journeys", journey(made["id"]))
+    assert {error["code"] for error in gone.body["errors"]} == {"MODELO_INEXISTENTE"}
 
 
 async def test_of_a_journey_and_an_archiving_at_once_one_sees_the_other(api: Any) -> None:
@@ -298,8 +298,7 @@ async def test_of_a_journey_and_an_archiving_at_once_one_sees_the_other(api: Any
         archived, kept = await asyncio.gather(
             api.delete(f"{PATH}/{made['id']}"), api.post("/v2/journeys", journey(made["id"]))
         )
-        there = {problem["codigo"] for problem in (await api.get(f"/v2/journeys/{kept.body['id']}")).body["problemas"]}
-        assert (archived.status, there) in ((204, {"MODELO_INEXISTENTE"}), (409, set()))
+        assert (archived.status, kept.status) in ((204, 422), (409, 201))
 
 
 async def test_the_audit_names_an_archiving_and_logs_name_no_content(api: Any) -> None:

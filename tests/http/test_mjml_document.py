@@ -38,7 +38,7 @@ async def test_a_fault_that_only_the_compiler_sees_has_a_place(workers: BodyWork
     with pytest.raises(Problem) as caught:
         await compile_mjml(workers, source, caller="org")
     assert caught.value.code == "MJML_INVALID"
-    assert caught.value.meta == {"line": 2, "column": 33}
+    assert caught.value.meta == {"line": 2, "column": 34}
 
 
 async def test_a_large_email_is_compiled(workers: BodyWorkers) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import dns.flags
 import dns.message
@@ -24,8 +25,7 @@ class _Server(asyncio.DatagramProtocol):
         self._answer = answer
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.DatagramTransport)
-        self._transport = transport
+        self._transport: Any = transport
 
     def datagram_received(self, data: bytes, address: tuple[str, int]) -> None:
         answer = self._answer(dns.message.from_wire(data))
@@ -49,7 +49,7 @@ def with_texts(*texts: str, name: str = NAME) -> Answer:
     def answer(question: dns.message.Message) -> bytes:
         found = dns.message.make_response(question)
         quoted = [" ".join(f'"{text[start : start + 255]}"' for start in range(0, len(text), 255)) for text in texts]
-        found.answer.append(dns.rrset.from_text(name, 60, "IN", "TXT", *quoted))
+        found.answer.append(dns.rrset.from_text(f"{name}.", 60, "IN", "TXT", *quoted))
         return found.to_wire()
 
     return answer

@@ -93,7 +93,8 @@ class SenderVerification:
         there = await SENDERS.get(self._database, *SENDERS.key_of(sender))
         if there is None or there.checked_at is None:
             return not_found()
-        left = max(1, math.ceil((there.checked_at + ASKED_AGAIN_AFTER - now).total_seconds()))
+        since = max(now - there.checked_at, timedelta())  # who was first may have come later
+        left = max(1, math.ceil((ASKED_AGAIN_AFTER - since).total_seconds()))
         return Problem(
             "RATE_LIMITED",
             f"A sender is looked at once in {ASKED_AGAIN_AFTER.seconds} seconds at most.",
