@@ -38,7 +38,8 @@ async def one_template(api: Api, tenant: Tenant) -> Request:
 
 @sample("previewEmailTemplate")
 async def template_with_values(api: Api, tenant: Tenant) -> Request:
-    return Request({"id": tenant.ids[EMAIL_TEMPLATE]}, body={"variables": {"order": 7, "name": "Ana"}})
+    made = await api.call("POST", "/v2/email/templates", email_template(new("seen ")))
+    return Request({"id": made["id"]}, body={"variables": {"order": 7, "name": "Ana"}})
 
 
 @sample("updateEmailTemplate")
