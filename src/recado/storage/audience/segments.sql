@@ -150,12 +150,6 @@ not (:values::text[] <@ c.unreachable)
 
 -- name: reachable_by_email
 c.email_key is not null
-and not exists (
-    select from email_suppressions s
-    where
-        s.organization_id = c.organization_id and s.env = c.env
-        and s.hash = sha256(convert_to(c.organization_id || ':' || c.email_key, 'UTF8'))
-)
 
 -- name: unreachable
 -- Devices for push and identities of social channels do not exist yet: nobody is reached there.
