@@ -114,20 +114,19 @@ def test_nothing_grows_beyond_what_a_part_holds(parts: dict[str, str], part: str
 
 def test_a_bomb_is_refused_before_it_is_built() -> None:
     made = content(html="{{v}}" * 200_000, v=None)
-    began = time.perf_counter()
+    began = time.process_time()
     with pytest.raises(Problem):
         made.render({"v": "x" * 10_000})  # two gigabytes
-    assert time.perf_counter() - began < 0.5
+    assert time.process_time() - began < 0.5
 
 
-@pytest.mark.alone
 def test_five_thousand_emails_are_made_in_a_second() -> None:
     """Of 30 KB and 20 variables, each with values of its own."""
     names = [f"v{n}" for n in range(20)]
     source = "".join(f"<p>{'x' * 1_480} {{{{{name}}}}}</p>" for name in names)
     assert 29_000 < len(source) < 31_000
     made = content("Order {{v0}}", source, **dict.fromkeys(names))
-    began = time.perf_counter()
+    began = time.process_time()
     for n in range(1_000):
         made.render(dict.fromkeys(names, f"value <{n}>"))
-    assert 1_000 / (time.perf_counter() - began) > 5_000
+    assert 1_000 / (time.process_time() - began) > 5_000
