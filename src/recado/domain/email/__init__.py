@@ -1,1 +1,1 @@
-"""E-mail: who gets none any more."""
+"""E-mail: what one is made of, what it leaves from, who gets none. How messages go: `domain/channels`."""
