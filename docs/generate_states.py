@@ -13,6 +13,7 @@ from recado.domain.channels.installed import INSTALLED
 from recado.domain.channels.policy import Policy
 from recado.domain.contacts.consent import CONSENT_MACHINE
 from recado.domain.core.machine import Machine, mermaid
+from recado.domain.email.sender import EMAIL_SENDER_MACHINE
 from recado.domain.journeys.execution import EXECUTION_MACHINE
 from recado.domain.journeys.journey import JOURNEY_MACHINE
 from recado.domain.messages.message import MessageEvent, MessageStatus
@@ -25,11 +26,11 @@ PAGE = Path(__file__).with_name("states.md")
 HEAD = """\
 # States
 
-What a message, an SMS, a batch, a number, a template, a webhook subscription, a campaign, a journey, an execution, \
-a wallet, a top-up, an account and a consent can be, and what moves them. The diagrams and tables are written by
-`make docs` from the literal tables in `src/recado/domain/`; the comments there say who causes each event. A pair of
-state and event that is not listed cannot happen: through the API it answers 409 `INVALID_STATE`, and SQL updates have
-the same guard.
+What a message, an SMS, a batch, a number, a template, a sender of e-mail, a webhook subscription, a campaign, \
+a journey, an execution, a wallet, a top-up, an account and a consent can be, and what moves them. The diagrams and tables are
+written by `make docs` from the literal tables in `src/recado/domain/`; the comments there say who causes each event. A
+pair of state and event that is not listed cannot happen: through the API it answers 409 `INVALID_STATE`, and SQL
+updates have the same guard.
 """
 
 
@@ -65,6 +66,11 @@ SECTIONS: tuple[tuple[str, str, Machine[Any, Any]], ...] = (
         NUMBER_MACHINE,
     ),
     ("Template", "Only an `approved` template is sendable; messages of a `paused` one wait.", TEMPLATE_MACHINE),
+    (
+        "E-mail sender",
+        "Only a `verified` one sends; `lost` is the third daily look in a row without its record.",
+        EMAIL_SENDER_MACHINE,
+    ),
     (
         "Webhook subscription",
         "Events are queued for an `active` or `failing` one; of a `failing` one a single delivery is tried at a time.",

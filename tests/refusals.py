@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-_ID = re.compile(rb"\b[a-z]{3}_[0-9A-Za-z]{21}\b")
+_ID = re.compile(rb"\b[a-z]{3,4}_[0-9A-Za-z]{21}\b")
 
 
 def comparable(body: Any) -> Any:

@@ -5,8 +5,11 @@ from typing import Any
 import pytest
 
 from recado.channel_table import sms_gateways
+from recado.channels.email.dns_proof import DnsProof
+from recado.channels.email.sandbox import EmailSandbox
 from recado.config.settings import Settings
 from recado.domain.channels.chatapp import CHATAPP
+from recado.domain.channels.email import EMAIL
 from recado.domain.channels.sms import GATEWAYS, SMS
 from recado.engine.clock import SystemClock
 from recado.providers import adapters_of
@@ -88,3 +91,11 @@ def test_a_gateway_without_an_adapter_is_none(given: Any, names: list[str]) -> N
 
     assert [each.name for each in sms_gateways(settings, adapters)] == ["sandbox", *names]
     assert adapters.sends_in(SMS) == {"test", *(["live"] if names else [])}
+
+
+@pytest.mark.parametrize(("live", "kind"), [("", type(None)), ("sandbox", EmailSandbox), ("smtp", DnsProof)])
+def test_senders_of_email_are_verified_by_the_adapter_of_the_setting(live: str, kind: type[object]) -> None:
+    adapters = adapters_of(Settings(_env_file=None, adapter_email=live), SystemClock(), connections=1)
+    assert type(adapters.verifier(EMAIL, "live")) is kind
+    assert isinstance(adapters.verifier(EMAIL, "test"), EmailSandbox)
+    assert adapters.sends_in(EMAIL) == frozenset()

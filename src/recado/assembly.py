@@ -4,6 +4,7 @@ import os
 import random
 from functools import partial
 
+from recado.actors.jobs.email_sender_checks import EmailSenderChecks
 from recado.actors.jobs.segment_sizes import SegmentSizes
 from recado.actors.journeys.step_call_shares import MOST_STEP_CALLS
 from recado.actors.system import ActorSystem, Follow
@@ -16,18 +17,22 @@ from recado.channels.payments.payments import PAYMENTS
 from recado.config.limits import ceilings
 from recado.config.settings import Settings
 from recado.descriptors import Descriptors
+from recado.domain.channels.email import EMAIL
 from recado.domain.channels.policies import NUMBERS_CHANNEL
 from recado.domain.core.clock import Clock
 from recado.domain.links.tracked import MessageLinks
 from recado.domain.messages.changes import Change
 from recado.engine.runtime import Runtime
 from recado.engine.service import Service
+from recado.http.api.body_workers import BodyWorkers
+from recado.http.routes.email.mjml_document import PROCESSES
 from recado.installation import Installation
 from recado.services.batches.batch_acceptance import BatchAcceptance
 from recado.services.batches.resend import Resends
 from recado.services.billing.payments import Payments
 from recado.services.dispatch.records import Records
 from recado.services.effects.outbox import Outbox
+from recado.services.email.sender_verification import SenderVerification
 from recado.services.events.customer_events import CustomerEvents
 from recado.services.imports.contact_system import ContactSystem
 from recado.services.journeys.cancellation import ExecutionCancellation
@@ -166,6 +171,8 @@ class Assembly:
             db, numbers=directories.numbers, opener_for=self.opener_for, clock=clock,
             random_bytes=installation.random_bytes,
         )  # fmt: skip
+        self.mjml_workers = BodyWorkers(clock, processes=PROCESSES)
+        self.sender_verification = SenderVerification(db, clock=clock, verifier_for=partial(adapters.verifier, EMAIL))
         outbox = Outbox(directories.subscriptions, ids=ids, queued=self.webhooks.queued)
         clicks = self.tracked_clicks = TrackedClicks(db, outbox=outbox, clock=clock)
         self.customer_events = CustomerEvents(db, clock=clock)
@@ -192,6 +199,8 @@ class Assembly:
             replies,
             self.people,
             sizes,
+            self.mjml_workers,
+            EmailSenderChecks(self.sender_verification, clock=clock),
             self.sync,
             self.origin_clicks,
             self.tracked_clicks,

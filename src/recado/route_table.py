@@ -24,6 +24,9 @@ from recado.http.routes.contacts.contact_imports import contact_import_routes
 from recado.http.routes.contacts.contacts import contact_routes
 from recado.http.routes.contacts.document_reveal import document_reveal_routes
 from recado.http.routes.core.dependencies import Dependencies
+from recado.http.routes.email.senders import email_sender_routes
+from recado.http.routes.email.suppressions import suppression_routes
+from recado.http.routes.email.templates import email_template_routes
 from recado.http.routes.events.customer_events import customer_event_routes
 from recado.http.routes.inbound.callbacks import callback_routes
 from recado.http.routes.inbound.sandbox_inbound import sandbox_inbound_routes
@@ -93,6 +96,9 @@ def route_table(made: Assembly) -> tuple[Route, ...]:
         *number_usage_routes(dependencies),
         *template_routes(dependencies, provider_for=made.reviewer_for, sync=made.sync),
         *static_list_routes(dependencies),
+        *suppression_routes(dependencies),
+        *email_template_routes(dependencies, workers=made.mjml_workers),
+        *email_sender_routes(dependencies, verification=made.sender_verification),
         *segment_routes(dependencies, evaluation=system.evaluation),
         *journey_routes(
             dependencies,

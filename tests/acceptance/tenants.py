@@ -17,6 +17,9 @@ from recado.domain.core.ids import (
     CONTACT,
     CONTACT_IMPORT,
     DELIVERY,
+    EMAIL_SENDER,
+    EMAIL_SUPPRESSION,
+    EMAIL_TEMPLATE,
     EXECUTION,
     JOURNEY,
     LIST,
@@ -110,6 +113,12 @@ async def settle(url: str, admin_token: str, name: str) -> Tenant:
         links = [
             await api.call("POST", "/v2/origin-links", origin_link(number["id"], f"{n} of {name}")) for n in range(2)
         ]
+        mails = [await api.call("POST", "/v2/email/templates", email_template(f"{n} of {name}")) for n in range(2)]
+        sender = await api.call("POST", "/v2/email/senders", {"domain": "mail.example.com"})
+        suppressed = [
+            await api.call("POST", "/v2/email/suppressions", {"email": f"{n}.{quote(name)}@example.com"})
+            for n in range(2)
+        ]
         for serial in range(2):
             await api.call("POST", "/v2/events", customer_event(f"{serial} of {name}", contacts[0]["id"]))
         journeys = [await api.call("POST", "/v2/journeys", journey(f"{n} of {name}")) for n in range(2)]
@@ -139,6 +148,9 @@ async def settle(url: str, admin_token: str, name: str) -> Tenant:
         EXECUTION: executions[0]["executionId"],
         LIST: static_lists[0]["id"],
         ORIGIN_LINK: links[0]["id"],
+        EMAIL_TEMPLATE: mails[0]["id"],
+        EMAIL_SENDER: sender["id"],
+        EMAIL_SUPPRESSION: suppressed[0]["id"],
         SEGMENT: segments[0]["id"],
         API_KEY: key["id"],
         NUMBER: number["id"],
@@ -155,6 +167,17 @@ async def settle(url: str, admin_token: str, name: str) -> Tenant:
         "listExecutions": {"id": journeys[0]["id"]},
     }
     return Tenant(made["id"], keys["test"]["token"], keys["live"]["token"], sessions, ids, others)
+
+
+def email_template(name: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "subject": "Your order {{order}}",
+        "mjml": "<mjml><mj-body><mj-section><mj-column><mj-text>Hello {{name}}</mj-text></mj-column></mj-section>"
+        "</mj-body></mjml>",
+        "text": "Hello {{ name }}",
+        "variables": [{"name": "order"}, {"name": "name", "example": "friend"}],
+    }
 
 
 def origin_link(number_id: str, name: str) -> dict[str, Any]:

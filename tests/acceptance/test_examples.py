@@ -21,8 +21,9 @@ MAIN = {
     "createList", "addListMembers", "previewSegment", "getWallet", "createApiKey",
     "createAccount", "inviteAccount", "createSession", "createSms", "previewSms", "listSms", "getSms",
     "createJourney", "simulateJourney",
+    "createEmailSuppression", "createEmailSender", "createEmailTemplate", "previewEmailTemplate",
 }  # fmt: skip
-_ID = re.compile(r"\b([a-z]{3}_)[0-9A-Za-z]{21}\b")
+_ID = re.compile(r"\b([a-z]{3,4}_)[0-9A-Za-z]{21}\b")
 
 
 def test_the_main_operations_have_examples() -> None:

@@ -41,9 +41,13 @@ SCOPES = {
     "contacts:write": "createContact updateContact deleteContact optOutContact importContacts "
     "createList updateList deleteList addListMembers replaceListMembers removeListMembers "
     "createSegment updateSegment deleteSegment createCustomerEvent",
+    "email:read": "listEmailTemplates getEmailTemplate previewEmailTemplate listEmailSenders listEmailSuppressions "
+    "exportEmail",
+    "email:write": "createEmailTemplate updateEmailTemplate deleteEmailTemplate "
+    "createEmailSender updateEmailSender deleteEmailSender verifyEmailSender"
+    " createEmailSuppression deleteEmailSuppression",
     "sms:read": "listSms getSms exportSms",
     "rcs:read": "exportRcs",
-    "email:read": "exportEmail",
     "sms:send": "createSms previewSms",
     "crm:read": "listCompanies getCompany listCompanyContacts",
     "crm:write": "createCompany updateCompany deleteCompany",
@@ -68,6 +72,7 @@ CLASSES = {
     "exportRcs": "bulk",
     "exportSms": "bulk",
     "importContacts": "bulk",
+    "previewEmailTemplate": "bulk",
     "previewSegment": "bulk",
     "simulateJourney": "bulk",
     "removeListMembers": "bulk",

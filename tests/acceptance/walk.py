@@ -9,6 +9,7 @@ import asyncpg
 from tests.acceptance import (  # noqa: F401 - register their samples
     samples_audience,
     samples_contacts,
+    samples_email,
     samples_events,
     samples_exports,
     samples_journeys,

@@ -25,6 +25,8 @@ from recado.domain.channels.chatapp import GATES
 from recado.domain.channels.exported import LONGEST_PERIOD as EXPORT_PERIOD
 from recado.domain.channels.exported import MOST_ROWS, USUAL_ROWS
 from recado.domain.core.errors import CODES
+from recado.domain.email.sender import MAX_SENDERS
+from recado.domain.email.template import MAX_TEMPLATES
 from recado.domain.events.customer_event import LONGEST_PERIOD
 from recado.domain.journeys.graph import MAX_STEPS
 from recado.domain.journeys.journey import MAX_JOURNEYS
@@ -58,6 +60,13 @@ from recado.http.routes.contacts.contact_imports import ImportOut, contact_impor
 from recado.http.routes.contacts.contacts import contact_routes
 from recado.http.routes.contacts.document_reveal import RevealedDocuments, document_reveal_routes
 from recado.http.routes.core.dependencies import Dependencies
+from recado.http.routes.email.mjml_document import PROCESSES
+from recado.http.routes.email.sender_models import EmailSenderOut
+from recado.http.routes.email.senders import email_sender_routes
+from recado.http.routes.email.suppression_models import SuppressionOut
+from recado.http.routes.email.suppressions import suppression_routes
+from recado.http.routes.email.template_models import EmailPreviewOut, EmailTemplateOut
+from recado.http.routes.email.templates import email_template_routes
 from recado.http.routes.events.customer_event_models import CustomerEventOut
 from recado.http.routes.events.customer_events import customer_event_routes
 from recado.http.routes.inbound.callbacks import callback_routes
@@ -195,6 +204,9 @@ def routes() -> tuple[Route, ...]:
         *journey_routes(dependencies, entries=nothing, cancellation=nothing, tests=nothing, simulations=nothing),
         *origin_link_routes(dependencies, opener_for=nothing, clicks=nothing, link_base="http://l"),
         *opened_link_routes(tracked=nothing, origin=nothing, scanners=(), monotonic=nothing),
+        *suppression_routes(dependencies),
+        *email_template_routes(dependencies, workers=nothing),
+        *email_sender_routes(dependencies, verification=nothing),
         *sandbox_inbound_routes(database=nothing, numbers=nothing, receiver=nothing),
         *sandbox_record_routes(database=nothing, ids=nothing, changed=nothing),
         *organization_routes(dependencies),
@@ -306,10 +318,15 @@ def test_every_command_is_named() -> None:
     [
         ("Webhook subscriptions per environment", f"{MAX_SUBSCRIPTIONS}"),
         ("Templates per number", f"{MAX_OF_A_NUMBER}"),
+        ("Templates of e-mails per environment", f"{MAX_TEMPLATES}"),
+        ("MJML that is compiled at a time", f"{PROCESSES} / 1, in a process"),
         ("Period of a list of customer events", f"{LONGEST_PERIOD.days} days"),
         ("Period of an export", f"{EXPORT_PERIOD.days} days / {USUAL_ROWS} / {MOST_ROWS:,}"),
         ("Customer events that wait to be stored", f"{customer_events.MOST_WAITING:,};"),
-        ("Companies / origin links per environment", f"100,000 / {MAX_ORIGIN_LINKS:,}"),
+        (
+            "Companies / origin links / senders of e-mail per environment",
+            f"100,000 / {MAX_ORIGIN_LINKS:,} / {MAX_SENDERS}",
+        ),
         ("Lists / segments per environment", f"{MAX_LISTS:,} / {MAX_SEGMENTS}"),
         ("Journeys of an environment that are not archived / steps of one", f"{MAX_JOURNEYS} / {MAX_STEPS}"),
         ("Identifiers of a call on the members of a list", f"{MAX_IDENTIFIERS:,}"),
@@ -396,6 +413,10 @@ def test_the_request_limits_are_those_in_force() -> None:
         ("C25.1", WalletOut),
         ("C24.4", ApiKeyOut),
         ("C27.4", OriginLinkOut),
+        ("C10.4", EmailTemplateOut),
+        ("C10.4", EmailPreviewOut),
+        ("C10.4", EmailSenderOut),
+        ("C10.5", SuppressionOut),
         ("C9.2", JourneyOut),
         ("C9.2", JourneyItem),
         ("C9.10", ExecutionDetail),

@@ -15,10 +15,12 @@ import orjson
 import pytest
 from tests.http.contract import Contract
 from tests.http.scripted_provider import ScriptedProvider, ShiftedClock
+from tests.http.scripted_verifier import ScriptedVerifier
 
 from recado.actors.webhooks.webhooks import Webhooks
 from recado.channels.chatapp.chat_address import ChatAddress
 from recado.channels.chatapp.sandbox import Sandbox
+from recado.channels.email.sandbox import EmailSandbox
 from recado.channels.http.guarded_http import GuardedHttp
 from recado.channels.http.outbound_guard import OutboundGuard
 from recado.config.limits import CLASSES_OF_CREDENTIALS, DEFAULT_LIMITS
@@ -29,6 +31,7 @@ from recado.domain.links.tracked import MessageLinks
 from recado.domain.messages.changes import Change
 from recado.engine.runtime import Runtime
 from recado.engine.supervisor import Supervisor
+from recado.http.api.body_workers import BodyWorkers
 from recado.http.api.paging import Cursors
 from recado.http.api.route import Route
 from recado.http.api.token_authenticator import TokenAuthenticator
@@ -44,6 +47,9 @@ from recado.http.routes.contacts.contact_imports import contact_import_routes
 from recado.http.routes.contacts.contacts import contact_routes
 from recado.http.routes.contacts.document_reveal import document_reveal_routes
 from recado.http.routes.core.dependencies import Dependencies
+from recado.http.routes.email.senders import email_sender_routes
+from recado.http.routes.email.suppressions import suppression_routes
+from recado.http.routes.email.templates import email_template_routes
 from recado.http.routes.events.customer_events import customer_event_routes
 from recado.http.routes.inbound.sandbox_records import sandbox_record_routes
 from recado.http.routes.journeys.journeys import journey_routes
@@ -60,6 +66,7 @@ from recado.http.routes.webhooks.webhooks import webhook_routes
 from recado.http.server import HttpServer
 from recado.services.effects.consequences import Consequences
 from recado.services.effects.outbox import Outbox
+from recado.services.email.sender_verification import SenderVerification
 from recado.services.events.customer_events import CustomerEvents
 from recado.services.imports.contact_system import ContactSystem
 from recado.services.journeys.cancellation import ExecutionCancellation
@@ -132,6 +139,8 @@ class Api:
     chats: dict[str, ChatAddress | None]
     origin_clicks: OriginClicks
     tracked_clicks: TrackedClicks
+    verifiers: dict[str, ScriptedVerifier | EmailSandbox | None]
+    sender_verification: SenderVerification
 
     def token(self, organization: int = 0, env: str = "test") -> str:
         return self.organizations[organization].keys[env][1]
@@ -263,6 +272,9 @@ async def api(database: Database) -> AsyncIterator[Api]:
     tracked_clicks = TrackedClicks(database, outbox=outbox, clock=clock)
     events = CustomerEvents(database, clock=clock)
     entries = JourneyEntries(database, clock=clock, ids=ids, entered=lambda: None, journeys=RunningJourneys())
+    verifiers: dict[str, ScriptedVerifier | EmailSandbox | None] = {"test": EmailSandbox(), "live": ScriptedVerifier()}
+    mjml_workers = BodyWorkers(clock, processes=1)
+    sender_verification = SenderVerification(database, clock=clock, verifier_for=verifiers.get)
     routes = (
         *organization_routes(dependencies),
         *api_key_routes(dependencies, ceilings=CEILINGS),
@@ -283,6 +295,9 @@ async def api(database: Database) -> AsyncIterator[Api]:
         *template_routes(dependencies, provider_for=lambda env: providers[env], sync=sync),
         *static_list_routes(dependencies),
         *segment_routes(dependencies, evaluation=Evaluation(database)),
+        *suppression_routes(dependencies),
+        *email_template_routes(dependencies, workers=mjml_workers),
+        *email_sender_routes(dependencies, verification=sender_verification),
         *sandbox_record_routes(database=database, ids=ids, changed=changed),
         *billing_routes(dependencies),
         *webhook_routes(dependencies, guard=guard, actors=webhooks),
@@ -326,6 +341,7 @@ async def api(database: Database) -> AsyncIterator[Api]:
     await tracked_clicks.start()
     await events.start()
     await entries.start()
+    await mjml_workers.start()
     await server.start()
     await root.start()
     try:
@@ -333,7 +349,7 @@ async def api(database: Database) -> AsyncIterator[Api]:
             yield Api(
                 f"http://127.0.0.1:{server.port}", session, database, clock, ids, organizations, directories,
                 providers, refresh, review, sync, key_ring, routes, Contract(routes), changes, webhooks, troubles,
-                chats, origin_clicks, tracked_clicks,
+                chats, origin_clicks, tracked_clicks, verifiers, sender_verification,
             )  # fmt: skip
     finally:
         await server.stop()
@@ -343,6 +359,7 @@ async def api(database: Database) -> AsyncIterator[Api]:
         await tracked_clicks.stop()
         await events.stop()
         await entries.stop()
+        await mjml_workers.stop()
         await origin_clicks.stop()
 
 

@@ -10,7 +10,15 @@ from tests.waiting import until_locked_out
 
 JOURNEYS = "/v2/journeys"
 KEPT = "?permitirProblemas=true"
-KINDS = ("list", "segment", "number", "template")
+KINDS = ("list", "segment", "number", "template", "email template")
+TABLES = {
+    "list": "static_lists", "segment": "segments", "number": "numbers", "template": "templates",
+    "email template": "email_templates",
+}  # fmt: skip
+GONE = {
+    "list": "delete from {}", "segment": "delete from {}", "number": "update {} set deleted_at = now()",
+    "template": "update {} set deleted_at = now()", "email template": "update {} set status = 'archived'",
+}  # fmt: skip
 END = {"id": "end", "tipo": "fim"}
 
 
@@ -26,6 +34,10 @@ async def record(api: Api, kind: str) -> tuple[str, dict[str, Any]]:
             return f"/v2/segments/{found}", {"gatilho": {"tipo": "segmento", "segmentId": found}}
         case "number":
             return f"/numbers/{api.organizations[0].number.id}", chat(numberId=api.organizations[0].number.id)
+        case "email template":
+            mail = {"name": "Order", "subject": "Order", "html": "<p>Order</p>"}
+            found = (await api.post("/v2/email/templates", mail)).body["id"]
+            return f"/v2/email/templates/{found}", chat(canal="email", templateId=found)
         case _:
             found = (await create(api))["id"]
             return f"/v2/templates/{found}", chat(templateId=found)
@@ -57,7 +69,7 @@ async def test_what_a_draft_uses_is_not_deleted(api: Api, kind: str) -> None:
     first, second = await made(api, **using), await made(api, **using)
     assert refused(await api.delete(path), first)
     assert (await api.get(path)).status == 200
-    writer = await api.key("contacts:write", "templates:write", "numbers:write")
+    writer = await api.key("contacts:write", "templates:write", "numbers:write", "email:write")
     unnamed = await api.delete(path, token=writer)
     assert (unnamed.code, first in str(unnamed.body)) == ("RESOURCE_IN_USE", False)
     await api.post(f"{JOURNEYS}/{first}/archive")
@@ -147,13 +159,12 @@ async def test_who_gives_a_new_name_and_who_begins_to_use_do_not_wait_for_each_o
 @pytest.mark.parametrize("kind", KINDS)
 async def test_who_begins_to_use_waits_for_who_deletes(api: Api, kind: str) -> None:
     path, using = await record(api, kind)
-    table = {"list": "static_lists", "segment": "segments", "number": "numbers", "template": "templates"}[kind]
+    table = TABLES[kind]
     async with api.database.transaction() as connection:
         await connection.execute(f"select from {table} where id = $1 for update", path.rpartition("/")[2])
         asked = asyncio.ensure_future(api.post(JOURNEYS + KEPT, journey(**using)))
         await until_locked_out(api.database, 1)
-        how = "delete from {}" if kind in ("list", "segment") else "update {} set deleted_at = now()"
-        await connection.execute(how.format(table) + " where id = $1", path.rpartition("/")[2])
+        await connection.execute(GONE[kind].format(table) + " where id = $1", path.rpartition("/")[2])
     told = {problem.partition(":")[0].partition("[")[0] for problem in (await asked).body["problemas"]}
     assert told & {"GATILHO_INEXISTENTE", "NUMERO_INEXISTENTE", "MODELO_INEXISTENTE"}
 

@@ -329,6 +329,13 @@ class Settings(BaseSettings):
         description="SMS that leave through `gateway_b` within a second at most.",
         json_schema_extra={"form": "a whole number from 1 to 10,000", "default": "`100`"},
     )
+    adapter_email: Literal["", "sandbox", "smtp"] = _setting(
+        "",
+        "Who verifies senders of e-mail in live; none is sent yet. `smtp` looks for a TXT record of their domains. "
+        "Test always uses the sandbox, for which every sender is verified.",
+        "sandbox, smtp or empty",
+        "none: senders cannot be made in live (502)",
+    )
     billing_enabled: bool = _setting(
         True, "Whether sends are paid from a wallet. Without, no wallet exists.", "true or false", "`true`"
     )

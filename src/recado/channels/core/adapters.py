@@ -19,6 +19,7 @@ from recado.channels.core.provider import (
     TemplateSubmission,
 )
 from recado.channels.core.references import NamedBy
+from recado.domain.email.sender import DnsRecord
 
 
 class MessageSender(Protocol):
@@ -128,6 +129,23 @@ class TemplateReviewer(Protocol):
     async def list_templates(self, account: Account) -> list[ProviderTemplate]: ...
 
 
+class SenderVerifier(Protocol):
+    """Knows what senders of e-mail prove themselves by, and looks whether they did (C10.4)."""
+
+    @property
+    def at_once(self) -> bool:
+        """True: every sender is verified when it is made."""
+
+    def proofs(self, domain: str, token: str) -> tuple[DnsRecord, ...]:
+        """What the owner of a domain is to enter at its name server."""
+
+    async def sender_status(self, records: tuple[DnsRecord, ...], owner: str) -> tuple[DnsRecord, ...]:
+        """The same records, each with whether it is found now. `owner`: the organization that asks.
+
+        Raises `ProviderError` when that cannot be told.
+        """
+
+
 class ChatOpener(Protocol):
     """Knows at which address people begin a chat (C29.2)."""
 
@@ -139,6 +157,7 @@ class ChatOpener(Protocol):
 AdminFor = Callable[[str], SenderAdmin | None]
 ReviewerFor = Callable[[str], TemplateReviewer | None]
 OpenerFor = Callable[[str], ChatOpener | None]
+VerifierFor = Callable[[str], SenderVerifier | None]
 
 
 class SenderFor(Protocol):
@@ -168,6 +187,7 @@ class Adapter:
     admin: SenderAdmin | None = None
     templates: TemplateReviewer | None = None
     opener: ChatOpener | None = None
+    verifier: SenderVerifier | None = None
     connections: int | None = None
     place: ProviderPlace | None = None
 
@@ -208,6 +228,9 @@ class Adapters:
 
     def opener(self, channel: str, env: str, route: str | None = None, /) -> ChatOpener | None:
         return self.find(channel, env, route).opener
+
+    def verifier(self, channel: str, env: str, /) -> SenderVerifier | None:
+        return self.find(channel, env).verifier
 
     def sends_in(self, channel: str) -> frozenset[str]:
         """The environments in which somebody sends for a channel."""

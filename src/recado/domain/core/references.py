@@ -17,6 +17,9 @@ KINDS: Final[dict[str, str]] = {
     ids.CUSTOMER_EVENT: "customer event",
     ids.DEBTOR_GROUP: "debt group",
     ids.DELIVERY: "delivery",
+    ids.EMAIL_SENDER: "sender",
+    ids.EMAIL_SUPPRESSION: "suppression",
+    ids.EMAIL_TEMPLATE: "e-mail template",
     ids.EVENT: "event",
     ids.EXECUTION: "execution",
     ids.FLOW: "flow",
@@ -39,18 +42,18 @@ KINDS: Final[dict[str, str]] = {
 
 WITHOUT_ENVIRONMENT: Final = frozenset({ids.ACCOUNT, ids.ORGANIZATION, ids.SESSION})
 
-_PREFIX: Final = len(ids.NUMBER)
 # Only what was meant as an id is repeated: any other text could be a phone or an address.
-_LIKE_AN_ID: Final = re.compile(r"[a-z]{3}_[0-9A-Za-z]{1,40}")
+_LIKE_AN_ID: Final = re.compile(r"([a-z]{3,4}_)[0-9A-Za-z]{1,40}")
 
 
 def no_such(prefix: str, value: str, env: str) -> str:
     """One sentence: `No template tpl_… in test.` `env` empty: of no environment."""
     kind = KINDS.get(prefix, "record")
-    if _LIKE_AN_ID.fullmatch(value) is None:
+    like = _LIKE_AN_ID.fullmatch(value)
+    if like is None:
         return f"The given text is not {_article(kind)} id: those are {prefix} and {ids.BODY_LENGTH} letters or digits."
-    if value[:_PREFIX] != prefix:
-        other = KINDS.get(value[:_PREFIX])
+    if like[1] != prefix:
+        other = KINDS.get(like[1])
         is_one = "" if other is None else f" This looks like {_article(other)} id."
         return f"{value} is not {_article(kind)} id: those begin with {prefix}.{is_one}"
     return f"No {kind} {value}{'' if not env or prefix in WITHOUT_ENVIRONMENT else f' in {env}'}."

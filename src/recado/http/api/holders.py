@@ -13,6 +13,8 @@ _HOLDERS: Final = {
     "SEGMENT_NAME_TAKEN": ("segmentId", "contacts:read"),
     "TEMPLATE_NAME_TAKEN": ("templateId", "templates:read"),
     "CNPJ_JA_CADASTRADO": ("companyId", "crm:read"),
+    "EMAIL_TEMPLATE_NAME_TAKEN": ("templateId", "email:read"),
+    "SENDER_TAKEN": ("senderId", "email:read"),
     "NUMBER_TAKEN": ("numberId", "numbers:read"),
     "RESOURCE_IN_USE": ("journeyId", "campaigns:read"),
 }

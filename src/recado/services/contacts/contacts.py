@@ -43,6 +43,7 @@ from recado.storage.contacts.opt_outs import Refusal, Registrant
 from recado.storage.core import audit, idempotency
 from recado.storage.core.postgres import Connection, Database
 from recado.storage.dispatch import withdrawals
+from recado.storage.email import suppressions
 from recado.storage.journeys import executions
 
 Check = Callable[[Contact], None]
@@ -169,6 +170,8 @@ class Contacts:
             await contact_consents.forget(connection, before)
             await contacts.delete(connection, before)
             await lists.leave(connection, organization_id, env, [contact_id])
+            if before.email is not None:
+                await suppressions.forget_address(connection, organization_id, env, before.email)
             await contact_erasures.begin(connection, key, now)
             await idempotency.erase(connection, *key)
             await audit.write(

@@ -182,6 +182,9 @@ held_numbers as materialized (
 ),
 held_templates as materialized (
     select id from templates where organization_id = $1 and env = $2 and id = any($3::text[]) order by id for key share
+),
+held_email_templates as materialized (
+    select id from email_templates where organization_id = $1 and env = $2 and id = any($3::text[]) order by id for key share
 )
 select id from held_lists
 union all
@@ -189,7 +192,9 @@ select id from held_segments
 union all
 select id from held_numbers
 union all
-select id from held_templates;
+select id from held_templates
+union all
+select id from held_email_templates;
 
 -- name: names
 -- Of lists and segments that journeys begin with.
@@ -219,7 +224,14 @@ select 'template', t.id, t.status, t.number_id, (
     order by c.place limit 1
 )
 from templates t
-where t.organization_id = $1 and t.env = $2 and t.id = any($7::text[]) and t.deleted_at is null;
+where t.organization_id = $1 and t.env = $2 and t.id = any($7::text[]) and t.deleted_at is null
+union all
+select 'email_template', id, status, null, (select jsonb_agg(v -> 'name')::text from jsonb_array_elements(variables) as v)
+from email_templates
+where organization_id = $1 and env = $2 and id = any($7::text[]) and status = 'active'
+union all
+select 'email_sender', id, status, null, null from email_senders
+where organization_id = $1 and env = $2 and is_default;
 
 -- name: states
 -- How these journeys stand ($1, $2, $3: organizations, environments, ids).

@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from typing import Final
 
+import orjson
+
 from recado.domain.journeys.graph import JourneyDefinition
 from recado.domain.journeys.problems import JourneyReferences, TemplateState
 from recado.domain.senders.number import NumberStatus
@@ -18,7 +20,7 @@ SQL: Final = load("journeys")
 async def references_of(
     executor: Executor, organization_id: str, env: str, definition: JourneyDefinition
 ) -> JourneyReferences:
-    """E-mail templates and senders do not exist yet: an e-mail step finds none."""
+    """Of e-mail templates those that are not archived. The default sender is a verified one."""
     trigger, steps = definition.gatilho, definition.passos
     rows = await executor.fetch(
         SQL.references,
@@ -35,6 +37,8 @@ async def references_of(
         segments=frozenset(row["id"] for row in rows if row["kind"] == "segment"),
         numbers={row["id"]: NumberStatus(row["status"]) for row in rows if row["kind"] == "number"},
         webhooks={row["id"]: SubscriptionStatus(row["status"]) for row in rows if row["kind"] == "webhook"},
+        email_templates={row["id"]: _variables(row) for row in rows if row["kind"] == "email_template"},
+        email_sender=any(row["kind"] == "email_sender" for row in rows),
         templates={row["id"]: _template(row) for row in rows if row["kind"] == "template"},
     )
 
@@ -50,3 +54,7 @@ def _template(row: dict[str, str]) -> TemplateState:
         approved=row["status"] == TemplateStatus.APPROVED,
         variables=tuple(str(number) for number in range(1, variable_count(body) + 1)),
     )
+
+
+def _variables(row: dict[str, str | None]) -> tuple[str, ...]:
+    return tuple(orjson.loads(row["body"] or "[]"))

@@ -7,11 +7,11 @@ from pydantic import Field, StringConstraints, WithJsonSchema
 from recado.domain.access.scopes import ALL_SCOPES
 from recado.http.api.models import ApiModel, PatchModel, Timestamp, one_of, unset
 from recado.http.api.paging import CountedPage
+from recado.http.routes.core.emails import Email
 from recado.http.routes.core.views import view_of
 from recado.storage.access.accounts import UserAccount
 
 Name = Annotated[str, Field(min_length=1, max_length=120)]
-Email = Annotated[str, Field(max_length=254, pattern=r"^[^@\s]+@[^@\s]+$", examples=["ana@example.com"])]
 Scope = Annotated[str, one_of(sorted(ALL_SCOPES)), WithJsonSchema({"type": "string", "enum": sorted(ALL_SCOPES)})]
 Scopes = Annotated[list[Scope], Field(max_length=100, description="Beyond those of the role.")]
 RoleName = Literal["owner", "admin", "operator", "analyst"]

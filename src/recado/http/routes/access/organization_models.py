@@ -10,8 +10,8 @@ from pydantic import AfterValidator, Field, model_validator
 
 from recado.domain.channels.sms import SENDER
 from recado.http.api.models import ApiModel, PatchModel, Timestamp, most_members, unset
-from recado.http.routes.access.account_models import Email
 from recado.http.routes.access.api_key_models import IssuedKey
+from recado.http.routes.core.emails import Email
 from recado.http.routes.core.views import view_of
 from recado.storage.access.organizations import Organization
 from recado.storage.billing.price_overrides import Override

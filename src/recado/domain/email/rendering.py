@@ -1,0 +1,153 @@
+"""Placeholders in e-mails: what a part uses, and what it becomes with values (C10.2.6).
+
+A part is taken apart once; to render it is to put its pieces together.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from html import escape
+from typing import Final
+
+from recado.domain.core.errors import Problem
+
+MIB: Final = 1024 * 1024
+MOST_VARIABLES: Final = 100
+LONGEST_VALUE: Final = 10_000  # characters
+LONGEST_NAME: Final = 64
+MOST_OPENED: Final = 5_000  # times that `{{` stands in a part
+NAME: Final = r"[A-Za-z][A-Za-z0-9_]{0,63}"
+
+_PLACEHOLDER = re.compile(r"\{\{ *(" + NAME + r") *\}\}")
+
+Value = str | int | float | bool
+
+
+class EmailPart(StrEnum):
+    """The parts of an e-mail, by the names of their fields."""
+
+    SUBJECT = "subject"
+    HTML = "html"
+    TEXT = "text"
+
+
+MOST_OF: Final[Mapping[EmailPart, int]] = {EmailPart.SUBJECT: 255, EmailPart.HTML: MIB, EmailPart.TEXT: MIB // 4}
+"""How much a part holds at most, rendered or not: characters of a subject, bytes of UTF-8 of the others."""
+
+
+def is_too_long(part: EmailPart, text: str) -> bool:
+    """Whether a part holds more than it may."""
+    most = MOST_OF[part]
+    if part is EmailPart.SUBJECT or len(text) > most:
+        return len(text) > most
+    return len(text.encode(errors="replace")) > most
+
+
+def as_text(value: Value) -> str:
+    """A value as a message shows it: numbers as JSON writes them, `true` or `false`."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def _on_one_line(text: str) -> str:
+    return "".join(text.splitlines())
+
+
+_WRITTEN: Final[Mapping[EmailPart, Callable[[str], str]]] = {
+    EmailPart.SUBJECT: _on_one_line,
+    EmailPart.HTML: escape,
+    EmailPart.TEXT: lambda text: text,
+}
+"""How a value is written into a part."""
+
+
+class Pieces:
+    """A part taken apart: what stands between its placeholders, and their names, each in order."""
+
+    __slots__ = ("_names", "_pieces", "_plain", "names")
+
+    def __init__(self, text: str) -> None:
+        self._pieces = _PLACEHOLDER.split(text)
+        self._names = self._pieces[1::2]
+        self._plain = sum(map(len, self._pieces[::2]))
+        self.names = tuple(dict.fromkeys(self._names))
+
+    def length(self, values: Mapping[str, str]) -> int:
+        """How many characters it becomes, known before anything is put together."""
+        lengths = {name: len(values[name]) for name in self.names}
+        return self._plain + sum(map(lengths.__getitem__, self._names))
+
+    def filled(self, values: Mapping[str, str]) -> str:
+        """With a value for each of its names."""
+        pieces = self._pieces.copy()
+        pieces[1::2] = map(values.__getitem__, self._names)
+        return "".join(pieces)
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    """The names that a text uses, each once, in the order in which they come."""
+    return tuple(dict.fromkeys(_PLACEHOLDER.findall(text)))
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """An e-mail with values. `missing`: names that it uses and that were not given, in the order of the variables."""
+
+    subject: str
+    html: str
+    text: str | None
+    missing: tuple[str, ...]
+
+
+class EmailContent:
+    """A template, to be rendered as often as one likes.
+
+    `examples`: by the name of each declared variable, in order, what stands for it where no value is given.
+    """
+
+    __slots__ = ("_examples", "_parts", "_used")
+
+    def __init__(self, parts: Mapping[EmailPart, str | None], examples: Mapping[str, str | None]) -> None:
+        self._parts = {part: Pieces(text) for part, text in parts.items() if text is not None}
+        self._examples = dict(examples)
+        self._used = frozenset(name for pieces in self._parts.values() for name in pieces.names)
+
+    def render(self, values: Mapping[str, Value]) -> Rendered:
+        """Values that no part uses do nothing. Raises `Problem` TEXT_TOO_LONG, before anything grows."""
+        texts = {name: "" if example is None else example for name, example in self._examples.items()}
+        texts |= {name: as_text(value) for name, value in values.items() if name in self._used}
+        rendered = {part: self._filled(part, pieces, texts) for part, pieces in self._parts.items()}
+        return Rendered(
+            rendered[EmailPart.SUBJECT],
+            rendered[EmailPart.HTML],
+            rendered.get(EmailPart.TEXT),
+            tuple(name for name in self._examples if name in self._used and name not in values),
+        )
+
+    def _filled(self, part: EmailPart, pieces: Pieces, texts: Mapping[str, str]) -> str:
+        write = _WRITTEN[part]
+        written = {name: write(texts[name]) for name in pieces.names}
+        if pieces.length(written) > MOST_OF[part]:
+            raise _too_long(part)
+        filled = pieces.filled(written)
+        if is_too_long(part, filled):
+            raise _too_long(part)
+        return filled
+
+
+def undeclared(used: Mapping[EmailPart, Iterable[str]], declared: Iterable[str]) -> list[tuple[EmailPart, str]]:
+    """The names that parts use and nobody declared, each with the first part that uses it."""
+    known = set(declared)
+    found: dict[str, EmailPart] = {}
+    for part, names in used.items():
+        for name in names:
+            if name not in known:
+                found.setdefault(name, part)
+    return [(part, name) for name, part in found.items()]
+
+
+def _too_long(part: EmailPart) -> Problem:
+    most = "255 characters" if part is EmailPart.SUBJECT else f"{MOST_OF[part] // 1024:,} KiB"
+    return Problem("TEXT_TOO_LONG", f"With these variables the {part} is longer than {most}.")

@@ -1,0 +1,1 @@
+"""E-mail: the records that it is sent with."""

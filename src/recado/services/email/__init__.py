@@ -1,0 +1,1 @@
+"""E-mail: what is done with its records beside keeping them."""

@@ -1,0 +1,1 @@
+"""What e-mail is sent with, as rows."""

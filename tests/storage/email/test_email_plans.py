@@ -1,0 +1,54 @@
+"""Suppressions, senders and templates are found by their indexes, however many there are."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from tests.plans import indexes, plan_of, whole_tables
+
+from recado.storage.core.postgres import Database
+from recado.storage.email.senders import SENDERS
+from recado.storage.email.suppressions import SUPPRESSIONS
+from recado.storage.email.templates import TEMPLATES
+
+FILL = """
+insert into email_suppressions
+    select 'org_' || i % 3, 'test', 'sup_' || i, i || '@example.com', 'manual', sha256(i::text::bytea), now()
+    from generate_series(1, 20000) i;
+insert into email_senders (organization_id, env, id, domain, status, is_default, token, dns_records, misses,
+        next_check_at, name_key, updated_at)
+    select 'org_' || i % 500, 'live', 'snd_' || i, 'd' || i, 'verified', i <= 500, 't', '[]', 0,
+        now() + i * interval '1 minute', 'd' || i, now()
+    from generate_series(1, 20000) i;
+insert into email_templates
+    select 'org_' || i % 40, 'test', 'etpl_' || i, 'n', 's', 'h', null, null, '[]', '{}', 'active', 1, 'k', 1,
+        'n' || i, now()
+    from generate_series(1, 20000) i;
+analyze email_suppressions, email_senders, email_templates;
+"""
+OWNER = ("org_1", "test")
+
+
+@pytest.fixture
+async def filled(database: Database) -> Database:
+    await database.execute(FILL)
+    return database
+
+
+@pytest.mark.parametrize(
+    ("statement", "arguments", "index"),
+    [
+        (SUPPRESSIONS.sql.page, (*OWNER, b"x" * 32, None, 50, 0), "email_suppressions_organization_id_env_hash_key"),
+        (SUPPRESSIONS.sql.among, (*OWNER, [b"x" * 32]), "email_suppressions_organization_id_env_hash_key"),
+        (SUPPRESSIONS.sql.page, (*OWNER, None, None, 50, 0), "email_suppressions_pkey"),
+        (SENDERS.sql.has_default, ("org_1", "live"), "email_senders_default"),
+        (TEMPLATES.sql.named, (*OWNER, "n1"), "email_templates_by_name"),
+        (TEMPLATES.sql.page, (*OWNER, None, None, None, 50, 0), "email_templates_pkey"),
+    ],
+)
+async def test_each_statement_takes_its_index(
+    filled: Database, statement: str, arguments: Sequence[Any], index: str
+) -> None:
+    found = await plan_of(filled, statement, arguments)
+    assert index in indexes(found)
+    assert whole_tables(found) == set()
