@@ -264,7 +264,10 @@ class ExecutionTurns:
     async def _standing(
         self, connection: Connection, claimed: Sequence[Execution], now: datetime, *, new: bool
     ) -> tuple[list[Standing], list[Execution]]:
-        """Those that go on, and what becomes of the others: their journey is paused, or is no more."""
+        """Those that go on, and the others as they are to be written: their journey is paused, or is no more.
+
+        Of new ones these are also those that are due at once instead.
+        """
         journeys = await self.journeys.read(connection, {each.key[:3] for each in claimed})
         standing, others = [], []
         for execution in claimed:
