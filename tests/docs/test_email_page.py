@@ -7,7 +7,7 @@ import orjson
 from pydantic import BaseModel
 
 from recado.http.routes.email.sender_models import EmailSenderCreate
-from recado.http.routes.email.suppression_models import EmailSuppressionCreate
+from recado.http.routes.email.suppression_models import SuppressionCreate
 from recado.http.routes.email.template_models import EmailPreview, EmailTemplateCreate
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -16,7 +16,7 @@ BODIES: dict[str, type[BaseModel]] = {
     "/v2/email/templates": EmailTemplateCreate,
     "/v2/email/templates/$MAIL_TEMPLATE/preview": EmailPreview,
     "/v2/email/senders": EmailSenderCreate,
-    "/v2/email/suppressions": EmailSuppressionCreate,
+    "/v2/email/suppressions": SuppressionCreate,
 }
 
 
