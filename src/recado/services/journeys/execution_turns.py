@@ -51,7 +51,7 @@ from recado.storage.core.postgres import Connection, Database
 from recado.storage.dispatch import withdrawals
 from recado.storage.journeys import executions
 from recado.storage.journeys.execution_facts import ContactKey
-from recado.storage.journeys.executions import Execution, ExecutionKey, HeardSignals, PassedStep, Waiting
+from recado.storage.journeys.executions import Execution, ExecutionKey, HeardSignals, PassedStep, WaitingWork
 from recado.storage.messages.messages import NewMessage, NoConsent, Stored
 
 log = structlog.get_logger()
@@ -120,7 +120,7 @@ class ExecutionTurns:
         self._counted: set[ContactKey] = set()  # by the turns under way
         self._room = MOST  # places of a turn
 
-    async def waiting(self) -> Waiting:
+    async def waiting(self) -> WaitingWork:
         """Of what there is something to do here, and whether somebody may enter. Raises `Unavailable`."""
         return await executions.waiting(self._db.hot, self._clock.now())
 

@@ -248,7 +248,7 @@ _LINE: Final = itemgetter(0, 1, 2)
 _ENTERED: Final = StepCount.ENTERED.value  # a text: that of the enumeration takes three times as long to look up
 
 
-class Waiting(NamedTuple):
+class WaitingWork(NamedTuple):
     """Of what there is something to do. `pauses`: what was due in one that is over; `executions`: what is due."""
 
     signals: bool
@@ -258,9 +258,9 @@ class Waiting(NamedTuple):
     executions: bool
 
 
-async def waiting(executor: Executor, now: datetime) -> Waiting:
+async def waiting(executor: Executor, now: datetime) -> WaitingWork:
     """Of what there is something to do now."""
-    return Waiting(*await executor.fetchrow(SQL.waiting, now))
+    return WaitingWork(*await executor.fetchrow(SQL.waiting, now))
 
 
 async def claim_due(connection: Executor, now: datetime, *, each: int, most: int, after: str = "") -> list[Execution]:

@@ -228,7 +228,7 @@ where t.organization_id = $1 and t.env = $2 and t.id = any($7::text[]) and t.del
 union all
 select
     'email_template', id, status, null,
-    (select jsonb_agg(distinct name)::text from jsonb_each(placeholders) as part, jsonb_array_elements(part.value) as name)
+    (select jsonb_agg(distinct used.name)::text from jsonb_each(placeholders) as part, jsonb_array_elements(part.value) as used (name))
 from email_templates
 where organization_id = $1 and env = $2 and id = any($7::text[]) and status = 'active'
 union all
