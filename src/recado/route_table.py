@@ -34,6 +34,8 @@ from recado.http.routes.links.origin_links import origin_link_routes
 from recado.http.routes.messages.bulk import bulk_routes
 from recado.http.routes.messages.messages import message_routes
 from recado.http.routes.messages.reprocess import reprocess_routes
+from recado.http.routes.ops.ops import ops_routes
+from recado.http.routes.ops.samples import Samples
 from recado.http.routes.senders.number_administration import number_administration_routes
 from recado.http.routes.senders.number_health import HealthReader, number_health_routes
 from recado.http.routes.senders.number_usage import number_usage_routes
@@ -117,6 +119,18 @@ def route_table(made: Assembly) -> tuple[Route, ...]:
         *webhook_routes(dependencies, guard=made.guard, actors=made.webhooks),
         *webhook_delivery_routes(dependencies),
         *audit_routes(dependencies),
+        *ops_routes(
+            dependencies,
+            samples=Samples(
+                numbers=system.number_states,
+                actors=system.actor_tree,
+                webhooks=system.webhook_states,
+                providers=system.provider_states,
+                clock=made.clock,
+            ),
+            states=system.number_states,
+            tree=system.actor_tree,
+        ),
         *(billing_routes(dependencies) if made.settings.billing_enabled else ()),
         *(route for each in CHANNELS for route in each.routes(dependencies, made.acceptance)),
         *callback_routes(providers=made.callback_providers, take=system.callbacks.take),

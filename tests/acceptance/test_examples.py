@@ -20,6 +20,8 @@ MAIN = {
     "createList", "addListMembers", "previewSegment", "getWallet", "createApiKey",
     "createAccount", "inviteAccount", "createSession", "createSms", "previewSms", "listSms", "getSms",
     "createJourney",
+    "listNumberStates", "getNumberState", "pauseNumber", "resumeNumber", "listActors", "restartActor",
+    "listWebhookStates", "listProviderStates",
 }  # fmt: skip
 _ID = re.compile(r"\b([a-z]{3}_)[0-9A-Za-z]{21}\b")
 

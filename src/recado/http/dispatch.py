@@ -26,7 +26,7 @@ from recado.http.api.holders import hide_holder
 from recado.http.api.missing import missing_record, no_method, no_route
 from recado.http.api.operation import Operation, missing_scope, session_needed
 from recado.http.api.parsing import JsonBody, pairs_of, parse_json, require_json, validate_body
-from recado.http.api.principal import ACCOUNT, NOBODY, Principal
+from recado.http.api.principal import ACCOUNT, ADMINISTRATOR, NOBODY, Principal
 from recado.http.api.rate_limits import ANONYMOUS, FAILED, PUBLIC, RateLimiter
 from recado.http.api.request_log import RequestLog
 from recado.http.api.route import Access, Idempotency, Route
@@ -144,7 +144,9 @@ class Dispatcher:
                 await turn  # the search for what was meant costs more than most answers
             operation = self._find(found, call, started)
             task.set_name(operation.route.operation_id)  # for the watch over the event loop
-            if operation.by_key:
+            if operation.administered and self._administrator.is_shown(call.headers.get("Authorization")):
+                call.principal = ADMINISTRATOR
+            elif operation.by_key:
                 call.principal = self._known(call, started) or await self._authenticated(call, started)
                 self._admit(operation, call, started)
             else:
@@ -333,7 +335,8 @@ class Dispatcher:
     ) -> Reply:
         """Required headers, parsing, path resource, idempotency, and the rest."""
         route = operation.route
-        given_key = call.headers.get(IDEMPOTENCY_KEY) if operation.idempotency else None
+        keyed = operation.idempotency and call.principal is not ADMINISTRATOR  # whose repeats are done again
+        given_key = call.headers.get(IDEMPOTENCY_KEY) if keyed else None
         if given_key is not None:
             check_form(given_key)
         elif route.idempotency is Idempotency.REQUIRED:
