@@ -155,6 +155,7 @@ class Application:
             arriving=descriptors.arriving,
             connections_of_address=settings.connections_per_address,
             spool_folder=settings.data_dir if settings.database_url is None else None,
+            figures=made.figures,
         )
         # Before the numbers are taken over: a service that cannot serve must not end the one that does.
         self._shutdown.add("address", server.stop, flushes=False)  # as a part, it flushes
@@ -175,7 +176,7 @@ class Application:
         uses = Periodic("uses of credentials", USES_WRITTEN_EVERY, made.directories.flush_uses, clock)
         self._shutdown.add("last uses of credentials", made.directories.flush_uses)
         watch = ClockWatch(installation.database, clock)
-        parts: tuple[Service, ...] = (LoopWatch(clock), kept, uses, watch, *made.parts, server)
+        parts: tuple[Service, ...] = (made.loop_watch, kept, uses, watch, *made.parts, server)
         for part in parts:
             self._shutdown.add(
                 type(part).__name__, part.stop, flushes=part is not kept and not isinstance(part, _READERS)

@@ -20,8 +20,10 @@ from recado.domain.channels.policies import NUMBERS_CHANNEL
 from recado.domain.core.clock import Clock
 from recado.domain.links.tracked import MessageLinks
 from recado.domain.messages.changes import Change
+from recado.engine.loop_watch import LoopWatch
 from recado.engine.runtime import Runtime
 from recado.engine.service import Service
+from recado.http.api.request_figures import RequestFigures
 from recado.installation import Installation
 from recado.services.batches.batch_acceptance import BatchAcceptance
 from recado.services.batches.resend import Resends
@@ -71,6 +73,8 @@ class Assembly:
         self.reviewer_for = partial(adapters.reviewer, NUMBERS_CHANNEL)
         self.opener_for = partial(adapters.opener, NUMBERS_CHANNEL)
         self.clock = clock
+        self.loop_watch = LoopWatch(clock)
+        self.figures = RequestFigures()
         self.ceilings = ceilings(settings.request_limits, settings.request_ceilings)
         db, ids, keys = installation.database, installation.ids, installation.key_ring
         directories = self.directories = Directories(db, clock=clock)
@@ -92,7 +96,7 @@ class Assembly:
         self.callback_providers = adapters.callback_sources()
         paying = adapters.find(PAYMENTS, "live").callbacks is not None
         payments = Payments(db, clock=clock, ids=ids, changed=self.changed) if paying else None
-        runtime = Runtime(clock, random.Random(os.urandom(32)))  # noqa: S311 - spreads restarts; guards nothing
+        runtime = self.runtime = Runtime(clock, random.Random(os.urandom(32)))  # noqa: S311 - spreads restarts; guards nothing
         lookups = FairPlaces(LOOKUPS_AT_ONCE, each=LOOKUPS_EACH, most_waiting=MOST_LOOKUPS_WAITING)
         self.guard = OutboundGuard(clock=clock, allowed=settings.ssrf_allow_cidrs, turn=lookups.place)
         calls_of_steps = min(MOST_STEP_CALLS, descriptors.webhooks // 8)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from importlib.metadata import version
 
+from recado.actors.ops.kept import Kept
 from recado.assembly import Assembly
 from recado.channel_table import CHANNELS
 from recado.domain.core.errors import Unavailable
@@ -34,6 +35,7 @@ from recado.http.routes.links.origin_links import origin_link_routes
 from recado.http.routes.messages.bulk import bulk_routes
 from recado.http.routes.messages.messages import message_routes
 from recado.http.routes.messages.reprocess import reprocess_routes
+from recado.http.routes.ops.metrics import Measured, Metrics, metrics_routes
 from recado.http.routes.ops.ops import ops_routes
 from recado.http.routes.ops.samples import Samples
 from recado.http.routes.senders.number_administration import number_administration_routes
@@ -45,6 +47,7 @@ from recado.http.routes.templates.templates import template_routes
 from recado.http.routes.webhooks.webhook_deliveries import webhook_delivery_routes
 from recado.http.routes.webhooks.webhooks import webhook_routes
 from recado.storage.core.migrate import pending
+from recado.storage.ops import ops
 
 
 def route_table(made: Assembly) -> tuple[Route, ...]:
@@ -135,6 +138,26 @@ def route_table(made: Assembly) -> tuple[Route, ...]:
         *(route for each in CHANNELS for route in each.routes(dependencies, made.acceptance)),
         *callback_routes(providers=made.callback_providers, take=system.callbacks.take),
     )
+
+    metrics = Metrics(
+        Measured(
+            clock=made.clock,
+            requests=made.figures,
+            activity=system.activity,
+            context=system.lane_context,
+            root=system.root,
+            restarts=made.runtime.restarts,
+            webhooks=made.webhooks.dispatcher,
+            refused=lambda: system.admission.refused,
+            postponed=lambda: system.callbacks.postponed.count,
+            database=db,
+            loop=made.loop_watch,
+            queues=Kept(lambda _: ops.queue_totals(db.bulk), clock=made.clock),
+            backlogs=Kept(lambda _: ops.backlogs(db.bulk), clock=made.clock),
+        )
+    )
+    token = made.settings.metrics_token
+    routes += metrics_routes(metrics, token=None if token is None else token.get_secret_value())
 
     async def ready() -> Mapping[str, bool]:
         try:

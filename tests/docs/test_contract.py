@@ -72,6 +72,7 @@ from recado.http.routes.messages.bulk_models import BatchOut
 from recado.http.routes.messages.message_models import MessageModel
 from recado.http.routes.messages.messages import message_routes
 from recado.http.routes.messages.reprocess import reprocess_routes
+from recado.http.routes.ops.metrics import metrics_routes
 from recado.http.routes.ops.ops import ops_routes
 from recado.http.routes.ops.ops_models import ActorOut, NumberDetailOut, ProviderStateOut, WebhookStateOut
 from recado.http.routes.senders.number_administration import number_administration_routes
@@ -202,6 +203,7 @@ def routes() -> tuple[Route, ...]:
         *document_reveal_routes(database=nothing, ids=nothing, documents=nothing),
         *audit_routes(dependencies),
         *ops_routes(dependencies, samples=nothing, states=nothing, tree=nothing),
+        *metrics_routes(nothing, token=None),
         *billing_routes(dependencies),
         *callback_routes(providers={("chatapp", "cloud"): nothing}, take=nothing),
     )

@@ -175,7 +175,7 @@ class ActorSystem:
             late=self.activity.ended_late,
         )
         self.sandbox_reports = SandboxReports(db, clock=clock, receipts_of=self.receipts, opens=opens)
-        admission = Admission(db, clock=clock, ids=ids, consequences=self.consequences)
+        admission = self.admission = Admission(db, clock=clock, ids=ids, consequences=self.consequences)
         self.sending = Sending(
             db,
             clock=clock,
@@ -192,7 +192,7 @@ class ActorSystem:
             stopped=self.receipts.stopped,
             begun=begun,
         )
-        self._lane_context = LaneContext(
+        self.lane_context = LaneContext(
             records,
             self.sending,
             self.calls,
@@ -200,9 +200,9 @@ class ActorSystem:
             clock.monotonic() + OWNERSHIP_PAUSE,
             connections=connections or {},
         )
-        self._lane_context.share(shared)
-        self.direct = DirectSends(self._lane_context)
-        self._new_lane = partial(Lane, context=self._lane_context)
+        self.lane_context.share(shared)
+        self.direct = DirectSends(self.lane_context)
+        self._new_lane = partial(Lane, context=self.lane_context)
         readers: dict[tuple[str, str], EventReader] = {
             (channel, source.name): source for channel, source in session_providers
         }
@@ -228,6 +228,7 @@ class ActorSystem:
             tariff=FREE if prices is None else WalletTariff(prices=prices, ids=ids, clock=clock),
             audiences=self.audiences,
             channels=batch_rules,
+            accepted=self.activity.accepted,
         )
         self.batches = Batches(
             db,
@@ -270,7 +271,7 @@ class ActorSystem:
         self.root = Supervisor("recado", runtime=runtime)
         self._lane_supervisor = Supervisor("lanes", runtime=runtime, intensity=NUMBER_RESTARTS, period=NUMBER_PERIOD)
         self._registry: Registry[SenderKey] = Registry(self._lane_supervisor, idle_after=IDLE_AFTER)
-        lanes, context = self._lane_supervisor, self._lane_context
+        lanes, context = self._lane_supervisor, self.lane_context
         self.number_states = NumberStates(db, clock=clock, context=context, lanes=lanes, activity=self.activity)
         self.provider_states = ProviderStates(
             records, context=context, lanes=lanes, activity=self.activity, queues=self.number_states.queues
@@ -297,7 +298,7 @@ class ActorSystem:
         self.root.add_service(
             "due",
             DuePoller(
-                db, clock=clock, tell=self.tell, in_memory=self._in_memory, starting=lambda: self._lane_context.starting
+                db, clock=clock, tell=self.tell, in_memory=self._in_memory, starting=lambda: self.lane_context.starting
             ),
         )
         overdue = Overdue(db, clock=clock, consequences=self.consequences, handlers=handlers_of_policies())
@@ -331,7 +332,7 @@ class ActorSystem:
 
     async def start(self) -> None:
         """Called by the tree when the epoch is taken: from now on this process owns the numbers."""
-        self._lane_context.opens_at = self._records.clock.monotonic() + OWNERSHIP_PAUSE
+        self.lane_context.opens_at = self._records.clock.monotonic() + OWNERSHIP_PAUSE
 
     async def stop(self) -> None:
         """Ownership ends with the process."""
@@ -361,7 +362,7 @@ class ActorSystem:
 
     def trouble(self, sender_id: str) -> Hold | None:
         """What keeps a number from reaching its provider, as its last calls showed; nobody is asked for it."""
-        return self._lane_context.trouble(sender_id)
+        return self.lane_context.trouble(sender_id)
 
     async def ask_situation(self, sender: SenderKey) -> LaneSituation | None:
         """What holds the sender now; None when its lane does not answer in time."""
@@ -383,7 +384,7 @@ class ActorSystem:
             case SubscriptionChanged(organization_id, _, subscription_id):
                 self._webhooks.changed((organization_id, subscription_id))
             case ConsentRefused(recipients):
-                self._lane_context.consents.refused(recipients)
+                self.lane_context.consents.refused(recipients)
             case WithdrawalsLeft(left):
                 self.withdrawals.left(left)
             case JourneyMoved(stands):

@@ -96,6 +96,10 @@ class LaneContext:
         """The gateway of a sender that has one of its own, while it is in memory."""
         return self._own.get(sender_id)
 
+    def own_gateways(self) -> Iterable[Gateway]:
+        """Those of senders that have one of their own, while they are in memory."""
+        return self._own.values()
+
     def day(self, sender_id: str) -> DayUsage | None:
         """What has left of a sender in its rolling day, while it is in memory."""
         return self._days.get(sender_id)

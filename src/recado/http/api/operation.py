@@ -6,21 +6,23 @@ from recado.domain.core.errors import Problem
 from recado.http.api.body_reading import MOST_AT_ONCE, MOST_IN_LISTS, MOST_VALUES
 from recado.http.api.paging import ListedQuery
 from recado.http.api.parsing import QueryParser
+from recado.http.api.request_figures import Figures
 from recado.http.api.route import MIB, Access, Idempotency, Route
 
 
 class Operation:
-    """See `Route`; the names are its own."""
+    """See `Route`; the names are its own. `figures`: where its answers are counted."""
 
     __slots__ = (
-        "administered", "bodies", "body", "by_key", "creates", "handler", "has_body", "idempotency", "keeps_answers",
-        "lists", "load", "most_at_once", "most_values", "or_scopes", "path_ids", "query", "rate_class", "route",
-        "scope", "spooled", "versioned", "writes",
+        "administered", "bodies", "body", "by_key", "creates", "figures", "handler", "has_body", "idempotency",
+        "keeps_answers", "lists", "load", "most_at_once", "most_values", "or_scopes", "path_ids", "query", "rate_class",
+        "route", "scope", "spooled", "versioned", "writes",
     )  # fmt: skip
 
-    def __init__(self, route: Route) -> None:
+    def __init__(self, route: Route, figures: Figures) -> None:
         _check(route)
         self.route = route
+        self.figures = figures
         self.handler = route.handler
         self.scope = route.scope
         self.or_scopes = route.or_scopes

@@ -67,6 +67,28 @@ class SubscriptionBacklog:
     oldest_at: datetime | None
 
 
+@dataclass(frozen=True, slots=True)
+class QueueTotals:
+    """What has not left of a class of a channel, by what holds it: `ready` and `sending` where nothing does.
+
+    `oldest_due`: of what is not under way; it may lie ahead.
+    """
+
+    channel: str
+    klass: int
+    reason: str
+    messages: int
+    oldest_due: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Backlogs:
+    """Deliveries that are not settled, and callbacks that are not processed."""
+
+    deliveries: int
+    callbacks: int
+
+
 async def numbers(executor: Executor, scope: Scope, after: SenderId = ("", "")) -> Sequence[Mapping[str, Any]]:
     """The next numbers of the scope after one, as rows: there may be thousands."""
     rows: Sequence[Mapping[str, Any]]
@@ -127,6 +149,16 @@ async def subscriptions(executor: Executor, scope: Scope) -> list[SubscriptionBa
         )
         for row in rows
     ]  # fmt: skip
+
+
+async def queue_totals(executor: Executor) -> list[QueueTotals]:
+    """Of the whole installation."""
+    return [QueueTotals(*row.values()) for row in await executor.fetch(SQL.queue_totals)]
+
+
+async def backlogs(executor: Executor) -> Backlogs:
+    """Of the whole installation."""
+    return Backlogs(**await executor.fetchrow(SQL.backlogs))
 
 
 async def subscription_ids(executor: Executor, scope: Scope) -> frozenset[str]:

@@ -112,3 +112,16 @@ select id from webhook_subscriptions where organization_id = $1 and env = $2
 
 -- name: minutes
 select minute, sent from sender_minutes where organization_id = $1 and sender_id = $2 and minute >= $3
+
+-- name: queue_totals
+-- What has not left, of all organizations: by class and by what holds it.
+select
+    channel, class, coalesce(reason, case when claimed_epoch is null then 'ready' else 'sending' end) as held_by,
+    count(*) as messages, min(due_at) filter (where claimed_epoch is null) as oldest_due
+from dispatch
+group by channel, class, held_by
+
+-- name: backlogs
+select
+    (select count(*) from delivery_queue) as deliveries,
+    (select count(*) from callbacks where processed_at is null) as callbacks
