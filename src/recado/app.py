@@ -26,6 +26,7 @@ from recado.engine.service import Service
 from recado.engine.shutdown import Shutdown
 from recado.http.api.route import MIB, Route
 from recado.http.api.token_authenticator import TokenAuthenticator
+from recado.http.routes.ops.stream import OperatorStream
 from recado.http.server import HttpServer
 from recado.installation import Installation
 from recado.providers import adapters_of
@@ -43,7 +44,8 @@ USES_WRITTEN_EVERY = 60.0  # seconds
 # close the database.
 FLUSH_SECONDS = 16.0
 CLOSE_SECONDS = 3.5
-_READERS = (LoopWatch, ClockWatch, ChatWindows, RecipientLookup)  # parts that only look: nothing is lost with them
+# Parts that only look: nothing is lost with them.
+_READERS = (LoopWatch, ClockWatch, ChatWindows, RecipientLookup, OperatorStream)
 
 log = structlog.get_logger(__name__)
 

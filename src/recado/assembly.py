@@ -24,6 +24,8 @@ from recado.engine.loop_watch import LoopWatch
 from recado.engine.runtime import Runtime
 from recado.engine.service import Service
 from recado.http.api.request_figures import RequestFigures
+from recado.http.routes.ops.samples import Samples
+from recado.http.routes.ops.stream import OperatorStream
 from recado.installation import Installation
 from recado.services.batches.batch_acceptance import BatchAcceptance
 from recado.services.batches.resend import Resends
@@ -166,6 +168,14 @@ class Assembly:
             db, ids=ids, documents=DocumentCipher(keys, installation.keys.index),
             subscriptions=directories.subscriptions, effects=system.consequences, changed=self.changed, clock=clock,
         )  # fmt: skip
+        self.samples = Samples(
+            numbers=system.number_states,
+            actors=system.actor_tree,
+            webhooks=system.webhook_states,
+            providers=system.provider_states,
+            clock=clock,
+        )
+        self.stream = OperatorStream(self.samples, clock=clock, random_bytes=installation.random_bytes)
         sizes = SegmentSizes(db, system.evaluation, clock=clock)
         self.origin_clicks = OriginClicks(
             db, numbers=directories.numbers, opener_for=self.opener_for, clock=clock,
@@ -190,6 +200,7 @@ class Assembly:
             self.sync,
             self.origin_clicks,
             self.tracked_clicks,
+            self.stream,
         )
 
     def changed(self, change: Change) -> None:

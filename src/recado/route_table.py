@@ -37,7 +37,6 @@ from recado.http.routes.messages.messages import message_routes
 from recado.http.routes.messages.reprocess import reprocess_routes
 from recado.http.routes.ops.metrics import Measured, Metrics, metrics_routes
 from recado.http.routes.ops.ops import ops_routes
-from recado.http.routes.ops.samples import Samples
 from recado.http.routes.senders.number_administration import number_administration_routes
 from recado.http.routes.senders.number_health import HealthReader, number_health_routes
 from recado.http.routes.senders.number_usage import number_usage_routes
@@ -124,15 +123,10 @@ def route_table(made: Assembly) -> tuple[Route, ...]:
         *audit_routes(dependencies),
         *ops_routes(
             dependencies,
-            samples=Samples(
-                numbers=system.number_states,
-                actors=system.actor_tree,
-                webhooks=system.webhook_states,
-                providers=system.provider_states,
-                clock=made.clock,
-            ),
+            samples=made.samples,
             states=system.number_states,
             tree=system.actor_tree,
+            stream=made.stream,
         ),
         *(billing_routes(dependencies) if made.settings.billing_enabled else ()),
         *(route for each in CHANNELS for route in each.routes(dependencies, made.acceptance)),

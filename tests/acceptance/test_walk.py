@@ -34,7 +34,7 @@ SCOPES = {
     "accounts:read": "listAccounts",
     "accounts:write": "createAccount updateAccount disableAccount inviteAccount",
     "audit:read": "listAudit",
-    "ops:read": "listNumberStates getNumberState listActors listWebhookStates listProviderStates",
+    "ops:read": "listNumberStates getNumberState listActors listWebhookStates listProviderStates streamOperations",
     "ops:write": "pauseNumber resumeNumber restartActor",
     "contacts:pii": "revealDocuments",
     "contacts:read": "listContacts getContact getContactImport listContactFields listContactConsents listDebtorGroups "

@@ -202,7 +202,7 @@ def routes() -> tuple[Route, ...]:
         *people_routes(dependencies),
         *document_reveal_routes(database=nothing, ids=nothing, documents=nothing),
         *audit_routes(dependencies),
-        *ops_routes(dependencies, samples=nothing, states=nothing, tree=nothing),
+        *ops_routes(dependencies, samples=nothing, states=nothing, tree=nothing, stream=nothing),
         *metrics_routes(nothing, token=None),
         *billing_routes(dependencies),
         *callback_routes(providers={("chatapp", "cloud"): nothing}, take=nothing),

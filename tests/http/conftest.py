@@ -55,6 +55,7 @@ from recado.http.routes.links.opened_links import opened_link_routes
 from recado.http.routes.links.origin_links import origin_link_routes
 from recado.http.routes.ops.ops import ops_routes
 from recado.http.routes.ops.samples import Samples
+from recado.http.routes.ops.stream import OperatorStream
 from recado.http.routes.senders.number_administration import number_administration_routes
 from recado.http.routes.senders.number_health import HealthReader, number_health_routes
 from recado.http.routes.senders.number_usage import number_usage_routes
@@ -288,9 +289,10 @@ async def api(database: Database) -> AsyncIterator[Api]:
         providers=ProviderStates(records, context=context, lanes=lanes, activity=activity, queues=states.queues),
         clock=clock,
     )
+    stream = OperatorStream(samples, clock=clock, random_bytes=os.urandom)
     routes = (
         *organization_routes(dependencies),
-        *ops_routes(dependencies, samples=samples, states=states, tree=tree),
+        *ops_routes(dependencies, samples=samples, states=states, tree=tree, stream=stream),
         *api_key_routes(dependencies, ceilings=CEILINGS),
         *people_routes(dependencies),
         *audit_routes(dependencies),
@@ -359,6 +361,7 @@ async def api(database: Database) -> AsyncIterator[Api]:
             )  # fmt: skip
     finally:
         await server.stop()
+        await stream.stop()
         await sync.stop()
         await root.stop()
         await people.stop()

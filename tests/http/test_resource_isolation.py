@@ -26,6 +26,7 @@ OPERATIONS = [
     ("POST", "/v2/ops/actors/restart"),
     ("GET", "/v2/ops/webhooks"),
     ("GET", "/v2/ops/providers"),
+    ("GET", "/v2/ops/stream"),
     ("GET", "/v2/accounts"),
     ("POST", "/v2/accounts"),
     ("PATCH", "/v2/accounts/{id}"),

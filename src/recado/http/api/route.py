@@ -112,6 +112,7 @@ class RouteOptions(TypedDict, total=False):
     body_limit: int
     bad_query_status: int
     responses: Mapping[int, type[BaseModel] | None]
+    response_types: Mapping[int, str]
     errors: tuple[str, ...]
     idempotency: Idempotency
     replay: Callable[[Call, int, Any], Awaitable[Reply]]

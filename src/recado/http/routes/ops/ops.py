@@ -34,7 +34,8 @@ from recado.http.routes.ops.ops_models import (
 )
 from recado.http.routes.ops.ops_views import number_detail_view
 from recado.http.routes.ops.samples import Sample, Samples, reply_of
-from recado.http.wire.reply import Reply
+from recado.http.routes.ops.stream import OperatorStream
+from recado.http.wire.reply import Reply, StreamReply
 from recado.storage.core import audit
 from recado.storage.core.changing import changing
 from recado.storage.ops import ops
@@ -42,6 +43,7 @@ from recado.storage.ops.scope import INSTALLATION, Scope
 from recado.storage.senders import numbers
 from recado.storage.senders.numbers import Number
 
+EVENTS: Final = "text/event-stream"
 OPERATIONS: Final = Group("Operators", "ops:read", "ops:write")
 
 log = structlog.get_logger(__name__)
@@ -143,10 +145,16 @@ def _shown(kept: "Kept[Scope, Sample]") -> Callable[[Call], Any]:
 
 
 def ops_routes(
-    dependencies: Dependencies, *, samples: Samples, states: NumberStates, tree: ActorTree
+    dependencies: Dependencies, *, samples: Samples, states: NumberStates, tree: ActorTree, stream: OperatorStream
 ) -> tuple[Route, ...]:
     """`states`: of numbers."""
     handlers = OperatorOperations(dependencies, samples, states, tree)
+
+    async def look(call: Call) -> Reply:
+        stream.admit(call.principal.organization_id)
+        events = stream.events(scope_of(call), call.headers.get("Last-Event-ID"))
+        return StreamReply(200, events, content_type=EVENTS, headers={"X-Accel-Buffering": "no"})
+
     one: dict[str, Any] = {
         "load": handlers.find, "path_ids": {"id": NUMBER}, "responses": {200: NumberDetailOut}, "administered": True,
     }  # fmt: skip
@@ -186,5 +194,13 @@ def ops_routes(
         OPERATIONS.route(
             "GET /v2/ops/providers", "listProviderStates", "See how connections to providers fare",
             _shown(samples.providers), responses={200: ProviderStatesOut}, administered=True,
+        ),
+        OPERATIONS.route(
+            "GET /v2/ops/stream", "streamOperations", "Watch what changes", look,
+            responses={200: None}, response_types={200: EVENTS}, administered=True,
+            errors=("RATE_LIMITED", "SERVICE_UNAVAILABLE"),
+            description="Server-sent events once a second: `numbers`, `actors`, `webhooks` and `throughput`, each with "
+            "the `items` that changed and the ids of those that are `gone`. `whole`: it is everything. A viewer that "
+            "comes back with `Last-Event-ID` hears what it missed.",
         ),
     )  # fmt: skip

@@ -1,6 +1,7 @@
 """What operators see, from what was found (C34.1, C34.2). Made for thousands at once: plain dicts, without models."""
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -18,6 +19,7 @@ from recado.engine.child import Node
 from recado.engine.failure import Failure
 from recado.services.ops.activity import minute_of
 
+SUMMED: Final = ("numbers", "sentLastSecond", "sentLastMinute", "due", "scheduled", "inFlight")
 _UNTIL_KNOWN: Final = FOREVER - timedelta(days=1)
 
 
@@ -58,6 +60,16 @@ def number_state_view(state: NumberState, now: datetime) -> dict[str, Any]:
     if state.due and (state.holding is None or state.holding.reason is WaitReason.RATE):
         view["drainSeconds"] = math.ceil(state.due / state.per_second)
     return view
+
+
+def add_to_sums(sums: Counter[str], state: NumberState) -> None:
+    """Add a number to the figures of all (`SUMMED`)."""
+    for name, count in zip(
+        SUMMED,
+        (1, state.sent_last_second, state.sent_last_minute, state.due, state.queue.scheduled, state.in_flight),
+        strict=True,
+    ):
+        sums[name] += count
 
 
 def number_detail_view(state: NumberState, sent: Mapping[datetime, int], now: datetime) -> dict[str, Any]:

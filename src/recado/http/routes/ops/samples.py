@@ -1,5 +1,6 @@
 """What operators look at, rendered: one sample for all who look at the same within a second (C34.1)."""
 
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
 from typing import Final
 
@@ -10,7 +11,14 @@ from recado.actors.ops.provider_states import ProviderStates
 from recado.actors.ops.webhook_states import WebhookStates
 from recado.domain.core.clock import Clock
 from recado.engine.turns import turns
-from recado.http.routes.ops.ops_views import actor_view, number_state_view, provider_state_view, webhook_state_view
+from recado.http.routes.ops.ops_views import (
+    SUMMED,
+    actor_view,
+    add_to_sums,
+    number_state_view,
+    provider_state_view,
+    webhook_state_view,
+)
 from recado.http.wire.rendering import JSON, dump
 from recado.http.wire.reply import Reply, StreamReply
 from recado.storage.core.fair_places import FairPlaces
@@ -18,6 +26,8 @@ from recado.storage.ops.scope import Scope
 
 STEP_BYTES: Final = 256 * 1024  # that are sent at once
 SAMPLED_AT_ONCE, MOST_WAITING = 2, 8  # samples that are made: in all, and of one scope that wait
+
+MOST_SUMS: Final = 64
 
 Sample = Sequence[tuple[str, bytes]]
 """What each item is about, and its JSON; in their order."""
@@ -45,6 +55,8 @@ class Samples:
         self.actors = self._kept(self._actor_sample)
         self.webhooks = self._kept(self._webhook_sample)
         self.providers = self._kept(self._provider_sample)
+        self.throughput: Kept[Scope, Sample] = Kept(self._throughput, clock=clock, times=0.0)
+        self._sums: dict[Scope, Counter[str]] = {}  # of the numbers of each scope, when they were looked at last
 
     def forget_numbers(self, *scopes: Scope) -> None:
         """A number of these was changed: whoever asks next sees it."""
@@ -60,14 +72,24 @@ class Samples:
 
     async def _number_sample(self, scope: Scope) -> AsyncIterator[Iterable[tuple[str, bytes]]]:
         found: list[tuple[tuple[int, int, str], bytes]] = []
+        sums: Counter[str] = Counter(dict.fromkeys(SUMMED, 0))
         async for states in self._numbers.of(scope):
             now = self._clock.now()
             for state in states:
                 rank = (-state.trouble, -state.due, state.id)
                 found.append((rank, dump(number_state_view(state, now))))
+                add_to_sums(sums, state)
         await turns.next()
+        if len(self._sums) >= MOST_SUMS:
+            self._sums.clear()
+        self._sums[scope] = sums
         found.sort()  # ids differ: what is rendered is not compared
         yield [(rank[2], item) for rank, item in found]
+
+    async def _throughput(self, scope: Scope) -> Sample:
+        """What goes through all numbers of the scope together."""
+        await self.numbers.get(scope)
+        return [("throughput", dump(self._sums.get(scope, {})))]
 
     async def _actor_sample(self, scope: Scope) -> AsyncIterator[Iterable[tuple[str, bytes]]]:
         async for nodes in self._actors.nodes(scope):
