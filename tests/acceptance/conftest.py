@@ -19,7 +19,6 @@ from tests.program import Api
 
 from recado.domain.core.ids import MESSAGE, IdSource, lowest_id
 from recado.engine.clock import SystemClock
-from recado.domain.core.ids import MESSAGE, lowest_id
 from recado.http.routes.ops import stream
 
 
