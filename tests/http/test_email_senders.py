@@ -209,6 +209,17 @@ async def test_a_look_of_a_caller_makes_no_verified_sender_fail(api: Any) -> Non
         assert (answer.body["status"], answer.body["dnsRecords"][0]["found"]) == ("verified", False)
 
 
+async def test_a_caller_who_looks_again_and_again_puts_off_no_daily_look(api: Any) -> None:
+    sender = await verified(api, "example.com")
+    api.verifiers["live"].entered = set()
+    for _ in range(MOST_MISSES):
+        api.clock.shift(DAY / 2)
+        assert (await verify(api, sender)).body["status"] == "verified"
+        api.clock.shift(DAY / 2)
+        await api.sender_verification.check_due()
+    assert (await shown(api, sender))["status"] == "failed"
+
+
 async def test_a_day_on_which_nobody_can_tell_counts_for_nothing(api: Any) -> None:
     sender = await verified(api, "example.com")
     verifier = api.verifiers["live"]

@@ -109,6 +109,17 @@ async def test_what_contacts_hold_is_shown_to_those_who_may_read_contacts(
     assert answer.body["amostra"][0]["passos"][0]["mensagem"]["texto"] == text
 
 
+@pytest.mark.parametrize(("scopes", "phone"), [((), "{{1}}"), (("pii:full",), "+5511987650000")])
+async def test_phones_are_shown_to_those_who_may_see_them(api: Any, scopes: tuple[str, ...], phone: str) -> None:
+    (contact_id,) = await people(api, {"name": "Ana"})
+    variables = {"1": {"de": "contato", "campo": "phone"}, "2": {"de": "contato", "campo": "name"}}
+    says = {**PASSOS[0], "texto": "Oi {{1}}, {{2}}", "variaveis": variables}
+    found = await made(api, inicio="ola", passos=[says, *PASSOS[1:]])
+    key = await api.key("campaigns:read", "contacts:read", *scopes)
+    answer = await tried(api, found, {"publico": {"contactId": contact_id}}, token=key)
+    assert answer.body["amostra"][0]["passos"][0]["mensagem"]["texto"] == f"Oi {phone}, Ana"
+
+
 async def test_it_changes_nothing_at_all(api: Any) -> None:
     ids = await people(api, {"name": "Ana"}, {}, {"name": "Bia"})
     made_list = (await api.post("/v2/lists", {"name": "all"})).body

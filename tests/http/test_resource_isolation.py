@@ -99,6 +99,7 @@ OPERATIONS = [
     ("POST", "/v2/journeys/{id}/pause"),
     ("POST", "/v2/journeys/{id}/archive"),
     ("POST", "/v2/journeys/{id}/entries"),
+    ("POST", "/v2/journeys/{id}/simulate"),
     ("POST", "/v2/journeys/{id}/test"),
     ("GET", "/v2/journeys/{id}/executions"),
     ("GET", "/v2/journeys/{id}/executions/{executionId}"),

@@ -41,7 +41,7 @@ def mount(app: typer.Typer) -> None:
 
 def export(
     channel: Annotated[str, typer.Argument(metavar="CHANNEL", help=f"One of {', '.join(_CHANNELS)}.")],
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write; one that exists is kept.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write; one that exists is refused.")],
     start: Annotated[
         str, typer.Option("--from", metavar="TIME", help="The first moment: 2026-01-31T12:00:00Z, or a day (UTC).")
     ],

@@ -10,7 +10,7 @@ from recado.actors.journeys.execution_poller import ExecutionPoller
 from recado.domain.core.errors import Unavailable
 from recado.engine.clock import VirtualClock
 from recado.services.journeys.execution_turns import Turn
-from recado.storage.journeys.executions import HeardSignals, Waiting
+from recado.storage.journeys.executions import HeardSignals, WaitingWork
 
 
 class Taking:
@@ -23,8 +23,8 @@ class Taking:
         self.after: list[str] = []
         self.waits = True
 
-    async def waiting(self) -> Waiting:
-        return Waiting(*[self.waits] * 5)
+    async def waiting(self) -> WaitingWork:
+        return WaitingWork(*[self.waits] * 5)
 
     async def hear(self, after: str = "") -> HeardSignals:
         self._signals, found = max(0, self._signals - 200), min(self._signals, 200)
@@ -121,8 +121,8 @@ async def test_a_part_that_fails_keeps_no_other_from_its_work() -> None:
 
 async def test_nothing_is_tried_on_while_every_part_fails() -> None:
     class Away:
-        async def waiting(self) -> Waiting:
-            return Waiting(*[True] * 5)
+        async def waiting(self) -> WaitingWork:
+            return WaitingWork(*[True] * 5)
 
         async def take(self, after: str = "") -> Any:
             raise Unavailable("the database is away")

@@ -256,6 +256,20 @@ async def test_what_the_version_before_would_not_have_taken_enters_the_next_one_
     assert (await shop.entered(), await shop.left()) == ([], 0)
 
 
+@pytest.mark.parametrize("trigger", ['{"tipo": "evento", "nome": "left"}', '{"tipo": "api"}'])
+async def test_what_occurred_under_a_version_with_another_trigger_enters_nothing(
+    shop: Shop, versions: Versions, trigger: str
+) -> None:
+    contact_id = await shop.customer()
+    await shop.way.db.execute("update journeys set gatilho = $2 where id = $1", versions.old.id, trigger)
+    await shop.way.clock.advance(10)
+    occurred_at = shop.way.clock.now()
+    await versions.take_over()
+    await shop.tell(contact_id, occurred_at=occurred_at)
+    await shop.work()
+    assert (await shop.entered(), await shop.left()) == ([], 0)
+
+
 async def test_who_has_entered_a_version_enters_the_next_one_by_no_event_of_before(
     shop: Shop, versions: Versions
 ) -> None:

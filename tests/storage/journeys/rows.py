@@ -12,9 +12,11 @@ from recado.domain.journeys.execution import ExecutionOrigin
 from recado.domain.journeys.graph import Reentry, definition_of
 from recado.domain.journeys.journey import JourneyStatus
 from recado.engine.clock import SystemClock
+from recado.storage.core.postgres import Database
 from recado.storage.core.rows import Executor
+from recado.storage.journeys import executions
 from recado.storage.journeys.entries import EntryResult, NewEntry, enter
-from recado.storage.journeys.executions import Execution, get
+from recado.storage.journeys.executions import Execution, PassedStep, get
 from recado.storage.journeys.journeys import JOURNEYS, Journey
 
 IDS = IdSource(SystemClock(), random.Random(9))
@@ -116,3 +118,13 @@ async def begun(
     await enter(executor, *where, entries)
     found = [await get(executor, (*where, journey.id, entry.execution_id)) for entry in entries]
     return [execution for execution in found if execution is not None]
+
+
+async def save_locked(database: Database, *changed: Execution, steps: Sequence[PassedStep] = ()) -> None:
+    """Save executions, each locked before, as whoever moves one does."""
+    async with database.transaction() as connection:
+        for each in changed:
+            locked = await executions.lock(connection, each.key)
+            assert locked is not None
+            each.place = locked.place
+        await executions.save(connection, changed, steps)

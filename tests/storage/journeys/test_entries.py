@@ -4,7 +4,17 @@ import asyncio
 from datetime import timedelta
 
 from tests.people import insert_people
-from tests.storage.journeys.rows import ENV, IDS, NOW, ORGANIZATION, begun, entered, insert_journey, new_entry
+from tests.storage.journeys.rows import (
+    ENV,
+    IDS,
+    NOW,
+    ORGANIZATION,
+    begun,
+    entered,
+    insert_journey,
+    new_entry,
+    save_locked,
+)
 from tests.waiting import until_locked_out
 
 from recado.domain.core.ids import CONTACT
@@ -58,8 +68,7 @@ async def test_a_contact_enters_again_when_its_last_execution_is_over_and_long_e
     assert await again(2 * DAY) is EntryRefusal.UNDER_WAY
     execution = await executions.get(database, (ORGANIZATION, ENV, journey.id, entry.execution_id))
     assert execution is not None
-    async with database.transaction() as connection:
-        await executions.save(connection, [execution.ended(EndReason.FINISHED, NOW)], [])
+    await save_locked(database, execution.ended(EndReason.FINISHED, NOW))
     assert await again(DAY - timedelta(seconds=1)) is EntryRefusal.TOO_SOON
     assert await again(DAY) is Entered.ENTERED
     assert await again(3 * DAY) is EntryRefusal.UNDER_WAY
@@ -126,8 +135,7 @@ async def test_of_two_that_bring_a_contact_in_at_once_one_does(database: Databas
 async def test_of_two_that_bring_a_contact_in_again_at_once_one_does(database: Database) -> None:
     journey = await insert_journey(database)
     (execution,) = await begun(database, journey)
-    async with database.transaction() as connection:
-        await executions.save(connection, [execution.ended(EndReason.FINISHED, NOW)], [])
+    await save_locked(database, execution.ended(EndReason.FINISHED, NOW))
 
     def again() -> NewEntry:
         return new_entry(execution.contact_id, journey, at=NOW + DAY, interval=DAY)

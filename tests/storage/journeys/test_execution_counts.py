@@ -2,7 +2,7 @@
 
 import asyncio
 
-from tests.storage.journeys.rows import ENV, NOW, ORGANIZATION, begun, insert_journey, new_entry
+from tests.storage.journeys.rows import ENV, NOW, ORGANIZATION, begun, insert_journey, new_entry, save_locked
 
 from recado.domain.journeys.execution import EndReason, ExecutionOrigin, ExecutionStatus
 from recado.storage.core.postgres import Database
@@ -10,11 +10,6 @@ from recado.storage.journeys import execution_counts, executions
 from recado.storage.journeys.entries import begin_test
 from recado.storage.journeys.executions import Execution
 from recado.storage.journeys.journeys import Journey
-
-
-async def saved(database: Database, *changed: Execution) -> None:
-    async with database.transaction() as connection:
-        await executions.save(connection, changed, [])
 
 
 async def in_test(database: Database, journey: Journey, contact_id: str) -> Execution:
@@ -37,7 +32,7 @@ async def test_the_executions_of_a_journey_are_counted_by_their_states_without_t
     await begun(database, other)
     test = await in_test(database, journey, first.contact_id)
     assert await counts(database, journey) == {"ativa": 3, "concluida": 0, "cancelada": 0, "erro": 0}
-    await saved(
+    await save_locked(
         database,
         first.ended(EndReason.FINISHED, NOW),
         second.ended(EndReason.OPTED_OUT, NOW),
@@ -64,7 +59,7 @@ async def test_what_is_folded_is_counted_once(database: Database) -> None:
     journey, other = await insert_journey(database), await insert_journey(database)
     for one in (journey, other):
         for execution in await begun(database, one, 3):
-            await saved(database, execution.ended(EndReason.FINISHED, NOW))
+            await save_locked(database, execution.ended(EndReason.FINISHED, NOW))
     before = await counts(database, journey)
     assert before == {"ativa": 0, "concluida": 3, "cancelada": 0, "erro": 0}
     await execution_counts.fold(database, block=3)
@@ -73,7 +68,7 @@ async def test_what_is_folded_is_counted_once(database: Database) -> None:
     assert [await counts(database, one) for one in (journey, other)] == [before, before]
     (execution,) = await begun(database, journey)
     assert await counts(database, journey) == {**before, "ativa": 1}
-    await saved(database, execution.ended(EndReason.CANCELED_BY_CALLER, NOW))
+    await save_locked(database, execution.ended(EndReason.CANCELED_BY_CALLER, NOW))
     await execution_counts.fold(database)
     assert await counts(database, journey) == {**before, "cancelada": 1}
 
@@ -89,10 +84,10 @@ async def test_a_version_that_takes_no_entries_is_over_with_its_last_execution_a
     async def archived() -> list[str]:
         return [row["id"] for row in await database.fetch("select id from journeys where status = 'arquivada'")]
 
-    await saved(database, first.ended(EndReason.FINISHED, NOW), other.ended(EndReason.FINISHED, NOW))
+    await save_locked(database, first.ended(EndReason.FINISHED, NOW), other.ended(EndReason.FINISHED, NOW))
     assert await archived() == []
     assert await executions.emptied(database, [(ORGANIZATION, ENV, old.id)]) == []
-    await saved(database, test.ended(EndReason.FINISHED, NOW))
+    await save_locked(database, test.ended(EndReason.FINISHED, NOW))
     assert await archived() == []
-    await saved(database, last.ended(EndReason.OPTED_OUT, NOW))
+    await save_locked(database, last.ended(EndReason.OPTED_OUT, NOW))
     assert await archived() == [old.id]

@@ -6,14 +6,12 @@ from typing import Any
 
 import pytest
 from tests.plans import indexes, plan_of, whole_tables
-from tests.storage.journeys.rows import ENV, NOW, ORGANIZATION, begun, insert_journey
+from tests.storage.journeys.rows import ENV, NOW, ORGANIZATION, begun, insert_journey, save_locked
 
 from recado.domain.core.ids import EXECUTION
 from recado.domain.journeys.execution import EndReason, ExecutionStatus
 from recado.storage.core.postgres import Database
-from recado.storage.journeys import executions
 from recado.storage.journeys.execution_pages import ExecutionFilter, list_page, page_query, reach, reach_query
-from recado.storage.journeys.executions import Execution
 from recado.storage.journeys.journeys import Journey
 
 
@@ -23,16 +21,11 @@ def every(journey: Journey) -> ExecutionFilter:
     )
 
 
-async def saved(database: Database, *changed: Execution) -> None:
-    async with database.transaction() as connection:
-        await executions.save(connection, changed, [])
-
-
 async def test_a_list_shows_the_newest_first_by_each_filter(database: Database) -> None:
     journey, other = await insert_journey(database), await insert_journey(database)
     first, second, third = await begun(database, journey, 3)
     await begun(database, other)
-    await saved(database, second.moved_to("b", NOW), third.ended(EndReason.FINISHED, NOW))
+    await save_locked(database, second.moved_to("b", NOW), third.ended(EndReason.FINISHED, NOW))
 
     async def shown(limit: int = 10, **changes: Any) -> list[str]:
         wanted = replace(every(journey), **changes)
@@ -58,7 +51,7 @@ async def test_a_list_shows_the_newest_first_by_each_filter(database: Database) 
 async def test_a_page_that_has_looked_at_enough_says_where_the_list_goes_on(database: Database) -> None:
     journey = await insert_journey(database)
     ways = await begun(database, journey, 7)
-    await saved(database, ways[0].moved_to("b", NOW), ways[4].moved_to("b", NOW))
+    await save_locked(database, ways[0].moved_to("b", NOW), ways[4].moved_to("b", NOW))
     wanted = replace(every(journey), step_id="b")
     seen: list[tuple[list[str], str | None]] = []
     looked_to: str | None = wanted.before_id

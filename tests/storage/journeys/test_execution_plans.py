@@ -39,7 +39,6 @@ MOVES = {
     "of_contacts": {"executions_of_contact"},
     "claim_due": {"executions_due", "organizations_pkey"},
     "claim": {"executions_pkey"},
-    "save": {"executions_pkey"},
     "overslept": {"executions_overslept", "journeys_pkey"},
     "lock": {"executions_pkey"},
     "signals": {"execution_signals_of_organization"},
@@ -62,7 +61,7 @@ async def test_executions_are_found_by_their_indexes(database: Database, rows: s
     for name, expected in MOVES.items():
         found = await plan_for_any(database.hot, getattr(executions.SQL, name))
         assert (name, whole_tables(found), indexes(found)) == (name, set(), expected)
-    found = await plan_for_any(database.hot, executions.SQL.save_at)
+    found = await plan_for_any(database.hot, executions.SQL.save)
     assert (whole_tables(found), indexes(found)) == (set(), set())
     assert "Tid Scan" in {node["Node Type"] for node in found}
 

@@ -3,8 +3,8 @@
 from datetime import timedelta
 
 from tests.plans import indexes, plan_for_any, whole_tables
-from tests.storage.journeys.rows import ENV, NOW, ORGANIZATION, begun, entered, insert_journey, new_entry
-from tests.storage.journeys.test_executions import passed, saved
+from tests.storage.journeys.rows import ENV, NOW, ORGANIZATION, begun, entered, insert_journey, new_entry, save_locked
+from tests.storage.journeys.test_executions import passed
 
 from recado.domain.core.ids import EXECUTION, lowest_id
 from recado.domain.journeys.entries import EntryRefusal
@@ -29,7 +29,7 @@ async def test_executions_that_ended_long_ago_go_with_their_trails(database: Dat
     for number, execution in enumerate(ways):
         ended_at = NOW if number == 3 else LONG_AGO
         over = execution if number == 4 else execution.ended(EndReason.FINISHED, ended_at)
-        await saved(database, over, steps=[passed(execution)])
+        await save_locked(database, over, steps=[passed(execution)])
         if number != 5:
             await aged(database, execution, number)
     counts = await execution_counts.of_journeys(database, ORGANIZATION, ENV, [journey.id, other.id])

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from tests.storage.journeys.rows import ENV, NOW, ORGANIZATION, begun, entered, insert_journey, new_entry
+from tests.storage.journeys.rows import ENV, NOW, ORGANIZATION, begun, entered, insert_journey, new_entry, save_locked
 from tests.waiting import until_locked_out
 
 from recado.domain.journeys.execution import Awaited, EndReason, ExecutionStatus
@@ -31,11 +31,6 @@ def passed(execution: Execution, step_id: str = "end", *, place: int = 0, messag
         result="fim",
         message_id=message_id,
     )
-
-
-async def saved(database: Database, *changed: Execution, steps: list[PassedStep] | None = None) -> None:
-    async with database.transaction() as connection:
-        await executions.save(connection, changed, steps or [])
 
 
 async def due(database: Database, *, each: int = 10, most: int = 100, after: str = "") -> list[Execution]:
@@ -67,7 +62,7 @@ async def test_each_organization_has_its_share_of_what_is_due(database: Database
 async def test_of_an_organization_the_longest_due_come_first_and_those_that_wait_do_not(database: Database) -> None:
     journey = await insert_journey(database)
     first, second, later, asleep, over = await begun(database, journey, 5)
-    await saved(
+    await save_locked(
         database,
         replace(first, wake_at=NOW - MINUTE),
         later.waiting(Awaited.TIME, NOW + MINUTE),
@@ -111,7 +106,7 @@ async def test_what_became_of_an_execution_is_read_as_it_was_saved(database: Dat
         third.failed(NOW + MINUTE, 3),
         fourth.ended(EndReason.SEND_UNDETERMINED, NOW + MINUTE),
     ]
-    await saved(database, *changed)
+    await save_locked(database, *changed)
     assert [await read(database, each) for each in changed] == changed
     assert changed[3].status is ExecutionStatus.ERRO
 
@@ -119,9 +114,10 @@ async def test_what_became_of_an_execution_is_read_as_it_was_saved(database: Dat
 async def test_a_step_is_passed_once_and_then_nothing_is_written(database: Database) -> None:
     journey = await insert_journey(database)
     (execution,) = await begun(database, journey)
-    await saved(database, execution.moved_to("b", NOW), steps=[passed(execution, "a"), passed(execution, "c", place=1)])
+    steps = [passed(execution, "a"), passed(execution, "c", place=1)]
+    await save_locked(database, execution.moved_to("b", NOW), steps=steps)
     with pytest.raises(PassedBefore):
-        await saved(
+        await save_locked(
             database, execution.moved_to("z", NOW), steps=[passed(execution, "d"), passed(execution, "a", place=1)]
         )
     assert (await read(database, execution)).step_id == "b"
@@ -133,7 +129,7 @@ async def test_what_is_due_in_a_pause_goes_on_with_its_journey(database: Databas
     running = await insert_journey(database)
     held = await begun(database, paused, 3)
     (freed,) = await begun(database, running)
-    await saved(database, *(each.put_off() for each in (*held, freed)))
+    await save_locked(database, *(each.put_off() for each in (*held, freed)))
     assert await due(database) == []
     async with database.transaction() as connection:
         assert await executions.rouse(connection, NOW, each=10, most=10) == 1
@@ -150,7 +146,7 @@ async def test_what_is_due_in_a_pause_goes_on_with_its_journey(database: Databas
 async def test_what_waits_for_the_end_of_a_pause_is_nothing_to_do(database: Database) -> None:
     paused = await insert_journey(database, status=JourneyStatus.PAUSADA)
     (held,) = await begun(database, paused)
-    await saved(database, held.put_off())
+    await save_locked(database, held.put_off())
     arrival = "insert into journey_arrivals (organization_id, env, journey_id, contact_id) values ($1, $2, $3, $4)"
     await database.execute(arrival, ORGANIZATION, ENV, paused.id, held.contact_id)
     assert not any(await executions.waiting(database.hot, NOW))
@@ -196,7 +192,7 @@ async def test_what_a_deleted_contact_entered_with_is_erased_in_blocks(
 async def test_a_thousand_signals_at_once_are_heard_to_the_last(database: Database) -> None:
     journey = await insert_journey(database)
     ways = await begun(database, journey, 30)
-    await saved(database, *(each.waiting(Awaited.TIME, NOW + MINUTE) for each in ways))
+    await save_locked(database, *(each.waiting(Awaited.TIME, NOW + MINUTE) for each in ways))
     told = "select organization_id, env, contact_id from executions cross join generate_series(1, 40)"
     await database.execute(f"insert into execution_signals (organization_id, env, contact_id) {told}")
     heard = HeardSignals(1)

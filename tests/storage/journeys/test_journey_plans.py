@@ -9,7 +9,7 @@ from recado.storage.dispatch import overtaken
 from recado.storage.journeys import hindrances, journey_queues
 from recado.storage.journeys.journeys import SQL
 
-REFERRED = ("static_lists", "segments", "numbers", "webhook_subscriptions", "templates")
+REFERRED = ("static_lists", "segments", "numbers", "webhook_subscriptions", "templates", "email_templates")
 TEMPLATES = """
 insert into templates (organization_id, id, env, number_id, name, language, category, status, components, version,
         revision, updated_at)
@@ -20,6 +20,13 @@ insert into templates (organization_id, id, env, number_id, name, language, cate
 LISTS = """
 insert into static_lists (organization_id, env, id, name, name_key, updated_at)
     select 'org_7', 'test', 'lst_' || lpad(i::text, 21, '0'), i::text, i::text, now() from generate_series(1, 20000) i;
+"""
+EMAILS = """
+insert into email_templates (organization_id, env, id, name, name_key, subject, html, variables, placeholders, status,
+        version, created_by_id, revision, updated_at)
+    select 'org_7', 'test', 'etpl_' || lpad(i::text, 21, '0'), i::text, i::text, 'a', 'a', '[]', '{}', 'active',
+        1, 'key_1', 1, now()
+    from generate_series(1, 20000) i;
 """
 ROWS = """
 insert into journeys (organization_id, env, id, chain_id, status, name, fuso_horario, gatilho, inicio, reentrada,
@@ -33,10 +40,11 @@ insert into journeys (organization_id, env, id, chain_id, status, name, fuso_hor
 async def test_what_a_journey_refers_to_is_looked_up_by_its_ids(database: Database) -> None:
     await database.execute(TEMPLATES)
     await database.execute(LISTS)  # whatever the tests before left of what the server knows of them
-    await database.execute("analyze templates, static_lists")
+    await database.execute(EMAILS)
+    await database.execute("analyze templates, static_lists, email_templates")
     found = await plan_for_any(database, SQL.references)
     assert whole_tables(found) == set()
-    assert indexes(found) == {f"{table}_pkey" for table in REFERRED}
+    assert indexes(found) == {*(f"{table}_pkey" for table in REFERRED), "email_senders_default"}
     held = await plan_for_any(database, SQL.hold_used)
     assert whole_tables(held) == set()
     assert indexes(held) == {f"{table}_pkey" for table in REFERRED if table != "webhook_subscriptions"}

@@ -16,7 +16,7 @@ from recado.engine.turns import turns
 from recado.services.journeys.arrivals import JourneyArrivals
 from recado.services.journeys.event_entries import EventEntries
 from recado.services.journeys.execution_turns import ExecutionTurns, Turn
-from recado.storage.journeys.executions import HeardSignals, Waiting
+from recado.storage.journeys.executions import HeardSignals, WaitingWork
 
 log = structlog.get_logger()
 
@@ -78,7 +78,7 @@ class ExecutionPoller:
         if self._failed and self._failed.keys() == self._asked:
             raise next(iter(self._failed.values()))  # the database is away, say
 
-    async def _take(self, waiting: Waiting, arrived_after: str, turn_after: str) -> tuple[Turn, Turn]:
+    async def _take(self, waiting: WaitingWork, arrived_after: str, turn_after: str) -> tuple[Turn, Turn]:
         """A turn of those who arrive and one of what is due; beside them a further one of each that had a full one."""
 
         async def arrive(wanted: object) -> Turn:

@@ -29,7 +29,7 @@ class EmailSenderEvent(StrEnum):
     """What a look at its proofs says. The comments name who looks."""
 
     FOUND = "found"  # a caller, or the daily check
-    MISSING = "missing"  # a caller
+    MISSING = "missing"  # a caller, or the daily check for the first or second time in a row
     LOST = "lost"  # the daily check, for the third time in a row
 
 

@@ -121,11 +121,14 @@ def looked_at(
         event = EmailSenderEvent.LOST if daily and misses >= MOST_MISSES else EmailSenderEvent.MISSING
     status = EMAIL_SENDER_MACHINE.move(sender.status, event)
     verified = status is EmailSenderStatus.VERIFIED
+    next_check_at = now + CHECKED_EVERY
+    if not daily and event is EmailSenderEvent.MISSING and sender.next_check_at is not None:
+        next_check_at = sender.next_check_at  # who looks again and again puts off no day's look
     return replace(
         sender,
         status=status,
         dns_records=stored_records(found),
         misses=misses if verified else 0,
         verified_at=(sender.verified_at or now) if verified else None,
-        next_check_at=now + CHECKED_EVERY if verified and again else None,
+        next_check_at=next_check_at if verified and again else None,
     )

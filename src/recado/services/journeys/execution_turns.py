@@ -51,7 +51,7 @@ from recado.storage.core.postgres import Connection, Database
 from recado.storage.dispatch import withdrawals
 from recado.storage.journeys import executions
 from recado.storage.journeys.execution_facts import ContactKey
-from recado.storage.journeys.executions import Execution, ExecutionKey, HeardSignals, PassedStep, Waiting
+from recado.storage.journeys.executions import Execution, ExecutionKey, HeardSignals, PassedStep, WaitingWork
 from recado.storage.messages.messages import NewMessage, NoConsent, Stored
 
 log = structlog.get_logger()
@@ -120,7 +120,7 @@ class ExecutionTurns:
         self._counted: set[ContactKey] = set()  # by the turns under way
         self._room = MOST  # places of a turn
 
-    async def waiting(self) -> Waiting:
+    async def waiting(self) -> WaitingWork:
         """Of what there is something to do here, and whether somebody may enter. Raises `Unavailable`."""
         return await executions.waiting(self._db.hot, self._clock.now())
 
@@ -264,7 +264,10 @@ class ExecutionTurns:
     async def _standing(
         self, connection: Connection, claimed: Sequence[Execution], now: datetime, *, new: bool
     ) -> tuple[list[Standing], list[Execution]]:
-        """Those that go on, and what becomes of the others: their journey is paused, or is no more."""
+        """Those that go on, and the others as they are to be written: their journey is paused, or is no more.
+
+        Of new ones these are also those that are due at once instead.
+        """
         journeys = await self.journeys.read(connection, {each.key[:3] for each in claimed})
         standing, others = [], []
         for execution in claimed:

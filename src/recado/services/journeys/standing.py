@@ -37,7 +37,8 @@ class Hindered:
 
 @dataclass(slots=True)
 class Standing:
-    """One execution of a turn. `contact` None: it is gone; `registered`: the opt-out registry holds it.
+    """One execution of a turn. `contact`: the whole of it, or its consent where no more was read; None: it is
+    gone, or, in a first turn, somebody has it in hand. `registered`: the opt-out registry holds it.
 
     `status`: of its journey. `settled`: nothing more happens to it in this turn but its `send`, or that its webhook is
     to be called (`calls`). `hindered`: what its journey pauses for.

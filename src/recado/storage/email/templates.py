@@ -49,4 +49,5 @@ TEMPLATES: Final = Table(
     unseen=("placeholders",),
     unique=Unique(("name_key",), "EMAIL_TEMPLATE_NAME_TAKEN", "Another e-mail template has this name.", "templateId"),
     limit=Limit(MAX_TEMPLATES, "e-mail templates that are not archived"),
+    wide=("variables",),
 )

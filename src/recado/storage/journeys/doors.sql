@@ -14,13 +14,15 @@ order by id
 for share skip locked;
 
 -- name: taken_over
--- Since when the versions have run whose place these took; one that a person has paused takes nobody in.
+-- Since when the versions have run whose place these took, and that the same event brought contacts into; one that a person has paused
+-- takes nobody in.
 select j.id, min(p.ativada_em) as since
 from journeys j
 join journeys p on p.organization_id = j.organization_id and p.env = j.env and p.chain_id = j.chain_id
 where
     j.organization_id = $1 and j.env = $2 and j.id = any($3::text[]) and p.substituida_por = j.id
     and (p.status <> 'pausada' or p.pausada_por is not null)
+    and p.gatilho ->> 'tipo' = 'evento' and p.gatilho ->> 'nome' = j.gatilho ->> 'nome'
 group by j.id;
 
 -- name: hold_keys

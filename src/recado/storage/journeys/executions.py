@@ -26,7 +26,7 @@ from recado.domain.journeys.graph import StepKind
 from recado.domain.journeys.journey import JourneyStatus
 from recado.domain.journeys.outcomes import EndExecution
 from recado.domain.journeys.step_numbers import StepCount, counted_result
-from recado.storage.core.rows import Executor, array, columns, pack, pack_moments, pack_numbers, pack_some, reader
+from recado.storage.core.rows import Executor, affected, columns, pack, pack_moments, pack_numbers, pack_some, reader
 from recado.storage.core.skipping import groups
 from recado.storage.core.sql import load
 from recado.storage.journeys import execution_counts, states, step_calls, step_counts, step_outcomes
@@ -232,8 +232,7 @@ _STATE: Final[Mapping[str, Packer]] = {
 }  # fmt: skip
 """What moves, and how many values of it travel."""
 
-_SAVED: Final = attrgetter("organization_id", "env", "journey_id", "id", *_STATE)
-_SAVED_AT: Final[Mapping[str, Packer]] = {"place": pack, "id": pack, **_STATE}
+_SAVED: Final[Mapping[str, Packer]] = {"place": pack, "id": pack, **_STATE}
 _BEGUN: Final[Mapping[str, Packer]] = {
     "organization_id": pack, "env": pack, "journey_id": pack, "id": pack, **_STATE, "chain_id": pack,
     "versao": pack_numbers, "contact_id": pack, "origem": pack, "teste": pack_numbers, "hurried": pack_numbers,
@@ -249,7 +248,7 @@ _LINE: Final = itemgetter(0, 1, 2)
 _ENTERED: Final = StepCount.ENTERED.value  # a text: that of the enumeration takes three times as long to look up
 
 
-class Waiting(NamedTuple):
+class WaitingWork(NamedTuple):
     """Of what there is something to do. `pauses`: what was due in one that is over; `executions`: what is due."""
 
     signals: bool
@@ -259,9 +258,9 @@ class Waiting(NamedTuple):
     executions: bool
 
 
-async def waiting(executor: Executor, now: datetime) -> Waiting:
+async def waiting(executor: Executor, now: datetime) -> WaitingWork:
     """Of what there is something to do now."""
-    return Waiting(*await executor.fetchrow(SQL.waiting, now))
+    return WaitingWork(*await executor.fetchrow(SQL.waiting, now))
 
 
 async def claim_due(connection: Executor, now: datetime, *, each: int, most: int, after: str = "") -> list[Execution]:
@@ -287,7 +286,7 @@ def _locked(row: Mapping[str, Any]) -> Execution:
 
 
 async def begin(connection: Executor, new: Sequence[Execution], passed: Sequence[PassedStep] = ()) -> None:
-    """Store executions of journeys that take entries, as they stand after what they passed already."""
+    """Store executions that begin, as they stand after what they passed already."""
     await _pass(connection, passed)
     if new:
         entered_with = pack([orjson.dumps(each.entrada).decode() if each.entrada else "{}" for each in new])
@@ -305,10 +304,8 @@ async def save(connection: Executor, changed: Sequence[Execution], passed: Seque
     """
     await _pass(connection, passed)
     if changed:
-        if all(each.place is not None for each in changed):
-            await connection.execute(SQL.save_at, *_packed(changed, _SAVED_AT))
-        else:
-            await connection.execute(SQL.save, *map(array, columns([_SAVED(each) for each in changed], 15)))
+        if affected(await connection.execute(SQL.save, *_packed(changed, _SAVED))) != len(changed):
+            raise RuntimeError("executions were to be saved that this transaction has not locked")
         await step_calls.forget(connection, _calls_over(changed, passed))
         await step_counts.add(connection, counted_steps(changed, passed))
         ended = [each for each in changed if each.status is not ExecutionStatus.ATIVA and not each.teste]
@@ -434,7 +431,7 @@ async def rouse(connection: Executor, now: datetime, *, each: int, most: int) ->
 async def lock(connection: Executor, key: ExecutionKey) -> Execution | None:
     """Whatever its state; nobody else changes it until this transaction ends."""
     row = await connection.fetchrow(SQL.lock, *key)
-    return None if row is None else read(row)
+    return None if row is None else _locked(row)
 
 
 async def messages_of(executor: Executor, organization_id: str, execution_ids: Sequence[str]) -> list[str]:

@@ -90,33 +90,6 @@ from unnest(
 -- What became of executions that this transaction has locked: so no row has moved since, and is found again at its place.
 update executions e
 set
-    status = g.status, motivo = g.motivo, step_id = g.step_id, arrived_at = g.arrived_at, wake_at = g.wake_at,
-    awaited = g.awaited, awaited_until = g.awaited_until, overslept = g.overslept, failures = g.failures,
-    ended_at = g.ended_at, passed = g.passed
-from (
-    select h.*, x.place
-    from unnest(
-        $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::timestamptz[],
-        $9::timestamptz[], $10::text[], $11::timestamptz[], $12::boolean[], $13::smallint[], $14::timestamptz[],
-        $15::smallint[]
-    ) as h (
-        organization_id, env, journey_id, id, status, motivo, step_id, arrived_at, wake_at, awaited, awaited_until,
-        overslept, failures, ended_at, passed
-    )
-    cross join lateral (
-        select ctid as place from executions
-        where
-            organization_id = h.organization_id and env = h.env and journey_id = h.journey_id and id >= h.id and id <= h.id
-        order by id
-        limit 1
-    ) x
-) g
-where e.ctid = g.place;
-
--- name: save_at
--- As `save`, of those whose place was told when they were locked.
-update executions e
-set
     status = g.status, motivo = g.motivo, step_id = g.step_id, arrived_at = moment(g.arrived_at),
     wake_at = moment(g.wake_at), awaited = g.awaited, awaited_until = moment(g.awaited_until), overslept = g.overslept,
     failures = g.failures, ended_at = moment(g.ended_at), passed = g.passed
@@ -200,7 +173,7 @@ cross join lateral (
 
 -- name: lock
 -- One, whatever its state; nobody else changes it until the commit.
-select * from executions
+select *, ctid::text as place from executions
 where organization_id = $1 and env = $2 and journey_id = $3 and id >= $4 and id <= $4
 order by id
 limit 1

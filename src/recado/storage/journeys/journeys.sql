@@ -226,7 +226,9 @@ select 'template', t.id, t.status, t.number_id, (
 from templates t
 where t.organization_id = $1 and t.env = $2 and t.id = any($7::text[]) and t.deleted_at is null
 union all
-select 'email_template', id, status, null, (select jsonb_agg(v -> 'name')::text from jsonb_array_elements(variables) as v)
+select
+    'email_template', id, status, null,
+    (select jsonb_agg(distinct used.name)::text from jsonb_each(placeholders) as part, jsonb_array_elements(part.value) as used (name))
 from email_templates
 where organization_id = $1 and env = $2 and id = any($7::text[]) and status = 'active'
 union all

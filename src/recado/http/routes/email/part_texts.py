@@ -24,12 +24,12 @@ def _checked(part: EmailPart) -> Callable[[str], str]:
     return check
 
 
-_ON_ONE_LINE: Final = r"^[^\x00-\x1f\x7f\x85\u2028\u2029]*$"
+ON_ONE_LINE: Final = r"^[^\x00-\x1f\x7f\x85\u2028\u2029]*$"
 
 Subject = Annotated[
     str,
     Field(
-        min_length=1, max_length=MOST_OF[EmailPart.SUBJECT], pattern=_ON_ONE_LINE, description="Without line breaks.",
+        min_length=1, max_length=MOST_OF[EmailPart.SUBJECT], pattern=ON_ONE_LINE, description="Without line breaks.",
         examples=["Your order {{order}}"],
     ),
 ]  # fmt: skip

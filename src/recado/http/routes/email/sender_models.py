@@ -10,6 +10,7 @@ from recado.http.api.models import BLANK_IS_NONE, ApiModel, PatchModel, Timestam
 from recado.http.api.paging import CountedPage
 from recado.http.routes.core.emails import Email
 from recado.http.routes.core.views import view_of
+from recado.http.routes.email.part_texts import ON_ONE_LINE
 from recado.storage.email.senders import EmailSender
 
 
@@ -28,7 +29,7 @@ def _of_a_domain(address: str) -> str:
 
 Domain = Annotated[str, Field(min_length=1, max_length=LONGEST_DOMAIN), AfterValidator(_domain)]
 # What other programs show as the name of who writes: nothing that ends a line of a header.
-DisplayName = Annotated[str, Field(max_length=120, pattern=r"^[^\x00-\x1f\x7f\u2028\u2029]*$"), BLANK_IS_NONE]
+DisplayName = Annotated[str, Field(max_length=120, pattern=ON_ONE_LINE), BLANK_IS_NONE]
 
 
 class EmailSenderCreate(ApiModel):

@@ -1,4 +1,4 @@
-"""Suppressions: listed, added, removed (C10.5). Bounces and complaints add them as well."""
+"""Suppressions: listed, added, removed (C10.5). Bounces and complaints will add them, too."""
 
 from dataclasses import dataclass
 

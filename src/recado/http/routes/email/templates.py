@@ -92,6 +92,7 @@ class EmailTemplateOperations:
 
     async def preview(self, call: Call) -> Reply:
         template: EmailTemplate = call.resource
+        call.check_revision(template.revision)
         await turns.next()
         content = template.content()
         await turns.next()
@@ -178,7 +179,7 @@ def email_template_routes(dependencies: Dependencies, *, workers: BodyWorkers) -
         ),
         resource.route(
             "POST /v2/email/templates/{id}/preview", "previewEmailTemplate", "See a template of e-mails with values",
-            operations.preview, scope="email:read", rate_class="bulk", versioned=False, body=EmailPreview,
+            operations.preview, scope="email:read", rate_class="bulk", versioned=False, matches=True, body=EmailPreview,
             body_limit=BODY_LIMIT, responses={200: EmailPreviewOut}, errors=("TEXT_TOO_LONG",),
             description="A variable without a value takes its example; without an example it is empty.",
         ),

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from recado.domain.access.scopes import PII
 from recado.domain.core.errors import FieldError, field_refused, validation_error
 from recado.domain.core.ids import CONTACT, LIST, SEGMENT, lowest_id
 from recado.domain.core.references import reference_not_found
-from recado.domain.journeys.graph import TriggerKind
+from recado.domain.journeys.graph import TriggerKind, VariableSource
 from recado.domain.journeys.runnable import RunnableJourney, runnable
 from recado.domain.journeys.simulation.assumptions import Assumptions, Rate, exceeds, has_rates, ways
 from recado.domain.journeys.simulation.walk import Trail, TrailLine
@@ -37,6 +38,7 @@ from recado.storage.contacts import contacts
 from recado.storage.journeys.journeys import Journey
 
 CONTACTS: Final = "contacts:read"
+MASKED: Final = frozenset({"phone"})  # fields of contacts
 MOST_MESSAGES: Final = 200  # that are shown in all
 FARTHEST: Final = timedelta(days=366)  # that its begin lies ahead
 LATE: Final = timedelta(hours=1)  # that it may be over by: clocks differ
@@ -53,6 +55,7 @@ class SimulationOperations:
         """What is asked is looked at first, then the journey, and then those whom it would take along."""
         body: JourneySimulation = call.body
         journey: Journey = call.resource
+        call.check_revision(journey.revision)
         check_data(body.dados)
         start = body.inicio or call.now
         if not call.now - LATE <= start <= call.now + FARTHEST:
@@ -74,8 +77,8 @@ class SimulationOperations:
         found = await self.simulations.run(journey, wanted)
         view = simulated_view(found, seen.definition.passos, billed=self.simulations.billed, start=start)
         kinds = {step.id: step.tipo.value for step in seen.definition.passos}
-        texts = {step.id: step.texto or "" for step in seen.definition.passos}
-        messages = await self._messages(journey, found.trails, None if call.can(CONTACTS) else texts)
+        steps = {step.id: (step.texto or "", _hidden(step.variaveis, call)) for step in seen.definition.passos}
+        messages = await self._messages(journey, found.trails, steps)
         view["amostra"] = [way_view(trail, kinds, messages) for trail in found.trails]
         return Reply(200, {"versao": journey.versao, "semente": body.semente, **view})
 
@@ -121,22 +124,22 @@ class SimulationOperations:
         return list(places)
 
     async def _messages(
-        self, journey: Journey, trails: Sequence[Trail], texts: Mapping[str, str] | None
+        self, journey: Journey, trails: Sequence[Trail], steps: Mapping[str, tuple[str, Mapping[str, str]]]
     ) -> dict[int, dict[str, Any]]:
         """By line, the message that a contact would get there; of the first ones.
 
-        `texts`: by step, for a caller who sees nothing of contacts: their placeholders stay.
+        `steps`: the text of each, and the placeholders that stay.
         """
         sent = [line for trail in trails for line in trail.lines if line.send is not None]
         found = {}
         for line in sent[:MOST_MESSAGES]:
-            shown = await self._message(journey, line, texts)
+            shown = await self._message(journey, line, *steps[line.step_id])
             if shown is not None:
                 found[id(line)] = shown
         return found
 
     async def _message(
-        self, journey: Journey, line: TrailLine, texts: Mapping[str, str] | None
+        self, journey: Journey, line: TrailLine, text: str, hidden: Mapping[str, str]
     ) -> dict[str, Any] | None:
         assert line.send is not None and line.offer is not None  # noqa: S101, PT018 - of a line that sends
         content, template_id = line.send.content, None
@@ -145,12 +148,18 @@ class SimulationOperations:
             templates = self.journeys.dependencies.directories.templates
             template = await templates.get((journey.organization_id, journey.env, template_id))
             text = "" if template is None else body_text(template.components)
-            text = filled(text, line.send.values) if texts is None else text
-        elif isinstance(content, SmsSend):
-            text = content.text if texts is None else texts[line.step_id]
-        else:
+        elif not isinstance(content, SmsSend):
             return None
+        text = filled(text, {**line.send.values, **hidden})
         return message_view(line, line.offer, text, template_id=template_id, billed=self.simulations.billed)
+
+
+def _hidden(variables: Mapping[str, VariableSource], call: Call) -> dict[str, str]:
+    """The placeholders that stay as they are: what would stand in them is not for this caller (C2.5)."""
+    kept = set(variables)
+    if call.can(CONTACTS):
+        kept = set() if call.can(PII) else {name for name, each in variables.items() if each.campo in MASKED}
+    return {name: f"{{{{{name}}}}}" for name in kept}
 
 
 def _assumptions(body: JourneySimulation, plan: RunnableJourney) -> Assumptions:
@@ -201,7 +210,7 @@ def simulation_routes(journeys: Resource[Journey], simulations: JourneySimulatio
         journeys.route(
             "POST /v2/journeys/{id}/simulate", "simulateJourney", "Try a journey without any effect",
             operations.simulate, scope=journeys.group.reads, rate_class="bulk", body=JourneySimulation,
-            responses={200: SimulationOut}, versioned=False, idempotency=Idempotency.NONE,
+            responses={200: SimulationOut}, versioned=False, matches=True, idempotency=Idempotency.NONE,
             errors=(
                 "JORNADA_COM_PROBLEMAS", "INVALID_STATE", "METADATA_INVALID", "REFERENCE_NOT_FOUND", "AUDIENCE_INVALID",
             ),
