@@ -125,7 +125,7 @@ CITED_IN = ("src/**/*.py", "src/**/*.sql", "tests/**/*.py", "docs/**/*.md", "doc
 # A rule's number; not the C3 of a percent-encoded byte.
 CITATION = re.compile(r"(?<![%\w])C\d{1,2}(?:\.\d{1,2}){0,2}(?![\w])")
 # Those of which no answer may be kept, or that may be repeated as they are (C6.2).
-WITHOUT_KEYS = {"addListMembers", "removeListMembers", "revealDocuments", "simulateJourney"}
+WITHOUT_KEYS = {"addListMembers", "removeListMembers", "previewEmailTemplate", "revealDocuments", "simulateJourney"}
 STATED = re.findall(r'<a id="(C[\d.]+)"></a>', PAGE)
 POOL = signature(Database).parameters["pool_size"].default
 

@@ -1,5 +1,6 @@
 """A journey is tried without any effect (C9.17)."""
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -12,6 +13,7 @@ from recado.domain.core.timestamps import format_timestamp, parse_timestamp
 
 NOBODY = "cnt_" + "0" * 21
 NAMED = {"1": {"de": "contato", "campo": "name", "padrao": "cliente"}}
+FIXED = {"de": "fixo", "valor": "fixed"}
 PASSOS = [
     {"id": "ola", "tipo": "enviar", "canal": "sms", "texto": "Oi {{1}}", "variaveis": NAMED, "proximo": "chegou"},
     {"id": "chegou", "tipo": "condicao", "sobre": "ola", "sinal": "entregue", "sim": "fim", "nao": "de-novo"},
@@ -97,6 +99,28 @@ async def test_a_template_is_shown_as_the_contact_would_read_it(api: Any) -> Non
         "segmentos": 1, "moedas": 600, "saiEm": answer.body["inicio"],
     }  # fmt: skip
     assert answer.body["passos"][0]["mensagens"]["lidas"] == 1
+
+
+@pytest.mark.parametrize(
+    ("says", "name", "shown"),
+    [("Hi {{nome}} {{1}} {{3}}", "Ana", "Hi {{nome}} Ana {{3}}"), ("{{1}}" * 800, "x" * 200, "x" * 4_096)],
+)
+async def test_whatever_a_template_says_some_of_it_is_shown(api: Any, says: str, name: str, shown: str) -> None:
+    (contact_id,) = await people(api, {"name": name})
+    number_id = api.organizations[0].number.id
+    template = await create(api, components=[{"type": "BODY", "payload": {"text": says}}])
+    await set_status(api, template, "approved")
+    numbers = range(1, max(map(int, re.findall(r"[0-9]+", says))) + 1)
+    named = {str(number): {"de": "contato", "campo": "name"} if number == 1 else FIXED for number in numbers}
+    chat = {
+        "id": "chat", "tipo": "enviar", "canal": "chatapp", "templateId": template["id"], "numberId": number_id,
+        "variaveis": named, "proximo": "fim",
+    }  # fmt: skip
+    found = await made(api, inicio="chat", passos=[chat, PASSOS[-1]])
+    answer = await tried(api, found, {"publico": {"contactId": contact_id}})
+    assert answer.status == 200, answer.body
+    text = answer.body["amostra"][0]["passos"][0]["mensagem"]["texto"]
+    assert text.replace("fixed", "{{3}}") == shown
 
 
 @pytest.mark.parametrize(("scopes", "text"), [((), "Oi {{1}}"), (("contacts:read",), "Oi Ana")])

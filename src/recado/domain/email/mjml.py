@@ -23,6 +23,7 @@ _TOKEN = re.compile(
     | <""",
     re.DOTALL | re.VERBOSE,
 )
+_DEFAULTS: Final = "mj-attributes"
 _VOID: Final = frozenset(
     ("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr")
 )
@@ -100,7 +101,8 @@ class _Reader:
         self._source = source
         self._open: list[tuple[str, int]] = []  # elements, and where each begins
         self._elements = 0
-        self._defaults = 0  # characters of attributes inside mj-attributes
+        self._within_defaults = 0  # how many of them are mj-attributes
+        self._defaults = 0  # characters of attributes inside those
 
     def faults(self) -> Iterator[tuple[int, str]]:
         """Where, and what."""
@@ -161,6 +163,7 @@ class _Reader:
                 told = name[:_LONGEST_TOLD]
                 return f"`{told}` ends here, but `{self._inside}` is open" if self._open else f"`{told}` was not begun"
             self._open.pop()
+            self._within_defaults -= name == _DEFAULTS
             return None
         if not self._open and self._elements:
             return "there is more than one `mjml`"
@@ -170,10 +173,11 @@ class _Reader:
         attributes = len(token["attributes"])
         if _HOLDS.get(name) and attributes > MOST_ATTRIBUTES:
             return f"`{name}` has more than {MOST_ATTRIBUTES:,} characters of attributes"
-        if any(each == "mj-attributes" for each, _ in self._open):
+        if self._within_defaults:
             self._defaults += attributes
             if self._defaults > MOST_ATTRIBUTES:
                 return f"`mj-attributes` holds more than {MOST_ATTRIBUTES:,} characters of attributes"
         if not token["alone"] and name not in _VOID:
             self._open.append((name, token.start()))
+            self._within_defaults += name == _DEFAULTS
         return f"elements stand more than {DEEPEST} deep in each other" if len(self._open) > DEEPEST else None

@@ -18,7 +18,7 @@ class Measures(NamedTuple):
 
     outside: int
     """Characters that stand outside of placeholders."""
-    times: Mapping[str, int]
+    times: Counter[str]
     """How often each name stands in it, in the order of `placeholders`."""
 
     def filled_length(self, values: Mapping[str, str]) -> int:

@@ -70,13 +70,13 @@ class ByteBudget:
     def holding(self, caller: str, size: int, end: Callable[[], None]) -> Iterator[None]:
         """Count an answer of `size` bytes meanwhile; where there is no room for it, older ones make way.
 
-        Beyond the caller's share these are its own, beyond what all have those of the one who holds most. `end`: lets
-        this one go; it counts no more from then on.
+        Beyond the caller's share these are its own, beyond what all have those of the one who holds most; one that is
+        larger than a share ends others for no more than that. `end`: lets this one go; it counts no more from then on.
         """
         share, most = self._bounds(size)
         while caller in self._unread and self._by_caller[caller] + size > share:
             self._end_oldest(caller)
-        while self._unread and self.held + size > most:
+        while self._unread and self.held + min(size, share) > most:
             self._end_oldest(max(self._unread, key=self._by_caller.__getitem__))
         room = Room(self, caller, stranger=False, end=end)
         self._count(room, size)

@@ -13,7 +13,7 @@ from recado.domain.email.template import EmailTemplateStatus
 from recado.engine.turns import turns
 from recado.http.api.body_workers import BodyWorkers
 from recado.http.api.call import Call
-from recado.http.api.route import MIB, Route
+from recado.http.api.route import MIB, Idempotency, Route
 from recado.http.routes.core.dependencies import Dependencies
 from recado.http.routes.core.groups import Group
 from recado.http.routes.core.resource import Resource, each
@@ -180,7 +180,7 @@ def email_template_routes(dependencies: Dependencies, *, workers: BodyWorkers) -
         resource.route(
             "POST /v2/email/templates/{id}/preview", "previewEmailTemplate", "See a template of e-mails with values",
             operations.preview, scope="email:read", rate_class="bulk", versioned=False, matches=True, body=EmailPreview,
-            body_limit=BODY_LIMIT, responses={200: EmailPreviewOut}, errors=("TEXT_TOO_LONG",),
+            body_limit=BODY_LIMIT, idempotency=Idempotency.NONE, responses={200: EmailPreviewOut}, errors=("TEXT_TOO_LONG",),
             description="A variable without a value takes its example; without an example it is empty.",
         ),
     )  # fmt: skip

@@ -14,7 +14,7 @@ from recado.domain.journeys.runnable import RunnableJourney, runnable
 from recado.domain.journeys.simulation.assumptions import Assumptions, Rate, exceeds, has_rates, ways
 from recado.domain.journeys.simulation.walk import Trail, TrailLine
 from recado.domain.journeys.steps import ChatappSend, SmsSend
-from recado.domain.messages.placeholders import filled
+from recado.domain.messages.placeholders import filled, measures
 from recado.domain.templates.template_content import body_text
 from recado.http.api.call import Call
 from recado.http.api.field_errors import pointer
@@ -40,6 +40,7 @@ from recado.storage.journeys.journeys import Journey
 CONTACTS: Final = "contacts:read"
 MASKED: Final = frozenset({"phone"})  # fields of contacts
 MOST_MESSAGES: Final = 200  # that are shown in all
+LONGEST_SHOWN: Final = 4_096  # characters of each
 FARTHEST: Final = timedelta(days=366)  # that its begin lies ahead
 LATE: Final = timedelta(hours=1)  # that it may be over by: clocks differ
 
@@ -150,8 +151,18 @@ class SimulationOperations:
             text = "" if template is None else body_text(template.components)
         elif not isinstance(content, SmsSend):
             return None
-        text = filled(text, {**line.send.values, **hidden})
+        text = _shown(text, {**line.send.values, **hidden})
         return message_view(line, line.offer, text, template_id=template_id, billed=self.simulations.billed)
+
+
+def _shown(text: str, values: Mapping[str, str]) -> str:
+    """The text of a message, or the beginning of a very long one. A placeholder without a value stays."""
+    found = measures(text)
+    values = {name: values.get(name, f"{{{{{name}}}}}") for name in found.times}
+    if found.filled_length(values) > LONGEST_SHOWN:
+        each = LONGEST_SHOWN // found.times.total() + 1
+        values = {name: value[:each] for name, value in values.items()}
+    return filled(text, values)[:LONGEST_SHOWN]
 
 
 def _hidden(variables: Mapping[str, VariableSource], call: Call) -> dict[str, str]:
