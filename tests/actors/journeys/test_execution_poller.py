@@ -119,6 +119,27 @@ async def test_a_part_that_fails_keeps_no_other_from_its_work() -> None:
     assert [line["part"] for line in logs] == ["signals"]  # once a look
 
 
+async def test_a_part_that_failed_is_tried_again_within_a_look_that_goes_on() -> None:
+    taking, events = Taking(Turn(3)), Entering(*[Turn(1)] * 3)
+    poller, clock = polled(taking, events)
+    heard: list[float] = []
+
+    async def hear(after: str = "") -> HeardSignals:
+        heard.append(clock.monotonic())
+        if len(heard) == 1:
+            raise Unavailable("a deadlock")
+        return HeardSignals(0)
+
+    async def slow(after: str = "") -> Turn:
+        await clock.advance(0.6)
+        return await enter(after)
+
+    enter, taking.hear, events.take = events.take, hear, slow  # type: ignore[method-assign]
+    with capture_logs():
+        await poller.work()
+    assert [moment - heard[0] for moment in heard[:2]] == [0, 1.2]
+
+
 async def test_nothing_is_tried_on_while_every_part_fails() -> None:
     class Away:
         async def waiting(self) -> WaitingWork:

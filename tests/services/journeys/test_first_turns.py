@@ -125,6 +125,20 @@ async def test_one_whose_contact_somebody_changes_is_due_and_does_not_wait_for_t
     assert [each.motivo for each in await club.executions()] == [EndReason.OPTED_OUT, None]
 
 
+async def test_its_second_turn_waits_for_that_as_the_change_may_have_found_no_execution(way: Way, club: Club) -> None:
+    await club.journey(wait("wait", "end"), END)
+    changing = await way.person()
+    await club.join(changing)
+    async with way.db.transaction() as connection:
+        await connection.execute("update contacts set opt_in_status = 'denied' where id = $1", changing)
+        await club.arrivals.take()
+        await way.turns.take()
+    (execution,) = await club.executions()
+    assert (execution.awaited, execution.passed) == (None, 0)
+    await way.work(timedelta(seconds=1))
+    assert [each.motivo for each in await club.executions()] == [EndReason.OPTED_OUT]
+
+
 async def test_a_refusal_that_comes_meanwhile_finds_the_execution(
     way: Way, club: Club, monkeypatch: pytest.MonkeyPatch
 ) -> None:

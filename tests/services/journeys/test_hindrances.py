@@ -422,6 +422,18 @@ async def test_fifty_messages_of_a_step_that_fail_in_a_row_pause_their_journey(w
 
 
 @pytest.mark.usefixtures("three_in_a_row")
+async def test_a_journey_that_somebody_has_in_hand_is_paused_at_the_next_look(way: Way) -> None:
+    looks, journey = Looks(way), await way.journey(sms("hello", "end"), END)
+    await end(way, await sent(way, journey, 3))
+    async with way.db.transaction() as entering:
+        await entering.execute("select from journeys where id = $1 for share", journey.id)
+        await looks.look()
+    assert await standing(way, journey) == RUNS
+    await looks.look()
+    assert await standing(way, journey) == FAILED
+
+
+@pytest.mark.usefixtures("three_in_a_row")
 async def test_a_message_that_arrived_begins_the_row_anew(way: Way) -> None:
     looks = Looks(way)
     journey = await way.journey(sms("hello", "end"), END)

@@ -37,8 +37,9 @@ class ExecutionPoller:
         self._events = events
         self._arrivals = arrivals
         self._stopping = False
+        self._clock = clock
         self._asked: set[str] = set()  # parts of this look
-        self._failed: dict[str, Exception] = {}  # of those
+        self._failed: dict[str, tuple[Exception, float]] = {}  # of those; and when, in monotonic seconds
         self._worker = Periodic("executions", EVERY, self.work, clock, at_once=True)
 
     async def start(self) -> None:
@@ -58,8 +59,8 @@ class ExecutionPoller:
         """Every turn that there is work for; organizations take theirs one after the other.
 
         What was heard of, what goes on after a pause, who is brought in and what is due alternate, so that no crowd of
-        one keeps the others waiting. Nor does one that fails: it is left until the next look. After a full turn two of
-        its kind are taken at once: one decides while the server has the other's rows.
+        one keeps the others waiting. Nor does one that fails: it is left for a second, as a look may last for minutes.
+        After a full turn two of its kind are taken at once: one decides while the server has the other's rows.
         """
         self._failed.clear()
         self._asked.clear()
@@ -76,7 +77,7 @@ class ExecutionPoller:
             busy = bool(signals.count or roused or events.count or arrived.count or turn.count or rest)
             await turns.next()
         if self._failed and self._failed.keys() == self._asked:
-            raise next(iter(self._failed.values()))  # the database is away, say
+            raise next(iter(self._failed.values()))[0]  # the database is away, say
 
     async def _take(self, waiting: WaitingWork, arrived_after: str, turn_after: str) -> tuple[Turn, Turn]:
         """A turn of those who arrive and one of what is due; beside them a further one of each that had a full one."""
@@ -103,16 +104,19 @@ class ExecutionPoller:
         )
 
     async def _safely(self, part: str, wanted: bool, work: Callable[[], Awaitable[T]], nothing: T) -> T:
-        """What came of a part of the work; nothing where it is not wanted, fails, or has failed in this look."""
-        if not wanted or part in self._failed:
+        """What came of a part of the work; nothing where it is not wanted, fails, or has failed a moment ago."""
+        _, failed_at = self._failed.get(part, (None, float("-inf")))
+        if not wanted or self._clock.monotonic() - failed_at < EVERY:
             return nothing
         self._asked.add(part)
         try:
-            return await work()
+            found = await work()
         except Exception as error:  # noqa: BLE001 - the other parts do not wait for it
-            self._failed[part] = error
+            self._failed[part] = error, self._clock.monotonic()
             log.warning("executions_part_failed", part=part, error=type(error).__name__)
             return nothing
+        self._failed.pop(part, None)
+        return found
 
 
 def _both(one: Turn, other: Turn) -> Turn:

@@ -71,12 +71,24 @@ class EntryTurns(ABC, Generic[C]):
             if worth_repeating(error) and not (claimed and timed_out(error)):
                 raise
             log.warning("entries_taken_one_by_one", kind=self.kind, count=len(claimed), error=type(error).__name__)
-            for each in claimed:
-                await self._take_one(each)
+            await self._take_each(claimed)
             done = len(claimed)
         else:
             await self._taking.finish(work)
         return Turn(done, claimed[-1].organization_id if len(claimed) == self.most else "")
+
+    async def _take_each(self, claimed: Sequence[C]) -> None:
+        """One by one; what takes too long by itself keeps those behind it from nothing."""
+        late: Exception | None = None
+        for each in claimed:
+            try:
+                await self._take_one(each)
+            except Exception as error:
+                if not timed_out(error):
+                    raise
+                late = error
+        if late is not None:
+            raise late
 
     async def _take_one(self, wanted: C) -> None:
         """It enters, and its execution is due: that fails by itself, if it was the cause."""

@@ -63,6 +63,8 @@ SIGNALS_EACH: Final = 250  # of an organization: a message makes four, in its li
 SIGNALS: Final = 1_000  # in all, and as many executions that they are about
 STEPS: Final = 10  # of each: others are not to wait for a long way
 AT_ONCE: Final = 50  # that decide in one go of the loop, each in some 20 µs
+YOUNG: Final = timedelta(minutes=1)  # as long as a change of its contact may take that saw no execution yet
+AFTER_CHANGE: Final = timedelta(seconds=1)
 RETRY_UNPAID: Final = timedelta(minutes=1)
 """When a test asks again whose message its wallet does not cover; the others wait with their journey."""
 
@@ -283,6 +285,10 @@ class ExecutionTurns:
         if new:  # a contact that somebody is changing, or is gone
             others += [each.execution for each in standing if each.contact is None]
             standing = [each for each in standing if each.contact is not None]
+        else:
+            changing = await self._being_changed(connection, standing, now)
+            others += [each.again_at(now + AFTER_CHANGE) for each in changing.values()]
+            standing = [each for each in standing if each.execution.id not in changing]
         reached: set[str] = set() if new else await goals_reached(connection, standing)
         going = []
         for each in standing:
@@ -298,6 +304,22 @@ class ExecutionTurns:
             if over is not None:
                 each.end(over, now)
         return going, others
+
+    async def _being_changed(
+        self, connection: Connection, standing: Sequence[Standing], now: datetime
+    ) -> dict[str, Execution]:
+        """Those that began a moment ago and whose contact somebody is changing, which may have found no execution.
+
+        The contacts of the others that began then stay as they are until the commit.
+        """
+        young = [each for each in standing if not each.execution.passed and now - each.execution.started_at < YOUNG]
+        if not young:
+            return {}
+        await read_people(connection, young, held=True)
+        unheld = [each for each in young if each.contact is None]
+        if unheld:
+            await read_people(connection, unheld)
+        return {each.execution.id: each.execution for each in unheld if each.contact is not None}
 
     def _count(self, taken: Sequence[Standing], counted: set[ContactKey]) -> None:
         """Leave those for later, as they are, whose messages another turn counts, or makes, at this moment."""
@@ -402,8 +424,9 @@ class ExecutionTurns:
         """The step failed, and nothing of it was done."""
         _log_failure(key, error)
         async with self._db.hot.transaction() as connection:
-            execution = await executions.claim(connection, key, now)
-            if execution is None:
+            # Waited for: a statement that took too long may have it still.
+            execution = await executions.lock(connection, key)
+            if execution is None or not execution.due(now):
                 return
             match after_internal_failure(execution.failures + 1, now):
                 case RetryStep(at, failures):

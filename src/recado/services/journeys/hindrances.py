@@ -18,7 +18,7 @@ from recado.domain.journeys.journey import AutomaticPause, Hindrance
 from recado.domain.messages.owner_pauses import OwnerPauses
 from recado.engine.turns import turns
 from recado.services.journeys.standing import Hindered
-from recado.storage.core.postgres import Database
+from recado.storage.core.postgres import Connection, Database
 from recado.storage.journeys import hindrances, states
 from recado.storage.journeys.hindrances import FIRST
 from recado.storage.journeys.states import JourneyKey
@@ -39,6 +39,7 @@ class JourneyPauses:
         self._paused = paused
         self._resumed = resumed
         self._after = FIRST
+        self._unpaused: dict[JourneyKey, AutomaticPause] = {}  # somebody had them in hand
 
     async def look(self) -> None:
         """Pause those of which a step fails again and again; let those go on whose wallet has what was lacking."""
@@ -46,6 +47,12 @@ class JourneyPauses:
         await self._credits()
 
     async def _failures(self) -> None:
+        for journey, cause in list(self._unpaused.items()):
+            del self._unpaused[journey]
+            async with self._db.hot.transaction() as connection:
+                stands = await self._pause_failing(connection, journey, cause)
+            if stands is not None:
+                _tell(stands, Hindrance.CONSECUTIVE_FAILURES, self._paused)
         if not await hindrances.any_failures(self._db.hot):
             return
         while await self._block_of_failures() == BLOCK:
@@ -59,11 +66,20 @@ class JourneyPauses:
             found = await hindrances.failing(connection, failed) if failed else []
             for journey, step_id, message_id in found:
                 cause = AutomaticPause(Hindrance.CONSECUTIVE_FAILURES, step_id, now, failed=message_id)
-                if (stands := await states.pause_itself(connection, journey, cause)) is not None:
+                if (stands := await self._pause_failing(connection, journey, cause)) is not None:
                     paused.append(stands)
         for stands in paused:
             _tell(stands, Hindrance.CONSECUTIVE_FAILURES, self._paused)
         return len(failed)
+
+    async def _pause_failing(
+        self, connection: Connection, journey: JourneyKey, cause: AutomaticPause
+    ) -> OwnerPauses | None:
+        """Pause it. Where somebody has it in hand, as entries have, it is tried again at the next look."""
+        stands = await states.pause_itself(connection, journey, cause)
+        if stands is None and await states.runs(connection, journey):
+            self._unpaused[journey] = cause
+        return stands
 
     async def _credits(self) -> None:
         """A block of them, and the next one at the next look: each costs a look at its wallet, whatever that has."""

@@ -33,7 +33,7 @@ from (
     select g.*, pg_advisory_xact_lock_shared(hashtextextended(g.id, 0))
     from (
         select * from unnest($1::text[], $2::text[], $3::text[]) as g (organization_id, env, id)
-        order by organization_id, env, id
+        order by organization_id::id, env, id::id -- as whoever locks the versions of a chain, whatever the collation
         offset 0
     ) g
     offset 0

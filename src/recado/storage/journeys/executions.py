@@ -102,6 +102,10 @@ class Execution(Identified):
     def key(self) -> ExecutionKey:
         return (self.organization_id, self.env, self.journey_id, self.id)
 
+    def due(self, now: datetime) -> bool:
+        """Whether a turn is to take it."""
+        return self.status is ExecutionStatus.ATIVA and self.wake_at is not None and self.wake_at <= now
+
     def moved_to(self, step_id: str, now: datetime) -> "Execution":
         """It comes to this step, which decides at once."""
         return self._at(step_id, now, now, passed=self.passed + 1)

@@ -92,6 +92,12 @@ async def pause_itself(
     return None if row is None else OwnerPauses(*key, row["revision"], cause.at, tuple(row["pausas"]))
 
 
+async def runs(executor: Executor, key: JourneyKey) -> bool:
+    """Whether it is active."""
+    found = await JOURNEYS.get(executor, *key)
+    return found is not None and found.status is JourneyStatus.ATIVA
+
+
 async def go_on_credited(connection: Executor, keys: Collection[JourneyKey], now: datetime) -> list[JourneyKey]:
     """Their wallets have coins again: those of them that paused themselves for want of coins go on (C9.7.5).
 

@@ -180,7 +180,8 @@ def email_template_routes(dependencies: Dependencies, *, workers: BodyWorkers) -
         resource.route(
             "POST /v2/email/templates/{id}/preview", "previewEmailTemplate", "See a template of e-mails with values",
             operations.preview, scope="email:read", rate_class="bulk", versioned=False, matches=True, body=EmailPreview,
-            body_limit=BODY_LIMIT, idempotency=Idempotency.NONE, responses={200: EmailPreviewOut}, errors=("TEXT_TOO_LONG",),
+            body_limit=BODY_LIMIT, idempotency=Idempotency.NONE, responses={200: EmailPreviewOut},
+            errors=("TEXT_TOO_LONG",),
             description="A variable without a value takes its example; without an example it is empty.",
         ),
     )  # fmt: skip
