@@ -1,6 +1,7 @@
 """Who would be taken along by a journey, and what their messages would cost and wait for (C9.17)."""
 
 import asyncio
+import secrets
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -16,6 +17,7 @@ from recado.domain.core.errors import Unavailable
 from recado.domain.core.ids import CONTACT, lowest_id
 from recado.domain.journeys.execution import EndReason
 from recado.domain.journeys.simulation.assumptions import Assumptions, Rate
+from recado.services.journeys import simulation_kinds
 from recado.services.journeys import simulations as module
 from recado.services.journeys.simulations import JourneySimulations, Simulated, SimulationParts, WantedRun
 from recado.storage.audience.segment_evaluation import Evaluation
@@ -24,6 +26,7 @@ from recado.storage.contacts import opt_outs
 from recado.storage.contacts.opt_outs import Registrant
 from recado.storage.journeys import simulation_facts
 from recado.storage.journeys.journeys import Journey
+from recado.storage.journeys.simulation_facts import AudienceFacts
 
 EVERYBODY = Leaf(Field.OPT_IN, Operator.IS_NOT, "denied")
 
@@ -96,6 +99,52 @@ async def test_blocks_of_a_list_and_of_a_segment_are_read_to_the_end(way: Way, m
     assert read(await tried(way, journey, Audience(before_id=CONTACT + "~", list_id=list_id))) == 21
     older = Audience(before_id=lowest_id(CONTACT, BORN - timedelta(days=400)), tree=EVERYBODY)
     assert read(await tried(way, journey, older)) == 0
+
+
+async def test_a_block_of_contacts_who_hold_much_ends_early_and_all_are_walked(
+    way: Way, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blocks = []
+    rows_of = AudienceFacts.rows
+
+    async def rows(facts: AudienceFacts) -> list[Any]:
+        blocks.append(await rows_of(facts))
+        return blocks[-1]
+
+    monkeypatch.setattr(AudienceFacts, "rows", rows)
+    texts = [secrets.token_urlsafe(150_000) for _ in range(12)]
+    much = [{"attributes": {"a": [text, "\N{WAVING HAND SIGN}"], "b": f"{n}"}} for n, text in enumerate(texts)]
+    packed = [{"attributes": {"a": "x" * 400_000, "b": f"{n}"}} for n in range(12)]
+    await crowd(way, much + packed + [{}] * 12)
+    ways = {"sim": "yes", "nao": "no"}
+    condition = {"id": "a", "tipo": "condicao", "operador": "existe", **ways}
+    monkeypatch.setattr(simulation_facts, "STORED_BYTES", 2**21)
+    for field in ("attributes.a", "attributes.b"):
+        blocks.clear()
+        found = await tried(way, await way.journey({**condition, "campo": field}, *ENDS))
+        steps = found.tallies.numbers("a")
+        assert (read(found), steps.result("sim"), steps.result("nao"), found.partial) == (36, 24, 12, False)
+        assert len([block for block in blocks if block]) > 1
+        assert all(sum(len(row["held"]) for row in block) < 1.5 * simulation_facts.BLOCK_BYTES for block in blocks)
+
+
+async def test_kinds_are_gathered_while_there_is_room(way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
+    people = [{"attributes": {f"a{bit}": bool(n >> bit & 1) for bit in range(6)}} for n in range(64)]
+    await crowd(way, people)
+    conditions = [
+        {
+            "id": f"c{bit}", "tipo": "condicao", "campo": f"attributes.a{bit}", "operador": "igual", "valor": True,
+            "sim": f"c{bit + 1}" if bit < 5 else "yes", "nao": f"c{bit + 1}" if bit < 5 else "no",
+        }
+        for bit in range(6)
+    ]  # fmt: skip
+    journey = await way.journey(*conditions, *ENDS)
+    found = await tried(way, journey)
+    assert (read(found), found.partial) == (64, False)
+    monkeypatch.setattr(simulation_kinds, "MOST_BYTES", 10 * simulation_facts.KIND_BYTES)
+    found = await tried(way, journey)
+    assert found.partial
+    assert 4 <= read(found) <= 10
 
 
 async def test_messages_have_their_prices_by_segments_and_regions(way: Way) -> None:

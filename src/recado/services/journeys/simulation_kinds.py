@@ -23,13 +23,29 @@ from recado.services.messages.sms_content import SmsForm
 from recado.storage.journeys.simulation_facts import FoundKind
 
 MOST_KINDS: Final = 50_000
-MOST_CHARACTERS: Final = 32 * 1024 * 1024
-"""What the contacts of a run may hold together, one of each kind, of what its journey looks at."""
+MOST_BYTES: Final = 96 * 1024 * 1024
+"""What the kinds of a run may take together, about: one contact of each, with what its journey looks at."""
+
+ANSWER_BYTES: Final = 8  # that an answer takes in a kind
+SEND_BYTES: Final = 70  # that what each send offers it takes
 
 MOST_IDS: Final = 20  # that are kept of each of the first kinds
 MANY: Final = 100  # kinds; of those that are found later one id each is kept
 
 Answer = Callable[[Contact], Hashable]
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """By step, what it comes to. `places`: of the steps among the values, the same for all kinds."""
+
+    places: Mapping[str, int]
+    values: tuple[Hashable, ...]
+
+    def get(self, step_id: str) -> Hashable:
+        """What this step comes to; None where that is the same for all."""
+        place = self.places.get(step_id)
+        return None if place is None else self.values[place]
 
 
 @dataclass(slots=True)
@@ -44,7 +60,7 @@ class GatheredKind:
     recent: tuple[datetime, ...]
     count: int = 0
     ids: list[str] = field(default_factory=list)
-    answers: Mapping[str, Hashable] | None = None
+    answers: Answers | None = None
 
 
 class Gathering:
@@ -59,9 +75,13 @@ class Gathering:
         tracked: frozenset[str] = frozenset(),
         shorten: Callable[[str], str] | None = None,
     ) -> None:
-        self._answers = dict(_answers(plan, zone, entry, tracked, shorten))
+        answers = dict(_answers(plan, zone, entry, tracked, shorten))
+        self._answers = list(answers.values())
+        self._places = {step_id: place for place, step_id in enumerate(answers)}
+        sends = sum(isinstance(step, SendStep) for step in plan.steps.values())
+        self._kind_bytes = ANSWER_BYTES * len(answers) + SEND_BYTES * sends
         self._kinds: dict[Hashable, GatheredKind] = {}
-        self._characters = 0
+        self._bytes = 0
 
     @property
     def kinds(self) -> Sequence[GatheredKind]:
@@ -71,19 +91,21 @@ class Gathering:
     @property
     def full(self) -> bool:
         """Whether there is no room for more."""
-        return len(self._kinds) >= MOST_KINDS or self._characters >= MOST_CHARACTERS
+        return len(self._kinds) >= MOST_KINDS or self._bytes >= MOST_BYTES
 
     def add(self, found: FoundKind) -> None:
-        """Some contacts more."""
+        """Some contacts more, while it is not full."""
+        if self.full:
+            return
         contact = found.contact
-        answers = [answer(contact) for answer in self._answers.values()]
-        key = (contact.opt_in_status, region_of(contact.phone), found.registered, found.recent, *answers)
+        answers = tuple([answer(contact) for answer in self._answers])
+        key = (contact.opt_in_status, region_of(contact.phone), found.registered, found.recent, answers)
         kind = self._kinds.get(key)
         if kind is None:
             kind = GatheredKind(contact, found.registered, found.recent)
-            kind.answers = dict(zip(self._answers, answers, strict=True))
+            kind.answers = Answers(self._places, answers)
             self._kinds[key] = kind
-            self._characters += found.size
+            self._bytes += found.size + self._kind_bytes
         kind.count += found.count
         most = MOST_IDS if len(self._kinds) <= MANY else 1
         if len(kind.ids) < most:

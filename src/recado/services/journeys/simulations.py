@@ -52,14 +52,14 @@ from recado.storage.journeys.simulation_facts import AudienceFacts, LookedAt
 
 AT_ONCE: Final = 2  # dry runs, one of an organization
 MOST_WAITING: Final = 1  # of an organization
-WAIT_SECONDS: Final = 8.0  # for its turn
-READ_SECONDS: Final = 9.0  # after which nobody more is read
-MAKE_SECONDS: Final = 11.0  # after which no more messages are made, and those who lack theirs are left out
-RUN_SECONDS: Final = 15.0  # after which the walk stands still: a request has 30, with its wait
+WAIT_SECONDS: Final = 16.0  # for its turn: longer than one run
+READ_SECONDS: Final = 7.0  # after which nobody more is read
+MAKE_SECONDS: Final = 9.0  # after which no more messages are made, and those who lack theirs are left out
+RUN_SECONDS: Final = 11.0  # after which the walk stands still: a request has 30, with its wait
 MOST_COHORTS: Final = 100_000  # on their way at one moment, some 500 bytes each
-ASKED_AT_ONCE: Final = 100  # rows of contacts that are gathered in one go of the loop
-DECIDE_AT_ONCE: Final = 40  # cohorts, each in some 40 µs
-MAKE_AT_ONCE: Final = 10  # kinds whose messages are made
+STEP_SECONDS: Final = 0.002  # of one step of the loop, which an item more may lengthen
+ASKED_AT_ONCE: Final = 50  # rows of contacts that are unpacked in one step
+DECIDE_AT_ONCE: Final = 1_000  # cohorts of one step, however fast it goes
 
 _NOBODYS: Final = EXECUTION + "0" * BODY_LENGTH
 """The execution of messages that nobody sends."""
@@ -140,6 +140,7 @@ class _Run:
         self._journey = journey
         self._wanted = wanted
         self._began = parts.clock.monotonic()
+        self._step_ends = self._began
         self._plan = runnable(journey.definition())
         self._zone = ZoneInfo(journey.fuso_horario)
         self._sends = [step for step in self._plan.steps.values() if isinstance(step, SendStep)]
@@ -167,14 +168,14 @@ class _Run:
         )
         more = True
         while more:
-            await turns.next()
-            more = walk.advance(DECIDE_AT_ONCE)
+            await self._next_step()
+            more = walk.advance(DECIDE_AT_ONCE, self._enough)
             if more and (self._seconds > RUN_SECONDS or walk.cohorts > MOST_COHORTS):
                 self._partial = True
                 break
         return Simulated(
             under_way=walk.under_way,
-            partial=self._partial,
+            partial=self._partial or walk.endless,
             tallies=walk.tallies,
             trails=list(walk.trails.values()),
             lanes=self._lanes,
@@ -184,6 +185,15 @@ class _Run:
     @property
     def _seconds(self) -> float:
         return self._parts.clock.monotonic() - self._began
+
+    async def _next_step(self) -> None:
+        """Wait for a turn of the loop."""
+        await turns.next()
+        self._step_ends = self._parts.clock.monotonic() + STEP_SECONDS
+
+    def _enough(self) -> bool:
+        """Whether the step has had its time."""
+        return self._parts.clock.monotonic() >= self._step_ends
 
     # Whom it takes along ----------------------------------------------------------------------------------------------
 
@@ -206,6 +216,8 @@ class _Run:
         while rows := await facts.rows():
             async for some in in_pieces(rows, ASKED_AT_ONCE):
                 for found in await facts.kinds(some):
+                    if self._enough():
+                        await self._next_step()
                     gathering.add(found)
             if self._seconds > READ_SECONDS or gathering.full:
                 self._partial = True
@@ -233,17 +245,18 @@ class _Run:
         shown = await self._shown(gathered)
         kinds = []
         for group in (shown, [each for each in gathered if each.count]):
-            async for some in in_pieces(group, MAKE_AT_ONCE):
+            for each in group:
                 if self._seconds > MAKE_SECONDS:
                     self._partial = True
                     break
-                for each in some:
-                    offers = {step.id: await self._offer(step, each, quiet) for step in self._sends}
-                    kinds.append(
-                        ContactKind(
-                            each.contact, each.registered, each.count, offers, each.recent, shown=group is shown
-                        )
-                    )
+                offers = {}
+                for step in self._sends:
+                    if self._enough():
+                        await self._next_step()
+                    offers[step.id] = await self._offer(step, each, quiet)
+                kinds.append(
+                    ContactKind(each.contact, each.registered, each.count, offers, each.recent, shown=group is shown)
+                )
         return kinds
 
     async def _offer(self, step: SendStep, kind: GatheredKind, quiet: tuple[QuietWindow, ...]) -> Offer | SkipReason:

@@ -27,10 +27,28 @@ order by c.id limit :limit
 
 -- name: kinds
 -- `held`: what the fields hold, in order, as a JSON text; `asked`: the phones that may be registered in another spelling; `ids`: some.
+-- A block ends where what it holds comes to :most_held bytes, with one contact at least; before that, where what is stored comes to
+-- :most_stored, so that it is not unpacked of many contacts who are then left for later. `page_rows`: how many the whole block has.
 select
     c.opt_in_status, c.phone like '+55%' as brazilian, {registered} as registered, {asked} as asked, {recent} as recent,
-    {held} as held, count(*) as contacts, (array_agg(c.id::text order by c.id))[1:20] as ids, max(c.id) as last_id
-from ({source}) c
+    c.held, count(*) as contacts, (array_agg(c.id::text order by c.id))[1:20] as ids, max(c.id) as last_id,
+    max(c.page_rows) as page_rows
+from (
+    select c.*, sum(octet_length(c.held)) over (order by c.id rows between unbounded preceding and 1 preceding) as held_before
+    from (
+        select c.*, {held} as held
+        from (
+            select
+                p.*,
+                count(*) over () as page_rows,
+                sum({stored}) over (order by p.id rows between unbounded preceding and 1 preceding) as stored_before
+            from ({source}) p
+        ) c
+        where c.stored_before is null or c.stored_before < :most_stored
+        offset 0
+    ) c
+) c
+where c.held_before is null or c.held_before < :most_held
 group by 1, 2, 3, 4, 5, 6
 
 -- name: registered

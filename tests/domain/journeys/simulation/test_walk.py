@@ -1,5 +1,6 @@
 """A journey is walked for many contacts at once, as single executions would go (C9.17)."""
 
+import tracemalloc
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta
@@ -22,6 +23,7 @@ from recado.domain.journeys.simulation.assumptions import Assumptions, Rate
 from recado.domain.journeys.simulation.departure_times import SenderLimits
 from recado.domain.journeys.simulation.walk import ContactKind, Offer, Walk
 from recado.domain.journeys.steps import SendStep
+from recado.domain.journeys.waits import LONGEST_WAIT
 
 START = datetime(2026, 3, 13, 15, tzinfo=UTC)  # noon in São Paulo
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
@@ -68,7 +70,7 @@ def walked(
     found = Walk(plan, given, assumptions or Assumptions(rates or {}), zone=SAO_PAULO, start=START, **options)
     while found.advance(1_000):
         pass
-    assert found.under_way == 0
+    assert found.under_way == 0 or found.endless
     return found
 
 
@@ -188,6 +190,55 @@ def test_sends_hold_while_it_is_silent_and_are_skipped_beyond_the_cap() -> None:
     )  # fmt: skip
     assert walk.tallies.skipped == {"one": {SkipReason.FREQUENCY_CAP.value: 5}}
     assert walk.tallies.messages == {"two": 5}
+
+
+def test_it_ends_where_silences_leave_no_time_to_send() -> None:
+    day = QuietWindow(QuietHours(time(8), time(20)), SAO_PAULO)
+    night = QuietWindow(QuietHours(time(20), time(8)), SAO_PAULO)
+    walk = walked(REMINDED, people=10, silences=[day, night])
+    assert (walk.endless, walk.under_way, walk.tallies.messages) == (True, 10, {})
+    most = START + len(REMINDED) * LONGEST_WAIT
+    assert most - DAY < walk.tallies.last_at <= most
+    assert not walked(REMINDED, people=10, silences=[night]).endless
+
+
+def test_the_longest_waits_are_walked_to_the_end() -> None:
+    longest = LONGEST_WAIT // timedelta(minutes=1)
+    walk = walked([wait("one", "two", longest), wait("two", "end", longest), END])
+    assert (walk.endless, walk.tallies.last_at) == (False, START + 2 * LONGEST_WAIT)
+
+
+def test_it_stands_still_when_it_was_enough_even_within_a_decision() -> None:
+    document = {"gatilho": {"tipo": "api"}, "inicio": "hello", "passos": REMINDED}
+    kinds = [ContactKind(person(), registered=False, count=4_800, offers={"hello": OFFER, "again": OFFER})]
+    limits = {"num_1": SenderLimits(per_second=1)}
+    walk = Walk(
+        runnable(definition_of(document)), kinds, Assumptions(), zone=SAO_PAULO, start=START, limits=limits
+    )  # fmt: skip
+    steps = 0
+    while walk.tallies.numbers("hello").messages()["enviadas"] < 4_800:
+        assert walk.advance(1_000, lambda: True)
+        assert walk.under_way == 4_800
+        steps += 1
+    assert steps == 2 + 48
+
+
+def test_what_comes_of_equal_lots_is_kept_once() -> None:
+    events = [f"event_{n}" for n in range(40)]
+    asks = [{**on(e, "hello", "converteu", "end", after), "evento": e}
+        for e, after in zip(events, [*events[1:], "end"], strict=True)]  # fmt: skip
+    document = {"gatilho": {"tipo": "api"}, "inicio": "hello", "passos": [send("hello", events[0]), *asks, END]}
+    kinds = [ContactKind(person(), registered=False, count=4_800, offers={"hello": OFFER})]
+    limits, rates = {"num_1": SenderLimits(per_second=1)}, Assumptions({Rate.CONVERTEU: 0.5})
+    walk = Walk(runnable(definition_of(document)), kinds, rates, zone=SAO_PAULO, start=START, limits=limits)
+    tracemalloc.start()
+    try:
+        walk.advance(2 + 48)
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert walk.cohorts == 2 * 48
+    assert held / walk.cohorts < 1_500
 
 
 def test_what_cannot_be_sent_is_skipped_with_its_reason() -> None:

@@ -3,6 +3,7 @@
 Messages leave in the order in which they are made; times are exact for a few, and to ten minutes for many.
 """
 
+from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -112,7 +113,7 @@ class _RollingDay:
 
     def __init__(self, limit: int | None, before: Iterable[tuple[datetime, int]]) -> None:
         self._limit = limit
-        self._counts: dict[datetime, int] = {}
+        self._counts: OrderedDict[datetime, int] = OrderedDict()  # a plain dict is slow to begin once much is popped
         self._used = 0
         for at, count in sorted(before):
             self.add(at, count)
@@ -128,7 +129,7 @@ class _RollingDay:
         """`instead_of`: when they were counted before, which they are no more."""
         if self._limit is None:
             return
-        if instead_of in self._counts:
+        if instead_of is not None and instead_of in self._counts:
             again = min(count, self._counts[instead_of])
             self._counts[instead_of] -= again
             self._used -= again

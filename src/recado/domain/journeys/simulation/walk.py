@@ -4,7 +4,8 @@ A cohort is contacts of one kind, who stand at one step since one moment and hav
 Cohorts decide in the order of time. The same seed leads the same way.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from heapq import heappop, heappush
@@ -42,7 +43,7 @@ from recado.domain.journeys.simulation.assumptions import (
     asked_of,
     ways,
 )
-from recado.domain.journeys.simulation.departure_times import DepartureTimes, SenderLimits
+from recado.domain.journeys.simulation.departure_times import DepartureTimes, Left, SenderLimits
 from recado.domain.journeys.simulation.tallies import Tallies
 from recado.domain.journeys.step_numbers import MessageOutcome
 from recado.domain.journeys.steps import (
@@ -54,6 +55,7 @@ from recado.domain.journeys.steps import (
     Step,
     WebhookStep,
 )
+from recado.domain.journeys.waits import LONGEST_WAIT
 from recado.domain.journeys.webhook_calls import LastCall
 
 _OUTCOME_OF: Final = {
@@ -128,12 +130,15 @@ class Trail:
 
 
 class _Sent(NamedTuple):
-    """A send as it will turn out. `since`: its departure; `settles`: from when its `state` is known."""
+    """A send as it will turn out. `since`: its departure; `settles`: from when its `state` is known.
+
+    `seen`: the signals that come, each its delay after `since`; equal ones are one object, as there may be many.
+    """
 
     state: SendState
     since: datetime
     settles: datetime
-    seen: tuple[tuple[Asked, datetime], ...] = ()
+    seen: frozenset[Asked] = frozenset()
 
 
 class _Cohort(NamedTuple):
@@ -159,8 +164,23 @@ class _Part(NamedTuple):
     goal_at: datetime | None = None
 
 
+class _Leaving(NamedTuple):
+    """Messages of a cohort that leave at one moment, or expire: they are parted in a go of their own."""
+
+    cohort: _Cohort
+    step: Step
+    decision: SendMessage
+    offer: Offer
+    now: datetime
+    left: Left
+
+
 class Walk:
-    """One dry run. `silences`: the windows in which steps do not send; `limits`: by lane, of those that have some."""
+    """One dry run. `silences`: the windows in which steps do not send; `limits`: by lane, of those that have some.
+
+    It ends, with `endless`, once as much time is over as if each step of the journey took the longest wait: whoever is
+    under way then waits for what never comes, as for an hour to send in where silences fill the day.
+    """
 
     def __init__(
         self,
@@ -191,7 +211,11 @@ class Walk:
         self._pending: dict[tuple[datetime, _Cohort], int] = {}
         self._heap: list[tuple[datetime, int, _Cohort]] = []
         self._pushed = 0
+        self._leaving: deque[_Leaving] = deque()
+        self._seen: dict[frozenset[Asked], frozenset[Asked]] = {}
         self._carried: dict[Draw, float] = {}
+        self._ends = start + len(plan.steps) * LONGEST_WAIT
+        self.endless = False
         self.tallies = Tallies(start)
         self.trails: dict[int, Trail] = {}
         self._start = start
@@ -200,26 +224,33 @@ class Walk:
     @property
     def cohorts(self) -> int:
         """How many wait for their next event."""
-        return len(self._pending)
+        return len(self._pending) + len(self._leaving)
 
     @property
     def under_way(self) -> int:
         """How many contacts have not come to an end."""
-        return sum(self._pending.values())
+        return sum(self._pending.values()) + sum(each.left.messages for each in self._leaving)
 
-    def advance(self, most: int) -> bool:
-        """Let up to `most` kinds enter, or cohorts decide; whether there is more."""
+    def advance(self, most: int, enough: Callable[[], bool] = lambda: False) -> bool:
+        """Let up to `most` kinds enter, cohorts decide, or lots leave; whether there is more.
+
+        `enough`: asked after each of them, some 0.1 ms, whether to stop before.
+        """
         for _ in range(most):
-            entering = next(self._entering, None)
-            if entering is not None:
+            if self._leaving:
+                self._leave(self._leaving.popleft())
+            elif (entering := next(self._entering, None)) is not None:
                 self._enter(*entering)
-                continue
-            if not self._heap:
+            elif self._heap and self._heap[0][0] <= self._ends:
+                now, _, cohort = heappop(self._heap)
+                count = self._pending.pop((now, cohort))
+                self.tallies.last_at = max(self.tallies.last_at, now)
+                self._move(cohort, count, now)
+            else:
+                self.endless = bool(self._heap)
                 return False
-            now, _, cohort = heappop(self._heap)
-            count = self._pending.pop((now, cohort))
-            self.tallies.last_at = max(self.tallies.last_at, now)
-            self._move(cohort, count, now)
+            if enough():
+                break
         return True
 
     def _enter(self, place: int, kind: ContactKind) -> None:
@@ -316,8 +347,8 @@ class Walk:
             seen = {step.signal: sent.since} if chosen.result == TrailResult.YES else {}
             return EarlierSend(SendState.ACCEPTED, sent.since, seen)
         asked = (step.signal, step.event if step.signal is StepSignal.CONVERTEU else None)
-        at = dict(sent.seen).get(asked)
-        seen = {} if at is None or at > now else {step.signal: at}
+        at = sent.since + DELAYS[step.signal]
+        seen = {step.signal: at} if asked in sent.seen and at <= now else {}
         return EarlierSend(sent.state if now >= sent.settles else SendState.ACCEPTED, sent.since, seen)
 
     def _wakes_at(self, cohort: _Cohort, step: Step, until: datetime | None, now: datetime) -> datetime:
@@ -326,7 +357,7 @@ class Walk:
         if isinstance(step, SignalCondition):
             for send_id, sent in cohort.sends:
                 if send_id == step.about:
-                    moments += [sent.since, sent.settles, *(at for _, at in sent.seen)]
+                    moments += [sent.since, sent.settles, *{sent.since + DELAYS[signal] for signal, _ in sent.seen}]
         return min(moment for moment in moments if moment is not None and moment > now)
 
     # What comes of it -------------------------------------------------------------------------------------------------
@@ -391,35 +422,37 @@ class Walk:
         if lane is None:
             lane = self._lanes[offer.lane] = DepartureTimes(limits)
         addressed_at = dict(cohort.addressed).get(offer.lane)
-        made = () if self._plan.cap is None else (*cohort.made, now)
         self.tallies.messages[step.id] += count
         found = lane.leave(
             now, count, ttl=offer.ttl, critical=offer.critical, quiet=offer.quiet, addressed_at=addressed_at
         )
-        for left in found:
-            following = cohort
-            if left.expired:
-                self.tallies.departures[offer.lane].expired += left.messages
-                self.tallies.outcome(step.id, MessageOutcome.FAILED, left.messages)
-                # It failed before it left, so it does not count against the cap from then on; until then it does.
-                parts = [_Part(left.messages, _Sent(SendState.FAILED, left.at, left.at))]
-            else:
-                self.tallies.departures[offer.lane].add(left.at, left.messages)
-                self.tallies.coins[step.id] += left.messages * offer.coins
-                parts = self._parts(step.id, offer.channel, left.at, left.messages)
-                following = cohort._replace(made=made)
-                if limits.recipients is not None:
-                    others = (each for each in cohort.addressed if each[0] != offer.lane)
-                    following = following._replace(addressed=(*others, (offer.lane, left.at)))
-            leaves_at = None if left.expired else left.at
-            line = TrailLine(step.id, now, TrailResult.SENT, None, decision, offer, leaves_at)
-            for part in parts:
-                whose = following._replace(
-                    sends=(*following.sends, (step.id, part.sent)),
-                    opts_out_at=_earliest(following.opts_out_at, part.opts_out_at),
-                    goal_at=_earliest(following.goal_at, part.goal_at),
-                )
-                self._pass(whose, step, part.people, Advance(decision.next, TrailResult.SENT), now, line)
+        self._leaving += (_Leaving(cohort, step, decision, offer, now, left) for left in found)
+
+    def _leave(self, leaving: _Leaving) -> None:
+        cohort, step, decision, offer, now, left = leaving
+        following = cohort
+        if left.expired:
+            self.tallies.departures[offer.lane].expired += left.messages
+            self.tallies.outcome(step.id, MessageOutcome.FAILED, left.messages)
+            # It failed before it left, so it does not count against the cap from then on; until then it does.
+            parts = [_Part(left.messages, _Sent(SendState.FAILED, left.at, left.at))]
+        else:
+            self.tallies.departures[offer.lane].add(left.at, left.messages)
+            self.tallies.coins[step.id] += left.messages * offer.coins
+            parts = self._parts(step.id, offer.channel, left.at, left.messages)
+            following = cohort._replace(made=() if self._plan.cap is None else (*cohort.made, now))
+            if self._limits.get(offer.lane, _UNLIMITED).recipients is not None:
+                others = (each for each in cohort.addressed if each[0] != offer.lane)
+                following = following._replace(addressed=(*others, (offer.lane, left.at)))
+        leaves_at = None if left.expired else left.at
+        line = TrailLine(step.id, now, TrailResult.SENT, None, decision, offer, leaves_at)
+        for part in parts:
+            whose = following._replace(
+                sends=(*following.sends, (step.id, part.sent)),
+                opts_out_at=_earliest(following.opts_out_at, part.opts_out_at),
+                goal_at=_earliest(following.goal_at, part.goal_at),
+            )
+            self._pass(whose, step, part.people, Advance(decision.next, TrailResult.SENT), now, line)
 
     def _parts(self, step_id: str, channel: str, at: datetime, count: int) -> list[_Part]:
         """What becomes of messages that leave at one moment. Parted only by what somebody asks for."""
@@ -456,10 +489,11 @@ class Walk:
         people = self._shares(count, [end - begin for begin, end in pairwise(bounds)], step_id, "person")
         people[-1] += count - sum(people)
         for begin, end, some in zip(bounds, bounds[1:], people, strict=False):
-            keys = [key for key in asked if key == _ARRIVED] + [key for key, rate in wanted if rate >= end]
+            arrived = (key for key in asked if key == _ARRIVED)
+            keys = frozenset((*arrived, *(key for key, rate in wanted if rate >= end)))
             for signal in {signal for signal, _ in keys if signal in given}:
                 self._tally(step_id, signal, some)
-            seen = tuple((key, at + DELAYS[key[0]]) for key in keys)
+            seen = self._seen.setdefault(keys, keys)
             converted = self._plan.goal is not None and (StepSignal.CONVERTEU, self._plan.goal) in keys
             parts.append(
                 _Part(
