@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from bench.contacts import make_contacts
-from bench.harness import Figure, Say, running, scratch
+from bench.harness import Figure, Say, rss, running, scratch
 from bench.recado_process import READY, Api, recado
 from bench.rows import LIMIT, Connection
 
@@ -20,6 +20,7 @@ CONTACTS = int(os.environ.get("BENCH_EXECUTIONS", "100000"))
 ENTERED = 5_000  # a second, aimed at
 DUE = 20_000  # of them that are due at one moment
 WOKEN = 10_000  # a second, aimed at
+GROWN = 50  # MB, aimed at: those that wait are rows, a million too
 POLL = 0.2  # seconds: each look counts rows
 
 TRIED = 10.0  # seconds, at most, for a dry run
@@ -100,12 +101,13 @@ async def run(say: Say) -> list[Figure]:
         journey = await api.call(
             "POST", "/v2/journeys", {**JOURNEY, "gatilho": {"tipo": "lista", "listId": made["id"]}}
         )
-        before = service.cpu()
+        before, held = service.cpu(), rss(service.pid)
         began = time.monotonic()
         await api.call("POST", f"/v2/journeys/{journey['id']}/activate")
         await _until(database, "select count(*) from executions where awaited = 'espera'", entering)
         a_second = entering / (time.monotonic() - began)
         of_entry = _each(before, service.cpu(), entering)
+        grown = (rss(service.pid) - held) / 1_000_000
         ending = min(DUE, entering)
         say(f"journeys: {ending:,} waits are over at one moment")
         due = datetime.now(UTC) + timedelta(seconds=5)
@@ -126,6 +128,7 @@ async def run(say: Say) -> list[Figure]:
             f"≥ {ENTERED:,}/s", a_second >= ENTERED,
         ),
         Figure("processor time of an entry, Recado's and PostgreSQL's", of_entry),
+        Figure("memory of the process, grown meanwhile", f"{grown:,.0f} MB", "", None, f"< {GROWN} MB", grown < GROWN),
         Figure(
             f"{ending:,} waits that end at one moment", f"{late:.1f} s", "", None, f"< {2 + ending / WOKEN:.0f} s",
             late < 2 + ending / WOKEN,
