@@ -80,6 +80,12 @@ def clock() -> VirtualClock:
     return VirtualClock(datetime(2026, 1, 31, 12, tzinfo=UTC))
 
 
+@pytest.fixture(autouse=True)
+def long_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever other tests of the process have made of them."""
+    monkeypatch.setattr(module, "LONGEST", 300.0)
+
+
 @pytest.fixture
 def looked() -> Looked:
     return Looked()

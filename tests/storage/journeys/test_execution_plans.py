@@ -41,6 +41,7 @@ MOVES = {
     "claim": {"executions_pkey"},
     "overslept": {"executions_overslept", "journeys_pkey"},
     "lock": {"executions_pkey"},
+    "place": {"executions_pkey"},
     "signals": {"execution_signals_of_organization"},
     "signalled": {"execution_steps_of_message", "executions_active", "executions_of_contact"},
     "lock_free": {"executions_active"},

@@ -36,7 +36,7 @@ Answer = Callable[[Contact], Hashable]
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class KindAnswers:
     """By step, what it comes to. `places`: of the steps among the values, the same for all kinds."""
 
     places: Mapping[str, int]
@@ -60,7 +60,7 @@ class GatheredKind:
     recent: tuple[datetime, ...]
     count: int = 0
     ids: list[str] = field(default_factory=list)
-    answers: Answers | None = None
+    answers: KindAnswers | None = None
 
 
 class Gathering:
@@ -103,7 +103,7 @@ class Gathering:
         kind = self._kinds.get(key)
         if kind is None:
             kind = GatheredKind(contact, found.registered, found.recent)
-            kind.answers = Answers(self._places, answers)
+            kind.answers = KindAnswers(self._places, answers)
             self._kinds[key] = kind
             self._bytes += found.size + self._kind_bytes
         kind.count += found.count

@@ -435,7 +435,11 @@ async def rouse(connection: Executor, now: datetime, *, each: int, most: int) ->
 async def lock(connection: Executor, key: ExecutionKey) -> Execution | None:
     """Whatever its state; nobody else changes it until this transaction ends."""
     row = await connection.fetchrow(SQL.lock, *key)
-    return None if row is None else _locked(row)
+    if row is None:
+        return None
+    execution = read(row)
+    execution.place = await connection.fetchval(SQL.place, *key)
+    return execution
 
 
 async def messages_of(executor: Executor, organization_id: str, execution_ids: Sequence[str]) -> list[str]:

@@ -173,11 +173,18 @@ cross join lateral (
 
 -- name: lock
 -- One, whatever its state; nobody else changes it until the commit.
-select *, ctid::text as place from executions
+select * from executions
 where organization_id = $1 and env = $2 and journey_id = $3 and id >= $4 and id <= $4
 order by id
 limit 1
 for update;
+
+-- name: place
+-- Of one that is locked: who waited for the lock has seen where it was before.
+select ctid::text from executions
+where organization_id = $1 and env = $2 and journey_id = $3 and id >= $4 and id <= $4
+order by id
+limit 1;
 
 -- name: messages_of
 -- The messages that these executions made.
