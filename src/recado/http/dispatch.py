@@ -152,7 +152,8 @@ class Dispatcher:
             owner = _caller(call)
             if working_for.get() != owner:  # a connection is mostly one caller's, and to set it costs more
                 working_for.set(owner)
-            turn = self._turns.wait(owner, stranger=not call.principal.organization_id, body=_declared(call))
+            body = _declared(call) if self._turns.several else 0
+            turn = self._turns.wait(owner, stranger=not call.principal.organization_id, body=body)
             if turn is not None:
                 await turn
             reply = await self._run(operation, call, request, query, deadlines, task)

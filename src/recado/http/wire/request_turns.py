@@ -43,6 +43,11 @@ class RequestTurns:
         self._strangers: _Lines = {}
         self._strangers_due = 0.0  # turns that they have not had yet, while both wait
 
+    @property
+    def several(self) -> bool:
+        """Whether several parties ask: only then it matters how long a body is."""
+        return self._several
+
     def wait(self, party: str, *, stranger: bool = False, body: int = 0) -> "asyncio.Future[None] | None":
         """What a request has to wait for before it goes on; None: it does so now.
 

@@ -281,12 +281,13 @@ class ExecutionTurns:
                 others.append(execution)  # an event that comes meanwhile tells nobody of an execution that is not there
             else:
                 standing.append(Standing(execution, found[1], found[0]))
-        await read_people(connection, standing, held=new)
-        if new:  # a contact that somebody is changing, or is gone
+        if new:
+            await read_people(connection, standing, held=True)
+            # Of those that are missing somebody is changing the contact, or it is gone.
             others += [each.execution for each in standing if each.contact is None]
             standing = [each for each in standing if each.contact is not None]
         else:
-            changing = await self._being_changed(connection, standing, now)
+            changing = await self._read_people(connection, standing, now)
             others += [each.again_at(now + AFTER_CHANGE) for each in changing.values()]
             standing = [each for each in standing if each.execution.id not in changing]
         reached: set[str] = set() if new else await goals_reached(connection, standing)
@@ -305,20 +306,22 @@ class ExecutionTurns:
                 each.end(over, now)
         return going, others
 
-    async def _being_changed(
+    async def _read_people(
         self, connection: Connection, standing: Sequence[Standing], now: datetime
     ) -> dict[str, Execution]:
-        """Those that began a moment ago and whose contact somebody is changing, which may have found no execution.
+        """Tell each of its contact. Answers those that began a moment ago and whose contact somebody is changing.
 
-        The contacts of the others that began then stay as they are until the commit.
+        That may have found no execution. The contacts of the others that began then stay as they are until the commit.
         """
-        young = [each for each in standing if not each.execution.passed and now - each.execution.started_at < YOUNG]
-        if not young:
-            return {}
+        young: list[Standing] = []
+        grown: list[Standing] = []
+        for each in standing:
+            fresh = not each.execution.passed and now - each.execution.started_at < YOUNG
+            (young if fresh else grown).append(each)
+        await read_people(connection, grown)
         await read_people(connection, young, held=True)
         unheld = [each for each in young if each.contact is None]
-        if unheld:
-            await read_people(connection, unheld)
+        await read_people(connection, unheld)
         return {each.execution.id: each.execution for each in unheld if each.contact is not None}
 
     def _count(self, taken: Sequence[Standing], counted: set[ContactKey]) -> None:

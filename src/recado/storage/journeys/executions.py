@@ -49,7 +49,6 @@ SQL: Final = load(
         after="organization_id > $5",
         also=("wake_at",),
     ),
-    paused=groups("paused", "executions", _JOURNEY, where="overslept"),
     telling=groups("telling", "execution_signals", _ORGANIZATION, after="organization_id > $3"),
 )
 

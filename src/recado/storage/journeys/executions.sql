@@ -140,10 +140,10 @@ from unnest(
 
 -- name: overslept
 -- Up to $1 of each journey, and $2 in all, that were due while it was paused, and that goes on now ($3: its state then): locked.
-with recursive {paused},
+with recursive {held},
 chosen as materialized (
     select e.organization_id, e.env, e.journey_id, e.id
-    from paused p
+    from held p
     cross join lateral (
         select status from journeys
         where organization_id = p.organization_id and env = p.env and id >= p.journey_id and id <= p.journey_id

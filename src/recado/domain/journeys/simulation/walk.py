@@ -48,12 +48,12 @@ from recado.domain.journeys.simulation.tallies import Tallies
 from recado.domain.journeys.step_numbers import MessageOutcome
 from recado.domain.journeys.steps import (
     KIND_OF,
-    FieldCondition,
     SendStep,
     SignalCondition,
     Split,
     Step,
-    WebhookStep,
+    WaitForStep,
+    WaitUntilStep,
 )
 from recado.domain.journeys.waits import LONGEST_WAIT
 from recado.domain.journeys.webhook_calls import LastCall
@@ -555,15 +555,10 @@ def _asked_later(plan: RunnableJourney) -> dict[str, frozenset[str]]:
 
 def _following(step: Step) -> list[str]:
     match step:
-        case SignalCondition() | FieldCondition():
-            return [step.yes, step.no]
-        case Split():
-            return [branch.next for branch in step.branches]
-        case WebhookStep():
-            return [step.next] if step.if_failed is None else [step.next, step.if_failed]
+        case SendStep() | WaitForStep() | WaitUntilStep():
+            return [step.next]
         case _:
-            following = getattr(step, "next", None)
-            return [] if following is None else [following]
+            return [way.next for way in ways(step).values()]  # an end has none
 
 
 def _is_due(at: datetime | None, now: datetime) -> bool:
