@@ -48,9 +48,11 @@ select
     now()
 from generate_series(1, $3::int) g
 """
+# Not one that is between two statements of its work.
 _HELD = """
 select count(*) from pg_stat_activity
 where datname = current_database() and pid <> pg_backend_pid() and state like 'idle in transaction%'
+and state_change < clock_timestamp() - interval '1 s'
 """
 
 
