@@ -18,7 +18,7 @@ from recado.domain.journeys.entries import EntryRefusal
 from recado.domain.journeys.execution import EndReason, ExecutionOrigin
 from recado.domain.journeys.journey import JourneyStatus
 from recado.services.journeys.entries import IN_A_COMMIT, EnteredExecution, EntryOutcome, JourneyEntries
-from recado.storage.core.idempotency import IdempotencyKeys
+from recado.storage.core.idempotency import IdempotencyKeys, keep_answers
 from recado.storage.journeys import doors, entries, states
 from recado.storage.journeys.doors import Door as JourneyDoor
 from recado.storage.journeys.entries import EntryResult, PlacedEntry
@@ -265,6 +265,18 @@ async def test_an_entry_whose_request_has_given_up_is_not_made(way: Way, door: D
         await door.service.enter(key, contact, {}, kept=kept(held))
     assert await way.db.fetchval("select count(*) from executions") == 0
     assert isinstance(await door.service.enter(key, contact, {}), EnteredExecution)
+
+
+async def test_an_answer_that_an_earlier_run_of_the_commit_kept_is_not_contradicted(way: Way, door: Door) -> None:
+    journey, held = await way.journey(END), await key_held(way)
+    key, contact = (journey.organization_id, ENV, journey.id), ContactKeys(contact_id=await way.person())
+    async with way.db.transaction() as connection:
+        await keep_answers(connection, [(held, AnswerStored(409, b"refused"))])
+    with pytest.raises(Unavailable, match="same Idempotency-Key"):
+        await door.service.enter(key, contact, {}, kept=kept(held))
+    assert await way.db.fetchval("select count(*) from executions") == 0
+    found = await IdempotencyKeys(way.db).begin(held.organization_id, held.env, held.key_hash, ASKED, way.clock.now())
+    assert found == AnswerStored(409, b"refused")
 
 
 async def test_a_request_that_gives_up_during_the_commit_leaves_its_answer(way: Way, door: Door) -> None:

@@ -27,7 +27,7 @@ IN_A_COMMIT: Final = 200
 IN_FLIGHT: Final = 3  # commits: one is written while another is flushed; the last is for those who are no crowd
 MOST_WAITING: Final = 5_000  # entries, of up to 26 KB each
 
-_GIVEN_UP: Final = "The request was given up before its entry was made: try again shortly."
+_CUT_OFF: Final = "The request was cut off: try again shortly, with the same Idempotency-Key."
 _NOT_API: Final = "Contacts enter this journey by its trigger, `{}`: only those with trigger `api` take entries here."
 _CLOSED: Final = "A later version of the journey takes the entries: use that one, `substituidaPor`."
 _NOT_ACTIVE: Final = "The journey is {}: only an active one takes contacts in."
@@ -111,7 +111,7 @@ class JourneyEntries:
                 if each.kept is not None and not isinstance(outcome := decided[each.execution_id], Exception)
             ]
             await idempotency.keep_answers(connection, answers)
-        outcomes = [decided.get(each.execution_id) or Unavailable(_GIVEN_UP) for each in batch]
+        outcomes = [decided.get(each.execution_id) or Unavailable(_CUT_OFF) for each in batch]
         if any(isinstance(outcome, EnteredExecution) for outcome in outcomes):
             self._entered()
         return outcomes

@@ -100,9 +100,10 @@ def _row(held: KeyHeld) -> tuple[str, str, bytes, datetime]:
 
 
 async def hold_keys(connection: Executor, keys: Collection[KeyHeld]) -> set[KeyHeld]:
-    """Those of these keys that their requests hold still: until this transaction ends nobody frees them.
+    """Those of these keys that their requests hold still, unanswered: until this transaction ends nobody frees them.
 
-    Whose key is not among them has given up, and may ask once more: nothing is to be done for it.
+    Whose key is not among them has given up, or an earlier run of the same work has kept its answer: nothing is to be
+    done for it, and it may ask once more.
     """
     if not keys:
         return set()

@@ -49,7 +49,8 @@ where
     and i.status is null and i.message_id is null
 
 -- name: hold_keys
--- Those of these keys that are held still, by their place: in one order for all, before anything else that their transaction locks.
+-- Those of these keys that are held still and without an answer, by their place: in one order for all, before anything else that their
+-- transaction locks.
 select g.place
 from (
     select *
@@ -60,7 +61,9 @@ from (
 ) g
 cross join lateral (
     select from idempotency
-    where organization_id = g.organization_id and env = g.env and key_hash = g.key_hash and created_at = g.begun_at
+    where
+        organization_id = g.organization_id and env = g.env and key_hash = g.key_hash and created_at = g.begun_at
+        and status is null
     limit 1
     for update
 ) i
