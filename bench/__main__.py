@@ -23,6 +23,7 @@ ALL = (
     "consent",
     "events",
     "journeys",
+    "signals",
     "webhooks",
     "callbacks",
     "smpp",

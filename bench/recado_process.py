@@ -49,9 +49,9 @@ class Recado(Process):
 
 
 def recado(folder: Path, **settings: str) -> Process:
-    """The service with a sandbox that answers at once."""
+    """The service, unless told otherwise with a sandbox that answers at once."""
     serve = ("-m", "recado", "serve", "--listen", "127.0.0.1:{port}")
-    return Recado(folder, "recado", *serve, RECADO_SANDBOX_TIME_SCALE="0", **settings)
+    return Recado(folder, "recado", *serve, **{"RECADO_SANDBOX_TIME_SCALE": "0", **settings})
 
 
 @dataclass(frozen=True, slots=True)
