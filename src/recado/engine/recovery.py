@@ -108,6 +108,7 @@ class Recovery:
         if not self._parent.runs(child):
             return True  # it left meanwhile, or its supervisor's own start will bring it back
         child.restarts += 1
+        self._runtime.restarts[child.kind] += 1
         child.up_since_monotonic = self._runtime.clock.monotonic()
         try:
             await child.start()

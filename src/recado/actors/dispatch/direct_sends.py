@@ -272,7 +272,8 @@ class DirectSends:
         return stopped
 
     def _failed(self, row: Row, cause: Cause) -> Failed:
-        return Failed(row.organization_id, row.env, row.channel, row.id, cause, self._clock.now(), False)
+        now = self._clock.now()
+        return Failed(row.organization_id, row.env, row.channel, row.id, cause, now, False, sender_id=row.sender_id)
 
     async def _may_call(self, row: Row, give_up_at: float) -> GatewayShare | None:
         """Wait until circuit, pace and calls at once leave room for a call; through which gateway, None: too late."""
