@@ -12,6 +12,7 @@ from typing import Any, Self, TypeVar
 
 from pydantic import SecretStr
 from tests.clusters import give_cluster
+from tests.loop_errors import LoopErrors
 from tests.program import free_port
 
 from recado.app import Application
@@ -33,7 +34,10 @@ _PLENTY = RequestLimit(100_000.0, 1_000_000)
 
 
 class Served:
-    """A running application. `database`: the connect arguments of its embedded PostgreSQL."""
+    """A running application. `database`: the connect arguments of its embedded PostgreSQL.
+
+    At its end it fails when anything failed in its loop that nobody awaited.
+    """
 
     def __init__(self, folder: Path, **changed: Any) -> None:
         """`changed`: settings that are other than here."""
@@ -62,6 +66,7 @@ class Served:
         self._loop: asyncio.AbstractEventLoop
         self._end_of_loop: asyncio.Event
         self._looping = threading.Event()
+        self._errors = LoopErrors()
         self._thread = threading.Thread(target=asyncio.run, args=[self._loop_until_end()], daemon=True)
         self.database: dict[str, Any] = {}
 
@@ -81,6 +86,8 @@ class Served:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._end()
+        if error is None:
+            self._errors.check()
 
     @property
     def url(self) -> str:
@@ -108,6 +115,7 @@ class Served:
 
     async def _loop_until_end(self) -> None:
         self._loop = asyncio.get_running_loop()
+        self._errors.watch(self._loop)
         self._end_of_loop = asyncio.Event()
         self._looping.set()
         await self._end_of_loop.wait()
