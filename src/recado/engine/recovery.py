@@ -62,7 +62,7 @@ class Recovery:
             waiting = self._by_child.pop(child, None)
             if waiting is not None:
                 waiting.cancel()
-            await child.halt()
+            await end_child(child, child.halt, self._runtime)
             child.failures_in_row = 0
             await self._start_again(child)
 

@@ -23,6 +23,7 @@ from recado.storage.ops.scope import Scope
 
 AT_ONCE: Final = 250  # actors in a turn of the event loop
 MOST_RESTARTS: Final = 100  # under way at once
+RESTARTS_OF_AN_ORGANIZATION: Final = 25  # of them
 
 log = structlog.get_logger(__name__)
 
@@ -48,7 +49,7 @@ class ActorTree:
         self._root = root
         self._lanes = lanes
         self._webhooks = webhooks
-        self._restarts: dict[str, asyncio.Task[None]] = {}
+        self._restarts: dict[str, tuple[ActorPlace, asyncio.Task[None]]] = {}
 
     async def nodes(self, scope: Scope) -> AsyncIterator[list[Node]]:
         """Everything of the scope, parents first, some at a time, each part in a turn of its own."""
@@ -73,15 +74,25 @@ class ActorTree:
             return ActorPlace(path, parent, child, key[0], scope.env or None, key[1])
         return ActorPlace(path, parent, child)
 
-    def restart(self, place: "ActorPlace") -> None:
-        """Begin to restart what is there, unless that is under way. `Unavailable` while too many are."""
+    def admit(self, place: "ActorPlace") -> None:
+        """`Unavailable` while too many restarts are under way, in all or of its organization, for one more."""
         if place.path in self._restarts:
             return
         if len(self._restarts) >= MOST_RESTARTS:
             raise Unavailable("Too many restarts are under way: try again shortly.")
+        owner = place.organization_id
+        mine = sum(other.organization_id == owner for other, _ in self._restarts.values())
+        if owner is not None and mine >= RESTARTS_OF_AN_ORGANIZATION:
+            raise Unavailable("Too many restarts of this organization are under way: try again shortly.")
+
+    def restart(self, place: "ActorPlace") -> None:
+        """Begin to restart what is there, unless that is under way. Raises as `admit`."""
+        self.admit(place)
+        if place.path in self._restarts:
+            return
         work = place.parent.restart_child(place.child)
         task = asyncio.get_running_loop().create_task(work, name="operator's restart")
-        self._restarts[place.path] = task
+        self._restarts[place.path] = place, task
         task.add_done_callback(lambda done: self._ended(place.path, done))
 
     def _ended(self, path: str, task: "asyncio.Task[None]") -> None:

@@ -112,6 +112,7 @@ class OperatorOperations:
         place = await self.tree.find(scope_of(call), call.body.path)
         if place is None:
             raise not_found()
+        self.tree.admit(place)  # nothing is audited that does not happen
         if place.organization_id is None:  # it serves all organizations: no audit of one of them would show it
             log.warning("operator_restarts", path=place.path, request_id=call.request_id)
         else:
