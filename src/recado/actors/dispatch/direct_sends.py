@@ -136,12 +136,17 @@ class DirectSends:
         stored: asyncio.Future[AcceptResult] = asyncio.get_running_loop().create_future()
         sending = asyncio.get_running_loop().create_task(self._store_and_send(new, gateway, give_up_at, stored))
         self._under_way.add(sending)
-        sending.add_done_callback(self._under_way.discard)
+        sending.add_done_callback(self._ended)
         await self._answered(sending, give_up_at)
         if not sending.done():
             either: set[asyncio.Future[Any]] = {sending, stored}
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         return sending.result() if sending.done() else (stored.result(), None)
+
+    def _ended(self, sending: "asyncio.Task[tuple[AcceptResult, Outcome | None]]") -> None:
+        self._under_way.discard(sending)
+        if not sending.cancelled():
+            sending.exception()  # whoever waited for it has seen it, or has left
 
     def _gateways_of(self, message: NewMessage | Row) -> OrganizationGateways:
         return self._context.shared_gateways(message.channel, message.env, message.organization_id)
