@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 from tests.acme import acme
+from tests.captured import capture_logs
 
 from recado.actors.dispatch.direct_sends import ANSWER_WITHIN, CALL_NEEDS, DirectSends
 from recado.actors.dispatch.gateway import GatewayPlan, GatewayShare
@@ -197,12 +198,15 @@ async def test_a_caller_who_goes_away_breaks_nothing_off(direct: Direct) -> None
     assert gateway.gateway.permits == 0  # whatever came first, its permit is others' again
 
 
-async def test_a_failure_whose_caller_is_gone_warns_nobody(direct: Direct, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("failure", "logged"), [(Unavailable("away"), []), (LookupError(), ["direct_send_failed"])])
+async def test_a_failure_whose_caller_is_gone_is_logged_where_it_is_a_fault_of_ours(
+    direct: Direct, monkeypatch: pytest.MonkeyPatch, failure: Exception, logged: list[str]
+) -> None:
     away, told = asyncio.Event(), list[object]()
 
     async def store(_: NewMessage) -> AcceptResult:
         await away.wait()
-        raise Unavailable("away")
+        raise failure
 
     monkeypatch.setattr(direct.line.context.sending, "store", store)
     asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context["message"]))
@@ -210,11 +214,13 @@ async def test_a_failure_whose_caller_is_gone_warns_nobody(direct: Direct, monke
     await direct.line.goes_on(0.5, step=0.1)
     sending.cancel()
     await asyncio.wait([sending])
-    away.set()
-    await direct.sends.stop()
+    with capture_logs() as logs:
+        away.set()
+        await direct.sends.stop()
     del sending
     gc.collect()
     assert told == []
+    assert [entry["event"] for entry in logs] == logged
 
 
 async def test_whoever_gets_no_turn_in_time_has_stored_nothing(direct: Direct) -> None:
