@@ -19,13 +19,11 @@ from tests.program import Api
 
 from recado.domain.core.ids import MESSAGE, IdSource, lowest_id
 from recado.engine.clock import SystemClock
-from recado.http.routes.ops import stream
 
 
 @pytest.fixture(scope="session")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """The whole application, running. Its stream ends at once, or whoever reads it to its end would wait for that."""
-    stream.LONGEST = 0.0
+    """The whole application, running."""
     with Served(tmp_path_factory.mktemp("served")) as application:
         yield application
 

@@ -20,6 +20,7 @@ from recado.config.limits import DEFAULT_LIMITS, RequestLimit
 from recado.config.settings import Settings
 from recado.engine.clock import SystemClock
 from recado.http.api.route import Route
+from recado.http.routes.ops import stream
 from recado.storage.access.organizations import NewOrganization
 from recado.storage.embedded.embedded import EmbeddedPostgres
 from recado.storage.embedded.service_folder import service_folder
@@ -36,7 +37,8 @@ _PLENTY = RequestLimit(100_000.0, 1_000_000)
 class Served:
     """A running application. `database`: the connect arguments of its embedded PostgreSQL.
 
-    At its end it fails when anything failed in its loop that nobody awaited.
+    The stream of operators ends at once, or whoever reads every answer to its end would wait for that. At its own end
+    it fails when anything failed in its loop that nobody awaited.
     """
 
     def __init__(self, folder: Path, **changed: Any) -> None:
@@ -72,6 +74,7 @@ class Served:
 
     def __enter__(self) -> Self:
         give_cluster(self._data_dir)
+        stream.LONGEST = 0.0
         self._thread.start()
         self._looping.wait(_PATIENCE)
         try:
