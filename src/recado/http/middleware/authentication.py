@@ -67,9 +67,13 @@ class Administrator:
 
     def is_shown(self, header: str | None) -> bool:
         """Whether an `Authorization` header holds the administrator's token; another is somebody else's to look at."""
-        if self._token is None or header is None or not header.startswith(_PREFIX):
+        if self._token is None:
             return False
-        return hmac.compare_digest(header[len(_PREFIX) :].strip().encode("utf-8", "surrogateescape"), self._token)
+        try:
+            token = bearer_token(header)
+        except Problem:
+            return False
+        return hmac.compare_digest(token.encode(), self._token)
 
     def authenticate(self, token: str) -> Principal:
         """Return the administrator; 401 for any other token."""
