@@ -4,6 +4,7 @@ import time
 from collections import Counter
 from typing import Any
 
+import orjson
 import pytest
 from tests.http.conftest import ADMIN_TOKEN
 
@@ -17,9 +18,10 @@ from recado.domain.senders.sender import SenderKey
 from recado.engine.actor import Actor
 from recado.engine.loop_watch import LoopWatch
 from recado.http.api.request_figures import RequestFigures
+from recado.http.routes.ops import samples
 from recado.http.routes.ops.metrics import Measured, Metrics
 from recado.storage.ops import ops
-from recado.storage.ops.scope import INSTALLATION
+from recado.storage.ops.scope import INSTALLATION, Scope
 
 NUMBERS = 10_000
 LOOP_SECONDS = 0.15
@@ -97,3 +99,12 @@ async def test_many_numbers_are_answered_whole_and_each_once(api: Any) -> None:
     assert {each["numberId"] for each in items if each["actor"]["state"] == "running"} == {
         f"num_{n:021}" for n in (3, 600, 1_050)
     }
+
+
+async def test_the_sums_are_told_though_others_were_looked_at_since(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(samples, "MOST_SUMS", 1)
+    mine, theirs = (Scope(made.organization.id, "test") for made in api.organizations)
+    for scope in (mine, theirs):
+        await api.samples.numbers.get(scope)
+    ((_, told),) = await api.samples.throughput.get(mine)
+    assert orjson.loads(told)["numbers"] == 1

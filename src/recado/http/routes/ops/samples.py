@@ -27,7 +27,7 @@ from recado.storage.ops.scope import Scope
 STEP_BYTES: Final = 256 * 1024  # that are sent at once
 SAMPLED_AT_ONCE, MOST_WAITING = 2, 8  # samples that are made: in all, and of one scope that wait
 
-MOST_SUMS: Final = 64
+MOST_SUMS: Final = 256  # scopes: more than there are viewers of the stream
 
 Sample = Sequence[tuple[str, bytes]]
 """What each item is about, and its JSON; in their order."""
@@ -80,8 +80,9 @@ class Samples:
                 found.append((rank, dump(number_state_view(state, now))))
                 add_to_sums(sums, state)
         await turns.next()
+        self._sums.pop(scope, None)
         if len(self._sums) >= MOST_SUMS:
-            self._sums.clear()
+            del self._sums[next(iter(self._sums))]
         self._sums[scope] = sums
         found.sort()  # ids differ: what is rendered is not compared
         yield [(rank[2], item) for rank, item in found]
@@ -89,6 +90,9 @@ class Samples:
     async def _throughput(self, scope: Scope) -> Sample:
         """What goes through all numbers of the scope together."""
         await self.numbers.get(scope)
+        if scope not in self._sums:  # others were looked at since that sample was made
+            self.numbers.forget(scope)
+            await self.numbers.get(scope)
         return [("throughput", dump(self._sums.get(scope, {})))]
 
     async def _actor_sample(self, scope: Scope) -> AsyncIterator[Iterable[tuple[str, bytes]]]:
