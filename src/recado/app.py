@@ -26,6 +26,7 @@ from recado.engine.service import Service
 from recado.engine.shutdown import Shutdown
 from recado.http.api.route import MIB, Route
 from recado.http.api.token_authenticator import TokenAuthenticator
+from recado.http.routes.ops.stream import OperatorStream
 from recado.http.server import HttpServer
 from recado.installation import Installation
 from recado.providers import adapters_of
@@ -43,7 +44,8 @@ USES_WRITTEN_EVERY = 60.0  # seconds
 # close the database.
 FLUSH_SECONDS = 16.0
 CLOSE_SECONDS = 3.5
-_READERS = (LoopWatch, ClockWatch, ChatWindows, RecipientLookup)  # parts that only look: nothing is lost with them
+# Parts that only look: nothing is lost with them.
+_READERS = (LoopWatch, ClockWatch, ChatWindows, RecipientLookup, OperatorStream)
 
 log = structlog.get_logger(__name__)
 
@@ -155,6 +157,7 @@ class Application:
             arriving=descriptors.arriving,
             connections_of_address=settings.connections_per_address,
             spool_folder=settings.data_dir if settings.database_url is None else None,
+            figures=made.figures,
         )
         # Before the numbers are taken over: a service that cannot serve must not end the one that does.
         self._shutdown.add("address", server.stop, flushes=False)  # as a part, it flushes
@@ -175,7 +178,7 @@ class Application:
         uses = Periodic("uses of credentials", USES_WRITTEN_EVERY, made.directories.flush_uses, clock)
         self._shutdown.add("last uses of credentials", made.directories.flush_uses)
         watch = ClockWatch(installation.database, clock)
-        parts: tuple[Service, ...] = (LoopWatch(clock), kept, uses, watch, *made.parts, server)
+        parts: tuple[Service, ...] = (made.loop_watch, kept, uses, watch, *made.parts, server)
         for part in parts:
             self._shutdown.add(
                 type(part).__name__, part.stop, flushes=part is not kept and not isinstance(part, _READERS)

@@ -22,10 +22,14 @@ from recado.domain.channels.policies import NUMBERS_CHANNEL
 from recado.domain.core.clock import Clock
 from recado.domain.links.tracked import MessageLinks
 from recado.domain.messages.changes import Change
+from recado.engine.loop_watch import LoopWatch
 from recado.engine.runtime import Runtime
 from recado.engine.service import Service
 from recado.http.api.body_workers import BodyWorkers
+from recado.http.api.request_figures import RequestFigures
 from recado.http.routes.email.mjml_document import PROCESSES
+from recado.http.routes.ops.samples import Samples
+from recado.http.routes.ops.stream import OperatorStream
 from recado.installation import Installation
 from recado.services.batches.batch_acceptance import BatchAcceptance
 from recado.services.batches.resend import Resends
@@ -77,6 +81,8 @@ class Assembly:
         self.reviewer_for = partial(adapters.reviewer, NUMBERS_CHANNEL)
         self.opener_for = partial(adapters.opener, NUMBERS_CHANNEL)
         self.clock = clock
+        self.loop_watch = LoopWatch(clock)
+        self.figures = RequestFigures()
         self.ceilings = ceilings(settings.request_limits, settings.request_ceilings)
         db, ids, keys = installation.database, installation.ids, installation.key_ring
         directories = self.directories = Directories(db, clock=clock)
@@ -98,7 +104,7 @@ class Assembly:
         self.callback_providers = adapters.callback_sources()
         paying = adapters.find(PAYMENTS, "live").callbacks is not None
         payments = Payments(db, clock=clock, ids=ids, changed=self.changed) if paying else None
-        runtime = Runtime(clock, random.Random(os.urandom(32)))  # noqa: S311 - spreads restarts; guards nothing
+        runtime = self.runtime = Runtime(clock, random.Random(os.urandom(32)))  # noqa: S311 - spreads restarts; guards nothing
         lookups = FairPlaces(LOOKUPS_AT_ONCE, each=LOOKUPS_EACH, most_waiting=MOST_LOOKUPS_WAITING)
         self.guard = OutboundGuard(clock=clock, allowed=settings.ssrf_allow_cidrs, turn=lookups.place)
         calls_of_steps = min(MOST_STEP_CALLS, descriptors.webhooks // 8)
@@ -166,6 +172,14 @@ class Assembly:
             db, ids=ids, documents=DocumentCipher(keys, installation.keys.index),
             subscriptions=directories.subscriptions, effects=system.consequences, changed=self.changed, clock=clock,
         )  # fmt: skip
+        self.samples = Samples(
+            numbers=system.number_states,
+            actors=system.actor_tree,
+            webhooks=system.webhook_states,
+            providers=system.provider_states,
+            clock=clock,
+        )
+        self.stream = OperatorStream(self.samples, clock=clock, random_bytes=installation.random_bytes)
         sizes = SegmentSizes(db, system.evaluation, clock=clock)
         self.origin_clicks = OriginClicks(
             db, numbers=directories.numbers, opener_for=self.opener_for, clock=clock,
@@ -204,6 +218,7 @@ class Assembly:
             self.sync,
             self.origin_clicks,
             self.tracked_clicks,
+            self.stream,
         )
 
     def changed(self, change: Change) -> None:

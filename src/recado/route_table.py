@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from importlib.metadata import version
 
+from recado.actors.ops.kept import Kept
 from recado.assembly import Assembly
 from recado.channel_table import CHANNELS
 from recado.domain.core.errors import Unavailable
@@ -38,6 +39,8 @@ from recado.http.routes.messages.bulk import bulk_routes
 from recado.http.routes.messages.exports import export_routes
 from recado.http.routes.messages.messages import message_routes
 from recado.http.routes.messages.reprocess import reprocess_routes
+from recado.http.routes.ops.metrics import Measured, Metrics, metrics_routes
+from recado.http.routes.ops.ops import ops_routes
 from recado.http.routes.senders.number_administration import number_administration_routes
 from recado.http.routes.senders.number_health import HealthReader, number_health_routes
 from recado.http.routes.senders.number_usage import number_usage_routes
@@ -47,6 +50,7 @@ from recado.http.routes.templates.templates import template_routes
 from recado.http.routes.webhooks.webhook_deliveries import webhook_delivery_routes
 from recado.http.routes.webhooks.webhooks import webhook_routes
 from recado.storage.core.migrate import pending
+from recado.storage.ops import ops
 
 
 def route_table(made: Assembly) -> tuple[Route, ...]:
@@ -129,10 +133,37 @@ def route_table(made: Assembly) -> tuple[Route, ...]:
         *webhook_routes(dependencies, guard=made.guard, actors=made.webhooks),
         *webhook_delivery_routes(dependencies),
         *audit_routes(dependencies),
+        *ops_routes(
+            dependencies,
+            samples=made.samples,
+            states=system.number_states,
+            tree=system.actor_tree,
+            stream=made.stream,
+        ),
         *(billing_routes(dependencies) if made.settings.billing_enabled else ()),
         *(route for each in CHANNELS for route in each.routes(dependencies, made.acceptance)),
         *callback_routes(providers=made.callback_providers, take=system.callbacks.take),
     )
+
+    metrics = Metrics(
+        Measured(
+            clock=made.clock,
+            requests=made.figures,
+            activity=system.activity,
+            context=system.lane_context,
+            root=system.root,
+            restarts=made.runtime.restarts,
+            webhooks=made.webhooks.dispatcher,
+            refused=lambda: system.admission.refused,
+            postponed=lambda: system.callbacks.postponed.count,
+            database=db,
+            loop=made.loop_watch,
+            queues=Kept(lambda _: ops.queue_totals(db.bulk), clock=made.clock),
+            backlogs=Kept(lambda _: ops.backlogs(db.bulk), clock=made.clock),
+        )
+    )
+    token = made.settings.metrics_token
+    routes += metrics_routes(metrics, token=None if token is None else token.get_secret_value())
 
     async def ready() -> Mapping[str, bool]:
         try:

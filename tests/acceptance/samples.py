@@ -47,6 +47,7 @@ def new(word: str) -> str:
     "listMessages", "listNumbers", "listTemplates", "listApiKeys", "listAudit", "listWebhooks", "getOrganization",
     "listCampaigns", "listBatches", "listAccounts",
     "getWallet", "getPrices", "listLedger", "listTopUps",
+    "getMetrics", "streamOperations", "listNumberStates", "listActors", "listWebhookStates", "listProviderStates",
 )  # fmt: skip
 async def nothing(api: Api, tenant: Tenant) -> Request:
     return Request()

@@ -6,6 +6,7 @@ from tests.acceptance.caller import Request
 from tests.acceptance.samples import fresh, new, sample
 from tests.acceptance.tenants import Tenant, template
 from tests.program import Api
+from tests.waiting import until
 
 from recado.domain.core.ids import NUMBER, ORGANIZATION, TEMPLATE
 
@@ -35,9 +36,28 @@ async def new_number(api: Api, tenant: Tenant) -> Request:
     return Request(body=number_body())
 
 
-@sample("getNumber", "getNumberHealth", "getNumberUsage", "getNumberUsageSeries")
+@sample("getNumber", "getNumberHealth", "getNumberUsage", "getNumberUsageSeries", "getNumberState")
 async def one_number(api: Api, tenant: Tenant) -> Request:
     return Request({"id": tenant.ids[NUMBER]})
+
+
+@sample("pauseNumber", "resumeNumber")
+async def number_that_sends_nothing(api: Api, tenant: Tenant) -> Request:
+    return await number(api)
+
+
+@sample("restartActor")
+async def actor(api: Api, tenant: Tenant) -> Request:
+    """The lane of a number: it is in memory for a minute after the number was another one for a moment."""
+    for rating in ("yellow", "green"):
+        await api.call("POST", f"/v2/sandbox/numbers/{tenant.ids[NUMBER]}", {"qualityRating": rating})
+    path = f"recado/lanes/{tenant.organization_id}:test:chatapp:{tenant.ids[NUMBER]}"
+
+    async def in_memory() -> bool:
+        return path in [each["path"] for each in (await api.call("GET", "/v2/ops/actors"))["items"]]
+
+    await until(in_memory, 10, "the lane is in memory")
+    return Request(body={"path": path})
 
 
 @sample("connectNumber", "deleteNumber")

@@ -12,6 +12,7 @@ from typing import Any, Self, TypeVar
 
 from pydantic import SecretStr
 from tests.clusters import give_cluster
+from tests.loop_errors import LoopErrors
 from tests.program import free_port
 
 from recado.app import Application
@@ -19,6 +20,7 @@ from recado.config.limits import DEFAULT_LIMITS, RequestLimit
 from recado.config.settings import Settings
 from recado.engine.clock import SystemClock
 from recado.http.api.route import Route
+from recado.http.routes.ops import stream
 from recado.storage.access.organizations import NewOrganization
 from recado.storage.embedded.embedded import EmbeddedPostgres
 from recado.storage.embedded.service_folder import service_folder
@@ -33,7 +35,11 @@ _PLENTY = RequestLimit(100_000.0, 1_000_000)
 
 
 class Served:
-    """A running application. `database`: the connect arguments of its embedded PostgreSQL."""
+    """A running application. `database`: the connect arguments of its embedded PostgreSQL.
+
+    The stream of operators ends at once, or whoever reads every answer to its end would wait for that. At its own end
+    it fails when anything failed in its loop that nobody awaited.
+    """
 
     def __init__(self, folder: Path, **changed: Any) -> None:
         """`changed`: settings that are other than here."""
@@ -62,11 +68,13 @@ class Served:
         self._loop: asyncio.AbstractEventLoop
         self._end_of_loop: asyncio.Event
         self._looping = threading.Event()
+        self._errors = LoopErrors()
         self._thread = threading.Thread(target=asyncio.run, args=[self._loop_until_end()], daemon=True)
         self.database: dict[str, Any] = {}
 
     def __enter__(self) -> Self:
         give_cluster(self._data_dir)
+        stream.LONGEST = 0.0
         self._thread.start()
         self._looping.wait(_PATIENCE)
         try:
@@ -81,6 +89,8 @@ class Served:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._end()
+        if error is None:
+            self._errors.check()
 
     @property
     def url(self) -> str:
@@ -108,6 +118,7 @@ class Served:
 
     async def _loop_until_end(self) -> None:
         self._loop = asyncio.get_running_loop()
+        self._errors.watch(self._loop)
         self._end_of_loop = asyncio.Event()
         self._looping.set()
         await self._end_of_loop.wait()

@@ -22,6 +22,8 @@ MAIN = {
     "createAccount", "inviteAccount", "createSession", "createSms", "previewSms", "listSms", "getSms",
     "createJourney", "simulateJourney",
     "createEmailSuppression", "createEmailSender", "createEmailTemplate", "previewEmailTemplate",
+    "listNumberStates", "getNumberState", "pauseNumber", "resumeNumber", "listActors", "restartActor",
+    "listWebhookStates", "listProviderStates",
 }  # fmt: skip
 _ID = re.compile(r"\b([a-z]{3,4}_)[0-9A-Za-z]{21}\b")
 

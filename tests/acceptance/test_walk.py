@@ -35,6 +35,8 @@ SCOPES = {
     "accounts:read": "listAccounts",
     "accounts:write": "createAccount updateAccount disableAccount inviteAccount",
     "audit:read": "listAudit",
+    "ops:read": "listNumberStates getNumberState listActors listWebhookStates listProviderStates streamOperations",
+    "ops:write": "pauseNumber resumeNumber restartActor",
     "contacts:pii": "revealDocuments",
     "contacts:read": "listContacts getContact getContactImport listContactFields listContactConsents listDebtorGroups "
     "listLists getList listSegments getSegment previewSegment listSegmentContacts listCustomerEvents",
@@ -121,6 +123,8 @@ async def test_without_a_valid_credential_nothing_is_told_or_done(walk: Walk, su
     }
     for route in walk.routes(lambda _: True, Access.KEY, Access.ADMIN):
         other = {"of another kind": f"Bearer {ADMIN_TOKEN if route.access is Access.KEY else key}"}
+        if route.administered:
+            other = {}
         request = replace(await walk.some(route), **RUBBISH)
         async with walk.unchanged():
             for name, credential in (wrong | other).items():

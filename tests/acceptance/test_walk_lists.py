@@ -15,8 +15,10 @@ from recado.http.api.route import Route
 
 # Accounts, and entries about the organization itself, belong to both environments (C2.2, C24.5).
 SHARED_BY_ENVIRONMENTS = {"listAccounts", "listAudit"}
-# A catalogue of hundreds of fields at most (C12.8).
-WHOLE = {"listContactFields", "getJourneySteps"}
+# A catalogue of hundreds of fields at most (C12.8); and what is sampled as a whole, whose order changes (C34.1).
+WHOLE = {
+    "listContactFields", "getJourneySteps", "listNumberStates", "listActors", "listWebhookStates", "listProviderStates",
+}  # fmt: skip
 # Default, least and most of lists with pages of another size (C5.1), and lists in the order of names (C5.3).
 EXPORTS = {"exportChatapp", "exportSms", "exportRcs", "exportEmail"}
 OTHER_PAGES = {

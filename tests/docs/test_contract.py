@@ -85,6 +85,9 @@ from recado.http.routes.messages.exports import export_routes
 from recado.http.routes.messages.message_models import MessageModel
 from recado.http.routes.messages.messages import message_routes
 from recado.http.routes.messages.reprocess import reprocess_routes
+from recado.http.routes.ops.metrics import metrics_routes
+from recado.http.routes.ops.ops import ops_routes
+from recado.http.routes.ops.ops_models import ActorOut, NumberDetailOut, ProviderStateOut, WebhookStateOut
 from recado.http.routes.senders.number_administration import number_administration_routes
 from recado.http.routes.senders.number_health import HealthOut, number_health_routes
 from recado.http.routes.senders.number_models import NumberOut
@@ -216,6 +219,8 @@ def routes() -> tuple[Route, ...]:
         *people_routes(dependencies),
         *document_reveal_routes(database=nothing, ids=nothing, documents=nothing),
         *audit_routes(dependencies),
+        *ops_routes(dependencies, samples=nothing, states=nothing, tree=nothing, stream=nothing),
+        *metrics_routes(nothing, token=None),
         *billing_routes(dependencies),
         *callback_routes(providers={("chatapp", "cloud"): nothing}, take=nothing),
     )
@@ -420,6 +425,10 @@ def test_the_request_limits_are_those_in_force() -> None:
         ("C9.2", JourneyOut),
         ("C9.2", JourneyItem),
         ("C9.10", ExecutionDetail),
+        ("C34.1", ActorOut),
+        ("C34.1", ProviderStateOut),
+        ("C34.1", WebhookStateOut),
+        ("C34.2", NumberDetailOut),
     ],
 )
 def test_every_field_of_a_record_is_named(number: str, model: Any) -> None:

@@ -119,6 +119,27 @@ async def test_operators_restart_a_child_by_its_path(runtime, clock):
     await root.stop()
 
 
+async def test_a_service_that_fails_to_end_is_started_again_by_an_operators_order(runtime):
+    class Stuck:
+        starts = 0
+
+        async def start(self):
+            self.starts += 1
+
+        async def stop(self):
+            raise OSError("its file is gone")
+
+    stuck = Stuck()
+    root = Supervisor("root", runtime=runtime, backoff=STEADY)
+    root.add_service("stuck", stuck)
+    await root.start()
+    await root.restart("root/stuck")
+    assert stuck.starts == 2
+    _, node = root.tree()
+    assert (node.state, node.last_failure.type) == (State.RUNNING, "OSError")
+    await root.stop()
+
+
 async def test_a_restart_during_someones_stop_waits_for_its_farewell_and_lets_it_end(runtime):
     gate = asyncio.Event()
 

@@ -160,6 +160,17 @@ def test_a_line_that_its_loop_left_behind_keeps_nobody_waiting(turns: Turns, clo
     asyncio.run(asyncio.wait_for(turns.next(), 10))
 
 
+async def test_a_loop_in_another_thread_has_a_line_of_its_own(
+    turns: Turns, clock: WorkingClock, request_task: "asyncio.Task[None]"
+) -> None:
+    turns.begin(request_task, clock.monotonic())
+    resting = Work(turns, clock)
+    await clock.settle()
+    await asyncio.to_thread(asyncio.run, turns.next())
+    await clock.advance(REST * STEP * 1.1)
+    assert resting.made == 2
+
+
 async def test_pieces_come_in_order_and_none_is_too_long() -> None:
     assert [list(piece) async for piece in in_pieces(range(7), 3)] == [[0, 1, 2], [3, 4, 5], [6]]
 

@@ -17,6 +17,11 @@ from tests.http.contract import Contract
 from tests.http.scripted_provider import ScriptedProvider, ShiftedClock
 from tests.http.scripted_verifier import ScriptedVerifier
 
+from recado.actors.dispatch.lane_context import LaneContext
+from recado.actors.ops.actor_tree import ActorTree
+from recado.actors.ops.number_states import NumberStates
+from recado.actors.ops.provider_states import ProviderStates
+from recado.actors.ops.webhook_states import WebhookStates
 from recado.actors.webhooks.webhooks import Webhooks
 from recado.channels.chatapp.chat_address import ChatAddress
 from recado.channels.chatapp.sandbox import Sandbox
@@ -25,6 +30,7 @@ from recado.channels.http.guarded_http import GuardedHttp
 from recado.channels.http.outbound_guard import OutboundGuard
 from recado.config.limits import CLASSES_OF_CREDENTIALS, DEFAULT_LIMITS
 from recado.domain.core.ids import IdSource
+from recado.domain.core.moments import Moments
 from recado.domain.core.page import CursorSigner
 from recado.domain.dispatch.gates import Hold
 from recado.domain.links.tracked import MessageLinks
@@ -56,6 +62,9 @@ from recado.http.routes.journeys.journeys import journey_routes
 from recado.http.routes.links.opened_links import opened_link_routes
 from recado.http.routes.links.origin_links import origin_link_routes
 from recado.http.routes.messages.exports import export_routes
+from recado.http.routes.ops.ops import ops_routes
+from recado.http.routes.ops.samples import Samples
+from recado.http.routes.ops.stream import OperatorStream
 from recado.http.routes.senders.number_administration import number_administration_routes
 from recado.http.routes.senders.number_health import HealthReader, number_health_routes
 from recado.http.routes.senders.number_usage import number_usage_routes
@@ -64,6 +73,7 @@ from recado.http.routes.templates.templates import template_routes
 from recado.http.routes.webhooks.webhook_deliveries import webhook_delivery_routes
 from recado.http.routes.webhooks.webhooks import webhook_routes
 from recado.http.server import HttpServer
+from recado.services.dispatch.records import Records
 from recado.services.effects.consequences import Consequences
 from recado.services.effects.outbox import Outbox
 from recado.services.email.sender_verification import SenderVerification
@@ -79,6 +89,7 @@ from recado.services.links.origin_clicks import OriginClicks
 from recado.services.links.tracked_clicks import TrackedClicks
 from recado.services.messages.chatapp_rules import ChatAppRules
 from recado.services.messages.sms_rules import SmsRules
+from recado.services.ops.activity import Activity
 from recado.services.senders.number_refresh import NumberRefresh
 from recado.services.templates.template_review import TemplateReview
 from recado.services.templates.template_sync import TemplateSync
@@ -141,6 +152,10 @@ class Api:
     tracked_clicks: TrackedClicks
     verifiers: dict[str, ScriptedVerifier | EmailSandbox | None]
     sender_verification: SenderVerification
+    lanes: Supervisor  # of no numbers: tests put something there
+    activity: Activity
+    samples: Samples
+    states: NumberStates
 
     def token(self, organization: int = 0, env: str = "test") -> str:
         return self.organizations[organization].keys[env][1]
@@ -248,7 +263,9 @@ async def api(database: Database) -> AsyncIterator[Api]:
     guard = OutboundGuard(clock=clock, allowed=(ip_network("127.0.0.0/8"),), lookup=names)
     http = GuardedHttp(guard, clock=clock, connect_limit=2.0, call_limit=2.0)
     webhooks = Webhooks(database, clock=clock, ids=ids, keys=key_ring, http=http, runtime=runtime)
-    root = Supervisor("webhooks of the tests", runtime=runtime)
+    root = Supervisor("recado", runtime=runtime)
+    lanes = Supervisor("lanes", runtime=runtime)
+    root.add_supervisor(lanes)
     webhooks.join(root)
 
     shared: dict[str, Any] = {
@@ -275,8 +292,28 @@ async def api(database: Database) -> AsyncIterator[Api]:
     verifiers: dict[str, ScriptedVerifier | EmailSandbox | None] = {"test": EmailSandbox(), "live": ScriptedVerifier()}
     mjml_workers = BodyWorkers(clock, processes=1)
     sender_verification = SenderVerification(database, clock=clock, verifier_for=verifiers.get)
+    records = Records(
+        database, directories.numbers, directories.organizations, directories.templates, key_ring,
+        lambda channel, env, route=None: providers[env], clock,
+    )  # fmt: skip
+    nobody: Any = None  # these numbers send nothing
+    context = LaneContext(records, nobody, nobody, Moments(clock), 0.0)
+    activity = Activity(clock)
+    states = NumberStates(database, clock=clock, context=context, lanes=lanes, activity=activity)
+    tree = ActorTree(database, root=root, lanes=lanes, webhooks=webhooks.supervisor)
+    samples = Samples(
+        numbers=states,
+        actors=tree,
+        webhooks=WebhookStates(
+            database, clock=clock, in_flight=webhooks.in_flight, calls=webhooks.dispatcher.calls.get
+        ),
+        providers=ProviderStates(records, context=context, lanes=lanes, activity=activity, queues=states.queues),
+        clock=clock,
+    )
+    stream = OperatorStream(samples, clock=clock, random_bytes=os.urandom)
     routes = (
         *organization_routes(dependencies),
+        *ops_routes(dependencies, samples=samples, states=states, tree=tree, stream=stream),
         *api_key_routes(dependencies, ceilings=CEILINGS),
         *people_routes(dependencies),
         *audit_routes(dependencies),
@@ -350,9 +387,11 @@ async def api(database: Database) -> AsyncIterator[Api]:
                 f"http://127.0.0.1:{server.port}", session, database, clock, ids, organizations, directories,
                 providers, refresh, review, sync, key_ring, routes, Contract(routes), changes, webhooks, troubles,
                 chats, origin_clicks, tracked_clicks, verifiers, sender_verification,
+                lanes, activity, samples, states,
             )  # fmt: skip
     finally:
         await server.stop()
+        await stream.stop()
         await sync.stop()
         await root.stop()
         await people.stop()

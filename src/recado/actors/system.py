@@ -23,6 +23,10 @@ from recado.actors.jobs.upkeep import Upkeep
 from recado.actors.journeys.execution_poller import ExecutionPoller
 from recado.actors.journeys.segment_looks import SegmentLooks
 from recado.actors.journeys.step_caller import StepCaller
+from recado.actors.ops.actor_tree import ActorTree
+from recado.actors.ops.number_states import NumberStates
+from recado.actors.ops.provider_states import ProviderStates
+from recado.actors.ops.webhook_states import WebhookStates
 from recado.actors.webhooks.webhooks import Webhooks
 from recado.channels.core.adapters import CallbackSource, EventReader, SessionSource
 from recado.domain.channels.policies import NUMBERS_CHANNEL
@@ -82,6 +86,7 @@ from recado.services.journeys.step_calls import StepCalls
 from recado.services.journeys.step_messages import StepMessages
 from recado.services.journeys.superseded_versions import SupersededVersions
 from recado.services.messages.admission import Admission
+from recado.services.ops.activity import Activity
 from recado.services.senders.number_refresh import NumberRefresh
 from recado.services.templates.template_review import TemplateReview
 from recado.storage.access.organizations import ENVIRONMENTS
@@ -149,6 +154,7 @@ class ActorSystem:
         self._records = records
         self._webhooks = webhooks
         db, clock = records.db, records.clock
+        self.activity = Activity(clock)
         outbox = Outbox(subscriptions, ids=ids, queued=webhooks.queued)
         totals = MessageTotals(db, clock=clock, emptied=lambda keys: self.batches.emptied(keys))
         wallet = None if prices is None else Wallet(prices, clock=clock, ids=ids, queued=webhooks.queued)
@@ -167,9 +173,10 @@ class ActorSystem:
             inbound=inbound,
             departed_at=begun.moment_of,
             gateways=told_by(shared),
+            late=self.activity.ended_late,
         )
         self.sandbox_reports = SandboxReports(db, clock=clock, receipts_of=self.receipts, opens=opens)
-        admission = Admission(db, clock=clock, ids=ids, consequences=self.consequences)
+        admission = self.admission = Admission(db, clock=clock, ids=ids, consequences=self.consequences)
         self.sending = Sending(
             db,
             clock=clock,
@@ -177,6 +184,7 @@ class ActorSystem:
             admission=admission,
             consequences=self.consequences,
             recording=Recording(db, consequences=self.consequences, outbox=outbox, wallet=wallet, totals=totals),
+            activity=self.activity,
         )
         self.calls = Calls(
             self.sending,
@@ -185,7 +193,7 @@ class ActorSystem:
             stopped=self.receipts.stopped,
             begun=begun,
         )
-        self._lane_context = LaneContext(
+        self.lane_context = LaneContext(
             records,
             self.sending,
             self.calls,
@@ -193,9 +201,9 @@ class ActorSystem:
             clock.monotonic() + OWNERSHIP_PAUSE,
             connections=connections or {},
         )
-        self._lane_context.share(shared)
-        self.direct = DirectSends(self._lane_context)
-        self._new_lane = partial(Lane, context=self._lane_context)
+        self.lane_context.share(shared)
+        self.direct = DirectSends(self.lane_context)
+        self._new_lane = partial(Lane, context=self.lane_context)
         readers: dict[tuple[str, str], EventReader] = {
             (channel, source.name): source for channel, source in session_providers
         }
@@ -221,6 +229,7 @@ class ActorSystem:
             tariff=FREE if prices is None else WalletTariff(prices=prices, ids=ids, clock=clock),
             audiences=self.audiences,
             channels=batch_rules,
+            accepted=self.activity.accepted,
         )
         self.batches = Batches(
             db,
@@ -268,6 +277,15 @@ class ActorSystem:
         self.root = Supervisor("recado", runtime=runtime)
         self._lane_supervisor = Supervisor("lanes", runtime=runtime, intensity=NUMBER_RESTARTS, period=NUMBER_PERIOD)
         self._registry: Registry[SenderKey] = Registry(self._lane_supervisor, idle_after=IDLE_AFTER)
+        lanes, context = self._lane_supervisor, self.lane_context
+        self.number_states = NumberStates(db, clock=clock, context=context, lanes=lanes, activity=self.activity)
+        self.provider_states = ProviderStates(
+            records, context=context, lanes=lanes, activity=self.activity, queues=self.number_states.queues
+        )
+        self.webhook_states = WebhookStates(
+            db, clock=clock, in_flight=webhooks.in_flight, calls=webhooks.dispatcher.calls.get
+        )
+        self.actor_tree = ActorTree(db, root=self.root, lanes=lanes, webhooks=webhooks.supervisor)
         self.root.add_service("reachability", reachability)
         self.root.add_service("sending", self.sending)
         self.root.add_service("calls", self.calls)
@@ -286,7 +304,7 @@ class ActorSystem:
         self.root.add_service(
             "due",
             DuePoller(
-                db, clock=clock, tell=self.tell, in_memory=self._in_memory, starting=lambda: self._lane_context.starting
+                db, clock=clock, tell=self.tell, in_memory=self._in_memory, starting=lambda: self.lane_context.starting
             ),
         )
         overdue = Overdue(db, clock=clock, consequences=self.consequences, handlers=handlers_of_policies())
@@ -306,6 +324,8 @@ class ActorSystem:
             self.root.add_service(f"numbers of {env}", Periodic(f"numbers of {env}", 1.0, refresh, clock))
             self.root.add_service(f"templates of {env}", Periodic(f"templates of {env}", 1.0, review, clock))
         self.root.add_service("campaigns", CampaignCompletion(db, clock=clock, ids=ids, changed=self.changed))
+        note_queues = self.number_states.note_queues
+        self.root.add_service("queues of numbers", Periodic("queues of numbers", 60.0, note_queues, clock))
         webhooks.join(self.root)
         self.root.add_service("step calls", self.step_caller)
         confirmation = ClockConfirmation(db, clock=clock)
@@ -319,7 +339,7 @@ class ActorSystem:
 
     async def start(self) -> None:
         """Called by the tree when the epoch is taken: from now on this process owns the numbers."""
-        self._lane_context.opens_at = self._records.clock.monotonic() + OWNERSHIP_PAUSE
+        self.lane_context.opens_at = self._records.clock.monotonic() + OWNERSHIP_PAUSE
 
     async def stop(self) -> None:
         """Ownership ends with the process."""
@@ -349,7 +369,7 @@ class ActorSystem:
 
     def trouble(self, sender_id: str) -> Hold | None:
         """What keeps a number from reaching its provider, as its last calls showed; nobody is asked for it."""
-        return self._lane_context.trouble(sender_id)
+        return self.lane_context.trouble(sender_id)
 
     async def ask_situation(self, sender: SenderKey) -> LaneSituation | None:
         """What holds the sender now; None when its lane does not answer in time."""
@@ -371,7 +391,7 @@ class ActorSystem:
             case SubscriptionChanged(organization_id, _, subscription_id):
                 self._webhooks.changed((organization_id, subscription_id))
             case ConsentRefused(recipients):
-                self._lane_context.consents.refused(recipients)
+                self.lane_context.consents.refused(recipients)
             case WithdrawalsLeft(left):
                 self.withdrawals.left(left)
             case JourneyMoved(stands):

@@ -109,6 +109,12 @@ class Settings(BaseSettings):
         "a long random text",
         "none",
     )
+    metrics_token: SecretStr | None = _setting(
+        None,
+        "Opens `GET /metrics`, sent as `Authorization: Bearer …`. Without it only this machine may read them.",
+        "a long random text",
+        "none",
+    )
     encryption_keys: Annotated[SecretStr | None, BeforeValidator(parse_key_list)] = _setting(
         None,
         "Keys that encrypt stored secrets: the first encrypts, all decrypt.",

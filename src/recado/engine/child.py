@@ -87,9 +87,15 @@ class Child:
         return False
 
     @property
+    def name(self) -> str:
+        """The key as text; the parts of one that has several, joined by colons."""
+        key = self.key
+        return ":".join(map(str, key)) if isinstance(key, tuple) else str(key)
+
+    @property
     def path(self) -> str:
         """The place in the tree, from the root's name down, joined by slashes."""
-        return str(self.key) if self.owner is None else f"{self.owner.path}/{self.key}"
+        return self.name if self.owner is None else f"{self.owner.path}/{self.name}"
 
     async def start(self) -> None:
         """Run; raises what made the start fail, leaving nothing running. Does nothing when running."""
@@ -122,7 +128,7 @@ class Child:
         return Node(
             path=self.path,
             kind=self.kind,
-            key=str(self.key),
+            key=self.name,
             state=self.state,
             mailbox=mailbox,
             handled=handled,

@@ -62,7 +62,7 @@ class Recovery:
             waiting = self._by_child.pop(child, None)
             if waiting is not None:
                 waiting.cancel()
-            await child.halt()
+            await end_child(child, child.halt, self._runtime)
             child.failures_in_row = 0
             await self._start_again(child)
 
@@ -108,6 +108,7 @@ class Recovery:
         if not self._parent.runs(child):
             return True  # it left meanwhile, or its supervisor's own start will bring it back
         child.restarts += 1
+        self._runtime.restarts[child.kind] += 1
         child.up_since_monotonic = self._runtime.clock.monotonic()
         try:
             await child.start()

@@ -214,14 +214,29 @@ class Supervisor(Child):
 
     async def restart(self, path: str) -> None:
         """Restart the child at `path` now, on an operator's order; LookupError when there is none below this one."""
-        for child in self.children():
-            if child.path == path:
-                await self._recovery.at_once(child)
-                return
-            if isinstance(child, Supervisor) and path.startswith(child.path + "/"):
-                await child.restart(path)
-                return
-        raise LookupError(f"nothing at {path}")
+        parent = self.parent_of(path)
+        child = None if parent is None else parent.named(path)
+        if parent is None or child is None:
+            raise LookupError(f"nothing at {path}")
+        await parent.restart_child(child)
+
+    async def restart_child(self, child: Child) -> None:
+        """As `restart`, of a child of this one."""
+        await self._recovery.at_once(child)
+
+    def parent_of(self, path: str) -> "Supervisor | None":
+        """The supervisor below which `path` would be a child: this one, or one below it."""
+        if not path.startswith(self.path + "/"):
+            return None
+        for child in self._children.values():
+            if isinstance(child, Supervisor) and (found := child.parent_of(path)) is not None:
+                return found
+        return self
+
+    def named(self, path: str) -> Child | None:
+        """The child at that path, if it is one of this supervisor."""
+        name = path.removeprefix(self.path + "/")
+        return next((child for child in self.children() if child.name == name), None)
 
     async def _give_up(self, error: BaseException) -> None:
         """Halt everything and escalate to the parent; the root resolves `failed`."""

@@ -5,6 +5,7 @@ for a step of everyone who does such work. So they stand in one line, and give w
 """
 
 import asyncio
+import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Final, TypeVar
@@ -22,18 +23,29 @@ T = TypeVar("T")
 Task = asyncio.Task[Any]
 
 
+class _Line(threading.local):
+    """The line in one event loop, that of this thread: tests have a whole service in a thread beside their own."""
+
+    def __init__(self) -> None:
+        self.begin(None)
+
+    def begin(self, loop: asyncio.AbstractEventLoop | None) -> None:
+        """Nobody stands in it."""
+        self.loop = loop
+        self.waiting: deque[asyncio.Future[None] | Callable[[], None]] = deque()
+        self.look_due: TimerHandle | None = None  # until nobody stands in it, and the last step is made
+        self.resting = False
+        self.step_began: float | None = None
+        self.rests_until = float("-inf")
+
+
 class Turns:
     """The line of long work, and who is served meanwhile."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._line = _Line()
         self._served: dict[Task, float] = {}  # since when, in that order
-        self._line: deque[asyncio.Future[None] | Callable[[], None]] = deque()
-        self._look_due: TimerHandle | None = None  # until nobody stands in the line, and the last step is made
-        self._resting = False
-        self._step_began: float | None = None
-        self._rests_until = float("-inf")
 
     @property
     def served(self) -> int:
@@ -49,7 +61,7 @@ class Turns:
     def end(self, task: Task) -> None:
         """It does so no more; safe to call twice."""
         self._served.pop(task, None)
-        if self._resting and not self._served:
+        if not self._served and self._line.resting:
             self._look_soon()
 
     async def next(self) -> None:
@@ -68,53 +80,55 @@ class Turns:
         That is at once when nobody is served and nobody else wants a turn. It may ask again for a further one.
         """
         self._follow(asyncio.get_running_loop())
-        if self._served or self._line or self._look_due is not None or self._step_began is not None:
+        line = self._line
+        if self._served or line.waiting or line.look_due is not None or line.step_began is not None:
             self._join(step)
         else:
             self._give(step, self._clock.monotonic())
 
     def _join(self, who: asyncio.Future[None] | Callable[[], None]) -> None:
-        self._line.append(who)
-        if self._look_due is None:
+        self._line.waiting.append(who)
+        if self._line.look_due is None:
             self._look_soon()
 
     def _follow(self, loop: asyncio.AbstractEventLoop) -> None:
         """Begin anew on another loop: the one before is closed, and nobody in its line comes back."""
-        if loop is self._loop:
+        former = self._line.loop
+        if loop is former:
             return
-        if self._loop is not None:
-            self._look_due, self._resting, self._step_began = None, False, None
-            self._line.clear()
+        self._line.begin(loop)
+        if former is not None:
             self._served.clear()
-        self._loop = loop
 
     def _look_soon(self) -> None:
-        if self._look_due is not None:
-            self._look_due.cancel()
-        self._resting = False
-        self._look_due = asyncio.get_running_loop().call_soon(self._look)
+        line = self._line
+        if line.look_due is not None:
+            line.look_due.cancel()
+        line.resting = False
+        line.look_due = asyncio.get_running_loop().call_soon(self._look)
 
     def _look(self) -> None:
         """Give the next turn, unless those who are served come first. The step that was given before is made by now."""
-        self._look_due, self._resting = None, False
+        line = self._line
+        line.look_due, line.resting = None, False
         now = self._clock.monotonic()
-        if self._step_began is not None:
-            self._rests_until = now + REST * (now - self._step_began)
-            self._step_began = None
+        if line.step_began is not None:
+            line.rests_until = now + REST * (now - line.step_began)
+            line.step_began = None
         while self._served and now - next(iter(self._served.values())) > SOON:
             del self._served[next(iter(self._served))]
-        while self._line and isinstance(first := self._line[0], asyncio.Future) and first.done():
-            self._line.popleft()  # nobody wants it any more
-        if not self._line:
+        while line.waiting and isinstance(first := line.waiting[0], asyncio.Future) and first.done():
+            line.waiting.popleft()  # nobody wants it any more
+        if not line.waiting:
             return
-        if self._served and now < self._rests_until:
-            self._resting = True
-            self._look_due = self._clock.call_at(self._rests_until, self._look)
+        if self._served and now < line.rests_until:
+            line.resting = True
+            line.look_due = self._clock.call_at(line.rests_until, self._look)
             return
-        self._give(self._line.popleft(), now)
+        self._give(line.waiting.popleft(), now)
 
     def _give(self, turn: asyncio.Future[None] | Callable[[], None], now: float) -> None:
-        self._step_began = now
+        self._line.step_began = now
         try:
             if isinstance(turn, asyncio.Future):
                 turn.set_result(None)
@@ -125,7 +139,7 @@ class Turns:
 
 
 turns: Final = Turns(SystemClock())
-"""Of the one event loop."""
+"""Of the program's one event loop."""
 
 
 async def in_pieces(items: Sequence[T], most: int) -> AsyncIterator[Sequence[T]]:

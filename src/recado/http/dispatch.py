@@ -26,8 +26,9 @@ from recado.http.api.holders import hide_holder
 from recado.http.api.missing import missing_record, no_method, no_route
 from recado.http.api.operation import Operation, missing_scope, session_needed
 from recado.http.api.parsing import JsonBody, pairs_of, parse_json, require_json, validate_body
-from recado.http.api.principal import ACCOUNT, NOBODY, Principal
+from recado.http.api.principal import ACCOUNT, ADMINISTRATOR, NOBODY, Principal
 from recado.http.api.rate_limits import ANONYMOUS, FAILED, PUBLIC, RateLimiter
+from recado.http.api.request_figures import RequestFigures
 from recado.http.api.request_log import RequestLog
 from recado.http.api.route import Access, Idempotency, Route
 from recado.http.api.router import NO_PARAMETERS, Found, Router, ids_are_formed
@@ -84,10 +85,12 @@ class Dispatcher:
         unread: ByteBudget,
         pace: BodyPace,
         turns: RequestTurns,
+        figures: RequestFigures,
     ) -> None:
         routes = tuple(routes)
+        self._figures = figures
         self._router = Router(
-            ((route.method, route.path, Operation(route)) for route in routes),
+            ((route.method, route.path, Operation(route, figures.of(route))) for route in routes),
             suggest=lambda operation: (
                 operation.route.documented and (operation.route.access is not Access.ADMIN or administrator.exists)
             ),
@@ -115,7 +118,7 @@ class Dispatcher:
         self._writes = Deadlines(WRITE_SECONDS, clock)
         self.shortcuts = Shortcuts(
             routes, limiter=limiter, addresses=addresses, answers=answers, requests=self._requests, turns=turns,
-            clock=clock, ids=ids,
+            clock=clock, ids=ids, figures=figures,
         )  # fmt: skip
 
     def hurry(self, seconds: float) -> None:
@@ -144,7 +147,9 @@ class Dispatcher:
                 await turn  # the search for what was meant costs more than most answers
             operation = self._find(found, call, started)
             task.set_name(operation.route.operation_id)  # for the watch over the event loop
-            if operation.by_key:
+            if operation.administered and self._administrator.is_shown(call.headers.get("Authorization")):
+                call.principal = ADMINISTRATOR
+            elif operation.by_key:
                 call.principal = self._known(call, started) or await self._authenticated(call, started)
                 self._admit(operation, call, started)
             else:
@@ -190,8 +195,10 @@ class Dispatcher:
                 call.room.give_back()
         if operation is not None and operation.rate_class == PUBLIC and reply.status == 404:
             self._limiter.of_address(call.client_ip, PUBLIC, started).owe(started)
+        seconds = self._monotonic() - started
+        (self._figures.nowhere if operation is None else operation.figures).answered(reply.status, seconds)
         if code is not None or self._requests.every:
-            self._requests.answered(operation, call, reply.status, code, self._monotonic() - started)
+            self._requests.answered(operation, call, reply.status, code, seconds)
         if isinstance(reply, StreamReply):
             return await self._stream(reply, call, request, deadlines, task)
         return self._answers.whole(reply, call, request, started)
@@ -334,7 +341,8 @@ class Dispatcher:
     ) -> Reply:
         """Required headers, parsing, path resource, idempotency, and the rest."""
         route = operation.route
-        given_key = call.headers.get(IDEMPOTENCY_KEY) if operation.idempotency else None
+        keyed = operation.idempotency and call.principal is not ADMINISTRATOR  # whose repeats are done again
+        given_key = call.headers.get(IDEMPOTENCY_KEY) if keyed else None
         if given_key is not None:
             check_form(given_key)
         elif route.idempotency is Idempotency.REQUIRED:

@@ -16,6 +16,7 @@ from recado.http.api.answers import Answers
 from recado.http.api.body_workers import BodyWorkers
 from recado.http.api.problems import MEDIA_TYPE, ProblemRenderer
 from recado.http.api.rate_limits import Limit, RateLimiter
+from recado.http.api.request_figures import RequestFigures
 from recado.http.api.route import MIB, Route
 from recado.http.dispatch import Dispatcher
 from recado.http.middleware.authentication import Administrator, Authenticator
@@ -87,6 +88,7 @@ class HttpServer:
         connections: int = connection_limits.IN_ALL,
         arriving: int = connection_limits.ARRIVING,
         connections_of_address: int = connection_limits.OF_ADDRESS,
+        figures: RequestFigures | None = None,
     ) -> None:
         self._clock = clock
         self._ids = ids
@@ -125,6 +127,7 @@ class HttpServer:
             unread=self.unread,
             pace=pace,
             turns=RequestTurns(OF_ORGANIZATIONS),
+            figures=figures or RequestFigures(),
         )
         self._host = host
         self._port = port

@@ -25,9 +25,15 @@ from recado.domain.channels.source import Source
 from recado.domain.core.errors import Unavailable
 from recado.engine.clock import VirtualClock
 from recado.services.dispatch.row import Row
+from recado.services.ops.activity import Activity
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 ACCOUNT = chatapp_account()
+
+
+def sending(**parts: Any) -> Any:
+    """What calls need of it."""
+    return SimpleNamespace(activity=Activity(VirtualClock(NOW)), **parts)
 
 
 class Provider:
@@ -44,8 +50,9 @@ class Provider:
 
 
 def calls_with(stopped: Any, settle: AsyncMock | None = None) -> Calls:
-    settled = SimpleNamespace(settle=settle or AsyncMock())
-    return Calls(cast("Any", settled), clock=VirtualClock(NOW), expect=lambda at: None, stopped=stopped)
+    return Calls(
+        sending(settle=settle or AsyncMock()), clock=VirtualClock(NOW), expect=lambda at: None, stopped=stopped
+    )
 
 
 def departure(outcome: Outcome, room: CallRoom | None = None) -> Departure:
@@ -121,7 +128,11 @@ async def test_what_the_provider_says_at_once_is_told_when_it_is_committed() -> 
     loop = asyncio.get_running_loop()
     commit: asyncio.Future[None] = loop.create_future()
     put, ended = Mock(return_value=commit), list[Outcome | None]()
-    calls = Calls(cast("Any", SimpleNamespace(put=put)), clock=VirtualClock(NOW), expect=lambda at: None)
+    calls = Calls(
+        sending(put=put),
+        clock=VirtualClock(NOW),
+        expect=lambda at: None,
+    )
     calls.begin(known(Accepted("1")), lambda _, what: ended.append(what))
     assert (len(calls), ended) == (1, [])
     stopping = asyncio.create_task(calls.stop())
@@ -136,7 +147,11 @@ async def test_what_was_said_at_once_waits_for_a_database_that_is_away(late: boo
     commit.set_exception(Unavailable())
     put = Mock(return_value=commit) if late else Mock(side_effect=Unavailable())
     settle, ended = AsyncMock(), list[Outcome | None]()
-    calls = Calls(cast("Any", SimpleNamespace(put=put, settle=settle)), clock=VirtualClock(NOW), expect=lambda at: None)
+    calls = Calls(
+        sending(put=put, settle=settle),
+        clock=VirtualClock(NOW),
+        expect=lambda at: None,
+    )
     calls.begin(known(Accepted("1")), lambda _, what: ended.append(what))
     await calls.stop()
     assert ended == [Accepted("1")]

@@ -42,6 +42,7 @@ from recado.domain.dispatch.retry import MAX_ATTEMPTS, RETRY_DELAYS, retry_delay
 from recado.domain.messages.message import Cause, FailureCode, WaitReason, last_error
 from recado.services.dispatch.row import Row
 from recado.services.dispatch.sending import Sending, Settled
+from recado.services.ops.activity import ConnectionKey
 from recado.storage.dispatch.begun_calls import BegunCalls
 from recado.storage.dispatch.settlements import Departed, Failed, LookUps, PlannedReport, Returned, Uncertain
 from recado.storage.templates.templates import Template
@@ -202,6 +203,10 @@ class Calls:
     def _tell(self, departure: Departure, outcome: Outcome, settled: Settled | None, done: Done) -> None:
         if isinstance(settled, _WITH_REPORTS) and settled.planned:
             self._expect(settled.planned[0].due_at)
+        if not isinstance(outcome, Accepted):  # those are counted with their commit
+            row = departure.row
+            connection = ConnectionKey(row.organization_id, row.env, row.channel, departure.gateway.name)
+            self._sending.activity.call_failed(connection, departure.sent_at)
         done(departure, outcome)
 
     async def _tell_stopped(self, departure: Departure) -> None:
@@ -331,7 +336,8 @@ def _message(row: Row, template: Template | None) -> OutboundMessage:
 
 
 def _failed(row: Row, code: str, text: str, now: datetime) -> Failed:
-    return Failed(row.organization_id, row.env, row.channel, row.id, Cause(code, text), now, False)
+    cause = Cause(code, text)
+    return Failed(row.organization_id, row.env, row.channel, row.id, cause, now, False, sender_id=row.sender_id)
 
 
 def _repeated(departure: Departure, now: datetime) -> Returned:

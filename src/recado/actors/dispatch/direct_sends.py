@@ -9,6 +9,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+import structlog
+
 from recado.actors.dispatch.calls import Departure, planned
 from recado.actors.dispatch.gateway import Borrower, GatewayShare, OrganizationGateways
 from recado.actors.dispatch.lane_context import LaneContext
@@ -27,6 +29,8 @@ CALL_NEEDS = 5.0  # seconds of them: whoever has no permit before waits for none
 FIRST_PAUSE = 1.0  # seconds before what was refused for now is called for again; each next one is twice as long
 PROBE_AGAIN_AFTER = 0.1  # seconds: while the probe of an open circuit is under way
 NOT_TAKEN = Cause(FailureCode.PROVIDER_ERROR.value, "the provider did not take it in time")
+
+log = structlog.get_logger(__name__)
 
 
 class _Line:
@@ -114,7 +118,7 @@ class DirectSends:
         self._context = context
         self._clock = context.records.clock
         self._lines: dict[GatewayShare, _Line] = {}
-        self._under_way: set[asyncio.Task[tuple[AcceptResult, Outcome | None]]] = set()
+        self._under_way: dict[asyncio.Task[tuple[AcceptResult, Outcome | None]], bool] = {}  # is it waited for?
 
     async def start(self) -> None:
         """Nothing runs until somebody sends."""
@@ -135,13 +139,23 @@ class DirectSends:
         gateway = await self._permitted(new, give_up_at - CALL_NEEDS)
         stored: asyncio.Future[AcceptResult] = asyncio.get_running_loop().create_future()
         sending = asyncio.get_running_loop().create_task(self._store_and_send(new, gateway, give_up_at, stored))
-        self._under_way.add(sending)
-        sending.add_done_callback(self._under_way.discard)
-        await self._answered(sending, give_up_at)
-        if not sending.done():
-            either: set[asyncio.Future[Any]] = {sending, stored}
-            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-        return sending.result() if sending.done() else (stored.result(), None)
+        self._under_way[sending] = True
+        sending.add_done_callback(self._ended)
+        try:
+            await self._answered(sending, give_up_at)
+            if not sending.done():
+                either: set[asyncio.Future[Any]] = {sending, stored}
+                await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            return sending.result() if sending.done() else (stored.result(), None)
+        finally:
+            if sending in self._under_way:
+                self._under_way[sending] = False
+
+    def _ended(self, sending: "asyncio.Task[tuple[AcceptResult, Outcome | None]]") -> None:
+        waited_for = self._under_way.pop(sending)
+        error = None if sending.cancelled() else sending.exception()
+        if error is not None and not waited_for and not isinstance(error, Unavailable):
+            log.error("direct_send_failed", error=type(error).__name__)
 
     def _gateways_of(self, message: NewMessage | Row) -> OrganizationGateways:
         return self._context.shared_gateways(message.channel, message.env, message.organization_id)
@@ -272,7 +286,8 @@ class DirectSends:
         return stopped
 
     def _failed(self, row: Row, cause: Cause) -> Failed:
-        return Failed(row.organization_id, row.env, row.channel, row.id, cause, self._clock.now(), False)
+        now = self._clock.now()
+        return Failed(row.organization_id, row.env, row.channel, row.id, cause, now, False, sender_id=row.sender_id)
 
     async def _may_call(self, row: Row, give_up_at: float) -> GatewayShare | None:
         """Wait until circuit, pace and calls at once leave room for a call; through which gateway, None: too late."""

@@ -373,6 +373,10 @@ class Lane(Actor):
         else:
             self._rows.fill(message.klass, list(message.rows), message.limit)
 
+    def seen(self) -> LaneSituation | None:
+        """What holds the sender now, for those who look at thousands without asking (C34.2); None while it starts."""
+        return None if self._departures is None else self._situation()
+
     def _situation(self) -> LaneSituation:
         gateway = None if self._view is None else self._view.gateway.current
         now = self._clock.now()

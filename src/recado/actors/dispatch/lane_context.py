@@ -92,6 +92,23 @@ class LaneContext:
         own = self._own.get(sender_id)
         return None if own is None else own.trouble()
 
+    def own_gateway(self, sender_id: str) -> Gateway | None:
+        """The gateway of a sender that has one of its own, while it is in memory."""
+        return self._own.get(sender_id)
+
+    def own_gateways(self) -> Iterable[Gateway]:
+        """Those of senders that have one of their own, while they are in memory."""
+        return self._own.values()
+
+    def day(self, sender_id: str) -> DayUsage | None:
+        """What has left of a sender in its rolling day, while it is in memory."""
+        return self._days.get(sender_id)
+
+    @property
+    def failovers(self) -> Mapping[tuple[str, str], Failover]:
+        """The gateways that lanes share, by channel and environment."""
+        return self._shared
+
     def room(self, channel: str, env: str) -> CallRoom:
         """The calls at once of the adapter of those senders of a channel that have a gateway of their own."""
         key = (channel, env)

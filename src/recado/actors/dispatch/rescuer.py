@@ -224,7 +224,7 @@ class Rescuer:
                     obeys_quiet_hours=row["obeys_quiet_hours"],
                 )
                 if ends <= now:
-                    failed.append(Failed(*sender[:3], row["id"], EXPIRED, now, True))
+                    failed.append(Failed(*sender[:3], row["id"], EXPIRED, now, True, sender_id=sender.sender_id))
                 else:
                     prolonged.append((sender.organization_id, row["id"], ends))
             if failed:

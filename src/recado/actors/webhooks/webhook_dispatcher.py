@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from recado.actors.webhooks.webhook_fair_queue import MOST_CALLS, FairCallQueue
-from recado.channels.http.guarded_http import GuardedHttp
+from recado.channels.http.guarded_http import GuardedHttp, Response
 from recado.domain.core.clock import Clock
+from recado.domain.ops.recent_calls import RecentCalls
 from recado.engine.turns import turns
 from recado.storage.core.batch import Batcher
 from recado.storage.core.crypto import KeyRing
@@ -17,6 +18,7 @@ from recado.storage.webhooks.deliveries import Result
 from recado.storage.webhooks.webhooks import HealthNote, SubscriptionKey
 
 READ_AT_ONCE, READ_EACH = 4, 2  # statements that read deliveries: in all, and of one organization (C31)
+MOST_REMEMBERED = 10_000  # subscriptions whose last calls are known
 MOST_WAITING = 1_000  # subscriptions of an organization, of which each reads one by one
 CALLS_AT_STOP = 3.0  # seconds that a stop waits for them
 SETTLE_LINGER = 0.025  # seconds that results gather while there are many: nobody waits for them
@@ -34,6 +36,8 @@ class WebhookDispatcher:
         self.http = http
         self.queue = FairCallQueue(turns, calls)
         self.reading = FairPlaces(READ_AT_ONCE, each=READ_EACH, most_waiting=MOST_WAITING)
+        self.calls: dict[SubscriptionKey, RecentCalls] = {}  # the last ones of each, since the start
+        self.delivered = self.not_delivered = 0  # attempts since the start
         self._no_calls = asyncio.Event()
         self._no_calls.set()
         self.results: Batcher[Result, None] = Batcher(
@@ -65,6 +69,17 @@ class WebhookDispatcher:
         self.queue.ended(key)
         if not self.queue.calls:
             self._no_calls.set()
+
+    def answered(self, key: SubscriptionKey, response: Response) -> None:
+        """Count what an attempt came to."""
+        self.delivered += response.ok
+        self.not_delivered += not response.ok
+        calls = self.calls.get(key)
+        if calls is None:
+            if len(self.calls) >= MOST_REMEMBERED:
+                del self.calls[next(iter(self.calls))]
+            calls = self.calls[key] = RecentCalls()
+        calls.add(int(response.seconds * 1_000), ok=response.ok)
 
     async def _settle(self, rows: Sequence[Result]) -> Sequence[None]:
         await deliveries.settle(self.db.hot, rows)

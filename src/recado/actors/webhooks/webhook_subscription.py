@@ -210,6 +210,7 @@ class WebhookSubscriptionActor(Actor):
             response = _NOT_MADE
         finally:
             self._dispatcher.call_ended(self._key)
+        self._dispatcher.answered(self._key, response)
         self._settle(due, made_by, response)
         self._tasks.tell(AttemptEnded(due, response, probe, None if made_by is None else made_by.url))
 

@@ -19,6 +19,7 @@ from recado.channels.http.outbound_guard import UrlRefused
 from recado.domain.core.clock import Clock
 from recado.domain.core.ids import DELIVERY, EVENT, IdSource
 from recado.domain.webhooks.webhook import MAX_AGE
+from recado.engine.actor_cell import ActorCell
 from recado.engine.errors import ActorDeadError, MailboxFull
 from recado.engine.periodic import Periodic
 from recado.engine.registry import Registry
@@ -78,6 +79,12 @@ class Webhooks:
     def unrecorded(self) -> int:
         """Deliveries under way, and those whose results are not written yet."""
         return self.dispatcher.queue.calls + self.dispatcher.results.pending
+
+    def in_flight(self, subscription: SubscriptionKey) -> int:
+        """Calls under way of a subscription."""
+        found = self.supervisor.find(subscription)
+        actor = found.actor if isinstance(found, ActorCell) else None
+        return actor.in_flight if isinstance(actor, WebhookSubscriptionActor) else 0
 
     # Hints ------------------------------------------------------------------------------------------------------------
 

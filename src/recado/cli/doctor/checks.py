@@ -57,7 +57,7 @@ def _names(environment: dict[str, str]) -> Iterator[Finding]:
 def _settings(settings: Settings) -> Iterator[Finding]:
     for text in unused_together(settings):
         yield warning("settings", text)
-    for name in ("admin_token", "cloud_verify_token"):
+    for name in ("admin_token", "metrics_token", "cloud_verify_token"):
         token: SecretStr | None = getattr(settings, name)
         if token is not None and len(token.get_secret_value()) < _SHORT_TOKEN:
             yield warning("settings", f"RECADO_{name.upper()} has less than {_SHORT_TOKEN} characters")

@@ -30,6 +30,7 @@ GROUPS = {
     "Accounts": "People who sign in, and their roles.",
     "Sessions": "Signing in and out.",
     "Organization": "The organization itself and its settings.",
+    "Operators": "The live state of numbers, actors, webhooks and providers; pause a number, restart an actor.",
     "Audit": "Who changed what.",
     "Administration": "For the installation's administrator, with `RECADO_ADMIN_TOKEN`.",
     "Callbacks": "Called by providers, not by you.",

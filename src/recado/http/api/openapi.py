@@ -116,7 +116,7 @@ def _operation(route: Route, schemas: Schemas, problems: ProblemResponses) -> di
         "operationId": route.operation_id,
         "summary": route.summary,
         "tags": [route.tag],
-        "security": _SECURITY[route.access],
+        "security": _SECURITY[route.access] + (_SECURITY[Access.ADMIN] if route.administered else []),
     }
     if description := _description(route):
         found["description"] = description

@@ -6,25 +6,28 @@ from recado.domain.core.errors import Problem
 from recado.http.api.body_reading import MOST_AT_ONCE, MOST_IN_LISTS, MOST_VALUES
 from recado.http.api.paging import ListedQuery
 from recado.http.api.parsing import QueryParser
+from recado.http.api.request_figures import Figures
 from recado.http.api.route import MIB, Access, Idempotency, Route
 
 
 class Operation:
-    """See `Route`; the names are its own."""
+    """See `Route`; the names are its own. `figures`: where its answers are counted."""
 
     __slots__ = (
-        "bodies", "body", "by_key", "creates", "handler", "has_body", "idempotency", "keeps_answers", "lists", "load",
-        "most_at_once", "most_values", "or_scopes", "path_ids", "query", "rate_class", "route", "scope", "spooled",
-        "versioned", "writes",
+        "administered", "bodies", "body", "by_key", "creates", "figures", "handler", "has_body", "idempotency",
+        "keeps_answers", "lists", "load", "most_at_once", "most_values", "or_scopes", "path_ids", "query", "rate_class",
+        "route", "scope", "spooled", "versioned", "writes",
     )  # fmt: skip
 
-    def __init__(self, route: Route) -> None:
+    def __init__(self, route: Route, figures: Figures) -> None:
         _check(route)
         self.route = route
+        self.figures = figures
         self.handler = route.handler
         self.scope = route.scope
         self.or_scopes = route.or_scopes
         self.by_key = route.access is Access.KEY
+        self.administered = route.administered
         self.rate_class = route.rate_class
         self.writes = route.method not in {"GET", "HEAD"}
         self.lists = self.by_key and route.query is not None and issubclass(route.query, ListedQuery)
@@ -52,6 +55,8 @@ def _check(route: Route) -> None:
         raise ValueError(f"{where} asks for no credential that could hold a scope")
     if route.idempotency is not Idempotency.NONE and (route.method != "POST" or route.access is not Access.KEY):
         raise ValueError(f"{where} is no POST of a caller that an idempotency key could belong to")
+    if route.administered and (route.access is not Access.KEY or route.session_only):
+        raise ValueError(f"{where} is not for callers beside whom the administrator could be let in")
     if route.before_body is not None and route.access is Access.KEY:
         raise ValueError(f"{where} has callers who show a credential: they are told after it what is there")
     if unknown := [name for name in route.path_ids if "{" + name + "}" not in route.path]:

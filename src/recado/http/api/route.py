@@ -55,6 +55,7 @@ class Route:
     scope: str | None = None
     or_scopes: tuple[str, ...] = ()  # each opens it as well: its handler asks for the one that the body needs
     access: Access = Access.KEY
+    administered: bool = False  # beside its callers with a key, the installation's administrator may call it (C34.1)
     rate_class: str = ""  # of C6.1; empty only where no request is counted
     # Leads on whoever opens a link, without the steps of other requests; `path` ends with its one parameter (0051).
     shortcut: Shortcut | None = None
@@ -111,6 +112,7 @@ class RouteOptions(TypedDict, total=False):
     body_limit: int
     bad_query_status: int
     responses: Mapping[int, type[BaseModel] | None]
+    response_types: Mapping[int, str]
     errors: tuple[str, ...]
     idempotency: Idempotency
     replay: Callable[[Call, int, Any], Awaitable[Reply]]
@@ -120,5 +122,6 @@ class RouteOptions(TypedDict, total=False):
     rotates: bool
     answers_in_commit: bool
     session_only: bool
+    administered: bool
     path_ids: Mapping[str, str]
     load: Callable[[Call], Awaitable[Any]]

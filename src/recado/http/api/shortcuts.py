@@ -17,6 +17,7 @@ from recado.domain.core.ids import REQUEST, IdSource
 from recado.http.api.answers import Answers
 from recado.http.api.call import agent_of
 from recado.http.api.rate_limits import PUBLIC, RateLimiter
+from recado.http.api.request_figures import Figures, RequestFigures
 from recado.http.api.request_log import RequestLog
 from recado.http.api.route import Route, Shortcut
 from recado.http.wire.client_ip import ClientAddresses, network_of
@@ -42,9 +43,12 @@ class Shortcuts:
         turns: RequestTurns,
         clock: Clock,
         ids: IdSource,
+        figures: RequestFigures,
     ) -> None:
         self._shortcuts = {
-            route.path.partition("{")[0]: route.shortcut for route in routes if route.shortcut is not None
+            route.path.partition("{")[0]: (route.shortcut, figures.of(route))
+            for route in routes
+            if route.shortcut is not None
         }
         self._limiter = limiter
         self._addresses = addresses
@@ -64,9 +68,10 @@ class Shortcuts:
         """The whole answer to a GET without a body, at once or when it is known; None: the usual way has to answer."""
         path = message.path
         start = path.find("/", 1) + 1
-        shortcut = self._shortcuts.get(path[:start])
-        if shortcut is None or message.should_close or message.version != HttpVersion11 or self._requests.every:
+        there = self._shortcuts.get(path[:start])
+        if there is None or message.should_close or message.version != HttpVersion11 or self._requests.every:
             return None
+        shortcut, figures = there
         now = self._monotonic()
         headers = message.headers
         address = self._addresses.resolve(peer, headers)
@@ -75,14 +80,14 @@ class Shortcuts:
         code, agent = path[start:].partition("?")[0], agent_of(headers)
         turn = self._turns.wait(STRANGER + network_of(address), stranger=True)
         if turn is not None:
-            return self._later(self._in_turn(turn, shortcut, code, agent), now)
+            return self._later(self._in_turn(turn, shortcut, code, agent), now, figures)
         try:
             found = shortcut(code, agent)
         except Unavailable:
             return None
         if found is None:
             return None
-        return self._led(found) if isinstance(found, str) else self._later(found, now)
+        return self._led(found, now, figures) if isinstance(found, str) else self._later(found, now, figures)
 
     async def _in_turn(self, turn: Awaitable[None], shortcut: Shortcut, code: str, agent: str | None) -> str | None:
         """Where it leads, while several parties ask: their requests take turns, also those that cost little."""
@@ -90,7 +95,7 @@ class Shortcuts:
         found = shortcut(code, agent)
         return found if found is None or isinstance(found, str) else await found
 
-    async def _later(self, asked: Awaitable[str | None], now: float) -> bytes | None:
+    async def _later(self, asked: Awaitable[str | None], now: float, figures: Figures) -> bytes | None:
         """The answer once it is known; the usual way words why it is not."""
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - that of the connection
@@ -105,7 +110,9 @@ class Shortcuts:
             return None
         finally:
             self._deadlines.end(task)
-        return None if location is None else self._led(location)
+        return None if location is None else self._led(location, now, figures)
 
-    def _led(self, location: str) -> bytes:
-        return self._answers.redirect(location, self._new_id(REQUEST), self._now(), self._monotonic())
+    def _led(self, location: str, began: float, figures: Figures) -> bytes:
+        at = self._monotonic()
+        figures.answered(302, at - began)
+        return self._answers.redirect(location, self._new_id(REQUEST), self._now(), at)

@@ -65,6 +65,16 @@ class Administrator:
         """Whether this installation has an administrator."""
         return self._token is not None
 
+    def is_shown(self, header: str | None) -> bool:
+        """Whether an `Authorization` header holds the administrator's token; another is somebody else's to look at."""
+        if self._token is None:
+            return False
+        try:
+            token = bearer_token(header)
+        except Problem:
+            return False
+        return hmac.compare_digest(token.encode(), self._token)
+
     def authenticate(self, token: str) -> Principal:
         """Return the administrator; 401 for any other token."""
         if self._token is None or not hmac.compare_digest(token.encode(), self._token):

@@ -54,8 +54,10 @@ class BatchMaker:
         tariff: Tariff,
         audiences: Audiences,
         channels: Mapping[str, ChannelBatches],
+        accepted: Counter[str] | None = None,
     ) -> None:
-        """`channels`: the rules of those that have batches."""
+        """`channels`: the rules of those that have batches. `accepted`: where messages are counted, by channel."""
+        self._accepted: Counter[str] = Counter() if accepted is None else accepted
         self._db = db
         self._clock = clock
         self._ids = ids
@@ -291,6 +293,7 @@ class BatchMaker:
         )
 
     def _arrived(self, batch: NewBatch | PendingBlock, block: Block, due_at: datetime, now: datetime) -> None:
+        self._accepted[batch.channel] += len(block.ids)
         if due_at > now or not block.ids:
             return
         for sender_id, rows in arrivals(batch, block, due_at).items():

@@ -24,6 +24,7 @@ from recado.services.dispatch.row import Row, row_of
 from recado.services.effects.consequences import Consequences
 from recado.services.effects.recording import Recording
 from recado.services.messages.admission import Admission
+from recado.services.ops.activity import Activity
 from recado.storage.core.batch import Batcher
 from recado.storage.core.partitions import partition_repair
 from recado.storage.core.postgres import Database
@@ -71,8 +72,12 @@ class Sending:
         admission: Admission,
         consequences: Consequences,
         recording: Recording,
+        activity: Activity | None = None,
     ) -> None:
+        """`activity`: where it is counted what these commits hold."""
         self._db = db
+        self.activity = activity or Activity(clock)
+        self._recording = recording
         self._admission = admission
         self._consequences = consequences
         self._clock = clock
@@ -117,7 +122,7 @@ class Sending:
                 repair=repair,
             )
 
-        self._departed: Batcher[Departed, None] = settling("departed", recording.record)
+        self._departed: Batcher[Departed, None] = settling("departed", self._depart)
         self._failed: Batcher[Failed, None] = settling("failed", self._fail, max_queue=MOST_HELD)
         self._returned: Batcher[Returned, None] = settling("returned", self._return)
         self._uncertain: Batcher[Uncertain, None] = settling("uncertain", partial(settlements.uncertain, db))
@@ -180,7 +185,9 @@ class Sending:
     def arrived(self, stored: Iterable[NewMessage]) -> None:
         """These messages are committed: the lanes of their senders know those that are due."""
         arrivals: dict[tuple[str, str], list[NewMessage]] = {}
+        accepted = self.activity.accepted
         for new in stored:
+            accepted[new.channel] += 1
             if new.due_at <= new.accepted_at and new.claim is None:
                 arrivals.setdefault((new.organization_id, new.sender_id), []).append(new)
         for (organization_id, sender_id), arrived in arrivals.items():
@@ -256,21 +263,28 @@ class Sending:
 
     def fail(self, row: Row, cause: Cause, at: datetime) -> "asyncio.Future[None]":
         """queued → failed."""
-        return self._failed.put(Failed(row.organization_id, row.env, row.channel, row.id, cause, at, True))
+        message = (row.organization_id, row.env, row.channel, row.id)
+        return self._failed.put(Failed(*message, cause, at, True, sender_id=row.sender_id))
 
     def hold(self, row: Row, until: datetime, reason: str) -> "asyncio.Future[None]":
         """Take the row out of the ready index."""
         return self._held.put(HeldRow(row.organization_id, row.id, until, reason))
 
+    async def _depart(self, rows: Sequence[Departed]) -> None:
+        """Record departures, with what follows of them."""
+        await self._recording.record(rows)
+        self.activity.departed(rows)
+
     async def _fail(self, rows: Sequence[Failed]) -> None:
         """Record failures, with what follows of them in the same commit."""
         if not await self._consequences.wanted({(row.organization_id, row.env) for row in rows}, MessageStatus.FAILED):
             await settlements.failed(self._db.hot, rows, months=self._db.months)
-            return
-        async with self._db.hot.transaction() as connection:
-            moved = await settlements.failed(connection, rows, months=self._db.months)
-            committed = await self._consequences.write(connection, moved)
-        committed()
+        else:
+            async with self._db.hot.transaction() as connection:
+                moved = await settlements.failed(connection, rows, months=self._db.months)
+                committed = await self._consequences.write(connection, moved)
+            committed()
+        self.activity.ended(rows)
 
     async def _return(self, rows: Sequence[Returned]) -> None:
         await settlements.returned(self._db.hot, rows, self._epoch, months=self._db.months)

@@ -81,6 +81,11 @@ class PostponedCallbacks:
         self._postponed.clear()
 
     @property
+    def count(self) -> int:
+        """How many stand aside now."""
+        return len(self._postponed)
+
+    @property
     def ids(self) -> list[int]:
         """Of the callbacks that are postponed now."""
         return list(self._postponed)

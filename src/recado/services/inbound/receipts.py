@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from types import MappingProxyType
 from typing import Final, NamedTuple, get_args
 
@@ -81,9 +82,12 @@ class Receipts:
         inbound: InboundMessages,
         departed_at: Callable[[str], datetime | None] = lambda message_id: None,
         gateways: Mapping[Source, Sequence[str]] = MappingProxyType({}),
+        late: Callable[[Sequence[Failed]], None] = lambda rows: None,
     ) -> None:
         """`departed_at`: when the call for a message began whose outcome is not recorded yet. `gateways`: those that
-        senders share, by who tells of them."""
+        senders share, by who tells of them. `late` hears of messages that failed after they had left, after the commit.
+        """
+        self._late = late
         self._db = db
         self._departed_at = departed_at
         self._gateways = gateways
@@ -175,6 +179,8 @@ class Receipts:
             ]
             exist = await receipts.apply(executor, rows, now, months=self._db.months) if rows else {}
             moved += [move for moves in exist.values() for move in moves]
+            if fell := _fell(rows, round_of_reports, exist):
+                self._uncommitted.get(executor, []).append(partial(self._late, fell))
             unknown += [report for report in round_of_reports if report.message_id not in exist]
         parked = [
             _parked(each.source, each.status, each.give_up_at, now, each.organization_id, each.sender_id)
@@ -407,6 +413,20 @@ def _row(
         None if status.receipt is None else orjson.dumps(status.receipt).decode(),
         gateway,
     )
+
+
+def _fell(
+    rows: Sequence[ReportRow], reports: Sequence[OwnedReport], moved: Mapping[str, Sequence[Moved]]
+) -> list[Failed]:
+    """The messages that failed by these reports, with their senders."""
+    senders = {report.message_id: report.sender_id for report in reports}
+    return [
+        Failed(
+            row.organization_id, row.env, row.channel, row.id, row.cause, row.at, False, sender_id=senders.get(row.id)
+        )
+        for row in rows
+        if row.cause is not None and moved.get(row.id)
+    ]  # fmt: skip
 
 
 def _parked(

@@ -39,6 +39,7 @@ class Admission:
         self._clock = clock
         self._ids = ids
         self._consequences = consequences
+        self.refused = 0  # messages that a wallet did not cover, since the start
         self._turn = asyncio.Lock()
         # Wallets that did not cover their last batch, or may not cover the next one: they are looked at first.
         self._tight: set[WalletKey] = set()
@@ -77,6 +78,7 @@ class Admission:
         stored = await messages.accept(connection, admitted, hold=False, months=self._db.months) if admitted else []
         await self._hold(connection, _prices(admitted, stored))
         committed = await self._consequences.write(connection, [*withdrawn, *_counted(admitted, stored)])
+        self.refused += len(refused)
         results: dict[str, Result] = {**refused}
         results.update(zip([new.id for new in admitted], stored, strict=True))
         return [results[new.id] for new in batch], committed
@@ -124,6 +126,7 @@ class Admission:
                 committed = await self._consequences.write(connection, _counted(admitted, stored))
             committed()
             results.update(zip([new.id for new in admitted], stored, strict=True))
+        self.refused += len(refused)
         short = {_wallet(new) for new in undecided if new.id in refused}
         for key in {_wallet(new) for new in batch}:
             if key in short or (key in after and wallet.would_cross(after[key], spent[key])):
@@ -146,6 +149,7 @@ class Admission:
                 await self._hold(connection, _prices([new], results))
                 committed = await self._consequences.write(connection, _counted([new], results))
         except SpentMeanwhile:
+            self.refused += 1
             covered = await wallet.available(self._db.hot, [_wallet(new)])
             return not_covered(new.coins or 0, covered.get(_wallet(new), 0))
         committed()

@@ -7,10 +7,12 @@ statement must bear being run twice with the same rows (`on conflict do nothing`
 import asyncio
 import contextlib
 import itertools
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Generic, TypeAlias, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar
+from weakref import WeakSet
 
 import structlog
 
@@ -31,6 +33,16 @@ LONGEST_PAUSE = 1.0
 LAST_ANSWER = 0.5  # seconds that a flusher which is cut off waits for the answer to its statement
 ANSWERED_AT_ONCE = 10  # callers, each of whom goes on in the same pass of the loop; other owners wait for its end
 DENSE = 4  # rows in the batch before: traffic in which waiting a moment for more pays
+COMMIT_BOUNDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+"""Seconds: a commit is counted under the first of them that it did not exceed."""
+
+
+_started: "WeakSet[Batcher[Any, Any]]" = WeakSet()
+
+
+def batchers() -> "list[Batcher[Any, Any]]":
+    """Those of this process that are started, by name: they belong to many parts, and are looked at together."""
+    return sorted(_started, key=lambda batcher: batcher.name)
 
 
 class Batcher(Generic[Row, Result]):
@@ -62,6 +74,8 @@ class Batcher(Generic[Row, Result]):
         self.name = name
         self.rows = 0
         self.batches = 0
+        self.seconds = 0.0  # of all commits
+        self.commits = [0] * (len(COMMIT_BOUNDS) + 1)  # by `COMMIT_BOUNDS`, and last those that took longer
         self._run = run
         self._repair = repair
         self._clock = clock
@@ -100,6 +114,7 @@ class Batcher(Generic[Row, Result]):
 
     async def start(self) -> None:
         """Begins to take rows."""
+        _started.add(self)
         if not self._flushers:
             self._new_future = asyncio.get_running_loop().create_future
             self._flushers = [
@@ -110,6 +125,7 @@ class Batcher(Generic[Row, Result]):
     async def stop(self) -> None:
         """Takes no more rows, flushes those that it has, and comes back when all are answered. Safe to call twice."""
         self._new_future = None
+        _started.discard(self)
         flushers, self._flushers = self._flushers, []
         while self._idle:
             self._idle.pop().set_result(None)
@@ -257,6 +273,7 @@ class Batcher(Generic[Row, Result]):
         repaired = False
         try:
             while batch:
+                begun = self._monotonic()
                 try:
                     results = await self._run([row for row, _, _ in batch])
                 except Exception as error:  # noqa: BLE001 - each kind is answered below
@@ -278,6 +295,9 @@ class Batcher(Generic[Row, Result]):
                         await self._settle(batch[middle:])
                         return
                 else:
+                    took = self._monotonic() - begun
+                    self.seconds += took
+                    self.commits[bisect_left(COMMIT_BOUNDS, took)] += 1
                     self._answer(batch, results)
                     return
         finally:

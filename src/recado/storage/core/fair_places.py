@@ -21,12 +21,18 @@ class FairPlaces:
     def __init__(
         self, places: int, *, most_waiting: int, each: int = 1, limits: Mapping[str, int] | None = None
     ) -> None:
+        self.places = places
         self._free = places
         self._each = each
         self._limits = limits or {}
         self._most_waiting = most_waiting
         self._held: dict[str, int] = {}
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}  # in the order of their turns
+
+    @property
+    def taken(self) -> int:
+        """How many are held."""
+        return self.places - self._free
 
     @asynccontextmanager
     async def place(self, owner: str) -> AsyncIterator[None]:

@@ -102,6 +102,11 @@ class Pool:
         return self._server
 
     @property
+    def places(self) -> FairPlaces:
+        """Who holds its connections."""
+        return self._places
+
+    @property
     def refuses_writes(self) -> bool:
         """Whether the server answers, and cannot write: its disk is full, it is out of memory, or it is read-only."""
         return self._outage.refuses_writes

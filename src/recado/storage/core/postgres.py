@@ -104,6 +104,11 @@ class Database(Pool):
         """Closes all pools."""
         await asyncio.gather(self.hot.stop(), self.bulk.stop(), self.searches.stop(), super().stop())
 
+    @property
+    def pools(self) -> Mapping[str, Pool]:
+        """All of them, by name."""
+        return {"requests": self, "hot": self.hot, "bulk": self.bulk, "searches": self.searches}
+
     def page(self, skip: int) -> Pool:
         """The pool for a page behind so many records: to pass over thousands takes long."""
         return self.searches if skip > FAR else self

@@ -111,6 +111,7 @@ class Failed:
 
     What waits for its repeat may have left: in the queue it does not fail, but becomes uncertain. `called_at`: when the
     last call began, of a message whose outcome stayed unknown; a report that still comes makes it `sentAt`.
+    `sender_id`: for the figures of its sender, where it is at hand.
     """
 
     organization_id: str
@@ -121,6 +122,7 @@ class Failed:
     failed_at: datetime
     queued: bool
     called_at: datetime | None = None
+    sender_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """What is sent while its caller waits: claimed when it is stored, called for at once, settled as all are (C10.2)."""
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import timedelta
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 from tests.acme import acme
+from tests.captured import capture_logs
 
 from recado.actors.dispatch.direct_sends import ANSWER_WITHIN, CALL_NEEDS, DirectSends
 from recado.actors.dispatch.gateway import GatewayPlan, GatewayShare
@@ -31,7 +33,7 @@ from recado.services.messages.admission import Admission
 from recado.storage.contacts import opt_outs
 from recado.storage.contacts.opt_outs import Registrant
 from recado.storage.dispatch import dispatch
-from recado.storage.messages.messages import STORED, ConsentCheck, NewMessage, NoConsent
+from recado.storage.messages.messages import STORED, AcceptResult, ConsentCheck, NewMessage, NoConsent
 
 if TYPE_CHECKING:
     from tests.actors.dispatch.number.conftest import Line
@@ -194,6 +196,31 @@ async def test_a_caller_who_goes_away_breaks_nothing_off(direct: Direct) -> None
     assert row is None or row["status"] == "sent"
     gateway = of_another(direct.line)
     assert gateway.gateway.permits == 0  # whatever came first, its permit is others' again
+
+
+@pytest.mark.parametrize(("failure", "logged"), [(Unavailable("away"), []), (LookupError(), ["direct_send_failed"])])
+async def test_a_failure_whose_caller_is_gone_is_logged_where_it_is_a_fault_of_ours(
+    direct: Direct, monkeypatch: pytest.MonkeyPatch, failure: Exception, logged: list[str]
+) -> None:
+    away, told = asyncio.Event(), list[object]()
+
+    async def store(_: NewMessage) -> AcceptResult:
+        await away.wait()
+        raise failure
+
+    monkeypatch.setattr(direct.line.context.sending, "store", store)
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context["message"]))
+    sending = direct.send(direct.new())
+    await direct.line.goes_on(0.5, step=0.1)
+    sending.cancel()
+    await asyncio.wait([sending])
+    with capture_logs() as logs:
+        away.set()
+        await direct.sends.stop()
+    del sending
+    gc.collect()
+    assert told == []
+    assert [entry["event"] for entry in logs] == logged
 
 
 async def test_whoever_gets_no_turn_in_time_has_stored_nothing(direct: Direct) -> None:

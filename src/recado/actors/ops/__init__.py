@@ -1,0 +1,1 @@
+"""What operators are shown of what the actors hold in memory."""

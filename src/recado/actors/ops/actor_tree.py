@@ -1,0 +1,130 @@
+"""The supervisor tree as operators see it, and the restart of a part of it on their order (C34.1).
+
+An organization sees the lanes of its senders and the actors of its subscriptions, in its environment; the administrator
+sees everything.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+import structlog
+
+from recado.domain.core.errors import Unavailable
+from recado.domain.senders.sender import SenderKey
+from recado.engine.child import Child, Node
+from recado.engine.supervisor import Supervisor
+from recado.engine.turns import turns
+from recado.storage.core.postgres import Database
+from recado.storage.ops import ops
+from recado.storage.ops.scope import Scope
+
+AT_ONCE: Final = 250  # actors in a turn of the event loop
+MOST_RESTARTS: Final = 100  # under way at once
+RESTARTS_OF_AN_ORGANIZATION: Final = 25  # of them
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ActorPlace:
+    """A child in the tree, and whose it is: nobody's where it serves all. `target_id`: the sender or subscription."""
+
+    path: str
+    parent: Supervisor
+    child: Child
+    organization_id: str | None = None
+    env: str | None = None
+    target_id: str | None = None
+
+
+class ActorTree:
+    """What an operator sees of it, and orders."""
+
+    def __init__(self, db: Database, *, root: Supervisor, lanes: Supervisor, webhooks: Supervisor) -> None:
+        """`lanes`, `webhooks`: supervisors below `root` whose children belong to organizations."""
+        self._db = db
+        self._root = root
+        self._lanes = lanes
+        self._webhooks = webhooks
+        self._restarts: dict[str, tuple[ActorPlace, asyncio.Task[None]]] = {}
+
+    async def nodes(self, scope: Scope) -> AsyncIterator[list[Node]]:
+        """Everything of the scope, parents first, some at a time, each part in a turn of its own."""
+        found = self._root.nodes() if scope.whole else _nodes(await self._owned(scope))
+        while True:
+            await turns.next()
+            some = list(islice(found, AT_ONCE))
+            if not some:
+                return
+            yield some
+
+    async def find(self, scope: Scope, path: str) -> "ActorPlace | None":
+        """What is at the path; None: nothing that the scope holds."""
+        parent = self._root.parent_of(path)
+        child = None if parent is None else parent.named(path)
+        if parent is None or child is None or not (scope.whole or await self._holds(scope, parent, child)):
+            return None
+        key = child.key
+        if parent is self._lanes and isinstance(key, SenderKey):
+            return ActorPlace(path, parent, child, key.organization_id, key.env, key.sender_id)
+        if parent is self._webhooks and isinstance(key, tuple):
+            return ActorPlace(path, parent, child, key[0], scope.env or None, key[1])
+        return ActorPlace(path, parent, child)
+
+    def admit(self, place: "ActorPlace") -> None:
+        """`Unavailable` while too many restarts are under way, in all or of its organization, for one more."""
+        if place.path in self._restarts:
+            return
+        if len(self._restarts) >= MOST_RESTARTS:
+            raise Unavailable("Too many restarts are under way: try again shortly.")
+        owner = place.organization_id
+        mine = sum(other.organization_id == owner for other, _ in self._restarts.values())
+        if owner is not None and mine >= RESTARTS_OF_AN_ORGANIZATION:
+            raise Unavailable("Too many restarts of this organization are under way: try again shortly.")
+
+    def restart(self, place: "ActorPlace") -> None:
+        """Begin to restart what is there, unless that is under way. Raises as `admit`."""
+        self.admit(place)
+        if place.path in self._restarts:
+            return
+        work = place.parent.restart_child(place.child)
+        task = asyncio.get_running_loop().create_task(work, name="operator's restart")
+        self._restarts[place.path] = place, task
+        task.add_done_callback(lambda done: self._ended(place.path, done))
+
+    def _ended(self, path: str, task: "asyncio.Task[None]") -> None:
+        del self._restarts[path]
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("restart_failed", path=path, error=type(error).__name__)
+
+    async def _holds(self, scope: Scope, parent: Supervisor, child: Child) -> bool:
+        """Whether it belongs to the scope."""
+        key = child.key
+        if parent is self._lanes and isinstance(key, SenderKey):
+            return scope.holds(key.organization_id, key.env)
+        if parent is self._webhooks and isinstance(key, tuple) and key[0] == scope.organization_id:
+            return key[1] in await ops.subscription_ids(self._db, scope)
+        return False
+
+    async def _owned(self, scope: Scope) -> list[Child]:
+        subscriptions = await ops.subscription_ids(self._db, scope)
+        found: list[Child] = []
+        for seen, child in enumerate(self._lanes.children()):
+            if seen % (20 * AT_ONCE) == 0:
+                await turns.next()
+            key = child.key
+            if isinstance(key, SenderKey) and scope.holds(key.organization_id, key.env):
+                found.append(child)
+        for subscription_id in sorted(subscriptions):
+            actor = self._webhooks.find((scope.organization_id, subscription_id))
+            if actor is not None:
+                found.append(actor)
+        return found
+
+
+def _nodes(children: Iterable[Child]) -> Iterator[Node]:
+    for child in children:
+        yield from child.nodes()

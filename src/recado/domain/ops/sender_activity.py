@@ -1,0 +1,180 @@
+"""What went through one sender in the last hour, by minute, and its last failures: rings of fixed size (C34.1).
+
+Kept in memory only for senders that send: a restart forgets it. A minute is its number since 1970.
+"""
+
+from array import array
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+MINUTES: Final = 60
+"""Of the series."""
+LATELY: Final = 5
+"""Minutes of the error rate and of the counts of errors."""
+FAILURES: Final = 20
+MOST_CODES: Final = 50
+OTHER: Final = "other"
+"""Stands for codes beyond those of which a count is kept."""
+BOUNDS: Final = (5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 15_000)
+"""Milliseconds: a call is counted under the first of them that it does not exceed."""
+_UNKNOWN: Final = 0xFFFF_FFFF
+_WIDTH: Final = 6  # numbers of a minute that is over: minute, sent, failed, of those late, queued, p95
+_NO_TIMES: Final = bytes(4 * (len(BOUNDS) + 1))
+
+
+@dataclass(frozen=True, slots=True)
+class SenderFailure:
+    """One message that failed."""
+
+    at: datetime
+    message_id: str
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class MinuteFigures:
+    """One minute. `queued`: when it was last counted in it, None: it was not. `p95_ms`: of its calls, None: none."""
+
+    minute: int
+    sent: int
+    failed: int
+    queued: int | None
+    p95_ms: int | None
+
+
+class SenderActivity:
+    """One sender. Times are whole minutes that never go back."""
+
+    __slots__ = ("_busy", "_codes", "_failed", "_failures", "_late", "_minute", "_past", "_queued", "_sent", "_times")
+
+    def __init__(self, minute: int) -> None:
+        self._minute = self._busy = minute  # `_busy`: the last one in which anything left, failed or was queued
+        self._sent = self._failed = self._late = 0
+        self._queued = _UNKNOWN
+        self._times = array("I", _NO_TIMES)
+        self._past = array("I")
+        self._failures: deque[SenderFailure] | None = None  # most senders have none
+        self._codes: dict[tuple[int, str], int] | None = None  # (minute, code) → count
+
+    # What is noted ----------------------------------------------------------------------------------------------------
+
+    def left(self, minute: int, milliseconds: int) -> None:
+        """A message left; its call took so long."""
+        if minute != self._minute:
+            self._turn_to(minute)
+        self._sent += 1
+        self._times[bisect_left(BOUNDS, milliseconds)] += 1
+
+    def fell(self, minute: int, failure: SenderFailure, *, late: bool = False) -> None:
+        """A message failed; `late`: after it had left."""
+        if minute != self._minute:
+            self._turn_to(minute)
+        self._failed += 1
+        self._late += late
+        if self._failures is None:
+            self._failures = deque(maxlen=FAILURES)
+        self._failures.append(failure)
+        if self._codes is None:
+            self._codes = {}
+        key = (minute, failure.code)
+        if key not in self._codes and len(self._codes) >= MOST_CODES:
+            key = (minute, OTHER)
+        self._codes[key] = self._codes.get(key, 0) + 1
+
+    def waits(self, minute: int, queued: int) -> None:
+        """So many of its messages are queued now."""
+        if minute != self._minute:
+            self._turn_to(minute)
+        self._queued = queued
+        if queued:
+            self._busy = minute
+
+    # What is shown ----------------------------------------------------------------------------------------------------
+
+    @property
+    def failures(self) -> list[SenderFailure]:
+        """The last ones, the newest first."""
+        return [] if self._failures is None else list(reversed(self._failures))
+
+    def lately(self, minute: int) -> tuple[int, int]:
+        """Messages that left or failed in the last five minutes, of which this one is the last, and those that failed.
+
+        One that had left, and failed later, counts once if both lie in them.
+        """
+        past, place, first = self._past, len(self._past), minute - LATELY
+        sent, failed, late = (self._sent, self._failed, self._late) if self._minute > first else (0, 0, 0)
+        while place and past[place - _WIDTH] > first:
+            place -= _WIDTH
+            sent += past[place + 1]
+            failed += past[place + 2]
+            late += past[place + 3]
+        return max(sent + failed - late, failed), failed
+
+    def errors(self, minute: int) -> dict[str, int]:
+        """Failures of those minutes, by code."""
+        found: dict[str, int] = {}
+        if self._codes is None:
+            return found
+        for (at, code), count in self._codes.items():
+            if minute - LATELY < at <= minute:
+                found[code] = found.get(code, 0) + count
+        return found
+
+    def series(self, minute: int) -> list[MinuteFigures]:
+        """The last hour, the present minute last; without a gap."""
+        known = {each.minute: each for each in self._known()}
+        return [known.get(each) or nothing_in(each) for each in range(minute - MINUTES + 1, minute + 1)]
+
+    def idle(self, minute: int) -> bool:
+        """Whether nothing of the last hour would be missing without it."""
+        return self._busy <= minute - MINUTES
+
+    def _known(self) -> Iterator[MinuteFigures]:
+        past = self._past
+        for start in range(0, len(past), _WIDTH):
+            minute, sent, failed, _, queued, p95 = past[start : start + _WIDTH]
+            yield MinuteFigures(minute, sent, failed, _or_none(queued), _or_none(p95))
+        yield MinuteFigures(self._minute, self._sent, self._failed, _or_none(self._queued), _or_none(self._p95()))
+
+    def _turn_to(self, minute: int) -> None:
+        """A minute begins."""
+        if self._sent or self._failed:
+            self._busy = self._minute
+        if self._sent or self._failed or self._queued != _UNKNOWN:
+            past = self._past
+            past.extend((self._minute, self._sent, self._failed, self._late, self._queued, self._p95()))
+            while past and (past[0] <= minute - MINUTES or len(past) > MINUTES * _WIDTH):
+                del past[:_WIDTH]
+        self._minute = minute
+        self._sent = self._failed = self._late = 0
+        self._queued = _UNKNOWN
+        self._times = array("I", _NO_TIMES)
+        if self._codes is not None:
+            self._codes = {key: count for key, count in self._codes.items() if key[0] > minute - LATELY} or None
+
+    def _p95(self) -> int:
+        """Between the bounds, as if the calls lay evenly there."""
+        wanted = 0.95 * sum(self._times)
+        if not wanted:
+            return _UNKNOWN
+        before = 0
+        for place, count in enumerate(self._times):
+            if before + count >= wanted:
+                low = BOUNDS[place - 1] if place else 0
+                high = BOUNDS[place] if place < len(BOUNDS) else BOUNDS[-1]
+                return round(low + (high - low) * (wanted - before) / count)
+            before += count
+        return BOUNDS[-1]
+
+
+def nothing_in(minute: int) -> MinuteFigures:
+    """A minute of which nothing is known."""
+    return MinuteFigures(minute, 0, 0, None, None)
+
+
+def _or_none(number: int) -> int | None:
+    return None if number == _UNKNOWN else number

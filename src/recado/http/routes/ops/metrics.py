@@ -1,0 +1,279 @@
+"""What Prometheus scrapes (C34.1): figures of the whole program. No label says whose they are, and none grows.
+
+Nothing is measured for it: whoever does something counts it in an integer, and these are read when somebody asks.
+"""
+
+import hmac
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from ipaddress import ip_network
+from typing import Final
+
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+
+from recado.actors.dispatch.lane_context import LaneContext
+from recado.actors.ops.kept import Kept
+from recado.actors.webhooks.webhook_dispatcher import WebhookDispatcher
+from recado.domain.core.clock import Clock
+from recado.domain.dispatch.breaker import BreakerState
+from recado.domain.messages.message import CLASSES as PRIORITIES
+from recado.domain.messages.message import FailureCode
+from recado.engine.actor_cell import ActorCell
+from recado.engine.loop_watch import BOUNDS as LAG_BOUNDS
+from recado.engine.loop_watch import LoopWatch
+from recado.engine.supervisor import Supervisor
+from recado.http.api.call import Call
+from recado.http.api.rate_limits import ANONYMOUS
+from recado.http.api.request_figures import BOUNDS as REQUEST_BOUNDS
+from recado.http.api.request_figures import CLASSES, RequestFigures
+from recado.http.api.route import Access, Route
+from recado.http.middleware.authentication import bearer_token, unauthorized
+from recado.http.wire.client_ip import within
+from recado.http.wire.reply import Reply
+from recado.services.ops.activity import Activity
+from recado.storage.core.batch import COMMIT_BOUNDS, batchers
+from recado.storage.core.postgres import Database
+from recado.storage.ops.ops import Backlogs, QueueTotals
+from recado.storage.ops.scope import INSTALLATION, Scope
+
+_FORWARDED: Final = ("X-Forwarded-For", "Forwarded", "X-Real-IP", "Via")
+_LOOPBACK: Final = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
+_CODES: Final = frozenset(code.value for code in FailureCode)
+OTHER: Final = "other"
+"""Stands for codes that the contract does not name, such as those of providers."""
+_OWN: Final = "own"  # of gateways of which each number has one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """Those who count. `refused`: holds that wallets did not cover; `restarts`: by the kind of what was restarted.
+
+    `postponed`: callbacks that stand aside; `queues`, `backlogs`: what the database is asked for, now and then.
+    """
+
+    clock: Clock
+    requests: RequestFigures
+    activity: Activity
+    context: LaneContext
+    root: Supervisor
+    restarts: Counter[str]
+    webhooks: WebhookDispatcher
+    refused: Callable[[], int]
+    postponed: Callable[[], int]
+    database: Database
+    loop: LoopWatch
+    queues: Kept[Scope, Sequence[QueueTotals]]
+    backlogs: Kept[Scope, Backlogs]
+
+
+class Metrics:
+    """Collects what was counted."""
+
+    def __init__(self, measured: Measured) -> None:
+        self._measured = measured
+
+    async def text(self) -> bytes:
+        """In the format of Prometheus."""
+        measured = self._measured
+        queues, backlogs = await measured.queues.get(INSTALLATION), await measured.backlogs.get(INSTALLATION)
+        found = [
+            *self._requests(), *self._messages(), *self._queues(queues), *self._gateways(), *self._batchers(),
+            *self._actors(), *self._webhooks(backlogs), *self._rest(backlogs),
+        ]  # fmt: skip
+        return generate_latest(_Collected(found))
+
+    def _requests(self) -> Iterator[Metric]:
+        answers = CounterMetricFamily(
+            "recado_http_requests", "Answers to requests", labels=("method", "route", "status")
+        )
+        seconds = HistogramMetricFamily(
+            "recado_http_request_seconds", "How long they took, without a body that is sent piece by piece",
+            labels=("method", "route"),
+        )  # fmt: skip
+        for method, path, figures in self._measured.requests.all():
+            for name, count in zip(CLASSES, figures.statuses, strict=True):
+                if count:
+                    answers.add_metric((method, path, name), count)
+            seconds.add_metric((method, path), _buckets(REQUEST_BOUNDS, figures.counts), figures.seconds)
+        yield answers
+        yield seconds
+
+    def _messages(self) -> Iterator[Metric]:
+        activity = self._measured.activity
+        yield _counter("recado_messages_accepted", "Messages accepted", ("channel",), _labelled(activity.accepted))
+        yield _counter("recado_messages_sent", "Messages that a provider took", ("channel",), _labelled(activity.sent))
+        failed: Counter[tuple[str, ...]] = Counter()
+        for (channel, code), count in activity.failed.items():
+            failed[channel, code if code in _CODES else OTHER] += count
+        yield _counter("recado_messages_failed", "Messages that failed", ("channel", "code"), failed)
+        yield _counter(
+            "recado_wallet_holds_refused", "Messages that a wallet did not cover", (), {(): self._measured.refused()}
+        )
+
+    def _queues(self, queues: Sequence[QueueTotals]) -> Iterator[Metric]:
+        names = [priority.value for priority in PRIORITIES]
+        waiting: Counter[tuple[str, ...]] = Counter()
+        oldest: dict[tuple[str, ...], float] = {}
+        now = self._measured.clock.now()
+        for each in queues:
+            key = (each.channel, names[each.klass])
+            waiting[(*key, each.reason)] += each.messages
+            if each.oldest_due is not None:
+                oldest[key] = max(oldest.get(key, 0.0), (now - each.oldest_due).total_seconds())
+        labels = ("channel", "class", "reason")
+        yield _gauge("recado_queue_messages", "Messages that have not left, by what holds them", labels, waiting)
+        yield _gauge("recado_queue_oldest_seconds", "For how long the oldest message is due", labels[:2], oldest)
+
+    def _gateways(self) -> Iterator[Metric]:
+        context, now = self._measured.context, self._measured.clock.monotonic()
+        tokens: dict[tuple[str, ...], float] = {}
+        in_flight: Counter[tuple[str, ...]] = Counter()
+        broken: Counter[tuple[str, ...]] = Counter()
+        for own in context.own_gateways():
+            if own.account is None:
+                continue
+            key = (own.channel, own.account.env, _OWN)
+            tokens[key] = tokens.get(key, 0.0) + own.pacer.tokens(now)
+            in_flight[key] += own.in_flight
+            broken[key] += own.breaker.state is not BreakerState.CLOSED
+        for failover in context.failovers.values():
+            for gateway in failover.gateways:
+                key = (gateway.channel, gateway.env, gateway.name)
+                tokens[key] = gateway.pacer.tokens(now)
+                in_flight[key] = gateway.in_flight
+                broken[key] = int(gateway.breaker.state is not BreakerState.CLOSED)
+        labels = ("channel", "env", "gateway")
+        yield _gauge("recado_gateway_tokens", "Messages that may leave at once; own: of all numbers", labels, tokens)
+        yield _gauge("recado_gateway_calls_in_flight", "Calls to providers under way", labels, in_flight)
+        yield _gauge("recado_gateway_circuits_open", "Circuits that are not closed", labels, broken)
+
+    def _batchers(self) -> Iterator[Metric]:
+        depth: Counter[tuple[str, ...]] = Counter()
+        rows: Counter[tuple[str, ...]] = Counter()
+        commits = HistogramMetricFamily(
+            "recado_batch_commit_seconds", "How long a batch took to commit", labels=("batch",)
+        )
+        for batcher in batchers():
+            depth[batcher.name,] += batcher.pending
+            rows[batcher.name,] += batcher.rows
+            commits.add_metric((batcher.name,), _buckets(COMMIT_BOUNDS, batcher.commits), batcher.seconds)
+        yield _gauge("recado_batch_rows_waiting", "Rows that are not committed yet", ("batch",), depth)
+        yield _counter("recado_batch_rows", "Rows committed", ("batch",), rows)
+        yield commits
+
+    def _actors(self) -> Iterator[Metric]:
+        count: Counter[tuple[str, ...]] = Counter()
+        waiting: Counter[tuple[str, ...]] = Counter()
+        deepest: dict[tuple[str, ...], float] = {}
+        for cell in _cells(self._measured.root):
+            kind, depth = (cell.kind,), len(cell.mailbox)
+            count[kind] += 1
+            waiting[kind] += depth
+            deepest[kind] = max(deepest.get(kind, 0), depth)
+        yield _gauge("recado_actors", "Actors in memory", ("kind",), count)
+        yield _gauge("recado_mailbox_messages", "Messages in their mailboxes", ("kind",), waiting)
+        yield _gauge("recado_mailbox_deepest", "Messages in the fullest mailbox", ("kind",), deepest)
+        yield _counter("recado_restarts", "Restarts", ("kind",), _labelled(self._measured.restarts))
+
+    def _webhooks(self, backlogs: Backlogs) -> Iterator[Metric]:
+        dispatcher = self._measured.webhooks
+        attempts: dict[tuple[str, ...], int] = {
+            ("delivered",): dispatcher.delivered,
+            ("failed",): dispatcher.not_delivered,
+        }
+        yield _counter("recado_webhook_attempts", "Attempts to deliver", ("outcome",), attempts)
+        yield _gauge("recado_webhook_calls_in_flight", "Attempts under way", (), {(): dispatcher.queue.calls})
+        yield _gauge("recado_webhook_backlog", "Deliveries that are not settled", (), {(): backlogs.deliveries})
+
+    def _rest(self, backlogs: Backlogs) -> Iterator[Metric]:
+        measured = self._measured
+        yield _gauge("recado_callbacks_waiting", "Callbacks that are not processed", (), {(): backlogs.callbacks})
+        yield _gauge("recado_callbacks_postponed", "Callbacks that stand aside", (), {(): measured.postponed()})
+        pools = {(name,): pool.places for name, pool in measured.database.pools.items()}
+        places: dict[tuple[str, ...], int] = {key: each.places for key, each in pools.items()}
+        taken: dict[tuple[str, ...], int] = {key: each.taken for key, each in pools.items()}
+        yield _gauge("recado_database_places", "Connections that a pool has at most", ("pool",), places)
+        yield _gauge("recado_database_places_taken", "Connections in use", ("pool",), taken)
+        lag = HistogramMetricFamily("recado_event_loop_lag_seconds", "How late the event loop runs what is due")
+        lag.add_metric((), _buckets(LAG_BOUNDS, measured.loop.counts), measured.loop.seconds)
+        yield lag
+
+
+class _Collected(CollectorRegistry):
+    """What was collected, as the client library wants it."""
+
+    def __init__(self, found: Iterable[Metric]) -> None:
+        super().__init__()
+        self._found = list(found)
+
+    def collect(self) -> Iterable[Metric]:
+        return self._found
+
+
+def _cells(parent: Supervisor) -> Iterator[ActorCell]:
+    for child in parent.children():
+        if isinstance(child, ActorCell):
+            yield child
+        elif isinstance(child, Supervisor):
+            yield from _cells(child)
+
+
+def _labelled(counts: Mapping[str, int]) -> dict[tuple[str, ...], int]:
+    return {(name,): count for name, count in counts.items()}
+
+
+def _counter(name: str, text: str, labels: Sequence[str], values: Mapping[tuple[str, ...], float]) -> Metric:
+    family = CounterMetricFamily(name, text, labels=labels)
+    for key, value in values.items():
+        family.add_metric(key, value)
+    return family
+
+
+def _gauge(name: str, text: str, labels: Sequence[str], values: Mapping[tuple[str, ...], float]) -> Metric:
+    family = GaugeMetricFamily(name, text, labels=labels)
+    for key, value in values.items():
+        family.add_metric(key, value)
+    return family
+
+
+def _buckets(bounds: Sequence[float], counts: Sequence[int]) -> list[tuple[str, float]]:
+    """Cumulated, as a histogram is shown."""
+    found, total = [], 0
+    for bound, count in zip((*map(str, bounds), "+Inf"), counts, strict=True):
+        total += count
+        found.append((bound, float(total)))
+    return found
+
+
+def metrics_routes(metrics: Metrics, *, token: str | None) -> tuple[Route, ...]:
+    """`token`: whoever shows it may scrape; None: whoever is on this machine."""
+    wanted = None if token is None else token.encode()
+
+    async def scrape(call: Call) -> Reply:
+        if wanted is None:
+            if not _is_local(call):
+                raise unauthorized(
+                    "Metrics are shown on this machine only, or with a token: the setting RECADO_METRICS_TOKEN."
+                )
+        elif not hmac.compare_digest(bearer_token(call.headers.get("Authorization")).encode(), wanted):
+            raise unauthorized("Metrics need the token of the setting RECADO_METRICS_TOKEN.")
+        return Reply(200, await metrics.text(), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+    return (
+        Route(
+            method="GET", path="/metrics", handler=scrape, operation_id="getMetrics",
+            summary="Figures for Prometheus", tag="Service", access=Access.PUBLIC, rate_class=ANONYMOUS,
+            responses={200: None}, response_types={200: "text/plain"},
+            errors=("UNAUTHORIZED", "SERVICE_UNAVAILABLE"),
+            description="For this machine alone; with `RECADO_METRICS_TOKEN` for whoever shows that token.",
+        ),
+    )  # fmt: skip
+
+
+def _is_local(call: Call) -> bool:
+    """Whether it comes from this machine, and not through a proxy on it, which would let in everybody."""
+    if any(name in call.headers for name in _FORWARDED):
+        return False
+    return within(call.client_ip, _LOOPBACK)

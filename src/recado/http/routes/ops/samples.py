@@ -1,0 +1,129 @@
+"""What operators look at, rendered: one sample for all who look at the same within a second (C34.1)."""
+
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
+from typing import Final
+
+from recado.actors.ops.actor_tree import ActorTree
+from recado.actors.ops.kept import Kept
+from recado.actors.ops.number_states import NumberStates
+from recado.actors.ops.provider_states import ProviderStates
+from recado.actors.ops.webhook_states import WebhookStates
+from recado.domain.core.clock import Clock
+from recado.engine.turns import turns
+from recado.http.routes.ops.ops_views import (
+    SUMMED,
+    actor_view,
+    add_to_sums,
+    number_state_view,
+    provider_state_view,
+    webhook_state_view,
+)
+from recado.http.wire.rendering import JSON, dump
+from recado.http.wire.reply import Reply, StreamReply
+from recado.storage.core.fair_places import FairPlaces
+from recado.storage.ops.scope import Scope
+
+STEP_BYTES: Final = 256 * 1024  # that are sent at once
+SAMPLED_AT_ONCE, MOST_WAITING = 2, 8  # samples that are made: in all, and of one scope that wait
+
+MOST_SUMS: Final = 256  # scopes: more than there are viewers of the stream
+
+Sample = Sequence[tuple[str, bytes]]
+"""What each item is about, and its JSON; in their order."""
+
+
+class Samples:
+    """Makes samples, a few at a time, each in steps of the event loop."""
+
+    def __init__(
+        self,
+        *,
+        numbers: NumberStates,
+        actors: ActorTree,
+        webhooks: WebhookStates,
+        providers: ProviderStates,
+        clock: Clock,
+    ) -> None:
+        self._numbers = numbers
+        self._actors = actors
+        self._webhooks = webhooks
+        self._providers = providers
+        self._clock = clock
+        self._places = FairPlaces(SAMPLED_AT_ONCE, most_waiting=MOST_WAITING)
+        self.numbers = self._kept(self._number_sample)
+        self.actors = self._kept(self._actor_sample)
+        self.webhooks = self._kept(self._webhook_sample)
+        self.providers = self._kept(self._provider_sample)
+        self.throughput: Kept[Scope, Sample] = Kept(self._throughput, clock=clock, times=0.0)
+        self._sums: dict[Scope, Counter[str]] = {}  # of the numbers of each scope, when they were looked at last
+
+    def forget_numbers(self, *scopes: Scope) -> None:
+        """A number of these was changed: whoever asks next sees it."""
+        for scope in scopes:
+            self.numbers.forget(scope)
+
+    def _kept(self, sample: Callable[[Scope], AsyncIterator[Iterable[tuple[str, bytes]]]]) -> "Kept[Scope, Sample]":
+        async def made(scope: Scope) -> Sample:
+            async with self._places.place(f"{scope.organization_id} {scope.env}"):
+                return [each async for some in sample(scope) for each in some]
+
+        return Kept(made, clock=self._clock, times=0.0)
+
+    async def _number_sample(self, scope: Scope) -> AsyncIterator[Iterable[tuple[str, bytes]]]:
+        found: list[tuple[tuple[int, int, str], bytes]] = []
+        sums: Counter[str] = Counter(dict.fromkeys(SUMMED, 0))
+        async for states in self._numbers.of(scope):
+            now = self._clock.now()
+            for state in states:
+                rank = (-state.trouble, -state.due, state.id)
+                found.append((rank, dump(number_state_view(state, now))))
+                add_to_sums(sums, state)
+        await turns.next()
+        self._sums.pop(scope, None)
+        if len(self._sums) >= MOST_SUMS:
+            del self._sums[next(iter(self._sums))]
+        self._sums[scope] = sums
+        found.sort()  # ids differ: what is rendered is not compared
+        yield [(rank[2], item) for rank, item in found]
+
+    async def _throughput(self, scope: Scope) -> Sample:
+        """What goes through all numbers of the scope together."""
+        await self.numbers.get(scope)
+        if scope not in self._sums:  # others were looked at since that sample was made
+            self.numbers.forget(scope)
+            await self.numbers.get(scope)
+        return [("throughput", dump(self._sums.get(scope, {})))]
+
+    async def _actor_sample(self, scope: Scope) -> AsyncIterator[Iterable[tuple[str, bytes]]]:
+        async for nodes in self._actors.nodes(scope):
+            yield [(node.path, dump(actor_view(node))) for node in nodes]
+
+    async def _webhook_sample(self, scope: Scope) -> AsyncIterator[Iterable[tuple[str, bytes]]]:
+        now = self._clock.now()
+        yield [(each.stored.id, dump(webhook_state_view(each, now))) for each in await self._webhooks.of(scope)]
+
+    async def _provider_sample(self, scope: Scope) -> AsyncIterator[Iterable[tuple[str, bytes]]]:
+        now = self._clock.now()
+        for each in await self._providers.of(scope):
+            yield [(f"{each.env} {each.channel} {each.gateway or ''}", dump(provider_state_view(each, now)))]
+
+
+def reply_of(sample: Sample) -> Reply:
+    """`{items}`: whole, or sent piece by piece where it is large."""
+    if sum(len(item) for _, item in sample) <= STEP_BYTES:
+        return Reply(200, b'{"items":[' + b",".join(item for _, item in sample) + b"]}")
+    return StreamReply(200, _pieces(sample), content_type=JSON)
+
+
+async def _pieces(sample: Sample) -> AsyncGenerator[bytes]:
+    piece, size = [], 0
+    before = b'{"items":['
+    for _, item in sample:
+        piece.append(item)
+        size += len(item)
+        if size >= STEP_BYTES:
+            yield before + b",".join(piece)
+            piece, size, before = [], 0, b","
+            await turns.next()
+    yield (before + b",".join(piece) if piece else b"") + b"]}"

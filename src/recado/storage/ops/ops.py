@@ -1,0 +1,178 @@
+"""What operators are shown of what is stored: numbers, their queues and usage, backlogs of webhooks."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+from recado.domain.core.ids import created_at
+from recado.domain.messages.message import CLASSES, WaitReason
+from recado.storage.core.rows import Executor, columns
+from recado.storage.core.sql import load
+from recado.storage.ops.scope import Scope
+
+SQL = load("ops")
+
+NUMBERS_AT_ONCE: Final = 500
+MOST_COUNTED: Final = 10_001
+"""Deliveries of a subscription: beyond, there are at least so many."""
+
+SenderId = tuple[str, str]  # organization, sender
+
+
+@dataclass(slots=True)
+class SenderQueue:
+    """What waits of one sender. `due`: by class, what is due; `first`: of each class, reason (None: it is ready), due
+    time and the moment until which it is held.
+    """
+
+    env: str
+    channel: str
+    due: list[int] = field(default_factory=lambda: [0] * len(CLASSES))
+    scheduled: int = 0
+    under_way: int = 0
+    uncertain: int = 0
+    oldest_due: datetime | None = None
+    first: dict[int, tuple[datetime, str | None, datetime | None]] = field(default_factory=dict)
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Take in what was counted of one class and reason."""
+        reason, count, due_at = row["reason"], row["messages"], row["first_due"]
+        if reason == WaitReason.UNCERTAIN:
+            self.uncertain += count
+        elif row["claimed"]:
+            self.under_way += count
+        elif reason == WaitReason.SCHEDULED:
+            self.scheduled += count
+        else:
+            klass = row["class"]
+            self.due[klass] += count
+            if self.oldest_due is None or due_at < self.oldest_due:
+                self.oldest_due = due_at
+            head = self.first.get(klass)
+            if head is None or due_at < head[0]:
+                self.first[klass] = (due_at, reason, row["first_release"])
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionBacklog:
+    """What waits for a subscription; `backlog` up to `MOST_COUNTED`."""
+
+    organization_id: str
+    env: str
+    id: str
+    status: str
+    probe_at: datetime | None
+    backlog: int
+    oldest_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class QueueTotals:
+    """What has not left of a class of a channel, by what holds it: `ready` and `sending` where nothing does.
+
+    `oldest_due`: of what is not under way; it may lie ahead.
+    """
+
+    channel: str
+    klass: int
+    reason: str
+    messages: int
+    oldest_due: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Backlogs:
+    """Deliveries that are not settled, and callbacks that are not processed."""
+
+    deliveries: int
+    callbacks: int
+
+
+async def numbers(executor: Executor, scope: Scope, after: SenderId = ("", "")) -> Sequence[Mapping[str, Any]]:
+    """The next numbers of the scope after one, as rows: there may be thousands."""
+    rows: Sequence[Mapping[str, Any]]
+    if scope.whole:
+        rows = await executor.fetch(SQL.all_numbers, *after, NUMBERS_AT_ONCE)
+    else:
+        rows = await executor.fetch(SQL.numbers, scope.organization_id, scope.env, after[1], NUMBERS_AT_ONCE)
+    return rows
+
+
+async def number(executor: Executor, organization_id: str, env: str, number_id: str) -> Mapping[str, Any] | None:
+    """One of them."""
+    row: Mapping[str, Any] | None = await executor.fetchrow(SQL.number, organization_id, env, number_id)
+    return row
+
+
+async def owner_of_number(executor: Executor, number_id: str) -> tuple[str, str] | None:
+    """Organization and environment."""
+    row = await executor.fetchrow(SQL.owner_of_number, number_id)
+    return None if row is None else (row["organization_id"], row["env"])
+
+
+async def queues(executor: Executor, scope: Scope) -> dict[SenderId, SenderQueue]:
+    """What waits of each sender that has something."""
+    if scope.whole:
+        return _queues(await executor.fetch(SQL.all_queues))
+    return _queues(await executor.fetch(SQL.queues, scope.organization_id, scope.env))
+
+
+async def queue_of(executor: Executor, organization_id: str, sender_id: str) -> SenderQueue | None:
+    """What waits of one; None: nothing."""
+    found = _queues(await executor.fetch(SQL.queue_of_sender, organization_id, sender_id))
+    return found.get((organization_id, sender_id))
+
+
+async def usage(executor: Executor, senders: Sequence[SenderId], since: datetime) -> dict[str, tuple[int, int]]:
+    """Messages and first recipients since then, by the id of the number."""
+    rows = await executor.fetch(SQL.usage, *columns(senders, 2), since)
+    return {row["id"]: (row["sent"], row["recipients"]) for row in rows}
+
+
+async def minutes(executor: Executor, organization_id: str, sender_id: str, since: datetime) -> dict[datetime, int]:
+    """Messages that left, by minute, since a whole one."""
+    rows = await executor.fetch(SQL.minutes, organization_id, sender_id, since)
+    return {row["minute"]: row["sent"] for row in rows}
+
+
+async def subscriptions(executor: Executor, scope: Scope) -> list[SubscriptionBacklog]:
+    """Each with what waits for it."""
+    if scope.whole:
+        rows = await executor.fetch(SQL.all_subscriptions, MOST_COUNTED)
+    else:
+        rows = await executor.fetch(SQL.subscriptions, scope.organization_id, scope.env, MOST_COUNTED)
+    return [
+        SubscriptionBacklog(
+            row["organization_id"], row["env"], row["id"], row["status"], row["probe_at"], row["backlog"],
+            None if row["oldest_id"] is None else created_at(row["oldest_id"]),
+        )
+        for row in rows
+    ]  # fmt: skip
+
+
+async def queue_totals(executor: Executor) -> list[QueueTotals]:
+    """Of the whole installation."""
+    return [QueueTotals(*row.values()) for row in await executor.fetch(SQL.queue_totals)]
+
+
+async def backlogs(executor: Executor) -> Backlogs:
+    """Of the whole installation."""
+    return Backlogs(**await executor.fetchrow(SQL.backlogs))
+
+
+async def subscription_ids(executor: Executor, scope: Scope) -> frozenset[str]:
+    """Of an environment."""
+    rows = await executor.fetch(SQL.subscription_ids, scope.organization_id, scope.env)
+    return frozenset(row["id"] for row in rows)
+
+
+def _queues(rows: Iterable[Mapping[str, Any]]) -> dict[SenderId, SenderQueue]:
+    found: dict[SenderId, SenderQueue] = {}
+    for row in rows:
+        key = (row["organization_id"], row["sender_id"])
+        queue = found.get(key)
+        if queue is None:
+            queue = found[key] = SenderQueue(row["env"], row["channel"])
+        queue.add(row)
+    return found

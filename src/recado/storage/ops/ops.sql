@@ -1,0 +1,127 @@
+-- name: numbers
+-- Those of an environment after $3, in the order of their ids; $4 at most.
+select
+    n.organization_id, n.env, n.id, n.display_phone, n.status, n.quality_rating, n.messaging_tier, n.per_second, n.per_day,
+    n.operator_paused_at, o.status as organization_status
+from numbers n
+join organizations o on o.id = n.organization_id
+where n.organization_id = $1 and n.env = $2 and n.deleted_at is null and n.id > $3
+order by n.id
+limit $4
+
+-- name: all_numbers
+-- Those of the installation after number $2 of organization $1.
+select
+    n.organization_id, n.env, n.id, n.display_phone, n.status, n.quality_rating, n.messaging_tier, n.per_second, n.per_day,
+    n.operator_paused_at, o.status as organization_status
+from numbers n
+join organizations o on o.id = n.organization_id
+where n.deleted_at is null and (n.organization_id, n.id) > ($1, $2)
+order by n.organization_id, n.id
+limit $3
+
+-- name: number
+select
+    n.organization_id, n.env, n.id, n.display_phone, n.status, n.quality_rating, n.messaging_tier, n.per_second, n.per_day,
+    n.operator_paused_at, o.status as organization_status
+from numbers n
+join organizations o on o.id = n.organization_id
+where n.organization_id = $1 and n.env = $2 and n.id = $3 and n.deleted_at is null
+
+-- name: owner_of_number
+-- Of whichever organization: the administrator names a number alone.
+select organization_id, env from numbers where id = $1 and deleted_at is null
+
+-- name: queues
+-- What waits of each sender of an environment, by class and by what holds it back.
+select
+    organization_id, env, sender_id, channel, class, claimed_epoch is not null as claimed, reason, count(*) as messages,
+    min(due_at) as first_due, min(not_before) filter (where not_before < 'infinity') as first_release
+from dispatch
+where organization_id = $1 and env = $2
+group by organization_id, env, sender_id, channel, class, claimed_epoch is not null, reason
+
+-- name: queue_of_sender
+-- The same of one sender, ready rows and held ones each through its own index.
+select
+    organization_id, env, sender_id, channel, class, claimed_epoch is not null as claimed, reason, count(*) as messages,
+    min(due_at) as first_due, min(not_before) filter (where not_before < 'infinity') as first_release
+from (
+    select organization_id, env, sender_id, channel, class, claimed_epoch, reason, due_at, not_before
+    from dispatch where organization_id = $1 and sender_id = $2 and not_before is null
+    union all
+    select organization_id, env, sender_id, channel, class, claimed_epoch, reason, due_at, not_before
+    from dispatch where organization_id = $1 and sender_id = $2 and not_before is not null
+) d
+group by organization_id, env, sender_id, channel, class, claimed_epoch is not null, reason
+
+-- name: all_queues
+select
+    organization_id, env, sender_id, channel, class, claimed_epoch is not null as claimed, reason, count(*) as messages,
+    min(due_at) as first_due, min(not_before) filter (where not_before < 'infinity') as first_release
+from dispatch
+group by organization_id, env, sender_id, channel, class, claimed_epoch is not null, reason
+
+-- name: usage
+-- What numbers without an actor have used of their day and of their tier. $3: since when.
+select
+    g.id,
+    coalesce((
+        select sum(m.sent) from sender_minutes m
+        where m.organization_id = g.organization_id and m.sender_id = g.id and m.minute >= $3
+    ), 0)::bigint as sent,
+    (
+        select count(*) from tier_recipients t
+        where t.organization_id = g.organization_id and t.sender_id = g.id and t.last_at > $3
+    ) as recipients
+from unnest($1::text[], $2::text[]) as g (organization_id, id)
+
+-- name: subscriptions
+-- With what is queued for each: counted up to $3, the oldest by its id.
+select w.organization_id, w.env, w.id, w.status, w.probe_at, q.backlog, q.oldest_id
+from webhook_subscriptions w
+cross join lateral (
+    select count(*) as backlog, min(id) as oldest_id
+    from (
+        select id from delivery_queue
+        where organization_id = w.organization_id and subscription_id = w.id
+        order by id
+        limit $3
+    ) head
+) q
+where w.organization_id = $1 and w.env = $2 and w.deleted_at is null
+order by w.id
+
+-- name: all_subscriptions
+select w.organization_id, w.env, w.id, w.status, w.probe_at, q.backlog, q.oldest_id
+from webhook_subscriptions w
+cross join lateral (
+    select count(*) as backlog, min(id) as oldest_id
+    from (
+        select id from delivery_queue
+        where organization_id = w.organization_id and subscription_id = w.id
+        order by id
+        limit $1
+    ) head
+) q
+where w.deleted_at is null
+order by w.organization_id, w.id
+
+-- name: subscription_ids
+select id from webhook_subscriptions where organization_id = $1 and env = $2
+
+-- name: minutes
+select minute, sent from sender_minutes where organization_id = $1 and sender_id = $2 and minute >= $3
+
+-- name: queue_totals
+-- What has not left, of all organizations: by class and by what holds it.
+select
+    channel, class, coalesce(reason, case when claimed_epoch is null then 'ready' else 'sending' end) as held_by,
+    count(*) as messages, min(due_at) filter (where claimed_epoch is null) as oldest_due
+from dispatch
+group by channel, class, held_by
+
+-- name: backlogs
+select
+    (select count(*) from delivery_queue) as deliveries,
+    (select count(*) from callbacks where processed_at is null) as callbacks

@@ -1,0 +1,60 @@
+"""Restarts on operators' orders: how many are under way at once, in all and of one organization (C34.1)."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from recado.actors.ops import actor_tree
+from recado.actors.ops.actor_tree import ActorPlace, ActorTree
+from recado.domain.core.errors import Unavailable
+from recado.domain.senders.sender import SenderKey
+from recado.engine.actor import Actor
+from recado.engine.runtime import Runtime
+from recado.engine.supervisor import Supervisor
+from recado.storage.ops.scope import INSTALLATION
+
+NO_DATABASE: Any = None  # of lanes nothing is stored that this looks at
+
+
+class Leaving(Actor):
+    """Ends when it may."""
+
+    may_end: asyncio.Event
+
+    async def stopping(self) -> None:
+        await self.may_end.wait()
+
+
+async def test_restarts_under_way_are_bounded_in_all_and_of_an_organization(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(actor_tree, "MOST_RESTARTS", 3)
+    monkeypatch.setattr(actor_tree, "RESTARTS_OF_AN_ORGANIZATION", 2)
+    Leaving.may_end = asyncio.Event()
+    runtime = Runtime.system()
+    root = Supervisor("recado", runtime=runtime)
+    lanes, webhooks = (root.add_supervisor(Supervisor(name, runtime=runtime)) for name in ("lanes", "webhooks"))
+    tree = ActorTree(NO_DATABASE, root=root, lanes=lanes, webhooks=webhooks)
+    keys = [SenderKey(f"org_{owner}", "test", "chatapp", f"num_{n}") for owner in range(2) for n in range(3)]
+    for key in keys:
+        lanes.spawn(key, Leaving)
+    await root.start()
+
+    async def place(key: SenderKey) -> ActorPlace:
+        found = await tree.find(INSTALLATION, "recado/lanes/" + ":".join(key))
+        assert found is not None
+        return found
+
+    mine, theirs = [await place(key) for key in keys[:3]], [await place(key) for key in keys[3:]]
+    for each in mine[:2]:
+        tree.restart(each)
+    tree.restart(mine[0])  # it is under way
+    with pytest.raises(Unavailable):
+        tree.restart(mine[2])
+    tree.restart(theirs[0])
+    with pytest.raises(Unavailable):
+        tree.admit(theirs[1])
+    Leaving.may_end.set()
+    await asyncio.wait([task for _, task in tree._restarts.values()])
+    assert [lanes.find(key).restarts for key in keys] == [1, 1, 0, 1, 0, 0]  # type: ignore[union-attr]
+    tree.restart(mine[2])
+    await root.stop()

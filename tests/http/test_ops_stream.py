@@ -1,0 +1,262 @@
+"""The stream of operators: what has changed, to whom, and for how long (C34.1)."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+import pytest
+from tests.http.conftest import ADMIN_TOKEN
+
+from recado.domain.core.errors import Problem, Unavailable
+from recado.engine.clock import VirtualClock
+from recado.http.routes.ops import stream as module
+from recado.http.routes.ops.stream import Feed, OperatorStream
+from recado.storage.ops.scope import INSTALLATION, Scope
+
+MINE, OTHERS = Scope("org_1", "live"), Scope("org_2", "live")
+
+
+class Looked:
+    """Samples that tests set; `looks`: whose numbers were looked at."""
+
+    def __init__(self) -> None:
+        self.items: dict[str, dict[str, bytes]] = {kind: {} for kind in module.KINDS}
+        self.looks: list[Scope] = []
+        self.away = False
+        for kind in module.KINDS:
+            setattr(self, kind, Kind(self, kind))
+
+
+class Kind:
+    """One of them."""
+
+    def __init__(self, looked: Looked, kind: str) -> None:
+        self.looked = looked
+        self.kind = kind
+
+    async def get(self, scope: Scope) -> list[tuple[str, bytes]]:
+        if self.looked.away:
+            raise Unavailable("away")
+        if self.kind == "numbers":
+            self.looked.looks.append(scope)
+        return list(self.looked.items[self.kind].items())
+
+
+class Viewer:
+    """Reads a stream by hand."""
+
+    def __init__(self, events: AsyncGenerator[bytes]) -> None:
+        self.events = events
+        self.got: list[bytes] = []
+        self.ended = False
+        self.task = asyncio.create_task(self._read())
+
+    async def _read(self) -> None:
+        async for piece in self.events:
+            self.got.append(piece)
+        self.ended = True
+
+    async def leaves(self) -> None:
+        self.task.cancel()
+        await asyncio.wait([self.task])
+        await self.events.aclose()
+
+    def told(self) -> list[tuple[str, Any]]:
+        """Kind and data of each event since the last call."""
+        text, self.got = b"".join(self.got).decode(), []
+        found = []
+        for block in text.split("\n\n"):
+            lines = dict(line.split(": ", 1) for line in block.splitlines() if ": " in line)
+            if "event" in lines:
+                found.append((lines["event"], orjson.loads(lines["data"])))
+            self.last_id = lines.get("id", getattr(self, "last_id", None))
+        return found
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    return VirtualClock(datetime(2026, 1, 31, 12, tzinfo=UTC))
+
+
+@pytest.fixture(autouse=True)
+def long_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever other tests of the process have made of them."""
+    monkeypatch.setattr(module, "LONGEST", 300.0)
+
+
+@pytest.fixture
+def looked() -> Looked:
+    return Looked()
+
+
+@pytest.fixture
+async def hub(clock: VirtualClock, looked: Any) -> Any:
+    made = OperatorStream(looked, clock=clock, random_bytes=lambda count: b"r" * count)
+    yield made
+    await made.stop()
+
+
+async def test_a_viewer_hears_everything_first_and_then_what_changes(clock: Any, looked: Any, hub: Any) -> None:
+    looked.items["numbers"] = {"num_1": b'{"n":1}', "num_2": b'{"n":2}'}
+    viewer = Viewer(hub.events(MINE, None))
+    await clock.settle()
+    first = viewer.told()
+    assert [kind for kind, _ in first] == list(module.KINDS)
+    assert first[0][1] == {"items": [{"n": 1}, {"n": 2}], "gone": [], "whole": True}
+    await clock.advance(1)
+    assert viewer.told() == []
+    looked.items["numbers"] = {"num_2": b'{"n":3}'}
+    looked.items["actors"] = {"recado": b'{"path":"recado"}'}
+    await clock.advance(1)
+    assert viewer.told() == [
+        ("numbers", {"items": [{"n": 3}], "gone": ["num_1"], "whole": False}),
+        ("actors", {"items": [{"path": "recado"}], "gone": [], "whole": False}),
+    ]
+    await viewer.leaves()
+
+
+async def test_one_look_a_second_serves_all_and_there_is_none_when_nobody_looks(
+    clock: Any, looked: Any, hub: Any
+) -> None:
+    viewers = [Viewer(hub.events(MINE, None)) for _ in range(3)]
+    await clock.settle()
+    for _ in range(4):
+        await clock.advance(1)
+    assert looked.looks == [MINE] * 5
+    for viewer in viewers:
+        await viewer.leaves()
+    await clock.advance(5)
+    assert looked.looks == [MINE] * 5
+
+
+async def test_a_viewer_hears_of_its_own_scope_alone(clock: Any, looked: Any, hub: Any) -> None:
+    viewers = [Viewer(hub.events(scope, None)) for scope in (MINE, OTHERS, INSTALLATION)]
+    await clock.settle()
+    assert set(looked.looks) == {MINE, OTHERS, INSTALLATION}
+    for viewer in viewers:
+        await viewer.leaves()
+
+
+async def test_who_comes_back_hears_what_was_missed(clock: Any, looked: Any, hub: Any) -> None:
+    viewer = Viewer(hub.events(MINE, None))
+    await clock.settle()
+    looked.items["numbers"] = {"num_1": b"1"}
+    await clock.advance(1)
+    viewer.told()
+    await viewer.leaves()
+    looked.items["numbers"] = {"num_1": b"1", "num_2": b"2"}
+    await clock.advance(30)
+    again = Viewer(hub.events(MINE, viewer.last_id))
+    await clock.settle()
+    assert again.told() == [("numbers", {"items": [2], "gone": [], "whole": False})]
+    await again.leaves()
+
+
+@pytest.mark.parametrize(
+    "last_id", [None, "", "x", "72" * 8, "72" * 8 + "-99", "00" * 8 + "-0", "72" * 8 + "-" + "9" * 16]
+)
+async def test_an_id_that_says_nothing_here_begins_anew(clock: Any, looked: Any, hub: Any, last_id: str | None) -> None:
+    viewer = Viewer(hub.events(MINE, last_id))
+    await clock.settle()
+    assert [data["whole"] for _, data in viewer.told()] == [True] * len(module.KINDS)
+    await viewer.leaves()
+
+
+async def test_without_news_a_heartbeat_shows_that_the_connection_stands(clock: Any, looked: Any, hub: Any) -> None:
+    viewer = Viewer(hub.events(MINE, None))
+    await clock.settle()
+    viewer.told()
+    for _ in range(module.HEARTBEAT + 1):
+        await clock.advance(1)
+    assert viewer.got == [b":\n\n"]
+    looked.away = True
+    for _ in range(module.HEARTBEAT):
+        await clock.advance(1)
+    assert viewer.got == [b":\n\n"] * 2
+    await viewer.leaves()
+
+
+async def test_it_ends_after_five_minutes(clock: Any, looked: Any, hub: Any) -> None:
+    viewer = Viewer(hub.events(MINE, None))
+    await clock.settle()
+    for _ in range(int(module.LONGEST) + 2):
+        await clock.advance(1)
+    assert viewer.ended
+
+
+async def test_viewers_are_bounded_in_all_and_of_an_organization(
+    clock: Any, looked: Any, hub: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "VIEWERS", 7)
+    viewers = [Viewer(hub.events(MINE, None)) for _ in range(module.VIEWERS_OF_AN_ORGANIZATION)]
+    await clock.settle()
+    with pytest.raises(Problem) as refused:
+        hub.admit("org_1")
+    assert (refused.value.code, refused.value.headers["Retry-After"]) == ("RATE_LIMITED", "30")
+    viewers += [Viewer(hub.events(OTHERS, None)) for _ in range(2)]
+    await clock.settle()
+    with pytest.raises(Unavailable):
+        hub.admit("org_3")
+    await viewers.pop().leaves()
+    hub.admit("org_3")
+    for viewer in viewers:
+        await viewer.leaves()
+
+
+async def test_a_slow_viewer_is_let_go(clock: Any, looked: Any, hub: Any) -> None:
+    events = hub.events(MINE, None)
+    quick = Viewer(hub.events(MINE, None))
+    await anext(events)
+    taking = asyncio.create_task(anext(events))
+    await clock.settle()
+    assert b'"whole":true' in await taking
+    for number in range(module.REMEMBERED + 2):
+        looked.items["numbers"] = {"num_1": b"%d" % number}
+        await clock.advance(1)
+    slow = Viewer(events)
+    await clock.settle()
+    await clock.advance(1)
+    assert (slow.ended, slow.got) == (True, [])
+    await quick.leaves()
+
+
+def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "REMEMBERED_BYTES", 10_000)
+
+    async def fill() -> Feed:
+        feed = Feed("f" * 16)
+        for number in range(50):
+            feed.look({"numbers": [("num_1", b"%d" % number * 1_000)]})
+        return feed
+
+    feed = asyncio.run(fill())
+    assert feed._bytes <= 10_000
+    assert feed.since(0) is None
+    assert feed.since(feed.number) == []
+    assert len(feed.since(feed.number - 1) or ()) == 1
+
+
+async def test_it_is_served_as_events_until_the_viewer_leaves(api: Any) -> None:
+    headers = {"Authorization": f"Bearer {api.token()}"}
+    async with api.session.get(f"{api.base}/v2/ops/stream", headers=headers) as answer:
+        assert (answer.status, answer.headers["Content-Type"]) == (200, "text/event-stream")
+        assert answer.headers["Cache-Control"] == "no-store"
+        lines = []
+        async for line in answer.content:
+            lines.append(line.decode().strip())
+            if line.startswith(b"id: "):
+                break
+    data = {lines[n].removeprefix("event: "): orjson.loads(lines[n + 1][6:]) for n in range(len(lines)) if lines[n].startswith("event")}  # fmt: skip  # noqa: E501
+    assert [each["numberId"] for each in data["numbers"]["items"]] == [api.organizations[0].number.id]
+    assert data["throughput"]["items"][0]["numbers"] == 1
+
+
+async def test_the_administrator_looks_at_everything(api: Any) -> None:
+    headers = {"Authorization": f"Bearer {ADMIN_TOKEN}"}
+    async with api.session.get(f"{api.base}/v2/ops/stream", headers=headers) as answer:
+        async for line in answer.content:
+            if line.startswith(b"data: "):
+                assert len(orjson.loads(line[6:])["items"]) == 2
+                break
