@@ -1,0 +1,62 @@
+// A table of records, and one with pages.
+import { html } from "../lib.js";
+import { Empty, Loaded } from "./states.js";
+import { count } from "../format.js";
+import { t } from "../texts.js";
+
+/**
+ * `columns`: [{name, cell, number?}] with `cell(item)` a text or an element, and `number` for what stands to the right;
+ * the first one names its row. `label`: what the table shows, for those who listen. `rowKey(item)`: what tells rows
+ * apart, their `id` unless said.
+ */
+export function Table({ label, columns, items, rowKey = (item) => item.id }) {
+  return html`
+    <div class="scroll" tabindex="0" role="region" aria-label=${label}>
+      <table>
+        <thead><tr>${columns.map((each) => html`<th scope="col" class=${kind(each)}>${each.name}</th>`)}</tr></thead>
+        <tbody>
+          ${items.map((item) => html`
+            <tr key=${rowKey(item)}>
+              ${columns.map((each, index) => index === 0
+                ? html`<th scope="row" class=${kind(each)}>${each.cell(item)}</th>`
+                : html`<td class=${kind(each)}>${each.cell(item)}</td>`)}
+            </tr>
+          `)}
+        </tbody>
+      </table>
+    </div>
+  `;
+}
+
+/**
+ * What `usePages` (or `useLoad`, of a list) reads, as a table with its states and its next page. `empty`: a sentence
+ * for when nothing is there; the rest goes to `Table`.
+ */
+export function PagedTable({ from, empty, ...table }) {
+  return html`
+    <${Loaded} from=${from}>
+      ${(data) => {
+        const items = data.items ?? data;
+        if (!items.length) return html`<${Empty} text=${empty} />`;
+        return html`
+          <${Table} ...${table} items=${items} />
+          <p class="pages">
+            <span class="quiet">${shown(items.length, from)}</span>
+            ${from.more && html`
+              <button type="button" disabled=${from.loading} onClick=${from.more}>${t("table.more")}</button>
+            `}
+          </p>
+        `;
+      }}
+    <//>
+  `;
+}
+
+function shown(length, { total, totalEstimated }) {
+  if (total === undefined) return t("table.shown", { shown: count(length) });
+  return t(totalEstimated ? "table.ofAtLeast" : "table.of", { shown: count(length), total: count(total) });
+}
+
+function kind(column) {
+  return column.number ? "number" : undefined;
+}

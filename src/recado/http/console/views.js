@@ -1,0 +1,33 @@
+// The table of views. To add one:
+//
+// 1. A module in `views/` that exports
+//      path    the address after `#`, with parameters: "/numbers/:id"; two views never match the same address
+//      title   the key of its text, for the menu
+//      render  a component: render({params, query}), with the parameters of the path and of the search, all texts.
+//              It returns <${Page} title=…>…<//> (parts/page.js); hooks may be used (lib.js)
+// 2. A line in `VIEWS`, below. Those with `menu: true` stand in the menu, in this order, under the heading of their
+//    `group`, a key of a text. A view of one record has no `menu`: links lead there (`href` of router.js).
+// 3. Its texts, in a file of `texts/`, Portuguese and English (texts.js). A view writes no text itself.
+//
+// What views are made of, each described in its module:
+//      api.js           get, post, put, patch, remove, part, newKey; a refusal is an ApiError
+//      load.js          useGet(path, query), usePages(path, query), useLoad(read, deps, {every})
+//      format.js        time, moment, count, share, duration, milliseconds, coins
+//      parts/page.js    Page, Section, Facts, Badge, Json
+//      parts/states.js  Loading, Empty, Failure, Loaded
+//      parts/table.js   Table, PagedTable
+//      parts/form.js    Form, from a table of fields
+//      parts/action.js  Action: a button that asks before it changes something; Dialog
+//      parts/chart.js   Chart: series over time
+//      live.js          the operators' stream
+//
+// What the API gives is text: it goes into `${…}` of a template, nowhere else. An address that a caller stored is shown
+// as text, never made a link. A view is made anew when the environment, the language or the address changes.
+import * as providers from "./views/providers.js";
+
+export const VIEWS = [
+  { ...providers, menu: true, group: "menu.operation" },
+];
+
+/** Where one is after signing in. */
+export const FIRST = "/providers";
