@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from "./lib.js";
 import { get } from "./api.js";
 
 const NOTHING = { data: null, error: null, loading: true, at: null };
+const NO_PAGES = { items: [], last: null, error: null, loading: false };
 
 /**
  * Read with `read(signal)` at first, when `deps` change, and every `every` seconds while the page is looked at.
@@ -44,39 +45,46 @@ export function useGet(path, query, options) {
 }
 
 /**
- * A list with pages (C5): those that were read so far, one after another. Gives {items, total, error, loading, more,
- * reload}; `more` reads the next page, and is null after the last one.
+ * A list with pages (C5): those that were read so far, one after another. Gives {items, total, warnings, error, loading,
+ * more, reload}; `more` reads the next page, by cursor or by skip as the list has it, and is null after the last one.
  */
 export function usePages(path, query = {}, limit = 50) {
-  const [pages, setPages] = useState({ items: [], next: null, error: null, loading: false });
+  const [pages, setPages] = useState(NO_PAGES);
   const first = useLoad((signal) => get(path, { ...query, limit }, { signal }), [path, JSON.stringify(query), limit]);
   const shown = useRef(null);
   useEffect(() => {
     shown.current = first.data;
-    setPages({ items: [], next: null, error: null, loading: false });
+    setPages(NO_PAGES);
   }, [first.data]);
-  const next = pages.next ?? first.data?.nextCursor;
+  const items = first.data ? [...first.data.items, ...pages.items] : null;
+  const next = first.data && following(first.data, pages.last ?? first.data, items.length, limit);
   const more = async () => {
     const beginning = first.data;
     const set = (change) => shown.current === beginning && setPages(change); // else it is of another list
     set((before) => ({ ...before, error: null, loading: true }));
     try {
-      const page = await get(path, { ...query, limit, cursor: next });
-      set((before) => ({
-        items: [...before.items, ...page.items], next: page.nextCursor ?? "", error: null, loading: false,
-      }));
+      const page = await get(path, { ...query, limit, ...next });
+      set((before) => ({ items: [...before.items, ...page.items], last: page, error: null, loading: false }));
     } catch (error) {
       set((before) => ({ ...before, error, loading: false }));
     }
   };
   return {
-    items: first.data ? [...first.data.items, ...pages.items] : null,
+    items,
     total: first.data?.total,
     totalEstimated: first.data?.totalEstimated ?? false,
+    warnings: first.data?.warnings ?? [],
     error: first.error ?? pages.error,
     loading: first.loading || pages.loading,
     at: first.at,
     more: next ? more : null,
     reload: first.reload,
   };
+}
+
+/** How the page after `last` is asked for, when `read` items were read; null when there is none. */
+function following(first, last, read, limit) {
+  if (first.nextCursor) return last.nextCursor ? { cursor: last.nextCursor } : null;
+  const { items, total, totalEstimated } = last;
+  return items.length === limit && (read < total || totalEstimated) ? { skip: read } : null;
 }

@@ -23,10 +23,50 @@
 //
 // What the API gives is text: it goes into `${…}` of a template, nowhere else. An address that a caller stored is shown
 // as text, never made a link. A view is made anew when the environment, the language or the address changes.
+import * as accounts from "./views/accounts.js";
+import * as apiKeys from "./views/api_keys.js";
+import * as audit from "./views/audit.js";
+import * as batch from "./views/batch.js";
+import * as batches from "./views/batches.js";
+import * as campaign from "./views/campaign.js";
+import * as campaigns from "./views/campaigns.js";
+import * as contact from "./views/contact.js";
+import * as contacts from "./views/contacts.js";
+import * as emailSenders from "./views/email_senders.js";
+import * as emailTemplate from "./views/email_template.js";
+import * as emailTemplates from "./views/email_templates.js";
+import * as execution from "./views/execution.js";
+import * as executions from "./views/executions.js";
+import * as journey from "./views/journey.js";
+import * as journeys from "./views/journeys.js";
+import * as organization from "./views/organization.js";
+import * as suppressions from "./views/suppressions.js";
+import * as template from "./views/template.js";
+import * as templates from "./views/templates.js";
 import * as providers from "./views/providers.js";
 
 export const VIEWS = [
   { ...providers, menu: true, group: "menu.operation" },
+  { ...batches, menu: true, group: "menu.sending" },
+  { ...batch },
+  { ...campaigns, menu: true, group: "menu.sending" },
+  { ...campaign },
+  { ...journeys, menu: true, group: "menu.sending" },
+  { ...journey },
+  { ...executions },
+  { ...execution },
+  { ...templates, menu: true, group: "menu.sending" },
+  { ...template },
+  { ...emailTemplates, menu: true, group: "menu.sending" },
+  { ...emailTemplate },
+  { ...contacts, menu: true, group: "menu.people" },
+  { ...contact },
+  { ...suppressions, menu: true, group: "menu.people" },
+  { ...emailSenders, menu: true, group: "menu.settings" },
+  { ...apiKeys, menu: true, group: "menu.settings" },
+  { ...accounts, menu: true, group: "menu.settings" },
+  { ...audit, menu: true, group: "menu.settings" },
+  { ...organization, menu: true, group: "menu.settings" },
 ];
 
 /** Where one is after signing in. */

@@ -40,19 +40,26 @@ export function PagedTable({ from, empty, ...table }) {
         if (!items.length) return html`<${Empty} text=${empty} />`;
         return html`
           <${Table} ...${table} items=${items} />
-          <p class="pages">
-            <span class="quiet">${shown(items.length, from)}</span>
-            ${from.more && html`
-              <button type="button" disabled=${from.loading} onClick=${from.more}>${t("table.more")}</button>
-            `}
-          </p>
+          <${More} from=${from} shown=${items.length} />
         `;
       }}
     <//>
   `;
 }
 
-function shown(length, { total, totalEstimated }) {
+/** How many of a list are shown, and what shows the next ones. */
+export function More({ from, shown }) {
+  return html`
+    <p class="pages">
+      <span class="quiet">${howMany(shown, from)}</span>
+      ${from.more && html`
+        <button type="button" disabled=${from.loading} onClick=${from.more}>${t("table.more")}</button>
+      `}
+    </p>
+  `;
+}
+
+function howMany(length, { total, totalEstimated }) {
   if (total === undefined) return t("table.shown", { shown: count(length) });
   return t(totalEstimated ? "table.ofAtLeast" : "table.of", { shown: count(length), total: count(total) });
 }
