@@ -23,11 +23,29 @@
 //
 // What the API gives is text: it goes into `${…}` of a template, nowhere else. An address that a caller stored is shown
 // as text, never made a link. A view is made anew when the environment, the language or the address changes.
+import * as actors from "./views/actors.js";
+import * as delivery from "./views/delivery.js";
+import * as message from "./views/message.js";
+import * as messages from "./views/messages.js";
+import * as number from "./views/number.js";
+import * as numbers from "./views/numbers.js";
 import * as providers from "./views/providers.js";
+import * as wallet from "./views/wallet.js";
+import * as webhook from "./views/webhook.js";
+import * as webhooks from "./views/webhooks.js";
 
 export const VIEWS = [
+  { ...numbers, menu: true, group: "menu.operation" },
+  number,
+  { ...messages, menu: true, group: "menu.operation" },
+  message,
+  { ...webhooks, menu: true, group: "menu.operation" },
+  webhook,
+  delivery,
   { ...providers, menu: true, group: "menu.operation" },
+  { ...actors, menu: true, group: "menu.operation" },
+  { ...wallet, menu: true, group: "menu.operation" },
 ];
 
 /** Where one is after signing in. */
-export const FIRST = "/providers";
+export const FIRST = "/numbers";
