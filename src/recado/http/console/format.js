@@ -23,6 +23,29 @@ export function minute(seconds) {
   return formatter("minute", { timeStyle: "short" }).format(new Date(1000 * seconds));
 }
 
+/** The moment that `text`, such as 2026-01-31T12:00, names in the organization's zone. */
+export function instant(text) {
+  const wall = Date.parse(`${text}Z`);
+  const near = wall - offset(wall);
+  return new Date(wall - offset(near)).toISOString();
+}
+
+/** The other way: a moment as an input of dates and times shows it. */
+export function wallTime(at) {
+  const moment = Date.parse(at);
+  return Number.isNaN(moment) ? "" : new Date(moment + offset(moment)).toISOString().slice(0, 16);
+}
+
+/** By how many milliseconds the clocks of the organization's zone are ahead of UTC at a moment. */
+function offset(at) {
+  const format = new Intl.DateTimeFormat("en", {
+    timeZone: timeZone(), hourCycle: "h23", year: "numeric", month: "numeric", day: "numeric", hour: "numeric",
+    minute: "numeric", second: "numeric",
+  });
+  const of = Object.fromEntries(format.formatToParts(at).map(({ type, value }) => [type, Number(value)]));
+  return Date.UTC(of.year, of.month - 1, of.day, of.hour, of.minute, of.second) - Math.floor(at / 1000) * 1000;
+}
+
 export function count(value) {
   return value === null || value === undefined ? "–" : formatter("count", null).format(value);
 }

@@ -23,11 +23,11 @@ export class Store {
 /** The value of `store`, in a component. */
 export function useStore(store) {
   const [, redraw] = useState(0);
+  const drawn = store.value;
   useEffect(() => {
-    const seen = store.value;
-    const end = store.watch(() => redraw((times) => times + 1));
-    if (store.value !== seen) redraw((times) => times + 1);
-    return end;
+    const again = () => redraw((times) => times + 1);
+    if (store.value !== drawn) again(); // it changed before this effect ran
+    return store.watch(again);
   }, [store]);
-  return store.value;
+  return drawn;
 }

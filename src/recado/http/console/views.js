@@ -24,6 +24,7 @@
 // What the API gives is text: it goes into `${…}` of a template, nowhere else. An address that a caller stored is shown
 // as text, never made a link. A view is made anew when the environment, the language or the address changes.
 import * as accounts from "./views/accounts.js";
+import * as actors from "./views/actors.js";
 import * as apiKeys from "./views/api_keys.js";
 import * as audit from "./views/audit.js";
 import * as batch from "./views/batch.js";
@@ -32,6 +33,7 @@ import * as campaign from "./views/campaign.js";
 import * as campaigns from "./views/campaigns.js";
 import * as contact from "./views/contact.js";
 import * as contacts from "./views/contacts.js";
+import * as delivery from "./views/delivery.js";
 import * as emailSenders from "./views/email_senders.js";
 import * as emailTemplate from "./views/email_template.js";
 import * as emailTemplates from "./views/email_templates.js";
@@ -39,28 +41,44 @@ import * as execution from "./views/execution.js";
 import * as executions from "./views/executions.js";
 import * as journey from "./views/journey.js";
 import * as journeys from "./views/journeys.js";
+import * as message from "./views/message.js";
+import * as messages from "./views/messages.js";
+import * as number from "./views/number.js";
+import * as numbers from "./views/numbers.js";
 import * as organization from "./views/organization.js";
+import * as providers from "./views/providers.js";
 import * as suppressions from "./views/suppressions.js";
 import * as template from "./views/template.js";
 import * as templates from "./views/templates.js";
-import * as providers from "./views/providers.js";
+import * as wallet from "./views/wallet.js";
+import * as webhook from "./views/webhook.js";
+import * as webhooks from "./views/webhooks.js";
 
 export const VIEWS = [
+  { ...numbers, menu: true, group: "menu.operation" },
+  number,
+  { ...messages, menu: true, group: "menu.operation" },
+  message,
+  { ...webhooks, menu: true, group: "menu.operation" },
+  webhook,
+  delivery,
   { ...providers, menu: true, group: "menu.operation" },
+  { ...actors, menu: true, group: "menu.operation" },
+  { ...wallet, menu: true, group: "menu.operation" },
   { ...batches, menu: true, group: "menu.sending" },
-  { ...batch },
+  batch,
   { ...campaigns, menu: true, group: "menu.sending" },
-  { ...campaign },
+  campaign,
   { ...journeys, menu: true, group: "menu.sending" },
-  { ...journey },
-  { ...executions },
-  { ...execution },
+  journey,
+  executions,
+  execution,
   { ...templates, menu: true, group: "menu.sending" },
-  { ...template },
+  template,
   { ...emailTemplates, menu: true, group: "menu.sending" },
-  { ...emailTemplate },
+  emailTemplate,
   { ...contacts, menu: true, group: "menu.people" },
-  { ...contact },
+  contact,
   { ...suppressions, menu: true, group: "menu.people" },
   { ...emailSenders, menu: true, group: "menu.settings" },
   { ...apiKeys, menu: true, group: "menu.settings" },
@@ -70,4 +88,4 @@ export const VIEWS = [
 ];
 
 /** Where one is after signing in. */
-export const FIRST = "/providers";
+export const FIRST = "/numbers";

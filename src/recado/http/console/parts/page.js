@@ -21,9 +21,10 @@ export function Page({ title, back, actions, children }) {
   `;
 }
 
+/** A part of a page, with a heading of its own. */
 export function Section({ title, actions, children }) {
   return html`
-    <section aria-label=${title}>
+    <section>
       <header class="section"><h2>${title}</h2>${actions && html`<div class="actions">${actions}</div>`}</header>
       ${children}
     </section>

@@ -36,6 +36,8 @@ export const frame = {
   "table.shown": ["{shown} mostrados", "{shown} shown"],
   "table.of": ["{shown} de {total}", "{shown} of {total}"],
   "table.ofAtLeast": ["{shown} de {total} ou mais", "{shown} of {total} or more"],
+  "table.sort": ["Ordenar por esta coluna", "Sort by this column"],
+  "filter.any": ["todos", "any"],
   "format.coins": ["{coins} moedas ({money})", "{coins} coins ({money})"],
 
   "error.page": ["Esta página falhou", "This page has failed"],
@@ -61,7 +63,8 @@ export const frame = {
   "field.createdAt": ["Criado em", "Created"],
   "field.updatedAt": ["Alterado em", "Changed"],
   "field.from": ["De", "From"],
-  "field.to": ["Até", "To"],
+  "field.to": ["Até", "Until"],
+  "field.message": ["Mensagem", "Message"],
   "field.inFlight": ["Em andamento", "Under way"],
   "field.backlog": ["Na fila", "Waiting"],
   "field.oldest": ["Mais antiga", "Oldest"],

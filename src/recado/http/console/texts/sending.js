@@ -234,7 +234,6 @@ export const sending = {
   "field.campaign": ["Campanha", "Campaign"],
   "field.channels": ["Canais", "Channels"],
   "field.contact": ["Contato", "Contact"],
-  "field.message": ["Mensagem", "Message"],
   "field.number": ["Número", "Number"],
   "field.template": ["Modelo", "Template"],
   "field.version": ["Versão", "Version"],
