@@ -25,7 +25,7 @@
 // as text, never made a link. A view is made anew when the environment, the language or the address changes.
 import * as accounts from "./views/accounts.js";
 import * as actors from "./views/actors.js";
-import * as apiKeys from "./views/api_keys.js";
+import * as api_keys from "./views/api_keys.js";
 import * as audit from "./views/audit.js";
 import * as batch from "./views/batch.js";
 import * as batches from "./views/batches.js";
@@ -34,9 +34,9 @@ import * as campaigns from "./views/campaigns.js";
 import * as contact from "./views/contact.js";
 import * as contacts from "./views/contacts.js";
 import * as delivery from "./views/delivery.js";
-import * as emailSenders from "./views/email_senders.js";
-import * as emailTemplate from "./views/email_template.js";
-import * as emailTemplates from "./views/email_templates.js";
+import * as email_senders from "./views/email_senders.js";
+import * as email_template from "./views/email_template.js";
+import * as email_templates from "./views/email_templates.js";
 import * as execution from "./views/execution.js";
 import * as executions from "./views/executions.js";
 import * as journey from "./views/journey.js";
@@ -75,13 +75,13 @@ export const VIEWS = [
   execution,
   { ...templates, menu: true, group: "menu.sending" },
   template,
-  { ...emailTemplates, menu: true, group: "menu.sending" },
-  emailTemplate,
+  { ...email_templates, menu: true, group: "menu.sending" },
+  email_template,
   { ...contacts, menu: true, group: "menu.people" },
   contact,
   { ...suppressions, menu: true, group: "menu.people" },
-  { ...emailSenders, menu: true, group: "menu.settings" },
-  { ...apiKeys, menu: true, group: "menu.settings" },
+  { ...email_senders, menu: true, group: "menu.settings" },
+  { ...api_keys, menu: true, group: "menu.settings" },
   { ...accounts, menu: true, group: "menu.settings" },
   { ...audit, menu: true, group: "menu.settings" },
   { ...organization, menu: true, group: "menu.settings" },

@@ -21,7 +21,7 @@ const LOOK_EVERY = 10; // seconds; the numbers of steps are written every five
 
 export function render({ params }) {
   const address = `/v2/journeys/${part(params.id)}`;
-  const journey = useGet(address);
+  const journey = useGet(address, {}, { every: LOOK_EVERY });
   const steps = useGet(`${address}/steps`, {}, { every: LOOK_EVERY });
   const found = journey.data;
   return html`
