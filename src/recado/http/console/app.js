@@ -19,6 +19,7 @@ function App() {
 
 function SignIn() {
   const why = useStore(ended);
+  const [joined, setJoined] = useState(false);
   return html`
     <div class="signin">
       <header class="top"><strong class="mark">Recado</strong><${Languages} /></header>
@@ -30,6 +31,16 @@ function SignIn() {
             { name: "password", label: t("signin.password"), type: "password", required: true,
               autocomplete: "current-password" },
           ]} run=${(values) => post("/v2/sessions", values)} done=${begin} />
+          <details>
+            <summary>${t("signin.invited")}</summary>
+            ${joined
+              ? html`<p class="notice good" role="status">${t("signin.joined")}</p>`
+              : html`<${Form} label=${t("signin.invited")} submit=${t("signin.join")} fields=${[
+                  { name: "token", label: t("signin.token"), required: true, autocomplete: "off" },
+                  { name: "password", label: t("signin.newPassword"), type: "password", required: true, minlength: 12,
+                    hint: t("signin.passwordHint"), autocomplete: "new-password" },
+                ]} run=${(values) => post("/v2/accounts/accept-invite", values)} done=${() => setJoined(true)} />`}
+          </details>
           <p class="quiet">${t("signin.help")}</p>
         <//>
       </main>

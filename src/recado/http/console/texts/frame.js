@@ -20,6 +20,12 @@ export const frame = {
   "signin.submit": ["Entrar", "Sign in"],
   "signin.expired": ["Sua sessão terminou. Entre de novo para continuar onde estava.", "Your session has ended. Sign in again to go on where you were."],
   "signin.signedOut": ["Você saiu.", "You have signed out."],
+  "signin.invited": ["Recebi um convite", "I was invited"],
+  "signin.token": ["Código do convite", "Invitation code"],
+  "signin.newPassword": ["Nova senha", "New password"],
+  "signin.passwordHint": ["Ao menos 12 caracteres.", "At least 12 characters."],
+  "signin.join": ["Escolher senha", "Choose the password"],
+  "signin.joined": ["Senha guardada. Entre com ela acima.", "The password is set. Sign in with it above."],
   "signin.help": [
     "Ainda não tem conta? Peça um convite a quem administra a organização, ou crie a conta no servidor: recado account create --help",
     "No account yet? Ask whoever administers the organization for an invitation, or create the account on the server: recado account create --help",
