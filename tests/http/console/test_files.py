@@ -9,10 +9,29 @@ from pathlib import Path
 
 import pytest
 
+from recado.domain.access.account import AccountStatus, Role
+from recado.domain.batches.batch import BatchStatus
+from recado.domain.batches.campaign import CampaignStatus
 from recado.domain.billing.wallet import WalletStatus
+from recado.domain.contacts.consent import ConsentStatus
+from recado.domain.contacts.contact import CompanyRole, ContactSource
 from recado.domain.dispatch.breaker import BreakerState
+from recado.domain.email.sender import EmailSenderStatus
+from recado.domain.email.suppression import SuppressionReason
+from recado.domain.email.template import EmailTemplateStatus
+from recado.domain.journeys.execution import (
+    Awaited,
+    EndReason,
+    ExecutionOrigin,
+    ExecutionStatus,
+    SkipReason,
+    TrailResult,
+)
+from recado.domain.journeys.graph import FieldOperator, Reentry, StepKind, StepSignal
+from recado.domain.journeys.journey import Hindrance, JourneyStatus
 from recado.domain.messages.message import FailureCode, GenericStatus, Priority, WaitReason
 from recado.domain.senders.number import NumberStatus, QualityRating
+from recado.domain.templates.template import Language, TemplateCategory, TemplateStatus
 from recado.domain.webhooks.webhook import SubscriptionStatus
 from recado.engine.child import State
 
@@ -21,15 +40,40 @@ MODULES = sorted(each for each in CONSOLE.rglob("*.js") if "vendor" not in each.
 PLACE = re.compile(r"\{(\w+)\}")
 
 NAMED: dict[str, type[StrEnum]] = {
+    "accountStatus": AccountStatus,
     "actorState": State,
+    "awaited": Awaited,
+    "batchStatus": BatchStatus,
+    "campaignStatus": CampaignStatus,
     "circuit": BreakerState,
+    "companyRole": CompanyRole,
+    "consent": ConsentStatus,
+    "contactSource": ContactSource,
+    "emailTemplateStatus": EmailTemplateStatus,
+    "endReason": EndReason,
+    "executionStatus": ExecutionStatus,
     "failure": FailureCode,
+    "hindrance": Hindrance,
+    "journeyStatus": JourneyStatus,
+    "language": Language,
     "messageStatus": GenericStatus,
     "numberStatus": NumberStatus,
+    "operator": FieldOperator,
     "priority": Priority,
     "quality": QualityRating,
     "reason": WaitReason,
+    "reentry": Reentry,
+    "result": TrailResult,
+    "role": Role,
+    "senderStatus": EmailSenderStatus,
+    "signal": StepSignal,
+    "skipped": SkipReason,
+    "stepKind": StepKind,
     "subscription": SubscriptionStatus,
+    "suppressionReason": SuppressionReason,
+    "templateCategory": TemplateCategory,
+    "templateStatus": TemplateStatus,
+    "trigger": ExecutionOrigin,
     "walletStatus": WalletStatus,
 }
 """Values of the API that people read in words: the kind of their texts, and all of them."""

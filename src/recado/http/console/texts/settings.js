@@ -44,7 +44,7 @@ export const settings = {
   "accounts.lastLoginAt": ["Última entrada", "Last sign-in"],
   "accounts.invite": ["Convidar", "Invite"],
   "accounts.invited": ["Convite de {name}", "Invitation of {name}"],
-  "accounts.invited.text": ["Entregue este convite à pessoa: com ele escolhe a senha, em até 72 horas (docs/accounts.md). Não será mostrado de novo.", "Hand this invitation to the person, who chooses a password with it within 72 hours (docs/accounts.md). It is not shown again."],
+  "accounts.invited.text": ["Entregue este convite à pessoa: com ele escolhe a senha na página de entrada, em até 72 horas. Não será mostrado de novo.", "Hand this invitation to the person, who chooses a password with it where one signs in, within 72 hours. It is not shown again."],
   "accounts.gone": ["A resposta se perdeu, e o convite não pode ser mostrado de novo. Convide de novo.", "The answer was lost, and the invitation cannot be shown again. Invite again."],
   "accounts.invitation": ["Convite", "Invitation"],
   "accounts.again": ["Convidar de novo", "Invite again"],

@@ -20,11 +20,14 @@ from recado.http.wire.reply import Reply
 
 PAGE: Final = "index.html"
 POLICY: Final = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self' blob:; base-uri 'none'; "
-    "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self' blob:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'"
 )
-"""Nothing from elsewhere, nothing inline, and no text that becomes markup; `blob:` is what the page itself made, so that
-it can read an e-mail as a document apart (parts/mail.js)."""
+"""Nothing from elsewhere, nothing inline, and no text that becomes markup.
+
+`blob:` is what the page itself made: so it reads an e-mail, as a document apart (parts/mail.js).
+"""
 
 _TYPES: Final = {
     "css": "text/css; charset=utf-8",
