@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from functools import partial
 from typing import Any
 from urllib.parse import quote
@@ -40,13 +42,32 @@ def views(ids: dict[str, str]) -> Iterator[tuple[str, str]]:
     yield "/templates", named("template")
     yield f"/templates/{ids['template']}", named("button")
     yield "/email/templates", named("mail")
-    yield f"/email/templates/{ids['mail']}", named("subject") + " value"
+    yield f"/email/templates/{ids['mail']}", f"subject value {SHORT}"
     yield "/email/senders", named("sender")
     yield "/email/suppressions", "gone@example.com"
     yield "/api-keys", named("key")
     yield "/accounts", named("person")
     yield "/audit", "api_key.create"
     yield "/organization", "America/Sao_Paulo"
+
+
+Acting = Callable[[str, Callable[[Any], None]], None]
+
+
+@pytest.fixture(scope="module")
+def acting(shown: Shown) -> Iterator[Acting]:
+    """Does something in a view, in which nothing odd may happen: all in one browser, in a thread of its own."""
+    with ThreadPoolExecutor(1) as thread, ExitStack() as stack:
+        visit = thread.submit(lambda: stack.enter_context(console(shown))).result()
+
+        def do(place: str, act: Callable[[Any], None]) -> None:
+            visit.complaints.clear()
+            visit.at(place)
+            act(visit.page)
+            _nothing_odd(visit, shown)
+
+        yield lambda place, act: thread.submit(do, place, act).result()
+        thread.submit(stack.close).result()
 
 
 async def test_what_somebody_stored_is_shown_as_text_in_each_view(shown: Shown, ids: dict[str, str]) -> None:
@@ -67,7 +88,7 @@ def _look_everywhere(shown: Shown, ids: dict[str, str]) -> None:
 
 
 def _nothing_odd(visit: Visit, shown: Shown) -> None:
-    assert visit.complaints == []
+    assert [each for each in visit.complaints if "status of 422" not in each] == []  # what was to be refused
     assert {host for host in visit.hosts if not host.startswith("blob:")} == {shown.url}
 
 
@@ -98,7 +119,7 @@ def _faults(shown: Shown, ids: dict[str, str], scheme: Any) -> dict[str, list[st
     return found
 
 
-async def test_a_batch_is_paused_resumed_and_canceled_for_good(shown: Shown, ids: dict[str, str]) -> None:
+def test_a_batch_is_paused_resumed_and_canceled_for_good(acting: Acting, ids: dict[str, str]) -> None:
     def act(page: Any) -> None:
         press(page, "Pause")
         page.get_by_role("button", name="Resume").click()
@@ -107,12 +128,10 @@ async def test_a_batch_is_paused_resumed_and_canceled_for_good(shown: Shown, ids
         page.locator("main p .badge").get_by_text("canceled").wait_for()
         assert page.get_by_role("button", name="Pause", exact=True).count() == 0
 
-    await at(shown, f"/batches/{ids['held']}", act)
+    acting(f"/batches/{ids['held']}", act)
 
 
-async def test_failed_messages_are_sent_again_after_it_is_shown_what_that_does(
-    shown: Shown, ids: dict[str, str]
-) -> None:
+def test_failed_messages_are_sent_again_after_it_is_shown_what_that_does(acting: Acting, ids: dict[str, str]) -> None:
     def act(page: Any) -> None:
         page.get_by_role("button", name="See what would be sent").click()
         page.get_by_text("Would be sent again").wait_for()
@@ -120,12 +139,10 @@ async def test_failed_messages_are_sent_again_after_it_is_shown_what_that_does(
         page.get_by_text("Being sent again as the batch").get_by_role("link").click()
         page.get_by_text("Requested").wait_for()
 
-    await at(shown, f"/batches/{ids['failed']}", act)
+    acting(f"/batches/{ids['failed']}", act)
 
 
-async def test_a_journey_shows_its_graph_and_who_goes_through_it_and_is_paused(
-    shown: Shown, ids: dict[str, str]
-) -> None:
+def test_a_journey_shows_its_graph_and_who_goes_through_it_and_is_paused(acting: Acting, ids: dict[str, str]) -> None:
     def act(page: Any) -> None:
         assert page.locator(".graph .node").count() == 5
         assert page.locator(".graph .edge").count() == 6
@@ -138,11 +155,11 @@ async def test_a_journey_shows_its_graph_and_who_goes_through_it_and_is_paused(
         page.get_by_role("heading", name="Trail").wait_for()
         page.get_by_role("cell", name="split").first.wait_for()
 
-    await at(shown, f"/journeys/{ids['journey']}", act)
+    acting(f"/journeys/{ids['journey']}", act)
 
 
-async def test_documents_of_a_contact_are_revealed_for_a_reason_and_a_contact_is_found(
-    shown: Shown, ids: dict[str, str]
+def test_documents_of_a_contact_are_revealed_for_a_reason_and_a_contact_is_found(
+    acting: Acting, ids: dict[str, str]
 ) -> None:
     def act(page: Any) -> None:
         assert page.get_by_text("529.982.247-25").count() == 0
@@ -161,12 +178,10 @@ async def test_documents_of_a_contact_are_revealed_for_a_reason_and_a_contact_is
         page.get_by_text("1 of 1").wait_for()
         assert TAKEN not in page.url
 
-    await at(shown, f"/contacts/{ids['contact']}", act)
+    acting(f"/contacts/{ids['contact']}", act)
 
 
-async def test_an_email_is_shown_with_values_and_neither_runs_nor_calls_anything(
-    shown: Shown, ids: dict[str, str]
-) -> None:
+def test_an_email_is_shown_with_values_and_neither_runs_nor_calls_anything(acting: Acting, ids: dict[str, str]) -> None:
     def act(page: Any) -> None:
         page.get_by_label("order").fill(SHORT)
         page.get_by_role("button", name="See it with these values").click()
@@ -185,10 +200,10 @@ async def test_an_email_is_shown_with_values_and_neither_runs_nor_calls_anything
         page.get_by_text("Stored HTML").click()
         assert page.get_by_role("region", name="Stored HTML").text_content() == MAIL
 
-    await at(shown, f"/email/templates/{ids['mail']}", act)
+    acting(f"/email/templates/{ids['mail']}", act)
 
 
-async def test_an_address_is_suppressed_and_released(shown: Shown) -> None:
+def test_an_address_is_suppressed_and_released(acting: Acting) -> None:
     def act(page: Any) -> None:
         page.get_by_role("button", name="Suppress an address").click()
         dialog = page.get_by_role("dialog")
@@ -198,10 +213,10 @@ async def test_an_address_is_suppressed_and_released(shown: Shown) -> None:
         press(page, "Release never@example.com", "Release never@example.com", act="Release")
         page.get_by_text("never@example.com").wait_for(state="detached")
 
-    await at(shown, "/email/suppressions", act)
+    acting("/email/suppressions", act)
 
 
-async def test_a_sender_is_added_and_deleted(shown: Shown) -> None:
+def test_a_sender_is_added_and_deleted(acting: Acting) -> None:
     def act(page: Any) -> None:
         page.get_by_role("button", name="Add a sender").click()
         dialog = page.get_by_role("dialog")
@@ -214,10 +229,10 @@ async def test_a_sender_is_added_and_deleted(shown: Shown) -> None:
         press(page, "Delete: other.example.com", "Delete: other.example.com", act="Delete")
         page.get_by_role("heading", name="other.example.com").wait_for(state="detached")
 
-    await at(shown, "/email/senders", act)
+    acting("/email/senders", act)
 
 
-async def test_the_token_of_a_key_is_shown_once(shown: Shown) -> None:
+def test_the_token_of_a_key_is_shown_once(acting: Acting) -> None:
     def act(page: Any) -> None:
         page.get_by_role("button", name="Create a key").click()
         dialog = page.get_by_role("dialog")
@@ -240,10 +255,10 @@ async def test_the_token_of_a_key_is_shown_once(shown: Shown) -> None:
         press(page, "Revoke the key from the console", "Revoke the key from the console", act="Revoke")
         page.get_by_text("revoked").wait_for()
 
-    await at(shown, "/api-keys", act)
+    acting("/api-keys", act)
 
 
-async def test_a_person_is_invited_given_another_role_and_disabled(shown: Shown) -> None:
+def test_a_person_is_invited_given_another_role_and_disabled(acting: Acting) -> None:
     def act(page: Any) -> None:
         page.get_by_role("button", name="Invite", exact=True).click()
         dialog = page.get_by_role("dialog")
@@ -262,10 +277,10 @@ async def test_a_person_is_invited_given_another_role_and_disabled(shown: Shown)
         press(page, "Disable Bia", "Disable Bia", act="Disable")
         row.get_by_text("disabled").wait_for()
 
-    await at(shown, "/accounts", act)
+    acting("/accounts", act)
 
 
-async def test_settings_are_kept_and_what_is_refused_stands_at_its_field(shown: Shown) -> None:
+def test_settings_are_kept_and_what_is_refused_stands_at_its_field(acting: Acting) -> None:
     def act(page: Any) -> None:
         page.get_by_label("Quiet hours: begin").fill("22:00")
         page.get_by_label("Quiet hours: end").fill("08:00")
@@ -285,19 +300,7 @@ async def test_settings_are_kept_and_what_is_refused_stands_at_its_field(shown: 
         page.get_by_role("button", name="Save").click()
         page.get_by_text("Saved.").wait_for()
 
-    await at(shown, "/organization", act)
-
-
-async def at(shown: Shown, place: str, act: Callable[[Any], None]) -> None:
-    """Do something in a view, in which nothing odd may happen."""
-
-    def visit_it() -> None:
-        with console(shown) as visit:
-            visit.at(place)
-            act(visit.page)
-            _nothing_odd(visit, shown)
-
-    await asyncio.to_thread(visit_it)
+    acting("/organization", act)
 
 
 def press(page: Any, button: str, title: str = "", *, act: str = "") -> None:

@@ -37,9 +37,9 @@ export function PagedTable({ from, empty, ...table }) {
     <${Loaded} from=${from}>
       ${(data) => {
         const items = data.items ?? data;
-        if (!items.length) return html`<${Empty} text=${empty} />`;
+        if (!items.length && !from.more) return html`<${Empty} text=${empty} />`;
         return html`
-          <${Table} ...${table} items=${items} />
+          ${items.length ? html`<${Table} ...${table} items=${items} />` : html`<${Empty} text=${t("table.noneSoFar")} />`}
           <${More} from=${from} shown=${items.length} />
         `;
       }}

@@ -222,6 +222,7 @@ export const sending = {
 
   "yesNo.true": ["sim", "yes"],
   "yesNo.false": ["não", "no"],
+  "table.noneSoFar": ["Nada até aqui; há mais onde procurar.", "Nothing so far; there is more to look through."],
   "section.facts": ["Dados", "Facts"],
   "filters.label": ["Filtros", "Filters"],
   "filters.apply": ["Filtrar", "Filter"],

@@ -32,11 +32,13 @@ export function render({ params }) {
   return html`
     <${Page} title=${found?.name ?? found?.chatappProfileName ?? params.id} actions=${found && found.optIn.status !== "denied" && optOut}
       back=${{ href: href("/contacts"), text: t("contacts.title") }}>
-      <${Loaded} from=${contact}>${(each) => html`<${Contact} contact=${each} />`}<//>
-      <${Section} title=${t("contacts.history")}>
-        <${PagedTable} from=${consents} label=${t("contacts.history")} columns=${COLUMNS()} empty=${t("contacts.history.empty")}
-          rowKey=${(each) => `${each.recordedAt} ${each.to}`} />
-      <//>
+      <${Loaded} from=${contact}>${(each) => html`
+        <${Contact} contact=${each} />
+        <${Section} title=${t("contacts.history")}>
+          <${PagedTable} from=${consents} label=${t("contacts.history")} columns=${COLUMNS()}
+            empty=${t("contacts.history.empty")} rowKey=${(each) => `${each.recordedAt} ${each.to}`} />
+        <//>
+      `}<//>
     <//>
   `;
 }
