@@ -1,7 +1,7 @@
 // A table of records, and one with pages.
 import { html } from "../lib.js";
 import { Empty, Loaded } from "./states.js";
-import { count } from "../format.js";
+import { clock, count } from "../format.js";
 import { t } from "../texts.js";
 
 /**
@@ -41,7 +41,8 @@ export function PagedTable({ from, empty, ...table }) {
         return html`
           <${Table} ...${table} items=${items} />
           <p class="pages">
-            <span class="quiet">${shown(items.length, from)}</span>
+            <span class="quiet">${shown(items.length, from)} · ${t("table.at", { at: clock(from.at) })}</span>
+            <button type="button" disabled=${from.loading} onClick=${from.reload}>${t("table.reload")}</button>
             ${from.more && html`
               <button type="button" disabled=${from.loading} onClick=${from.more}>${t("table.more")}</button>
             `}
