@@ -119,7 +119,8 @@ class Live {
       try {
         const { items } = await get("/v2/ops/numbers", {}, { signal });
         const before = this.shown.value.numbers;
-        const numbers = new Map(items.map((item) => [item.numberId, { ...item, at }]));
+        for (const item of items) item.at = at;
+        const numbers = new Map(items.map((item) => [item.numberId, item]));
         for (const id of this.#told) if (before.has(id)) numbers.set(id, before.get(id));
         this.shown.value.numbers = numbers;
         this.#draw();
@@ -183,7 +184,12 @@ function nothing() {
 
 function pause(ms, signal) {
   return new Promise((done) => {
-    const timer = setTimeout(done, ms);
-    signal.addEventListener("abort", () => { clearTimeout(timer); done(); }, { once: true });
+    const timer = setTimeout(end, ms);
+    signal.addEventListener("abort", end);
+    function end() {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", end);
+      done();
+    }
   });
 }
