@@ -68,6 +68,21 @@ def _operate(shown: Shown) -> None:
         _nothing_odd(visit, shown)
 
 
+async def test_the_page_says_when_it_is_stale_and_comes_back_by_itself(shown: Shown) -> None:
+    await asyncio.to_thread(_lose_the_stream, shown)
+
+
+def _lose_the_stream(shown: Shown) -> None:
+    with console(shown) as visit:
+        page, stream = visit.page, "**/v2/ops/stream"
+        state = page.locator(".live")
+        page.route(stream, lambda route: route.abort())
+        page.reload()
+        state.get_by_text("Stale").wait_for()
+        page.unroute(stream)
+        state.get_by_text("Live", exact=True).wait_for()
+
+
 async def test_what_callers_and_strangers_stored_is_shown_as_text(shown: Shown) -> None:
     await asyncio.to_thread(_look_everywhere, shown)
 

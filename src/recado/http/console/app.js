@@ -113,8 +113,8 @@ function Menu({ open, path }) {
   return html`
     <nav id="menu" class=${open ? "open" : ""} aria-label=${t("frame.menu")}>
       ${groups.map((group) => html`
-        <h2>${t(group)}</h2>
-        <ul>${shown.filter((view) => view.group === group).map((view) => html`
+        <p class="group" id=${group}>${t(group)}</p>
+        <ul aria-labelledby=${group}>${shown.filter((view) => view.group === group).map((view) => html`
           <li><a href=${href(view.path)} aria-current=${within(view.path, path) ? "page" : undefined}>
             ${t(view.title)}</a></li>`)}</ul>
       `)}

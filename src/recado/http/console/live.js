@@ -10,19 +10,23 @@ import { Store, useStore } from "./store.js";
 const KEYS = { numbers: "numberId", actors: "path", webhooks: "subscriptionId" };
 const STREAMED = 1_000; // items of a kind
 const LISTED_EVERY = 15_000; // ms
-const QUIET_FOR = 20_000; // ms without a sign of life: the stream has a heartbeat every 15 s
+const QUIET_FOR = 20_000; // ms without a sign of life, after which one connects anew: the heartbeat comes every 15 s
 const LEFT_FOR = 3_000; // ms without a view, after which the stream ends
 const REMEMBERED = 600; // looks at the sums, for charts
 
 const PROBLEMS_FOR_GOOD = [401, 403];
 
 class Live {
-  /** What is shown; `set` tells the views, at most once a frame. {numbers, actors, webhooks: Map, sums, history}. */
+  /**
+   * What is shown; `set` tells the views, at most once a frame. {numbers, actors, webhooks: Map, sums, history}; each
+   * item has `at`, the moment in ms at which it was told.
+   */
   shown = new Store(nothing());
   /** {state: "starting", "live", "stale" or "refused", since: ms, error}. */
   state = new Store({ state: "starting", since: Date.now(), error: null });
   #viewers = 0;
   #abort = null;
+  #connection = null;
   #leaving = null;
   #drawing = null;
   #heard = 0;
@@ -61,10 +65,11 @@ class Live {
     let [lastId, failures] = [undefined, 0];
     while (!signal.aborted) {
       let wait = 1; // seconds: the stream ends now and then, and one comes back
+      this.#connection = new AbortController();
       try {
         lastId = await stream("/v2/ops/stream", {
           lastId,
-          signal,
+          signal: AbortSignal.any([signal, this.#connection.signal]),
           onBytes: () => {
             if (signal.aborted) return;
             failures = 0;
@@ -94,7 +99,9 @@ class Live {
     if (!key) return;
     const large = kind === "numbers" && shown.sums?.numbers > STREAMED;
     if (whole && !large) shown[kind] = new Map();
+    const at = Date.now();
     for (const item of items) {
+      item.at = at;
       shown[kind].set(item[key], item);
       if (kind === "numbers") this.#told?.add(item[key]);
     }
@@ -108,9 +115,11 @@ class Live {
       await pause(this.shown.value.sums ? LISTED_EVERY : 300, signal);
       if (document.hidden || !(this.shown.value.sums?.numbers > STREAMED)) continue;
       this.#told = new Set();
+      const at = Date.now();
       try {
         const { items } = await get("/v2/ops/numbers", {}, { signal });
         const before = this.shown.value.numbers;
+        for (const item of items) item.at = at;
         const numbers = new Map(items.map((item) => [item.numberId, item]));
         for (const id of this.#told) if (before.has(id)) numbers.set(id, before.get(id));
         this.shown.value.numbers = numbers;
@@ -129,7 +138,10 @@ class Live {
     const fresh = this.state.value.state === "live";
     history.push([now / 1000, fresh && sums ? sums.sentLastSecond : null, fresh && sums ? sums.due : null]);
     if (history.length > REMEMBERED) history.shift();
-    if (this.state.value.state !== "stale" && now - this.#heard > QUIET_FOR) this.#say("stale");
+    if (this.state.value.state !== "stale" && now - this.#heard > QUIET_FOR) {
+      this.#say("stale");
+      this.#connection?.abort(); // it may be dead without a word, as after a machine slept
+    }
     this.#draw();
   }
 
@@ -172,7 +184,12 @@ function nothing() {
 
 function pause(ms, signal) {
   return new Promise((done) => {
-    const timer = setTimeout(done, ms);
-    signal.addEventListener("abort", () => { clearTimeout(timer); done(); }, { once: true });
+    const timer = setTimeout(end, ms);
+    signal.addEventListener("abort", end);
+    function end() {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", end);
+      done();
+    }
   });
 }

@@ -8,7 +8,7 @@ const NO_PAGES = { items: [], last: null, error: null, loading: false };
 /**
  * Read with `read(signal)` at first, when `deps` change, and every `every` seconds while the page is looked at.
  * Gives {data, error, loading, at, reload}. What was read stays while a later reading fails: `error` says so, and `at`
- * is the moment of what is shown.
+ * is the moment at which it was asked for.
  */
 export function useLoad(read, deps, { every } = {}) {
   const [state, setState] = useState(NOTHING);
@@ -20,9 +20,10 @@ export function useLoad(read, deps, { every } = {}) {
     const load = async () => {
       clearTimeout(timer);
       setState((before) => ({ ...before, loading: true }));
+      const at = new Date().toISOString();
       try {
         const data = await read(abort.signal);
-        if (!abort.signal.aborted) setState({ data, error: null, loading: false, at: new Date().toISOString() });
+        if (!abort.signal.aborted) setState({ data, error: null, loading: false, at });
       } catch (error) {
         if (!abort.signal.aborted) setState((before) => ({ ...before, error, loading: false }));
       }

@@ -1,7 +1,7 @@
 // A table of records, and one with pages.
 import { html } from "../lib.js";
 import { Empty, Loaded } from "./states.js";
-import { count } from "../format.js";
+import { clock, count } from "../format.js";
 import { t } from "../texts.js";
 
 /**
@@ -47,11 +47,12 @@ export function PagedTable({ from, empty, ...table }) {
   `;
 }
 
-/** How many of a list are shown, and what shows the next ones. */
+/** How many of a list are shown and since when, and what shows them anew, or the next ones. */
 export function More({ from, shown }) {
   return html`
     <p class="pages">
-      <span class="quiet">${howMany(shown, from)}</span>
+      <span class="quiet">${howMany(shown, from)} · ${t("table.at", { at: clock(from.at) })}</span>
+      <button type="button" disabled=${from.loading} onClick=${from.reload}>${t("table.reload")}</button>
       ${from.more && html`
         <button type="button" disabled=${from.loading} onClick=${from.more}>${t("table.more")}</button>
       `}

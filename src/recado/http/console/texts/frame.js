@@ -42,6 +42,8 @@ export const frame = {
   "table.shown": ["{shown} mostrados", "{shown} shown"],
   "table.of": ["{shown} de {total}", "{shown} of {total}"],
   "table.ofAtLeast": ["{shown} de {total} ou mais", "{shown} of {total} or more"],
+  "table.at": ["lido às {at}", "read at {at}"],
+  "table.reload": ["Atualizar", "Read again"],
   "table.sort": ["Ordenar por esta coluna", "Sort by this column"],
   "filter.any": ["todos", "any"],
   "format.coins": ["{coins} moedas ({money})", "{coins} coins ({money})"],

@@ -23,6 +23,7 @@ export const sending = {
     "The {queued} queued messages will not leave, and no more are made. What has left does not come back. This cannot be undone.",
   ],
   "batches.noBalance": ["Pausado: o saldo não cobre as próximas mensagens. Adicione moedas e retome.", "Paused: the wallet does not cover the next messages. Add coins, then resume."],
+  "batches.messages": ["Mensagens deste lote", "Messages of this batch"],
   "batches.skipped": ["Quem ficou de fora, e por quê", "Who was left out, and why"],
   "batches.errors": ["Ver os primeiros {shown}", "See the first {shown}"],
   "batchStatus.building": ["em criação", "being made"],

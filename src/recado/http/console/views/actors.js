@@ -36,7 +36,7 @@ const COLUMNS = (root) => [
 export function render() {
   const live = useLive();
   const [sorted, setSorted] = useState({ by: null, down: false });
-  const all = [...live.actors.values()];
+  const all = inOrder([...live.actors.values()], [{ sort: (each) => each.path }], { by: 0, down: false }); // parents first
   const root = Math.min(...all.map((each) => depth(each.path)));
   const columns = useMemo(() => COLUMNS(root), [root]);
   return html`

@@ -67,6 +67,7 @@ function Batch({ batch }) {
         [t("field.finishedAt"), batch.finishedAt && time(batch.finishedAt)],
       ]} />
     <//>
+    <p><a href=${href("/messages", { batchId: batch.id })}>${t("batches.messages")}</a></p>
     ${reasons.length > 0 && html`
       <${Section} title=${t("batches.skipped")}>
         <${Facts} rows=${reasons.map(([code, number]) => [html`<code>${code}</code>`, count(number)])} />

@@ -4,8 +4,8 @@ import { part, post } from "../api.js";
 import { useGet } from "../load.js";
 import { Action } from "../parts/action.js";
 import { Facts, Json, Page, Section } from "../parts/page.js";
-import { Loaded } from "../parts/states.js";
-import { PagedTable } from "../parts/table.js";
+import { Empty, Loaded } from "../parts/states.js";
+import { Table } from "../parts/table.js";
 import { State } from "../parts/tones.js";
 import { time } from "../format.js";
 import { href } from "../router.js";
@@ -56,8 +56,10 @@ function Execution({ execution }) {
       [t("executions.endedAt"), execution.encerradaEm && time(execution.encerradaEm)],
     ]} />
     <${Section} title=${t("executions.trail")}>
-      <${PagedTable} from=${{ items: execution.passos, total: execution.passos.length }} label=${t("executions.trail")} columns=${COLUMNS()}
-        empty=${t("executions.trail.empty")} rowKey=${(each) => `${each.passo} ${each.em}`} />
+      ${execution.passos.length === 0
+        ? html`<${Empty} text=${t("executions.trail.empty")} />`
+        : html`<${Table} label=${t("executions.trail")} columns=${COLUMNS()} items=${execution.passos}
+            rowKey=${(each) => `${each.passo} ${each.em}`} />`}
     <//>
     ${Object.keys(execution.entrada).length > 0 && html`
       <${Section} title=${t("executions.entry")}><${Json} value=${execution.entrada} label=${t("executions.entry")} /><//>

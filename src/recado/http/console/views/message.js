@@ -54,12 +54,12 @@ function Message({ message }) {
       [t("message.attempts"), count(message.attempts)],
       [t("numbers.number"), message.numberId && html`<a href=${href(`/numbers/${message.numberId}`)}>${message.numberId}</a>`],
       [t("messages.contact"), message.contactId && html`
-        <a href=${href("/messages", { contactId: message.contactId })}>${message.contactId}</a>`],
+        <a href=${href(`/contacts/${message.contactId}`)}>${message.contactId}</a>`],
       [t("messages.campaign"), message.campaignId && html`
-        <a href=${href("/messages", { campaignId: message.campaignId })}>${message.campaignId}</a>`],
+        <a href=${href("/campaigns/one", { tag: message.campaignId })}>${message.campaignId}</a>`],
       [t("messages.batch"), message.batchId && html`
-        <a href=${href("/messages", { batchId: message.batchId })}>${message.batchId}</a>`],
-      [t("message.template"), message.templateId],
+        <a href=${href(`/batches/${message.batchId}`)}>${message.batchId}</a>`],
+      [t("message.template"), message.templateId && html`<a href=${href(templateOf(message))}>${message.templateId}</a>`],
       [t("message.sentBy"), message.sentByName],
       [t("message.providerId"), message.providerMessageId],
       [t("messages.error"), message.lastError],
@@ -76,6 +76,10 @@ function Message({ message }) {
       }} />
     <//>
   `;
+}
+
+function templateOf({ channel, templateId }) {
+  return channel === "email" ? `/email/templates/${templateId}` : `/templates/${templateId}`;
 }
 
 function Timeline({ message }) {

@@ -1,5 +1,6 @@
 // Messages: searched by id, recipient, contact, campaign and the like.
 import { html, useState } from "../lib.js";
+import { part } from "../api.js";
 import { session } from "../session.js";
 import { usePages } from "../load.js";
 import { Badge, Page } from "../parts/page.js";
@@ -35,7 +36,7 @@ export function render({ query }) {
   const asked = Object.keys(query).length > 0;
   const [filters, setFilters] = useState(asked ? query : kept.token === token ? kept.filters : {});
   const search = async ({ id, ...values }) => {
-    if (id) return go(`/messages/${id.trim()}`);
+    if (id) return go(`/messages/${part(id.trim())}`);
     kept = { token, filters: values };
     setFilters(values);
   };

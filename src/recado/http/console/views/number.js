@@ -27,10 +27,15 @@ export function render({ params }) {
   const live = useLive();
   return html`
     <${Loaded} from=${detail}>
-      ${(read) => html`<${One} number=${{ ...read, ...live.numbers.get(params.id) }} live=${live} address=${address}
-        reload=${detail.reload} />`}
+      ${(read) => html`<${One} number=${newest(read, detail.at, live.numbers.get(params.id))} live=${live}
+        address=${address} reload=${detail.reload} />`}
     <//>
   `;
+}
+
+/** What was read, with what the stream has told since. */
+function newest(read, at, told) {
+  return told && told.at > Date.parse(at) ? { ...read, ...told } : read;
 }
 
 function One({ number, live, address, reload }) {

@@ -107,7 +107,13 @@ def _console() -> _Console:
         digest.update(f"{name}\0{len(content)}\0".encode())
         digest.update(content)
     build = digest.hexdigest()[:16]
-    page = found.pop(PAGE).replace(b"{build}", build.encode())
+    # Or one module after the other would tell the browser of the next.
+    modules = "\n    ".join(
+        f'<link rel="modulepreload" href="/console/{{build}}/{name}">'
+        for name in found
+        if name.endswith((".js", ".mjs"))
+    )
+    page = found.pop(PAGE).replace(b"{modules}", modules.encode()).replace(b"{build}", build.encode())
     policy = {"Content-Security-Policy": POLICY, "Referrer-Policy": "no-referrer"}
     return _Console(
         build,
