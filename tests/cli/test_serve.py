@@ -48,7 +48,7 @@ class Service:
                 stdout=printed,
                 stderr=self._log,
             )
-        lines = 1 if settings.get("RECADO_LOG_FORMAT") == "json" else 2
+        lines = 1 if settings.get("RECADO_LOG_FORMAT") == "json" else 3
         self.lines = [self._output.readline().rstrip() for _ in range(lines)]
         self.address = self.lines[0].rpartition(" ")[2]
 
@@ -89,7 +89,7 @@ def test_a_first_start_tells_its_addresses_and_keys_once_and_stops_when_told(
 ) -> None:
     first = start()
     assert re.fullmatch(r"Recado serves http://127\.0\.0\.1:\d+", first.lines[0])
-    assert first.lines[1] == f"Documentation {first.address}/docs"
+    assert first.lines[1:3] == [f"Documentation {first.address}/docs", f"Console       {first.address}/console"]
     assert first.get("/readyz")["status"] == "ready"
 
     # Commands work beside the running service, which takes their keys at once.

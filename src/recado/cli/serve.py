@@ -125,10 +125,11 @@ def _welcome(settings: Settings, application: "Application") -> None:
                 "timestamp": at,
                 "address": address,
                 "documentation": f"{address}/docs",
+                "console": f"{address}/console",
             }
         )
     else:
-        print(f"Recado serves {address}\nDocumentation {address}/docs")
+        print(f"Recado serves {address}\nDocumentation {address}/docs\nConsole       {address}/console")
     _tell_made(settings, application)
     if application.left_untold:
         _tell(settings, application.left_untold)

@@ -83,7 +83,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Delivery(Identified):
-    """A delivery as lists show it. `history`: one object for each attempt."""
+    """A delivery as lists show it. `history`: one object for each attempt; `message_id`: what its event tells of."""
 
     id: str
     event_id: str
@@ -95,6 +95,7 @@ class Delivery(Identified):
     next_attempt_at: datetime | None
     settled_at: datetime | None
     history: Sequence[Mapping[str, Any]]
+    message_id: str | None
 
 
 DUE, DUE_OF, TOLD = (SQL.telling.replace("{found}", found) for found in (SQL.due, SQL.due_of, SQL.never_queued))

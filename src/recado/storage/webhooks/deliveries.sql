@@ -173,7 +173,9 @@ insert into deliveries (
 ) values ($1, $2, $3, $4, $5, $6, $7, 1, $8, $9, $10, false);
 
 -- name: page
-select * from (
+-- Of each, the message that its event tells of: null where it tells of none, or is gone.
+select d.*, e.message_id
+from (
     (
         select
             id, event_id, event, 'pending' as status, attempts, last_status, last_error, due_at as next_attempt_at,
@@ -198,7 +200,8 @@ select * from (
         limit $7
     )
 ) d
-order by id desc
+left join lateral (select message_id from events where organization_id = $1 and id = d.event_id offset 0) e on true
+order by d.id desc
 limit $7;
 
 -- name: purge

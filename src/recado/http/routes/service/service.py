@@ -15,6 +15,7 @@ from recado.http.api.models import ApiModel
 from recado.http.api.openapi import document
 from recado.http.api.rate_limits import ANONYMOUS
 from recado.http.api.route import Access, Route
+from recado.http.routes.service.console import console_routes
 from recado.http.routes.service.problem_pages import ProblemPages
 from recado.http.webhook_events import EVENTS
 from recado.http.wire.rendering import dump
@@ -91,6 +92,7 @@ def service_routes(others: Sequence[Route], *, ready: Ready, base_url: str, vers
             **_PUBLIC, path="/problems/{code}", handler=pages.page, operation_id="getProblemPage",
             summary="What a problem's type means", documented=False,
         ),
+        *console_routes(),
     )  # fmt: skip
     # Made before anybody is served: it takes 0.15 s, in which, in a thread too, nobody else would get far.
     described = dump(

@@ -80,6 +80,7 @@ class DeliveryOut(ApiModel):
     id: str
     event_id: str
     event: str
+    message_id: Annotated[str | None, Field(description="The message that the event tells of.")] = None
     status: Literal["pending", "delivered", "dropped"]
     attempt_count: int
     last_status_code: int | None = None

@@ -1,0 +1,91 @@
+// The table of views. To add one:
+//
+// 1. A module in `views/` that exports
+//      path    the address after `#`, with parameters: "/numbers/:id"; two views never match the same address
+//      title   the key of its text, for the menu
+//      render  a component: render({params, query}), with the parameters of the path and of the search, all texts.
+//              It returns <${Page} title=…>…<//> (parts/page.js); hooks may be used (lib.js)
+// 2. A line in `VIEWS`, below. Those with `menu: true` stand in the menu, in this order, under the heading of their
+//    `group`, a key of a text. A view of one record has no `menu`: links lead there (`href` of router.js).
+// 3. Its texts, in a file of `texts/`, Portuguese and English (texts.js). A view writes no text itself.
+//
+// What views are made of, each described in its module:
+//      api.js           get, post, put, patch, remove, part, newKey; a refusal is an ApiError
+//      load.js          useGet(path, query), usePages(path, query), useLoad(read, deps, {every})
+//      format.js        time, moment, count, share, duration, milliseconds, coins
+//      parts/page.js    Page, Section, Facts, Badge, Json
+//      parts/states.js  Loading, Empty, Failure, Loaded
+//      parts/table.js   Table, PagedTable
+//      parts/form.js    Form, from a table of fields
+//      parts/action.js  Action: a button that asks before it changes something; Dialog
+//      parts/chart.js   Chart: series over time
+//      live.js          the operators' stream
+//
+// What the API gives is text: it goes into `${…}` of a template, nowhere else. An address that a caller stored is shown
+// as text, never made a link. A view is made anew when the environment, the language or the address changes.
+import * as accounts from "./views/accounts.js";
+import * as actors from "./views/actors.js";
+import * as api_keys from "./views/api_keys.js";
+import * as audit from "./views/audit.js";
+import * as batch from "./views/batch.js";
+import * as batches from "./views/batches.js";
+import * as campaign from "./views/campaign.js";
+import * as campaigns from "./views/campaigns.js";
+import * as contact from "./views/contact.js";
+import * as contacts from "./views/contacts.js";
+import * as delivery from "./views/delivery.js";
+import * as email_senders from "./views/email_senders.js";
+import * as email_template from "./views/email_template.js";
+import * as email_templates from "./views/email_templates.js";
+import * as execution from "./views/execution.js";
+import * as executions from "./views/executions.js";
+import * as journey from "./views/journey.js";
+import * as journeys from "./views/journeys.js";
+import * as message from "./views/message.js";
+import * as messages from "./views/messages.js";
+import * as number from "./views/number.js";
+import * as numbers from "./views/numbers.js";
+import * as organization from "./views/organization.js";
+import * as providers from "./views/providers.js";
+import * as suppressions from "./views/suppressions.js";
+import * as template from "./views/template.js";
+import * as templates from "./views/templates.js";
+import * as wallet from "./views/wallet.js";
+import * as webhook from "./views/webhook.js";
+import * as webhooks from "./views/webhooks.js";
+
+export const VIEWS = [
+  { ...numbers, menu: true, group: "menu.operation" },
+  number,
+  { ...messages, menu: true, group: "menu.operation" },
+  message,
+  { ...webhooks, menu: true, group: "menu.operation" },
+  webhook,
+  delivery,
+  { ...providers, menu: true, group: "menu.operation" },
+  { ...actors, menu: true, group: "menu.operation" },
+  { ...wallet, menu: true, group: "menu.operation" },
+  { ...batches, menu: true, group: "menu.sending" },
+  batch,
+  { ...campaigns, menu: true, group: "menu.sending" },
+  campaign,
+  { ...journeys, menu: true, group: "menu.sending" },
+  journey,
+  executions,
+  execution,
+  { ...templates, menu: true, group: "menu.sending" },
+  template,
+  { ...email_templates, menu: true, group: "menu.sending" },
+  email_template,
+  { ...contacts, menu: true, group: "menu.people" },
+  contact,
+  { ...suppressions, menu: true, group: "menu.people" },
+  { ...email_senders, menu: true, group: "menu.settings" },
+  { ...api_keys, menu: true, group: "menu.settings" },
+  { ...accounts, menu: true, group: "menu.settings" },
+  { ...audit, menu: true, group: "menu.settings" },
+  { ...organization, menu: true, group: "menu.settings" },
+];
+
+/** Where one is after signing in. */
+export const FIRST = "/numbers";

@@ -1,0 +1,206 @@
+// One message: its way in time, from acceptance over what it waited for to receipts, webhooks and charges.
+import { html } from "../lib.js";
+import { get, part, post } from "../api.js";
+import { useGet, useLoad } from "../load.js";
+import { Badge, Facts, Json, Page, Section } from "../parts/page.js";
+import { Action } from "../parts/action.js";
+import { Empty, Failure, Loaded, Loading } from "../parts/states.js";
+import { Table } from "../parts/table.js";
+import { MessageStatus } from "./messages.js";
+import { DeliveryStatus } from "./webhook.js";
+import { coins, count, duration, time } from "../format.js";
+import { go, href } from "../router.js";
+import { TEXTS, t, word } from "../texts.js";
+
+export const path = "/messages/:id";
+export const title = "message.title";
+
+const UNDER_WAY = ["queued", "sending", "sent"];
+const EVERY = 5; // seconds
+const EVENT_WITHIN = 60_000; // ms after a change, in which its event is stored
+
+export function render({ params }) {
+  const read = useGet(`/messages/${part(params.id)}`, {}, { every: EVERY });
+  return html`
+    <${Page} title=${t("message.of", { id: params.id })} back=${{ href: href("/messages"), text: t("messages.title") }}
+      actions=${read.data && html`<${Actions} message=${read.data} reload=${read.reload} />`}>
+      <${Loaded} from=${read}>${(message) => html`<${Message} message=${message} />`}<//>
+    <//>
+  `;
+}
+
+function Actions({ message, reload }) {
+  const address = `/messages/${part(message.id)}`;
+  const able = (...statuses) => message.direction === "outbound" && statuses.includes(message.status);
+  return html`
+    ${able("queued", "failed") && html`<${Action} label=${t("message.archive")} danger run=${() => post(`${address}/archive`)}
+      done=${reload} confirm=${{ title: t("message.archiveTitle"), text: t("message.archiveText") }} />`}
+    ${able("failed", "archived") && !message.replacedBy && html`
+      <${Action} label=${t("message.reprocess")} run=${() => post(`${address}/reprocess`)}
+        done=${(made) => go(`/messages/${made.id}`)}
+        confirm=${{ title: t("message.reprocessTitle"), text: t("message.reprocessText") }} />`}
+  `;
+}
+
+function Message({ message }) {
+  return html`
+    <p><${MessageStatus} status=${message.status} /></p>
+    <${Facts} rows=${[
+      [t("field.channel"), word("channel", message.channel)],
+      [t("messages.direction"), word("direction", message.direction)],
+      [t("messages.to"), message.to],
+      [t("message.type"), word("messageType", message.type)],
+      [t("message.priority"), word("priority", message.priority)],
+      [t("message.attempts"), count(message.attempts)],
+      [t("numbers.number"), message.numberId && html`<a href=${href(`/numbers/${message.numberId}`)}>${message.numberId}</a>`],
+      [t("messages.contact"), message.contactId && html`
+        <a href=${href(`/contacts/${message.contactId}`)}>${message.contactId}</a>`],
+      [t("messages.campaign"), message.campaignId && html`
+        <a href=${href("/campaigns/one", { tag: message.campaignId })}>${message.campaignId}</a>`],
+      [t("messages.batch"), message.batchId && html`
+        <a href=${href(`/batches/${message.batchId}`)}>${message.batchId}</a>`],
+      [t("message.template"), message.templateId && html`<a href=${href(templateOf(message))}>${message.templateId}</a>`],
+      [t("message.sentBy"), message.sentByName],
+      [t("message.providerId"), message.providerMessageId],
+      [t("messages.error"), message.lastError],
+      [t("message.replacedBy"), message.replacedBy && html`
+        <a href=${href(`/messages/${message.replacedBy}`)}>${message.replacedBy}</a>`],
+    ]} />
+    <${Section} title=${t("message.timeline")}><${Timeline} message=${message} /><//>
+    ${message.channel === "sms" && html`<${SmsReceipt} id=${message.id} />`}
+    <${Section} title=${t("message.webhooks")}><${Deliveries} message=${message} /><//>
+    <${Section} title=${t("message.charges")}><${Charges} id=${message.id} /><//>
+    <${Section} title=${t("message.content")}>
+      <${Json} label=${t("message.content")} value=${{
+        payload: message.payload, templateVars: message.templateVars, metadata: message.metadata,
+      }} />
+    <//>
+  `;
+}
+
+function templateOf({ channel, templateId }) {
+  return channel === "email" ? `/email/templates/${templateId}` : `/templates/${templateId}`;
+}
+
+function Timeline({ message }) {
+  const steps = stepsOf(message);
+  return html`
+    <ol class="timeline">${steps.map(({ name, at, tone, says }) => html`
+      <li key=${name}><${Badge} tone=${tone}>${t(`step.${name}`)}<//> ${at && time(at)}
+        ${says && html`<div class="quiet">${says}</div>`}</li>`)}
+    </ol>
+  `;
+}
+
+/** What happened, in its order, and what is waited for. [{name, at?, tone?, says?}] */
+function stepsOf(message) {
+  const { status, waiting } = message;
+  const inbound = message.direction === "inbound";
+  const from = later(message.createdAt, message.scheduledAt);
+  const steps = [{ name: inbound ? "received" : "accepted", at: message.createdAt }];
+  if (message.scheduledAt) steps.push({ name: "scheduled", at: message.scheduledAt });
+  if (waiting) steps.push({ name: status === "sending" ? "claimed" : "waiting", tone: "warn", says: html`<${Waiting} waiting=${waiting} />` });
+  else if (status === "sending") steps.push({ name: "claimed", tone: "warn" });
+  if (!inbound && message.sentAt) steps.push({ name: "sent", at: message.sentAt, tone: "good", says: sentSays(message, from) });
+  if (message.deliveredAt && !inbound) steps.push({ name: "delivered", at: message.deliveredAt, tone: "good" });
+  if (message.readAt) steps.push({ name: "read", at: message.readAt, tone: "good" });
+  if (message.failedAt) steps.push({ name: "failed", at: message.failedAt, tone: "bad", says: message.originalError ?? message.lastError });
+  if (status === "archived") steps.push({ name: "archived", at: message.updatedAt });
+  return steps;
+}
+
+function sentSays(message, from) {
+  const waited = (Date.parse(message.sentAt) - Date.parse(from)) / 1000;
+  return t("step.sent.says", { waited: duration(waited), attempts: count(message.attempts) });
+}
+
+/** The first gate that holds it, until when, how many are before it, and what to do (C14.6). */
+function Waiting({ waiting }) {
+  const advice = `reason.${waiting.reason}.advice`;
+  return html`
+    <strong>${word("reason", waiting.reason)}</strong>
+    ${waiting.until && html` · ${t("number.until")} ${time(waiting.until)}`}
+    ${waiting.ahead !== undefined && html` · ${t("step.ahead", { ahead: count(waiting.ahead) })}`}
+    ${waiting.detail && html` · ${waiting.detail}`}
+    ${advice in TEXTS && html` · ${t(advice)}`}
+  `;
+}
+
+function SmsReceipt({ id }) {
+  const read = useGet(`/v2/sms/messages/${part(id)}`);
+  return html`
+    <${Section} title=${t("message.receipt")}>
+      <${Loaded} from=${read}>
+        ${(sms) => html`
+          <${Facts} rows=${[
+            [t("message.route"), sms.route], [t("providers.connection"), sms.provider],
+            [t("message.segments"), sms.segments && count(sms.segments)], [t("message.reason"), sms.reason],
+          ]} />
+          ${sms.providerReceipt
+            ? html`<${Json} label=${t("message.receipt")} value=${sms.providerReceipt} />`
+            : html`<${Empty} text=${t("message.noReceipt")} />`}
+        `}
+      <//>
+    <//>
+  `;
+}
+
+/** The deliveries that tell of the message, of every subscription: found near the moments at which it changed. */
+function Deliveries({ message }) {
+  const moments = [message.createdAt, message.sentAt, message.deliveredAt, message.readAt, message.failedAt, message.updatedAt];
+  const changes = [...new Set(moments.filter(Boolean))];
+  const found = useLoad((signal) => deliveriesOf(message.id, changes, signal), [message.id, changes.join()]);
+  if (!found.data) return found.error ? html`<${Failure} error=${found.error} retry=${found.reload} />` : html`<${Loading} />`;
+  if (!found.data.length) return html`<${Empty} text=${t(UNDER_WAY.includes(message.status) ? "message.noWebhooksYet" : "message.noWebhooks")} />`;
+  return html`<${Table} label=${t("message.webhooks")} items=${found.data} columns=${[
+    { name: t("webhook.event"), cell: (each) => html`
+      <a href=${href(`/webhooks/${each.subscriptionId}/deliveries/${each.id}`)}>${each.event}</a>` },
+    { name: t("field.status"), cell: (each) => html`<${DeliveryStatus} status=${each.status} />` },
+    { name: t("webhook.subscription"), cell: (each) => each.url },
+    { name: t("webhook.attempts"), number: true, cell: (each) => count(each.attemptCount) },
+    { name: t("field.createdAt"), cell: (each) => time(each.createdAt) },
+    { name: t("webhook.deliveredAt"), cell: (each) => time(each.deliveredAt) },
+  ]} />`;
+}
+
+async function deliveriesOf(id, changes, signal) {
+  const { items } = await get("/webhooks", { limit: 200 }, { signal });
+  const pages = await Promise.all(items.flatMap((subscription) => periods(changes).map(async ([from, to]) => {
+    const page = await get(`/webhooks/${part(subscription.id)}/deliveries`, { from, to, limit: 200 }, { signal });
+    return page.items.filter((each) => each.messageId === id)
+      .map((each) => ({ ...each, subscriptionId: subscription.id, url: subscription.url }));
+  })));
+  const found = new Map(pages.flat().map((each) => [each.id, each]));
+  return [...found.values()].sort((one, two) => (one.createdAt < two.createdAt ? -1 : 1));
+}
+
+/** Around the changes; those that touch are one. */
+function periods(changes) {
+  const found = [];
+  for (const at of changes.map((each) => Date.parse(each)).sort((a, b) => a - b)) {
+    const last = found.at(-1);
+    if (last && at <= last[1]) last[1] = at + EVENT_WITHIN;
+    else found.push([at - 1_000, at + EVENT_WITHIN]);
+  }
+  return found.map((period) => period.map((each) => new Date(each).toISOString()));
+}
+
+function Charges({ id }) {
+  const read = useGet("/v2/wallet/ledger", { messageId: id });
+  if (read.error?.status === 404) return html`<${Empty} text=${t("wallet.off")} />`;
+  return html`
+    <${Loaded} from=${read}>
+      ${({ items }) => items.length
+        ? html`<${Table} label=${t("message.charges")} items=${items} columns=${[
+            { name: t("wallet.kind"), cell: (each) => word("ledger", each.kind) },
+            { name: t("wallet.coins"), number: true, cell: (each) => coins(each.coins) },
+            { name: t("field.createdAt"), cell: (each) => time(each.createdAt) },
+          ]} />`
+        : html`<${Empty} text=${t("message.noCharges")} />`}
+    <//>
+  `;
+}
+
+function later(one, two) {
+  return two && two > one ? two : one;
+}

@@ -1,0 +1,72 @@
+// Messages: searched by id, recipient, contact, campaign and the like.
+import { html, useState } from "../lib.js";
+import { part } from "../api.js";
+import { session } from "../session.js";
+import { usePages } from "../load.js";
+import { Badge, Page } from "../parts/page.js";
+import { Form } from "../parts/form.js";
+import { PagedTable } from "../parts/table.js";
+import { time } from "../format.js";
+import { go, href } from "../router.js";
+import { t, word } from "../texts.js";
+
+export const path = "/messages";
+export const title = "messages.title";
+
+const STATUSES = ["queued", "sending", "sent", "delivered", "read", "failed", "archived"];
+const CHANNELS = ["chatapp", "sms", "email", "social"];
+export const MESSAGE_TONES = { delivered: "good", read: "good", failed: "bad", queued: "warn", sending: "warn" };
+
+// What was searched for last, so that one comes back to it. Not in the address, which the browser keeps: it may be a phone.
+let kept = { token: null, filters: {} };
+
+const COLUMNS = () => [
+  { name: t("field.message"), cell: (each) => html`<a href=${href(`/messages/${each.id}`)}>${each.id}</a>` },
+  { name: t("field.status"), cell: (each) => html`<${MessageStatus} status=${each.status} />` },
+  { name: t("field.channel"), cell: (each) => word("channel", each.channel) },
+  { name: t("messages.direction"), cell: (each) => word("direction", each.direction) },
+  { name: t("messages.to"), cell: (each) => each.to },
+  { name: t("messages.campaign"), cell: (each) => each.campaignId },
+  { name: t("field.createdAt"), cell: (each) => time(each.createdAt) },
+  { name: t("messages.error"), cell: (each) => each.lastError },
+];
+
+export function render({ query }) {
+  const token = session.value.tokens[session.value.env];
+  const asked = Object.keys(query).length > 0;
+  const [filters, setFilters] = useState(asked ? query : kept.token === token ? kept.filters : {});
+  const search = async ({ id, ...values }) => {
+    if (id) return go(`/messages/${part(id.trim())}`);
+    kept = { token, filters: values };
+    setFilters(values);
+  };
+  const pages = usePages("/messages", filters);
+  return html`
+    <${Page} title=${t(title)}>
+      <${Form} inline label=${t("messages.search")} submit=${t("messages.search")} values=${filters} run=${search} fields=${[
+        { name: "id", label: t("messages.id"), type: "search", placeholder: "msg_…" },
+        { name: "phone", label: t("messages.phone"), type: "search", placeholder: "+55…", pointer: "phone" },
+        { name: "contactId", label: t("messages.contact"), type: "search" },
+        { name: "campaignId", label: t("messages.campaign"), type: "search" },
+        { name: "numberId", label: t("numbers.number"), type: "search", placeholder: "num_…" },
+        { name: "batchId", label: t("messages.batch"), type: "search", placeholder: "btc_…" },
+        { name: "status", label: t("field.status"), type: "select", options: choices("messageStatus", STATUSES) },
+        { name: "channel", label: t("field.channel"), type: "select", options: choices("channel", CHANNELS) },
+        { name: "direction", label: t("messages.direction"), type: "select", options: choices("direction", ["outbound", "inbound"]) },
+        { name: "from", label: t("field.from"), type: "datetime-local" },
+        { name: "to", label: t("field.to"), type: "datetime-local" },
+      ]} />
+      <${PagedTable} from=${pages} label=${t(title)} columns=${COLUMNS()}
+        empty=${t(Object.keys(filters).length ? "messages.none" : "messages.empty")} />
+    <//>
+  `;
+}
+
+export function MessageStatus({ status }) {
+  return html`<${Badge} tone=${MESSAGE_TONES[status]}>${word("messageStatus", status)}<//>`;
+}
+
+/** The options of a select that may also stay open. */
+export function choices(kind, values) {
+  return [["", t("filter.any")], ...values.map((each) => [each, word(kind, each)])];
+}

@@ -1,0 +1,133 @@
+"""The console in a real browser, as an operator uses it (C34.3)."""
+
+import asyncio
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+from tests.acceptance.console.conftest import AXE, CHROMIUM, HOSTILE, Shown, Visit, console
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(not CHROMIUM.exists(), reason="Debian's chromium is not installed"),
+]
+
+NARROW = {"width": 400, "height": 800}
+
+
+def views(shown: Shown) -> Iterator[tuple[str, str]]:
+    """Each view by its address, and a text that says that it shows what it should."""
+    delivery = f"/webhooks/{shown.webhook_id}/deliveries/{shown.delivery_id}"
+    yield "/numbers", "Sent per second"
+    yield f"/numbers/{shown.number_id}", "Gates"
+    yield "/messages", shown.message_id
+    yield f"/messages/{shown.message_id}", HOSTILE[:34]
+    yield f"/messages/{shown.inbound_id}", "Received"
+    yield "/webhooks", "127.0.0.1"
+    yield f"/webhooks/{shown.webhook_id}", HOSTILE
+    yield delivery, HOSTILE
+    yield "/providers", "sandbox"
+    yield "/actors", "Actors"
+    yield "/wallet", "Ledger"
+
+
+async def test_an_operator_watches_a_number_pauses_and_resumes_it_and_reads_a_message(shown: Shown) -> None:
+    await asyncio.to_thread(_operate, shown)
+
+
+def _operate(shown: Shown) -> None:
+    with console(shown) as visit:
+        page = visit.page
+        page.locator(".live").get_by_text("Live", exact=True).wait_for()
+        assert page.locator("header .switch").get_by_label("Test").is_checked()
+
+        page.locator(f"a[href='#/numbers/{shown.number_id}']").click()
+        page.get_by_role("heading", name="Gates").wait_for()
+        page.get_by_role("button", name="Pause").click()
+        page.get_by_role("dialog").get_by_role("button", name="Pause").click()
+        page.get_by_role("button", name="Resume").wait_for()
+        page.locator("main p .badge").get_by_text("paused by an operator").wait_for()
+        page.get_by_role("button", name="Resume").click()
+        page.get_by_role("button", name="Pause").wait_for()
+
+        page.get_by_role("link", name="Messages", exact=True).click()
+        page.get_by_label("Message id").fill(shown.message_id)
+        page.get_by_role("button", name="Search").click()
+        timeline = page.locator("ol.timeline")
+        for step in ("Accepted", "Sent", "Delivered"):
+            timeline.get_by_text(step, exact=True).wait_for()
+        page.get_by_role("link", name="message.delivered").wait_for()
+
+        page.locator("header select").select_option("pt")
+        page.get_by_role("heading", name=f"Mensagem {shown.message_id}").wait_for()
+        assert page.evaluate("document.documentElement.lang") == "pt-BR"
+        page.get_by_role("button", name="Sair").click()
+        page.get_by_role("heading", name="Entrar no Recado").wait_for()
+        assert page.evaluate("sessionStorage.length") == 0
+        _nothing_odd(visit, shown)
+
+
+async def test_the_page_says_when_it_is_stale_and_comes_back_by_itself(shown: Shown) -> None:
+    await asyncio.to_thread(_lose_the_stream, shown)
+
+
+def _lose_the_stream(shown: Shown) -> None:
+    with console(shown) as visit:
+        page, stream = visit.page, "**/v2/ops/stream"
+        state = page.locator(".live")
+        page.route(stream, lambda route: route.abort())
+        page.reload()
+        state.get_by_text("Stale").wait_for()
+        page.unroute(stream)
+        state.get_by_text("Live", exact=True).wait_for()
+
+
+async def test_what_callers_and_strangers_stored_is_shown_as_text(shown: Shown) -> None:
+    await asyncio.to_thread(_look_everywhere, shown)
+
+
+def _look_everywhere(shown: Shown) -> None:
+    with console(shown, viewport=NARROW) as visit:
+        page = visit.page
+        page.get_by_text(HOSTILE).first.wait_for()  # the organization's name
+        for place, text in views(shown):
+            visit.at(place)
+            page.get_by_text(text).first.wait_for()
+            assert page.evaluate("window.hacked") is None, place
+            assert page.locator("img").count() == 0, place
+            width = page.evaluate("document.documentElement.scrollWidth")
+            assert width <= NARROW["width"], f"{place} is {width} pixels wide"
+        _nothing_odd(visit, shown)
+
+
+def _nothing_odd(visit: Visit, shown: Shown) -> None:
+    assert visit.complaints == []
+    assert visit.hosts == {shown.url}
+
+
+@pytest.mark.node
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.long)])
+async def test_no_view_has_a_serious_fault_of_accessibility(shown: Shown, scheme: str) -> None:
+    if not AXE.exists():
+        pytest.skip("axe-core is not installed: `make test` installs it where nodejs and npm are")
+    assert await asyncio.to_thread(partial(_faults, shown, scheme)) == {}
+
+
+def _faults(shown: Shown, scheme: Any) -> dict[str, list[str]]:
+    """What axe finds in each view, if anything is serious."""
+    found: dict[str, list[str]] = {}
+    with console(shown, color_scheme=scheme) as visit:
+        visit.page.evaluate(AXE.read_text("utf-8") + "; null")
+        for place, text in views(shown):
+            visit.at(place)
+            visit.page.get_by_text(text).first.wait_for()
+            results = visit.page.evaluate("axe.run({ resultTypes: ['violations'] })")
+            serious = [
+                f"{fault['id']}: {fault['nodes'][0]['html']}"
+                for fault in results["violations"]
+                if fault["impact"] in ("serious", "critical")
+            ]
+            if serious:
+                found[place] = serious
+    return found

@@ -1,0 +1,310 @@
+"""The views of the console on what is sent, to whom, and with what, in a real browser (C34.3)."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from functools import partial
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from tests.acceptance.console.conftest import AXE, CHROMIUM, HOSTILE, Shown, Visit, console
+from tests.acceptance.console.records import MAIL, SHORT, TAKEN, make_records, named
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(not CHROMIUM.exists(), reason="Debian's chromium is not installed"),
+]
+
+NARROW = {"width": 400, "height": 800}
+
+
+@pytest.fixture(scope="module")
+def ids(shown: Shown) -> dict[str, str]:
+    """Of one record of each kind."""
+    return asyncio.run(make_records(shown))
+
+
+def views(ids: dict[str, str]) -> Iterator[tuple[str, str]]:
+    """Each view by its address, and a text of somebody else's that it shows."""
+    journey = f"/journeys/{ids['journey']}"
+    yield "/batches", named("failed")
+    yield f"/batches/{ids['failed']}", named("failed")
+    yield "/campaigns", named("campaign")
+    yield f"/campaigns/one?tag={quote(named('campaign'))}", named("campaign")
+    yield "/journeys", named("journey")
+    yield journey, named("about")
+    yield f"{journey}/executions", ids["execution"]
+    yield f"{journey}/executions/{ids['execution']}", named("entry")
+    yield "/contacts", HOSTILE
+    yield f"/contacts/{ids['contact']}", named("agent")
+    yield "/templates", named("template")
+    yield f"/templates/{ids['template']}", named("button")
+    yield "/email/templates", named("mail")
+    yield f"/email/templates/{ids['mail']}", f"subject value {SHORT}"
+    yield "/email/senders", named("sender")
+    yield "/email/suppressions", "gone@example.com"
+    yield "/api-keys", named("key")
+    yield "/accounts", named("person")
+    yield "/audit", "api_key.create"
+    yield "/organization", "America/Sao_Paulo"
+
+
+Acting = Callable[[str, Callable[[Any], None]], None]
+
+
+@pytest.fixture(scope="module")
+def acting(shown: Shown) -> Iterator[Acting]:
+    """Does something in a view, in which nothing odd may happen: all in one browser, in a thread of its own."""
+    with ThreadPoolExecutor(1) as thread, ExitStack() as stack:
+        visit = thread.submit(lambda: stack.enter_context(console(shown))).result()
+
+        def do(place: str, act: Callable[[Any], None]) -> None:
+            visit.complaints.clear()
+            visit.at(place)
+            act(visit.page)
+            _nothing_odd(visit, shown)
+
+        yield lambda place, act: thread.submit(do, place, act).result()
+        thread.submit(stack.close).result()
+
+
+async def test_what_somebody_stored_is_shown_as_text_in_each_view(shown: Shown, ids: dict[str, str]) -> None:
+    await asyncio.to_thread(_look_everywhere, shown, ids)
+
+
+def _look_everywhere(shown: Shown, ids: dict[str, str]) -> None:
+    with console(shown, viewport=NARROW) as visit:
+        page = visit.page
+        for place, text in views(ids):
+            visit.at(place)
+            page.get_by_text(text).first.wait_for(state="attached")
+            assert page.evaluate("window.hacked") is None, place
+            assert page.locator("img").count() == 0, place
+            width = page.evaluate("document.documentElement.scrollWidth")
+            assert width <= NARROW["width"], f"{place} is {width} pixels wide"
+        _nothing_odd(visit, shown)
+
+
+def _nothing_odd(visit: Visit, shown: Shown) -> None:
+    assert [each for each in visit.complaints if "status of 422" not in each] == []  # what was to be refused
+    assert {host for host in visit.hosts if not host.startswith("blob:")} == {shown.url}
+
+
+@pytest.mark.node
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.long)])
+async def test_no_view_has_a_serious_fault_of_accessibility(shown: Shown, ids: dict[str, str], scheme: str) -> None:
+    if not AXE.exists():
+        pytest.skip("axe-core is not installed: `make test` installs it where nodejs and npm are")
+    assert await asyncio.to_thread(partial(_faults, shown, ids, scheme)) == {}
+
+
+def _faults(shown: Shown, ids: dict[str, str], scheme: Any) -> dict[str, list[str]]:
+    """What axe finds in each view, if anything is serious."""
+    found: dict[str, list[str]] = {}
+    with console(shown, color_scheme=scheme) as visit:
+        visit.page.evaluate(AXE.read_text("utf-8") + "; null")
+        for place, text in views(ids):
+            visit.at(place)
+            visit.page.get_by_text(text).first.wait_for(state="attached")
+            results = visit.page.evaluate("axe.run({ resultTypes: ['violations'] })")
+            serious = [
+                f"{fault['id']}: {fault['nodes'][0]['html']}"
+                for fault in results["violations"]
+                if fault["impact"] in ("serious", "critical")
+            ]
+            if serious:
+                found[place] = serious
+    return found
+
+
+def test_a_batch_is_paused_resumed_and_canceled_for_good(acting: Acting, ids: dict[str, str]) -> None:
+    def act(page: Any) -> None:
+        press(page, "Pause")
+        page.get_by_role("button", name="Resume").click()
+        page.get_by_role("button", name="Pause", exact=True).wait_for()
+        press(page, "Cancel the batch", "Cancel this batch?")
+        page.locator("main p .badge").get_by_text("canceled").wait_for()
+        assert page.get_by_role("button", name="Pause", exact=True).count() == 0
+
+    acting(f"/batches/{ids['held']}", act)
+
+
+def test_failed_messages_are_sent_again_after_it_is_shown_what_that_does(acting: Acting, ids: dict[str, str]) -> None:
+    def act(page: Any) -> None:
+        page.get_by_role("button", name="See what would be sent").click()
+        page.get_by_text("Would be sent again").wait_for()
+        press(page, "Send again", "Send again")
+        page.get_by_text("Being sent again as the batch").get_by_role("link").click()
+        page.get_by_text("Requested").wait_for()
+
+    acting(f"/batches/{ids['failed']}", act)
+
+
+def test_a_journey_shows_its_graph_and_who_goes_through_it_and_is_paused(acting: Acting, ids: dict[str, str]) -> None:
+    def act(page: Any) -> None:
+        assert page.locator(".graph .node").count() == 5
+        assert page.locator(".graph .edge").count() == 6
+        assert page.locator(".graph .node title").all_text_contents()[0].startswith("split\nsplit")
+        press(page, "Pause", "Pause this journey?")
+        page.get_by_role("button", name="Resume").click()
+        page.get_by_role("button", name="Pause", exact=True).wait_for()
+        page.get_by_role("link", name="See all executions").click()
+        page.get_by_role("link", name=ids["execution"]).click()
+        page.get_by_role("heading", name="Trail").wait_for()
+        page.get_by_role("cell", name="split").first.wait_for()
+
+    acting(f"/journeys/{ids['journey']}", act)
+
+
+def test_documents_of_a_contact_are_revealed_for_a_reason_and_a_contact_is_found(
+    acting: Acting, ids: dict[str, str]
+) -> None:
+    def act(page: Any) -> None:
+        assert page.get_by_text("529.982.247-25").count() == 0
+        page.get_by_role("button", name="Reveal documents").click()
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_label("Reason").fill("The customer asks on the phone")
+        dialog.get_by_role("button", name="Reveal documents").click()
+        page.get_by_text("529.982.247-25").wait_for()
+        page.get_by_role("button", name="Hide documents").click()
+        page.get_by_role("button", name="Reveal documents").wait_for()
+        assert page.get_by_text("529.982.247-25").count() == 0
+
+        page.get_by_role("link", name="Contacts", exact=True).click()
+        page.get_by_label("Name, phone or e-mail").fill(TAKEN)
+        page.get_by_role("button", name="Filter").click()
+        page.get_by_text("1 of 1").wait_for()
+        assert TAKEN not in page.url
+
+    acting(f"/contacts/{ids['contact']}", act)
+
+
+def test_an_email_is_shown_with_values_and_neither_runs_nor_calls_anything(acting: Acting, ids: dict[str, str]) -> None:
+    def act(page: Any) -> None:
+        page.get_by_label("order").fill(SHORT)
+        page.get_by_role("button", name="See it with these values").click()
+        page.wait_for_function(
+            "text => document.querySelector('iframe.mail')?.contentDocument.body.innerText.includes(text)", arg=SHORT
+        )
+        shown_mail = page.evaluate("""() => {
+            const { body, defaultView } = document.querySelector("iframe.mail").contentDocument;
+            const styled = defaultView.getComputedStyle(body.querySelector("p"));
+            return {
+                paper: defaultView.getComputedStyle(body).backgroundColor, color: styled.color, size: styled.fontSize,
+                acting: body.querySelectorAll("script, iframe, [src], [href], [action], [onload]").length,
+            };
+        }""")
+        assert shown_mail == {"paper": "rgb(1, 2, 3)", "color": "rgb(4, 5, 6)", "size": "40px", "acting": 0}
+        page.get_by_text("Stored HTML").click()
+        assert page.get_by_role("region", name="Stored HTML").text_content() == MAIL
+
+    acting(f"/email/templates/{ids['mail']}", act)
+
+
+def test_an_address_is_suppressed_and_released(acting: Acting) -> None:
+    def act(page: Any) -> None:
+        page.get_by_role("button", name="Suppress an address").click()
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_label("Address").fill("never@example.com")
+        dialog.get_by_role("button", name="Suppress an address").click()
+        page.get_by_text("never@example.com").wait_for()
+        press(page, "Release never@example.com", "Release never@example.com", act="Release")
+        page.get_by_text("never@example.com").wait_for(state="detached")
+
+    acting("/email/suppressions", act)
+
+
+def test_a_sender_is_added_and_deleted(acting: Acting) -> None:
+    def act(page: Any) -> None:
+        page.get_by_role("button", name="Add a sender").click()
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_label("Domain or address").fill("no domain")
+        dialog.get_by_role("button", name="Add a sender").click()
+        dialog.get_by_role("alert").wait_for()  # it says what is wrong, and stays open
+        dialog.get_by_label("Domain or address").fill("other.example.com")
+        dialog.get_by_role("button", name="Add a sender").click()
+        page.get_by_role("heading", name="other.example.com").wait_for()
+        press(page, "Delete: other.example.com", "Delete: other.example.com", act="Delete")
+        page.get_by_role("heading", name="other.example.com").wait_for(state="detached")
+
+    acting("/email/senders", act)
+
+
+def test_the_token_of_a_key_is_shown_once(acting: Acting) -> None:
+    def act(page: Any) -> None:
+        page.get_by_role("button", name="Create a key").click()
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_label("Name").fill("from the console")
+        dialog.get_by_label("messages:read").check()
+        dialog.get_by_role("button", name="Create a key").click()
+        token = page.get_by_label("Key", exact=True).input_value()
+        assert token.startswith("svc_test_")
+        page.get_by_role("dialog").get_by_role("button", name="Close").click()
+
+        page.get_by_role("button", name="Rotate the key from the console").click()
+        page.get_by_role("dialog").get_by_role("button", name="Rotate").click()
+        other = page.get_by_label("Key", exact=True).input_value()
+        assert other.startswith("svc_test_")
+        assert other != token
+        page.get_by_role("dialog").get_by_role("button", name="Close").click()
+        assert token not in page.content()
+        assert other not in page.content()
+
+        press(page, "Revoke the key from the console", "Revoke the key from the console", act="Revoke")
+        page.get_by_text("revoked").wait_for()
+
+    acting("/api-keys", act)
+
+
+def test_a_person_is_invited_given_another_role_and_disabled(acting: Acting) -> None:
+    def act(page: Any) -> None:
+        page.get_by_role("button", name="Invite", exact=True).click()
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_label("Name").fill("Bia")
+        dialog.get_by_label("E-mail").fill("bia@example.com")
+        dialog.get_by_role("button", name="Invite", exact=True).click()
+        assert len(page.get_by_label("Invitation", exact=True).input_value()) > 20
+        page.get_by_role("dialog").get_by_role("button", name="Close").click()
+
+        row = page.get_by_role("row").filter(has_text="bia@example.com")
+        row.get_by_text("operator").wait_for()
+        page.get_by_role("button", name="Change the role of Bia").click()
+        page.get_by_role("dialog").get_by_label("Role").select_option("analyst")
+        page.get_by_role("dialog").get_by_role("button", name="Save").click()
+        row.get_by_text("analyst").wait_for()
+        press(page, "Disable Bia", "Disable Bia", act="Disable")
+        row.get_by_text("disabled").wait_for()
+
+    acting("/accounts", act)
+
+
+def test_settings_are_kept_and_what_is_refused_stands_at_its_field(acting: Acting) -> None:
+    def act(page: Any) -> None:
+        page.get_by_label("Quiet hours: begin").fill("22:00")
+        page.get_by_label("Quiet hours: end").fill("08:00")
+        page.get_by_label("Time zone").fill("Nowhere/City")
+        page.get_by_role("button", name="Save").click()
+        page.locator("#field-timeZone-fault").wait_for()
+        page.get_by_label("Time zone").fill("America/Manaus")
+        page.get_by_role("button", name="Save").click()
+        page.get_by_text("Saved.").wait_for()
+        page.reload()
+        page.get_by_label("Time zone").wait_for()
+        assert page.get_by_label("Time zone").input_value() == "America/Manaus"
+        assert page.get_by_label("Quiet hours: end").input_value() == "08:00"
+        page.get_by_label("Quiet hours: begin").fill("")
+        page.get_by_label("Quiet hours: end").fill("")
+        page.get_by_label("Time zone").fill("America/Sao_Paulo")
+        page.get_by_role("button", name="Save").click()
+        page.get_by_text("Saved.").wait_for()
+
+    acting("/organization", act)
+
+
+def press(page: Any, button: str, title: str = "", *, act: str = "") -> None:
+    """Press a button, and in the dialog `title`, where it asks, the button `act`: the same one unless said."""
+    page.get_by_role("button", name=button, exact=True).click()
+    if title:
+        page.get_by_role("dialog", name=title).get_by_role("button", name=act or button, exact=True).click()
