@@ -59,13 +59,13 @@ async def test_a_test_wallet_gets_what_it_lacks_for_the_run_and_no_more(
     wallet: dict[str, Any] | None, coins: int
 ) -> None:
     api: Any = Recorded(wallet)
-    assert await fill_wallet(api, 100) == coins
+    assert await fill_wallet(api, {"chatapp": 100}) == coins
     assert api.top_ups == ([{"coins": coins}] if coins else [])
 
 
 async def test_one_top_up_is_of_no_more_than_a_top_up_may_be() -> None:
     api: Any = Recorded({"env": "test", "availableCoins": 0})
-    assert await fill_wallet(api, 10**12) == MOST_COINS
+    assert await fill_wallet(api, {"chatapp": 10**12}) == MOST_COINS
 
 
 async def test_the_senders_are_the_connected_numbers_with_their_template() -> None:
@@ -81,7 +81,7 @@ async def test_a_channel_without_numbers_is_one_sender_of_a_pace_that_only_the_c
             api, Changes(api), channel="sms", number_ids=(), count=1, template_id=None, per_second=pace
         )
         assert (sender.name, sender.per_second, sender.body["text"]) == ("sms", pace, CHANNELS["sms"].body["text"])
-    assert await fill_wallet(api, 2, "sms") == 14_000
+    assert await fill_wallet(api, {"sms": 2}) == 14_000
     assert api.changes == []
 
 

@@ -24,7 +24,7 @@ def test_everything_that_left_once_and_in_pace_is_right() -> None:
 
     assert outcome.problems == []
     assert outcome.left == 3
-    assert outcome.seconds_to_sent == [0, 0.5, 1]
+    assert outcome.seconds_to_sent == outcome.sent_at == [0, 0.5, 1]
     assert (outcome.numbers[0].left, outcome.numbers[0].peak) == (3, 2)
 
 

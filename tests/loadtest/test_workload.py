@@ -2,13 +2,14 @@
 
 import json
 import re
+from collections import Counter
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from recado.loadtest.channels import CHANNELS, CHATAPP
 from recado.loadtest.preparation import template_sender
-from recado.loadtest.workload import Sender, Workload, recipient
+from recado.loadtest.workload import MixedWorkload, Sender, Workload, recipient, turns
 
 LOAD = CHANNELS[CHATAPP]
 
@@ -56,6 +57,27 @@ def test_the_numbers_take_turns() -> None:
     assert [body["numberId"] for body in bodies] == [FIRST.name, SECOND.name] * 2
     assert [body["templateVars"] for body in bodies[:2]] == [["variable 1"], []]
     assert len({body["to"] for body in bodies}) == 4
+
+
+def test_channels_are_mixed_by_their_shares_and_each_goes_on_by_itself() -> None:
+    chatapp = Workload("http://localhost:1", "t", "run-1", [FIRST, SECOND], LOAD)
+    sms = CHANNELS["sms"]
+    texts = Workload("http://localhost:1", "t", "run-1", [Sender("sms", None, sms.body or {})], sms)
+    mixed = MixedWorkload([(chatapp, 80), (texts, 20)])
+
+    requests = [mixed.request(number) for number in range(20)]
+
+    assert [each for each in requests if b"POST /messages" in each] == [chatapp.request(each) for each in range(16)]
+    assert [each for each in requests if b"POST /v2/sms" in each] == [texts.request(each) for each in range(4)]
+
+
+@given(shares=st.lists(st.integers(1, 30), min_size=1, max_size=4))
+def test_at_no_moment_is_a_channel_more_than_one_message_ahead_of_its_share(shares: list[int]) -> None:
+    order, seen = turns(shares), Counter[int]()
+    for issued, chosen in enumerate(order, 1):
+        seen[chosen] += 1
+        assert seen[chosen] < issued * shares[chosen] / sum(shares) + 1
+    assert seen == dict(enumerate(shares))
 
 
 @given(number=st.integers(0, 89_999_999))

@@ -2,7 +2,7 @@
 
 import os
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import aiohttp
 import orjson
@@ -17,6 +17,10 @@ KeyFrom = Annotated[
     str, typer.Option("--key-from", metavar="VARIABLE", help="The environment variable that holds the API key.")
 ]
 USUAL_KEY = "RECADO_API_KEY"
+
+
+NO_ANSWER: Final = (aiohttp.ClientError, TimeoutError, ValueError, OSError)
+"""What a call raises where nothing answers as Recado does."""
 
 
 class CallRefused(CommandError):
@@ -54,12 +58,19 @@ async def called(session: aiohttp.ClientSession, method: str, url: str, **how: A
     """The JSON of an answer. Raises `CallRefused`, and CommandError where nothing answers as Recado does."""
     try:
         async with session.request(method, url, **how) as answer:
-            body = orjson.loads(await answer.read())
-    except (aiohttp.ClientError, TimeoutError, ValueError, OSError) as error:
+            await accept(answer)
+            return orjson.loads(await answer.read())
+    except NO_ANSWER as error:
         raise unreachable(url, error) from error
+
+
+async def accept(answer: aiohttp.ClientResponse) -> None:
+    """Raise `CallRefused` where the answer is a refusal, and one of NO_ANSWER where it is none of Recado's."""
     if answer.status >= 400:
-        raise CallRefused(answer.status, body if isinstance(body, dict) else {}, answer.headers.get("Retry-After"))
-    return body
+        problem = orjson.loads(await answer.read())
+        raise CallRefused(
+            answer.status, problem if isinstance(problem, dict) else {}, answer.headers.get("Retry-After")
+        )
 
 
 def _reason(problem: Any) -> str:

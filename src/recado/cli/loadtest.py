@@ -1,6 +1,8 @@
 """`recado loadtest`: sends messages through the API as a caller would, and checks what became of each (C35)."""
 
 import asyncio
+import re
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -10,21 +12,25 @@ from rich.table import Column, Table
 from recado.cli.api_calls import address_of
 from recado.cli.common import Json, print_json, print_whole, run_async
 from recado.cli.errors import CommandError
+from recado.cli.report_file import painter_for
 from recado.cli.unreachable import unreachable
 from recado.domain.core.counting import counted
 from recado.loadtest.channels import CHANNELS, CHATAPP
 from recado.loadtest.errors import ApiUnreachable, LoadTestError
-from recado.loadtest.report import SHARES
+from recado.loadtest.percentiles import SHARES
+from recado.loadtest.report import summary, verdict
 from recado.loadtest.run import LoadTestOptions, run_load_test
 
 _LIVE = ("svc_live_", "svcs_live_")
+_MOST = 1_000  # of a share, and messages a second of a number
 
 
 def mount(app: typer.Typer) -> None:
     """Add the command."""
     app.command(
         "loadtest",
-        epilog="Example: recado loadtest http://127.0.0.1:8080 --token svc_test_… --rate 500 --per-second 500",
+        epilog="Example: recado loadtest http://127.0.0.1:8080 --token svc_test_… --rate 500 --per-second 500 "
+        "--mix chatapp=80,sms=20 --report load.html",
     )(loadtest)
 
 
@@ -36,7 +42,13 @@ def loadtest(
             "--token", envvar="RECADO_LOADTEST_TOKEN", help="A test key; without limits: keys create --unlimited."
         ),
     ] = "",
-    channel: Annotated[str, typer.Option("--channel", metavar="NAME", help=f"One of {', '.join(CHANNELS)}.")] = CHATAPP,
+    channel: Annotated[
+        str | None,
+        typer.Option("--channel", metavar="NAME", help=f"One of {', '.join(CHANNELS)}.", show_default=CHATAPP),
+    ] = None,
+    mix: Annotated[
+        str | None, typer.Option("--mix", metavar="SHARES", help="Several channels: chatapp=80,sms=20 is four to one.")
+    ] = None,
     number: Annotated[
         list[str] | None, typer.Option("--number", metavar="ID", help="Send through this number; repeatable.")
     ] = None,
@@ -47,12 +59,12 @@ def loadtest(
         str | None, typer.Option("--template", metavar="ID", help="An approved template of the number.")
     ] = None,
     per_second: Annotated[
-        int | None,
+        str | None,
         typer.Option(
             "--per-second",
-            min=1,
-            max=1000,
-            help="Set this rate limit on the numbers first. Of sms: the pace that its gateway has; it is not set.",
+            metavar="RATE",
+            help="Set this rate limit on the numbers first. Of sms: the pace that its gateway has; it is not set. By "
+            "channel: chatapp=200,sms=50.",
         ),
     ] = None,
     rate: Annotated[
@@ -67,6 +79,10 @@ def loadtest(
     live_really_send: Annotated[
         bool, typer.Option("--live-really-send", help="Take a live key: real people get the messages, and it costs.")
     ] = False,
+    report_file: Annotated[
+        Path | None,
+        typer.Option("--report", metavar="FILE", help="Write a plot of the run there: .html, or .png (recado[png])."),
+    ] = None,
     json: Json = False,
 ) -> int:
     """Send messages and check that everything accepted left once, within its number's rate.
@@ -83,16 +99,18 @@ def loadtest(
             "--live-really-send"
         )
     target = address_of(target)
-    if channel not in CHANNELS:
-        raise CommandError(f"--channel {channel} is not known: it is one of {', '.join(CHANNELS)}")
+    if channel is not None and mix is not None:
+        raise CommandError("--channel and --mix exclude each other: leave one out")
+    chosen = _by_channel("--mix", mix) if mix is not None else {_known("--channel", channel or CHATAPP): 1}
+    paint = None if report_file is None else painter_for(report_file)
     options = LoadTestOptions(
         target=target,
         token=token,
-        channel=channel,
+        mix=chosen,
         number_ids=number or [],
         numbers=numbers,
         template_id=template,
-        per_second=per_second,
+        per_second=_paces(per_second, list(chosen)),
         rate=rate,
         duration=duration,
         connections=connections,
@@ -110,18 +128,55 @@ def loadtest(
         print_json(report)
     else:
         print_report(report)
+    if report_file is not None and paint is not None:
+        report_file.write_bytes(paint(report))
+        if not json:
+            print(f"wrote {report_file}")
     return 130 if report["interrupted"] else 0 if report["ok"] else 1
+
+
+def _known(option: str, channel: str) -> str:
+    if channel not in CHANNELS:
+        raise CommandError(f"{option} {channel} is not known: it is one of {', '.join(CHANNELS)}")
+    return channel
+
+
+def _count(option: str, text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,4}", text) or not 1 <= int(text) <= _MOST:
+        raise CommandError(f"{option} {text!r} is no whole number of 1 to {_MOST:,}: give one")
+    return int(text)
+
+
+def _by_channel(option: str, text: str) -> dict[str, int]:
+    """`chatapp=80,sms=20`. CommandError for what is none."""
+    found: dict[str, int] = {}
+    for part in text.split(","):
+        channel, _, count = part.strip().partition("=")
+        if _known(option, channel) in found:
+            raise CommandError(f"{option} names {channel} twice: name each channel once")
+        found[channel] = _count(option, count)
+    return found
+
+
+def _paces(text: str | None, channels: list[str]) -> dict[str, int]:
+    """The rate limit of each channel: one for all, or each its own."""
+    if text is None:
+        return {}
+    if "=" not in text:
+        return dict.fromkeys(channels, _count("--per-second", text))
+    found = _by_channel("--per-second", text)
+    strange = sorted(found.keys() - set(channels))
+    if strange:
+        raise CommandError(
+            f"--per-second names {strange[0]}, on which nothing is sent: leave it out, or add it to --mix"
+        )
+    return found
 
 
 def print_report(report: dict[str, Any]) -> None:
     """Print the report for people."""
     console = Console(soft_wrap=True)
-    console.print(
-        f"{counted(report['requests'], 'request')} in {report['seconds']:.1f} s: {report['accepted']:,} accepted "
-        f"({report['acceptedPerSecond']:,.0f}/s), {sum(report['refusals'].values()):,} refused, "
-        f"{report['unanswered']:,} without an answer; {report['left']:,} left",
-        highlight=False,
-    )
+    console.print(summary(report), highlight=False)
     table = Table(*(Column(name, no_wrap=True) for name in ("", *(name for name, _ in SHARES))), box=None)
     for title, unit, key in (("accepted after", "ms", "acceptLatencyMs"), ("sent after", "s", "secondsToSent")):
         if report[key]:
@@ -141,4 +196,4 @@ def print_report(report: dict[str, Any]) -> None:
     for problem in report["problems"]:
         console.print(f"[bold red]WRONG[/] {problem}", highlight=False)
     if report["ok"]:
-        console.print("[green]Everything that was accepted left once, within its number's rate.[/]", highlight=False)
+        console.print(f"[green]{verdict(report)}[/]", highlight=False)

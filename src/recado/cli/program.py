@@ -28,6 +28,7 @@ _MODULES = {
     "doctor": "doctor.command",
     "loadtest": "loadtest",
     "simulator": "simulator",
+    "top": "top.command",
     "version": "version",
 }
 

@@ -20,24 +20,31 @@ _ID_LENGTH = 25
 
 
 class Outcomes:
-    """What became of the requests. Latencies in seconds, counted from the moment at which a request was due."""
+    """What became of the requests. Latencies in seconds, counted from the moment at which a request was due.
+
+    `answered_at`, of each latency, and `refused_at`: seconds since the sending began.
+    """
 
     def __init__(self) -> None:
         self.requested = 0
         self.accepted: dict[str, None] = {}
         self.repeated_ids = 0
         self.latencies = array("d")
+        self.answered_at = array("d")
+        self.refused_at = array("d")
         self.refusals: Counter[str] = Counter()
         self.unanswered = 0
 
-    def record(self, status: int, body: bytes, latency: float) -> None:
-        """Count one answer."""
+    def record(self, status: int, body: bytes, latency: float, at: float) -> None:
+        """Count one answer, that came `at` seconds after the sending began."""
         if status == 201:
             message_id = _message_id(body)
             self.repeated_ids += message_id in self.accepted
             self.accepted[message_id] = None
             self.latencies.append(latency)
+            self.answered_at.append(at)
         else:
+            self.refused_at.append(at)
             self.refusals[_code(status, body)] += 1
 
 
@@ -56,6 +63,7 @@ class Generator:
         self._idle: list[LoadConnection] = []
         self._due: deque[float] = deque()
         self._sending = False
+        self._began = 0.0
         self._reconnecting: set[asyncio.Task[None]] = set()
         self.outcomes = Outcomes()
 
@@ -68,15 +76,15 @@ class Generator:
         """Send for `seconds`, then wait for the last answers. Raises OSError when the first connection fails."""
         for _ in range(self._size):
             await self._connect()
-        self._sending = True
+        self._sending, self._began = True, time.perf_counter()
         try:
             if self._rate is None:
                 for connection in self._idle[:]:
-                    self._send(connection, time.perf_counter())
+                    self._send(connection, self._began)
                 self._idle.clear()
                 await asyncio.sleep(seconds)
             else:
-                await self._paced(time.perf_counter(), round(seconds * self._rate), self._rate)
+                await self._paced(self._began, round(seconds * self._rate), self._rate)
         finally:
             self._sending = False
             await self._drain()
@@ -111,7 +119,7 @@ class Generator:
 
         def answered(status: int, body: bytes) -> None:
             now = time.perf_counter()
-            outcomes.record(status, body, now - due)
+            outcomes.record(status, body, now - due, now - self._began)
             if connection not in self._connections:
                 return
             if self._due:

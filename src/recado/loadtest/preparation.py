@@ -94,8 +94,10 @@ def template_sender(number: Mapping[str, Any], template: Mapping[str, Any]) -> S
     return Sender(number["id"], number["rateLimit"]["perSecond"], body)
 
 
-async def fill_wallet(api: Api, messages: int, channel: str = CHATAPP) -> int:
+async def fill_wallet(api: Api, messages: Mapping[str, int]) -> int:
     """Top up a test wallet by what it lacks for so many messages at the highest price that can apply; how many coins.
+
+    `messages`: how many of each channel.
 
     None are added to a live wallet, without a wallet, or with a key that may not do so: then a load may end with 402.
     """
@@ -103,7 +105,8 @@ async def fill_wallet(api: Api, messages: int, channel: str = CHATAPP) -> int:
         wallet = await api.call("GET", "/v2/wallet")
         if wallet["env"] == "test":
             prices = (await api.call("GET", "/v2/wallet/prices"))["prices"]
-            lacks: int = messages * _highest(prices, CHANNELS[channel].priced_as) - wallet["availableCoins"]
+            costs = sum(count * _highest(prices, CHANNELS[channel].priced_as) for channel, count in messages.items())
+            lacks: int = costs - wallet["availableCoins"]
             if lacks > 0:
                 coins = min(lacks, MOST_COINS)
                 await api.call("POST", "/v2/wallet/top-ups", body={"coins": coins})

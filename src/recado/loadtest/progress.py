@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.table import Table
 
 from recado.loadtest.generator import Generator
-from recado.loadtest.report import percentiles
+from recado.loadtest.percentiles import percentiles
 
 _REFRESH = 0.25  # seconds
 _WINDOW = 5_000  # latest latencies that the percentiles are of

@@ -6,7 +6,7 @@ import math
 import secrets
 import signal
 import time
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,7 @@ from recado.loadtest.preparation import Changes, fill_wallet, prepare
 from recado.loadtest.progress import SendingView, SettlingView, shown
 from recado.loadtest.report import as_json
 from recado.loadtest.verification import ListedMessage, Verification, verify
-from recado.loadtest.workload import Sender, Workload
+from recado.loadtest.workload import MixedWorkload, Sender, Workload
 
 _LOOK = 0.5  # seconds between two looks at what is left to go
 _FLAT_OUT = 10_000  # messages a second, more than are accepted: what coins are there for without a rate
@@ -27,15 +27,18 @@ _EXPLAINED = 3  # messages that did not leave, whose wait is told
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadTestOptions:
-    """`rate`: requests a second, None: flat out; `duration`, `settle`: seconds; `per_second`: a limit to set first."""
+    """`mix`: the share of each channel; `rate`: requests a second, None: flat out; `duration`, `settle`: seconds.
+
+    `per_second`: by channel, a limit to set first. `number_ids`, `numbers`, `template_id`: of the channel with numbers.
+    """
 
     target: str
     token: str = field(repr=False)
-    channel: str = CHATAPP
+    mix: Mapping[str, int] = field(default_factory=lambda: {CHATAPP: 1})
     number_ids: Sequence[str] = ()
     numbers: int = 1
     template_id: str | None = None
-    per_second: int | None = None
+    per_second: Mapping[str, int] = field(default_factory=dict)
     rate: float | None = None
     duration: float = 10.0
     connections: int = 64
@@ -47,30 +50,30 @@ async def run_load_test(options: LoadTestOptions) -> dict[str, Any]:
     campaign_id = f"loadtest-{secrets.token_hex(6)}"
     interrupts = Interrupts()  # first of all: what preparation changes is put back, too
     async with Api(options.target, options.token) as api, _put_back(Changes(api)) as changes:
-        senders = await prepare(
-            api,
-            changes,
-            channel=options.channel,
-            number_ids=options.number_ids,
-            count=options.numbers,
-            template_id=options.template_id,
-            per_second=options.per_second,
+        senders = {channel: await _senders(api, changes, channel, options) for channel in options.mix}
+        messages = options.duration * (options.rate or _FLAT_OUT)
+        topped_up = await fill_wallet(
+            api, {channel: math.ceil(messages * share) for channel, share in _shares(options.mix).items()}
         )
-        messages = math.ceil(options.duration * (options.rate or _FLAT_OUT))
-        topped_up = await fill_wallet(api, messages, options.channel)
-        workload = Workload(options.target, options.token, campaign_id, senders, CHANNELS[options.channel])
+        workload = MixedWorkload(
+            [
+                (Workload(options.target, options.token, campaign_id, senders[channel], CHANNELS[channel]), share)
+                for channel, share in options.mix.items()
+            ]
+        )
         generator = Generator(options.target, workload.request, connections=options.connections, rate=options.rate)
         started = time.perf_counter()
         async with shown(SendingView(generator, options.duration)):
             await interrupts.until_next(generator.run(options.duration))
         seconds = time.perf_counter() - started
         outcomes = generator.outcomes
-        await interrupts.until_next(_all_left(api, campaign_id, _patience(outcomes, senders, options.settle)))
-        verification = await _verified(api, campaign_id, options.channel, outcomes, senders)
+        await interrupts.until_next(_all_left(api, campaign_id, _patience(outcomes, senders, options)))
+        verification = await _verified(api, campaign_id, outcomes, [each for some in senders.values() for each in some])
     return as_json(
         outcomes,
         verification,
         campaign_id=campaign_id,
+        mix=options.mix,
         seconds=seconds,
         interrupted=interrupts.count > 0,
         topped_up_coins=topped_up,
@@ -112,11 +115,32 @@ async def _put_back(changes: Changes) -> AsyncIterator[Changes]:
         await changes.put_back()
 
 
-def _patience(outcomes: Outcomes, senders: Sequence[Sender], settle: float) -> float:
-    """Seconds that the numbers need at their rates, when each has its share, and `settle` more."""
-    share = len(outcomes.accepted) / len(senders)
-    paces = [sender.per_second for sender in senders if sender.per_second is not None]
-    return (share / min(paces) if paces else 0.0) + settle
+def _shares(mix: Mapping[str, int]) -> dict[str, float]:
+    """The part of each channel in all messages."""
+    return {channel: share / sum(mix.values()) for channel, share in mix.items()}
+
+
+async def _senders(api: Api, changes: Changes, channel: str, options: LoadTestOptions) -> list[Sender]:
+    numbered = CHANNELS[channel].body is None or len(options.mix) == 1  # alone, it says that it takes none
+    return await prepare(
+        api,
+        changes,
+        channel=channel,
+        number_ids=options.number_ids if numbered else (),
+        count=options.numbers if numbered else 1,
+        template_id=options.template_id if numbered else None,
+        per_second=options.per_second.get(channel),
+    )
+
+
+def _patience(outcomes: Outcomes, senders: Mapping[str, Sequence[Sender]], options: LoadTestOptions) -> float:
+    """Seconds that the senders need at their rates, when each has its share, and `settle` more."""
+    longest = 0.0
+    for channel, share in _shares(options.mix).items():
+        paces = [sender.per_second for sender in senders[channel] if sender.per_second is not None]
+        if paces:
+            longest = max(longest, len(outcomes.accepted) * share / len(senders[channel]) / min(paces))
+    return longest + options.settle
 
 
 async def _all_left(api: Api, campaign_id: str, patience: float) -> None:
@@ -139,10 +163,8 @@ async def _all_left(api: Api, campaign_id: str, patience: float) -> None:
             await asyncio.sleep(_LOOK)
 
 
-async def _verified(
-    api: Api, campaign_id: str, channel: str, outcomes: Outcomes, senders: Sequence[Sender]
-) -> Verification:
-    rows = [_row(item, channel) async for item in api.messages({"campaignId": campaign_id})]
+async def _verified(api: Api, campaign_id: str, outcomes: Outcomes, senders: Sequence[Sender]) -> Verification:
+    rows = [_row(item) async for item in api.messages({"campaignId": campaign_id})]
     verification = verify(
         outcomes.accepted,
         rows,
@@ -157,10 +179,10 @@ async def _verified(
     return verification
 
 
-def _row(item: Any, channel: str) -> ListedMessage:
+def _row(item: Any) -> ListedMessage:
     return ListedMessage(
         id=item["id"],
-        sender=item.get("numberId", channel),
+        sender=item.get("numberId", item["channel"]),
         status=item["status"],
         created_at=parse_timestamp(item["createdAt"]),
         sent_at=parse_timestamp(item["sentAt"]) if item.get("sentAt") else None,

@@ -34,10 +34,14 @@ class NumberFigures:
 
 @dataclass(slots=True)
 class Verification:
-    """The outcome; `problems` is empty when everything is as it must be."""
+    """The outcome; `problems` is empty when everything is as it must be.
+
+    By the service's clock are `seconds_to_sent`, since each message was made, and `sent_at`, since the first one was.
+    """
 
     left: int = 0
     seconds_to_sent: list[float] = field(default_factory=list)
+    sent_at: list[float] = field(default_factory=list)
     numbers: list[NumberFigures] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
@@ -62,11 +66,13 @@ def verify(
         twice += row.id in listed
         listed[row.id] = row
     promised = set(accepted)
+    first = min((row.created_at for row in listed.values()), default=None)
     departures: dict[str, list[float]] = {sender: [] for sender in limits}
     elsewhere: Counter[str] = Counter()
     for row in listed.values():
-        if row.status in LEFT and row.sent_at is not None:
+        if row.status in LEFT and row.sent_at is not None and first is not None:
             outcome.left += 1
+            outcome.sent_at.append((row.sent_at - first).total_seconds())
             outcome.seconds_to_sent.append((row.sent_at - row.created_at).total_seconds())
             departures.setdefault(row.sender, []).append(row.sent_at.timestamp() * 1_000)
         elif row.id in promised:

@@ -1,5 +1,6 @@
-"""The requests of a load test: messages to made-up recipients, spread over the senders in turn."""
+"""The requests of a load test: messages to made-up recipients, spread over the channels and their senders in turn."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,7 +28,7 @@ class Sender:
 
 
 class Workload:
-    """Builds whole HTTP requests. All of one sender have one length, so that only digits change between them."""
+    """Builds whole HTTP requests of a channel. All of one sender have one length: only digits change between them."""
 
     def __init__(
         self, base_url: str, token: str, campaign_id: str, senders: Sequence[Sender], channel: ChannelLoad
@@ -45,6 +46,37 @@ class Workload:
         """Return the `number`-th request."""
         before, after = self._templates[number % len(self._templates)]
         return before + recipient(self._recipients, number) + after
+
+
+class MixedWorkload:
+    """Requests of several channels, evenly mixed: each comes as often as its share of all of them says."""
+
+    def __init__(self, parts: Sequence[tuple[Workload, int]]) -> None:
+        """`parts`: the requests of a channel, and its share."""
+        divisor = math.gcd(*(share for _, share in parts))
+        shares = [share // divisor for _, share in parts]
+        issued = [0] * len(parts)
+        self._turns: list[tuple[Workload, int, int]] = []
+        for part in turns(shares):
+            self._turns.append((parts[part][0], shares[part], issued[part]))
+            issued[part] += 1
+
+    def request(self, number: int) -> bytes:
+        """Return the `number`-th request."""
+        rounds, at = divmod(number, len(self._turns))
+        workload, share, before = self._turns[at]
+        return workload.request(rounds * share + before)
+
+
+def turns(shares: Sequence[int]) -> list[int]:
+    """Whose turn it is in one round, of as many turns as the sum of the shares, spread as evenly as can be."""
+    order, owed = [], [0] * len(shares)
+    for _ in range(sum(shares)):
+        owed = [debt + share for debt, share in zip(owed, shares, strict=True)]
+        chosen = max(range(len(shares)), key=owed.__getitem__)
+        owed[chosen] -= sum(shares)
+        order.append(chosen)
+    return order
 
 
 def recipient(pattern: bytes, number: int) -> bytes:

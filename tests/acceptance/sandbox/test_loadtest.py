@@ -1,9 +1,10 @@
-"""`recado loadtest` as a person runs it: interrupted, it reports what was done, and leaves the number as it was."""
+"""`recado loadtest` as a person runs it: on two channels, with a plot; interrupted, it reports what was done."""
 
 import asyncio
 import json
 import signal
 import sys
+from pathlib import Path
 
 import pytest
 from tests.acceptance.sandbox.customer import Customer
@@ -44,3 +45,24 @@ async def test_an_interrupted_load_test_reports_and_puts_the_pace_back(
     assert report["left"] < report["accepted"]
     limits = (await api.call("GET", f"/numbers/{customer.number_id}"))["rateLimit"]
     assert (limits["perSecond"], limits["perDay"]) == (7, 100_000)
+
+
+async def test_a_mix_of_channels_is_checked_on_each_and_plotted(
+    service: Service, api: Api, token: str, tmp_path: Path
+) -> None:
+    customer = await Customer.arrive(api, per_second=30)
+    command = ["loadtest", service.url, "--token", token, "--number", customer.number_id, "--rate", "25"]
+    command += ["--mix", "chatapp=4,sms=1", "--duration", "2", "--json", "--report", str(tmp_path / "run.html")]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "recado", *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL
+    )
+    output, _ = await process.communicate()
+
+    report = json.loads(output)
+    assert (process.returncode, report["problems"], report["refusals"]) == (0, [], {})
+    assert report["accepted"] == report["left"] == 50
+    left = {each["numberId"]: (each["left"], each["perSecond"]) for each in report["numbers"]}
+    assert left == {customer.number_id: (40, 30), "sms": (10, None)}
+    assert sum(point["accepted"] for point in report["series"]) == 50
+    assert sum(point["sent"] for point in report["series"]) == 50
+    assert report["campaignId"] in (tmp_path / "run.html").read_text()

@@ -220,7 +220,7 @@ async def test_a_load_test_knows_the_channel_by_its_entry(
     target, token = caller
     try:
         report = await run_load_test(
-            LoadTestOptions(target=target, token=token, channel=PAGER, rate=20.0, duration=1.0, connections=2)
+            LoadTestOptions(target=target, token=token, mix={PAGER: 1}, rate=20.0, duration=1.0, connections=2)
         )
     finally:
         for number in (signal.SIGINT, signal.SIGTERM):
