@@ -1,4 +1,4 @@
-"""Debian's nginx and Caddy with the configuration that `deploy/proxies` shows: other ports and a certificate, no more."""
+"""Debian's nginx and Caddy with what `deploy/proxies` shows, on other ports and with a certificate of ours."""
 
 import asyncio
 import datetime
