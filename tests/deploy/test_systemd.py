@@ -1,5 +1,7 @@
 """The unit of systemd, as systemd's own tools judge it."""
 
+import asyncio
+import ctypes
 import re
 import shutil
 import subprocess
@@ -7,10 +9,24 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.acceptance.sandbox.customer import Customer, phone
+from tests.program import Api, Service, running
+from tests.required import only_where
 
 UNIT = Path(__file__).parents[2] / "deploy" / "systemd" / "recado.service"
 EXPOSURE = 20
 """Tenths: at most so open, of 100; without any hardening a service has some 95."""
+
+PR_SET_NO_NEW_PRIVS, PR_SET_MDWE, PR_GET_MDWE = 38, 65, 66
+CONFINE = f"""
+import ctypes, os, sys
+system = ctypes.CDLL(None)
+for what in ({PR_SET_NO_NEW_PRIVS}, {PR_SET_MDWE}):
+    if system.prctl(what, 1, 0, 0, 0):
+        sys.exit("the kernel refuses")
+os.execv(sys.executable, [sys.executable, "-m", "recado", *sys.argv[1:]])
+"""
+"""What NoNewPrivileges= and MemoryDenyWriteExecute= do, for the program and all that it starts."""
 
 
 def analyzed(*arguments: str | Path) -> "subprocess.CompletedProcess[str]":
@@ -42,3 +58,25 @@ def test_the_service_may_do_little_beside_its_work(tmp_path: Path) -> None:
         "security", "--offline=yes", f"--threshold={EXPOSURE}", "--no-pager", written(tmp_path, open_to_all)
     )
     assert done.returncode != 0
+
+
+class Confined(Service):
+    starts_with = (sys.executable, "-c", CONFINE)
+
+
+@only_where(ctypes.CDLL(None).prctl(PR_GET_MDWE, 0, 0, 0, 0) >= 0, "kernels before 6.3 leave this to systemd's filter")
+@pytest.mark.long
+async def test_the_service_works_where_no_memory_is_both_written_and_run(tmp_path: Path) -> None:
+    async with running(Confined(tmp_path, SANDBOX_TIME_SCALE="0")) as service:
+        assert await asyncio.to_thread(is_confined, service.pid)
+        token = await asyncio.to_thread(service.key, "test")
+        async with Api(service.url, token) as api:
+            customer = await Customer.arrive(api)
+            await customer.reaches(await customer.send(phone()), "read")
+            people = [{"phone": f"+5511{900_000_000 + place}", "name": "x" * 60} for place in range(1_000)]
+            await api.call("POST", "/contacts/import", {"contacts": people})  # so large that another process reads it
+
+
+def is_confined(pid: int) -> bool:
+    """Whether the process may gain no privileges any more, which is the part of it that the kernel shows."""
+    return "NoNewPrivs:\t1" in Path(f"/proc/{pid}/status").read_text()
