@@ -208,7 +208,8 @@ class Cluster:
         lines = [f"{name} = '{value}'" for name, value in settings.items()]
         header = "# Written at every start. Settings of your own: ALTER SYSTEM, which goes to postgresql.auto.conf.\n"
         self._write("postgresql.conf", header + "\n".join(lines))
-        self._write("pg_hba.conf", f"local all {ROLE} peer map={ROLE}")
+        # `all` leaves replication out, through which pg_basebackup comes.
+        self._write("pg_hba.conf", f"local all,replication {ROLE} peer map={ROLE}")
         users = {pwd.getpwuid(os.geteuid()).pw_name, self.home.user}
         self._write("pg_ident.conf", "\n".join(f'{ROLE} "{user}" {ROLE}' for user in sorted(users)))
 
