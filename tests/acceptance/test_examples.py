@@ -21,6 +21,7 @@ MAIN = {
     "createList", "addListMembers", "previewSegment", "getWallet", "createApiKey",
     "createAccount", "inviteAccount", "createSession", "createSms", "previewSms", "listSms", "getSms",
     "createJourney", "simulateJourney",
+    "createEmail", "listEmails", "getEmail",
     "createEmailSuppression", "createEmailSender", "createEmailTemplate", "previewEmailTemplate",
 }  # fmt: skip
 _ID = re.compile(r"\b([a-z]{3,4}_)[0-9A-Za-z]{21}\b")

@@ -6,7 +6,7 @@ settlements are those of all messages; only the waiting is the request's.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from recado.actors.dispatch.calls import Departure, planned
@@ -26,6 +26,8 @@ ANSWER_WITHIN = 15.0  # seconds
 CALL_NEEDS = 5.0  # seconds of them: whoever has no permit before waits for none, for its call would end unheard
 FIRST_PAUSE = 1.0  # seconds before what was refused for now is called for again; each next one is twice as long
 PROBE_AGAIN_AFTER = 0.1  # seconds: while the probe of an open circuit is under way
+Answered = tuple[AcceptResult, Outcome | None]
+"""What became of storing a message, and the provider's answer; None where there is none."""
 NOT_TAKEN = Cause(FailureCode.PROVIDER_ERROR.value, "the provider did not take it in time")
 
 
@@ -114,7 +116,7 @@ class DirectSends:
         self._context = context
         self._clock = context.records.clock
         self._lines: dict[GatewayShare, _Line] = {}
-        self._under_way: set[asyncio.Task[tuple[AcceptResult, Outcome | None]]] = set()
+        self._under_way: set[asyncio.Task[Answered]] = set()
 
     async def start(self) -> None:
         """Nothing runs until somebody sends."""
@@ -124,24 +126,34 @@ class DirectSends:
         while self._under_way:
             await asyncio.wait(self._under_way)
 
-    async def send(self, new: NewMessage) -> tuple[AcceptResult, Outcome | None]:
+    async def send(self, new: NewMessage) -> Answered:
         """Store the message and give it to the provider; with its answer, None where none came within 15 seconds.
 
         Where the message was not stored, the result says why. Raises `Unavailable` when its gateway has no turn for it
         while `CALL_NEEDS` seconds of that time are left: nothing is stored then. With less, a message would be stored
-        whose call ends behind its caller's back, or does not begin and fails at once.
+        whose call ends behind its caller's back, or does not begin and fails at once. What is refused already
+        (`refused`) is stored as failed, and needs no turn.
         """
+        if new.consent is ConsentCheck.DONE:
+            new.consent = ConsentCheck.NOT_REFUSED  # it may wait for its permit, and no claim asks later
+        if new.refused is not None:
+            return await asyncio.shield(self._begun(self._store_refused(new, new.refused)))
         give_up_at = self._clock.monotonic() + ANSWER_WITHIN
         gateway = await self._permitted(new, give_up_at - CALL_NEEDS)
         stored: asyncio.Future[AcceptResult] = asyncio.get_running_loop().create_future()
-        sending = asyncio.get_running_loop().create_task(self._store_and_send(new, gateway, give_up_at, stored))
-        self._under_way.add(sending)
-        sending.add_done_callback(self._under_way.discard)
+        sending = self._begun(self._store_and_send(new, gateway, give_up_at, stored))
         await self._answered(sending, give_up_at)
         if not sending.done():
             either: set[asyncio.Future[Any]] = {sending, stored}
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         return sending.result() if sending.done() else (stored.result(), None)
+
+    def _begun(self, work: Coroutine[Any, Any, Answered]) -> "asyncio.Task[Answered]":
+        """Work that ends also when its caller goes away."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+        return task
 
     def _gateways_of(self, message: NewMessage | Row) -> OrganizationGateways:
         return self._context.shared_gateways(message.channel, message.env, message.organization_id)
@@ -168,10 +180,8 @@ class DirectSends:
 
     async def _store_and_send(
         self, new: NewMessage, gateway: GatewayShare, give_up_at: float, stored: "asyncio.Future[AcceptResult]"
-    ) -> tuple[AcceptResult, Outcome | None]:
+    ) -> Answered:
         result: AcceptResult | None = None
-        if new.consent is ConsentCheck.DONE:
-            new.consent = ConsentCheck.NOT_REFUSED  # it waited for its permit meanwhile, and no claim asks later
         self._context.sending.claim_new(new)
         row = row_of(new)
         if row.subject_to_consent:
@@ -191,7 +201,16 @@ class DirectSends:
             if row.subject_to_consent:
                 self._context.consents.end(row)
 
-    async def _answered(self, sending: "asyncio.Task[tuple[AcceptResult, Outcome | None]]", give_up_at: float) -> None:
+    async def _store_refused(self, new: NewMessage, cause: Cause) -> Answered:
+        """Claimed, so that nobody else takes it; a process that dies in between leaves it to the rescuer."""
+        self._context.sending.claim_new(new)
+        result = await self._context.sending.store(new)
+        if type(result) is not Stored:
+            return result, None
+        await self._context.sending.settle(self._failed(row_of(new), cause))
+        return result, Refused(cause.code, cause.text)
+
+    async def _answered(self, sending: "asyncio.Task[Answered]", give_up_at: float) -> None:
         """Until it is sent, or its time is over. A caller who goes away breaks off the waiting, and not the send."""
         over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 

@@ -266,11 +266,13 @@ class Acceptance:
 def refused_for_good(message: Message) -> bool:
     """Whether a message certainly never left and never will (C6.2): a repeat of its request may send a new one.
 
-    A failure that was reported after the send, or an unknown outcome, is none: a second message could arrive twice.
+    A failure that was reported after the send, or an unknown outcome, is none: a second message could arrive twice. Nor
+    is what a repeat gets the same answer for.
     """
     return (
         message.status == MessageStatus.FAILED
         and message.sent_at is None
         and message.replaced_by is None  # sent again already
         and not message.uncertain
+        and message.failure_code not in POLICIES[message.channel].answered
     )

@@ -116,6 +116,18 @@ and exists (
         and m.recipient_hash = :recipient_hash and m.recipient = :recipient
 )
 
+-- name: if_email
+-- By the hash alone: the row has the address as it was given.
+and m.recipient_hash = :recipient_hash
+
+-- name: if_waiting_email
+and exists (
+    select from messages m
+    where
+        m.organization_id = d.organization_id and m.env = d.env and m.channel = d.channel and m.id = d.id
+        and m.recipient_hash = :recipient_hash
+)
+
 -- name: if_region
 and m.recipient like '+55%' = :brazilian
 
