@@ -1,6 +1,6 @@
 """The bridge of e-mail: the content of its messages, and the codes that it refuses with (C29.3)."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
 from recado.channels.core.bridge.bridge import ChannelBridge
@@ -15,8 +15,12 @@ class EmailBridge(ChannelBridge):
 
     codes: ClassVar[Collection[str]] = PROVIDER_CODES | REFUSALS
 
+    def quotable(self, message: OutboundMessage) -> Sequence[str]:
+        content = _content(message)
+        return [message.to, content.from_address, content.from_name or "", content.subject]
+
     def content(self, message: OutboundMessage) -> Mapping[str, Any]:
-        content: EmailContent = (message.details or {})["content"]
+        content = _content(message)
         told: dict[str, Any] = {"type": "email", "from": {"address": content.from_address}, "subject": content.subject}
         if content.from_name is not None:
             told["from"]["name"] = content.from_name
@@ -24,3 +28,9 @@ class EmailBridge(ChannelBridge):
         if content.headers:
             told["headers"] = [{"name": name, "value": value} for name, value in content.headers]
         return {**told, "transactional": content.transactional}
+
+
+def _content(message: OutboundMessage) -> EmailContent:
+    content = (message.details or {}).get("content")
+    assert isinstance(content, EmailContent)  # noqa: S101 - every message of this channel has it
+    return content
