@@ -60,6 +60,8 @@ from recado.http.routes.contacts.contact_imports import ImportOut, contact_impor
 from recado.http.routes.contacts.contacts import contact_routes
 from recado.http.routes.contacts.document_reveal import RevealedDocuments, document_reveal_routes
 from recado.http.routes.core.dependencies import Dependencies
+from recado.http.routes.email.message_models import CreatedEmail, EmailModel
+from recado.http.routes.email.messages import email_routes
 from recado.http.routes.email.mjml_document import PROCESSES
 from recado.http.routes.email.sender_models import EmailSenderOut
 from recado.http.routes.email.senders import email_sender_routes
@@ -184,6 +186,7 @@ def routes() -> tuple[Route, ...]:
             cursors=nothing,
         ),
         *sms_routes(dependencies, nothing),
+        *email_routes(dependencies, nothing),
         *bulk_routes(acceptance=nothing),
         *batch_routes(database=nothing, movers=nothing),
         *resend_routes(resends=nothing),
@@ -413,6 +416,8 @@ def test_the_request_limits_are_those_in_force() -> None:
         ("C25.1", WalletOut),
         ("C24.4", ApiKeyOut),
         ("C27.4", OriginLinkOut),
+        ("C10.1", EmailModel),
+        ("C10.1", CreatedEmail),
         ("C10.4", EmailTemplateOut),
         ("C10.4", EmailPreviewOut),
         ("C10.4", EmailSenderOut),
