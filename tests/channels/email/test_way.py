@@ -261,6 +261,19 @@ async def test_a_contact_that_opted_out_is_refused_whatever_the_address(mail: Ma
     assert told["meta"]["motivo"] == "opt_out"
 
 
+async def test_a_deleted_contact_leaves_nothing_personal_in_its_emails(mail: Mail) -> None:
+    contact = await mail.api.call("POST", "/contacts", {"phone": "+5511987651236", "email": "gone.soon@example.com"})
+    sent = await mail.send("gone.soon@example.com", contactId=contact["id"])
+    await mail.comes_to(sent["id"], "delivered")
+    await mail.api.call("DELETE", f"/contacts/{contact['id']}")
+
+    async def erased() -> bool:
+        return "subject" not in await mail.read(sent["id"])
+
+    await until(erased, 20, "it is erased", every=0.1)
+    assert (await mail.read(sent["id"]))["to"] == "g***@example.com"
+
+
 async def test_a_permanent_bounce_suppresses_the_address_and_is_told(mail: Mail) -> None:
     hook = await mail.api.call("POST", "/webhooks", {"url": "http://127.0.0.1:1/", "events": ["email.bounced"]})
     sent = await mail.send("bounce+1@simulator.test")
@@ -375,6 +388,8 @@ async def test_what_has_no_answer_stays_queued_with_its_hold_until_a_report_come
     message_id = told["meta"]["messageId"]
     assert (await live.read(message_id))["status"] == "queued"
     assert await live.balance() == (before, held + PRICE)
+    queued = await live.api.call("GET", "/v2/email/messages", status="queued", to="Lost@example.com")
+    assert [each["id"] for each in queued["items"]] == [message_id]
     again = await live.send("lost@example.com", key="lost")
     assert (again["id"], again["status"], again["replayed"]) == (message_id, "queued", True)
     assert len(bridge.requests) == 1
@@ -421,6 +436,16 @@ async def test_who_has_no_coins_is_refused_and_nothing_is_stored(running: Runnin
         told = await poor.refused(402, "PAYMENT_REQUIRED", **{"from": "a@poor.example"})
         assert told["meta"] == {"requiredCoins": PRICE, "availableCoins": 0}
         assert (await api.call("GET", "/v2/email/messages"))["total"] == 1
+
+
+async def test_an_organization_sees_none_of_another(running: Running, live: Mail) -> None:
+    sent = await live.send("success@simulator.test")
+    running.service.command("org", "create", "--name", "Other", "--json")
+    async with Api(running.service.url, running.service.key("live", org="Other")) as api:
+        with pytest.raises(Refused) as refused:
+            await api.call("GET", f"/v2/email/messages/{sent['id']}")
+        assert refused.value.status == 404
+        assert await api.call("GET", "/v2/email/messages", to="success@simulator.test") == {"items": [], "total": 0}
 
 
 async def test_a_body_is_kept_nowhere(running: Running, mail: Mail) -> None:

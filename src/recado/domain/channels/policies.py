@@ -101,13 +101,18 @@ def states_after(state: MessageStatus) -> list[str]:
     return sorted(found)
 
 
+def claimed_state(channel: str) -> MessageStatus:
+    """The state of a message of the channel that was claimed."""
+    policy = POLICIES.get(channel)
+    if policy is None:
+        return MessageStatus.SENDING
+    return policy.machine.move(MessageStatus.QUEUED, MessageEvent.CLAIM)
+
+
 def claimed_as() -> dict[str, str]:
     """The state of a claimed message, by channel, of those whose messages do not know `sending` (C10)."""
-    return {
-        each.channel: claimed.value
-        for each in POLICIES.values()
-        if (claimed := each.machine.move(MessageStatus.QUEUED, MessageEvent.CLAIM)) is not MessageStatus.SENDING
-    }
+    states = {channel: claimed_state(channel) for channel in POLICIES}
+    return {channel: state.value for channel, state in states.items() if state is not MessageStatus.SENDING}
 
 
 def withdrawn_as() -> dict[str, str]:

@@ -12,7 +12,7 @@ from itertools import chain
 from typing import Any, Final
 
 from recado.domain.billing.prices import BR
-from recado.domain.channels.policies import GENERIC_CHANNELS, states_shown_as
+from recado.domain.channels.policies import GENERIC_CHANNELS, claimed_state, states_shown_as
 from recado.domain.contacts.contact import email_key
 from recado.domain.core.errors import Unavailable
 from recado.domain.core.ids import MESSAGE, Identified, lowest_id
@@ -241,7 +241,7 @@ def _states(wanted: MessageFilter) -> dict[str, list[str]]:
         "states": sorted(set(chain(*of.values()))),
         "states_of_channels": [f"{channel} {state}" for channel, states in of.items() for state in states],
         "queued_of": [channel for channel, states in of.items() if MessageStatus.QUEUED in states],
-        "sending_of": [channel for channel, states in of.items() if MessageStatus.SENDING in states],
+        "sending_of": [channel for channel, states in of.items() if claimed_state(channel) in states],
     }
 
 

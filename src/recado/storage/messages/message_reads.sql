@@ -140,7 +140,7 @@ and exists (
 )
 
 -- name: if_waiting
--- The channels of which what is queued shows so, and what is sending.
+-- The channels of which what is queued shows so, and what is claimed.
 and d.channel = any(
     case when d.claimed_epoch is null and d.repeat_of is null then :queued_of::text[] else :sending_of::text[] end
 )
