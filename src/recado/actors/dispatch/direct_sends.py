@@ -13,6 +13,7 @@ from recado.actors.dispatch.calls import Departure, planned
 from recado.actors.dispatch.gateway import Borrower, GatewayShare, OrganizationGateways
 from recado.actors.dispatch.lane_context import LaneContext
 from recado.channels.core.provider import Accepted, Outcome, Refused, Retry, SlowDown, Unknown
+from recado.domain.contacts.consent import refusal_to_send
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Unavailable
 from recado.domain.messages.message import Cause, FailureCode
@@ -20,7 +21,8 @@ from recado.services.dispatch.row import Row, row_of
 from recado.services.dispatch.sending import Settled
 from recado.services.dispatch.withdrawing import REFUSED
 from recado.storage.dispatch.settlements import Failed, Uncertain
-from recado.storage.messages.messages import AcceptResult, ConsentCheck, NewMessage, Stored
+from recado.storage.messages.messages import AcceptResult, ConsentCheck, NewMessage, NoConsent, Stored
+from recado.storage.messages.recipients import RecipientKey, find
 
 ANSWER_WITHIN = 15.0  # seconds
 CALL_NEEDS = 5.0  # seconds of them: whoever has no permit before waits for none, for its call would end unheard
@@ -188,7 +190,7 @@ class DirectSends:
             self._context.consents.begin(row)  # a refusal after its commit stops it (C12.5.3)
         try:
             try:
-                result = await self._context.sending.store(new)
+                result = await self._store(new)
             finally:
                 if type(result) is not Stored:
                     gateway.hand_back()
@@ -204,11 +206,21 @@ class DirectSends:
     async def _store_refused(self, new: NewMessage, cause: Cause) -> Answered:
         """Claimed, so that nobody else takes it; a process that dies in between leaves it to the rescuer."""
         self._context.sending.claim_new(new)
-        result = await self._context.sending.store(new)
+        result = await self._store(new)
         if type(result) is not Stored:
             return result, None
         await self._context.sending.settle(self._failed(row_of(new), cause))
         return result, Refused(cause.code, cause.text)
+
+    async def _store(self, new: NewMessage) -> AcceptResult:
+        """Its commit asks about the address; here its contact is asked once more, who may have another one."""
+        if new.contact_hash is not None and new.consent.asks:
+            asked = RecipientKey(new.organization_id, new.env, contact_id=new.contact_id)
+            (known,) = await find(self._context.records.db.hot, [asked])
+            code = refusal_to_send(known.status, registered=known.registered, granted_only=False)
+            if code is not None:
+                return NoConsent(code)
+        return await self._context.sending.store(new)
 
     async def _answered(self, sending: "asyncio.Task[Answered]", give_up_at: float) -> None:
         """Until it is sent, or its time is over. A caller who goes away breaks off the waiting, and not the send."""

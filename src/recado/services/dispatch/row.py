@@ -53,6 +53,8 @@ class Row:
     obeys_quiet_hours: bool = False
     details: Mapping[str, Any] | None = None
     """What its channel alone knows of it."""
+    contact_hash: int | None = None
+    """By the phone of its contact, where it goes to another address: a refusal of the contact's stops it as well."""
     claimed_at: datetime | None = None
     """The moment that tells its claim from every other; None before it is claimed."""
 
@@ -93,6 +95,7 @@ def row_of(new: NewMessage) -> Row:
         subject_to_consent=bool(new.consent),
         obeys_quiet_hours=new.obeys_quiet_hours,
         details=_details(new),
+        contact_hash=new.contact_hash,
         claimed_at=None if new.claim is None else new.claim.at,
     )
 

@@ -108,6 +108,7 @@ class NewMessage:
     units: int = 1  # segments, where its channel has some
     claim: OwnClaim | None = None  # of what is sent directly: it is claimed when it is stored
     content: object | None = None  # of such a message, as its adapter takes it: it is not stored
+    contact_hash: int | None = None  # of such a message: by the phone of its contact, where it goes to another address
     refused: Cause | None = None  # of such a message: why it is stored as failed, and nobody called for it
     details: str | None = None  # what its channel alone knows of it
     links: Sequence[TrackedLink] = ()  # in its content, by their short form (C27.1)
