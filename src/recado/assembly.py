@@ -121,6 +121,7 @@ class Assembly:
             return RuleParts(
                 database=db, directories=directories, windows=windows, ids=ids, clock=clock, sends_in=sends_in,
                 prices=prices, links=partial(MessageLinks, settings.link_address, installation.random_bytes),
+                simulator_domain=settings.simulator_domain,
             )  # fmt: skip
 
         batch_rules = {each.channel: each.batches(rule_parts(each.channel)) for each in CHANNELS if each.batches}

@@ -5,7 +5,7 @@ What a channel differs by in the pipeline is its policy, which is entered in `do
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Final
 from urllib.parse import urlsplit
@@ -19,6 +19,11 @@ from recado.channels.chatapp.cloud import Cloud
 from recado.channels.chatapp.sandbox import Sandbox
 from recado.channels.core.adapters import Adapter, Adapters, ProviderPlace
 from recado.channels.core.provider import Account
+from recado.channels.email.bridge import EmailBridge
+from recado.channels.email.dns_proof import DnsProof
+from recado.channels.email.sandbox import EmailSandbox
+from recado.channels.email.simulator import WithSimulator
+from recado.channels.email.txt_records import TxtRecords
 from recado.channels.http.outbound_guard import Turn
 from recado.channels.http.outbound_http import CONNECTIONS
 from recado.channels.sms.bridge import SmsBridge
@@ -27,6 +32,7 @@ from recado.channels.sms.smpp.session import SmppLogin
 from recado.channels.sms.smpp.smpp import Smpp, SmppOptions
 from recado.config.settings import Settings
 from recado.domain.channels.chatapp import CHATAPP
+from recado.domain.channels.email import EMAIL
 from recado.domain.channels.sms import GATEWAYS as SMS_GATEWAYS
 from recado.domain.channels.sms import SMS
 from recado.domain.channels.source import SANDBOX
@@ -36,6 +42,7 @@ from recado.domain.links.tracked import MessageLinks
 from recado.domain.messages.sms_text import segment_texts
 from recado.http.api.route import Route
 from recado.http.routes.core.dependencies import Dependencies
+from recado.http.routes.email.messages import email_routes
 from recado.http.routes.messages.bulk_models import BatchBody
 from recado.http.routes.sms.sms import sms_routes
 from recado.http.routes.sms.sms_models import CreateSmsBatch
@@ -44,6 +51,7 @@ from recado.services.batches.chatapp_batches import ChatAppBatches
 from recado.services.batches.sms_batches import SmsBatches
 from recado.services.messages.acceptance import Acceptance, ChannelRules
 from recado.services.messages.chatapp_rules import ChatAppRules
+from recado.services.messages.email_rules import EmailRules
 from recado.services.messages.sms_rules import SmsRules
 from recado.storage.access.directories import Directories
 from recado.storage.billing.prices import PriceDirectory
@@ -62,7 +70,7 @@ AdapterKey = tuple[str, str | None]
 class RuleParts:
     """What the rules of a channel are made of. `sends_in`: the environments in which somebody sends for it.
 
-    `links`: makes those of a message whose links are tracked (C27.1).
+    `links`: makes those of a message whose links are tracked (C27.1); `simulator_domain`: of the mailbox simulator.
     """
 
     database: Database
@@ -73,6 +81,7 @@ class RuleParts:
     sends_in: Collection[str]
     prices: PriceDirectory | None
     links: Callable[[], MessageLinks]
+    simulator_domain: str
 
 
 def _no_gateways(settings: Settings, adapters: Adapters) -> Sequence[GatewayPlan]:
@@ -365,6 +374,97 @@ def sms_batches(parts: RuleParts) -> ChannelBatches:
     return SmsBatches(parts.directories.organizations, sends_in=parts.sends_in, links=parts.links)
 
 
+# E-mail ---------------------------------------------------------------------------------------------------------------
+
+QUESTIONS_AT_ONCE, QUESTIONS_EACH, MOST_QUESTIONS_WAITING = 16, 2, 50  # to name servers, in all and of an organization
+
+
+def email_adapters(settings: Settings, clock: Clock, connections: int) -> Mapping[AdapterKey, Adapter]:
+    """The sandbox in test; in live the adapter of the setting, which may be none.
+
+    Whoever sends in live, the mailbox simulator's addresses are answered here (C29.4).
+    """
+    found: dict[AdapterKey, Adapter] = {("test", None): email_sandbox(settings, clock)}
+    live = LIVE_EMAIL.get(settings.adapter_email)
+    if live is not None:
+        adapter = live(settings, clock, connections)
+        if adapter.sender is not None:
+            simulator = EmailSandbox(clock, settings.sandbox_time_scale, simulator_domain=settings.simulator_domain)
+            adapter = replace(adapter, sender=WithSimulator(adapter.sender, simulator, settings.simulator_domain))
+        found["live", None] = adapter
+    return found
+
+
+def email_sandbox(settings: Settings, clock: Clock, connections: int | None = None) -> Adapter:
+    made = EmailSandbox(clock, settings.sandbox_time_scale, simulator_domain=settings.simulator_domain)
+    return Adapter(sender=made, verifier=made)
+
+
+def email_bridge(settings: Settings, clock: Clock, connections: int) -> Adapter:
+    token, secret = settings.bridge_email_token, settings.bridge_email_secret
+    made = EmailBridge(
+        url=settings.bridge_email_url or "",
+        token=token.get_secret_value() if token else "",
+        secret=secret.get_secret_value() if secret else "",
+        callback_url=f"{settings.address()}/v2/callbacks/{EMAIL}/bridge",
+        clock=clock,
+    )
+    at_once = min(connections, LONGEST_CALL * settings.email_per_second)
+    place = ProviderPlace("the bridge", settings.bridge_email_url or "", "start it")
+    return Adapter(sender=made, callbacks=made, verifier=dns_proof(), connections=at_once, place=place)
+
+
+def email_smtp(settings: Settings, clock: Clock, connections: int) -> Adapter:
+    """It verifies senders, and sends nothing yet."""
+    return Adapter(verifier=dns_proof())
+
+
+def dns_proof() -> DnsProof:
+    questions = FairPlaces(QUESTIONS_AT_ONCE, each=QUESTIONS_EACH, most_waiting=MOST_QUESTIONS_WAITING)
+    return DnsProof(TxtRecords(turn=questions.place))
+
+
+LIVE_EMAIL: Mapping[str, Callable[[Settings, Clock, int], Adapter]] = {
+    "sandbox": email_sandbox,
+    "bridge": email_bridge,
+    "smtp": email_smtp,
+}
+"""By the setting; another value is none."""
+
+
+def email_gateways(settings: Settings, adapters: Adapters) -> Sequence[GatewayPlan]:
+    """One in each environment in which somebody sends."""
+    plans = []
+    for env, name in (("test", SANDBOX), ("live", settings.adapter_email)):
+        adapter = adapters.find(EMAIL, env)
+        if adapter.sender is not None:
+            account = Account(sender_id=name, organization_id="", env=env, provider_id=name, owner=name)
+            plans.append(
+                GatewayPlan(
+                    channel=EMAIL,
+                    env=env,
+                    name=name,
+                    per_second=settings.email_per_second,
+                    provider=adapter.sender,
+                    account=account,
+                    connections=adapter.connections or CONNECTIONS,
+                )
+            )
+    return plans
+
+
+def email_rules(parts: RuleParts) -> ChannelRules:
+    return EmailRules(
+        database=parts.database,
+        organizations=parts.directories.organizations,
+        ids=parts.ids,
+        clock=parts.clock,
+        sends_in=parts.sends_in,
+        prices=parts.prices,
+        simulator_domain=parts.simulator_domain,
+    )
+
+
 CHANNELS: Final[list[ChannelParts]] = [
     ChannelParts(channel=CHATAPP, adapters=chatapp_adapters, rules=chatapp_rules, batches=chatapp_batches),
     ChannelParts(
@@ -375,5 +475,8 @@ CHANNELS: Final[list[ChannelParts]] = [
         routes=sms_routes,
         batches=sms_batches,
         batch_body=CreateSmsBatch,
+    ),
+    ChannelParts(
+        channel=EMAIL, adapters=email_adapters, rules=email_rules, gateways=email_gateways, routes=email_routes
     ),
 ]

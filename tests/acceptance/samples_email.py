@@ -5,7 +5,7 @@ from typing import Any
 from tests.acceptance.caller import Request
 from tests.acceptance.samples import new, sample
 from tests.acceptance.samples_audience import spare
-from tests.acceptance.tenants import Tenant, email_template
+from tests.acceptance.tenants import Tenant, email, email_template
 from tests.program import Api
 
 from recado.domain.core.ids import EMAIL_TEMPLATE
@@ -24,6 +24,22 @@ async def new_suppression(api: Api, tenant: Tenant) -> Request:
 @sample("deleteEmailSuppression")
 async def suppression_to_delete(api: Api, tenant: Tenant) -> Request:
     return Request({"id": (await api.call("POST", "/v2/email/suppressions", suppression()))["id"]})
+
+
+@sample("createEmail")
+async def new_email(api: Api, tenant: Tenant) -> Request:
+    return Request(body=email(), headers={"Idempotency-Key": new("key ")})
+
+
+@sample("listEmails")
+async def no_filter(api: Api, tenant: Tenant) -> Request:
+    return Request(query={"status": "delivered"})
+
+
+@sample("getEmail")
+async def one_email(api: Api, tenant: Tenant) -> Request:
+    made = await api.call("POST", "/v2/email/messages", email(), key=new("key "))
+    return Request({"id": made["id"]})
 
 
 @sample("createEmailTemplate")

@@ -89,6 +89,8 @@ async def settle(url: str, admin_token: str, name: str) -> Tenant:
         ]
         for _ in range(2):
             await api.call("POST", "/v2/sms/messages", {"to": CUSTOMER, "text": "Good morning"})
+        for serial in range(2):
+            await api.call("POST", "/v2/email/messages", email(), key=f"e-mail {serial}")
         hooks = [await api.call("POST", "/webhooks", webhook(f"of {name}")) for _ in range(2)]
         deliveries = [await api.call("POST", f"/webhooks/{hooks[0]['id']}/test") for _ in range(2)]
         for hook in hooks:  # or their deliveries would go on changing the database while the walk compares it
@@ -167,6 +169,10 @@ async def settle(url: str, admin_token: str, name: str) -> Tenant:
         "listExecutions": {"id": journeys[0]["id"]},
     }
     return Tenant(made["id"], keys["test"]["token"], keys["live"]["token"], sessions, ids, others)
+
+
+def email() -> dict[str, Any]:
+    return {"to": "ana@example.com", "subject": "Your order", "text": "It is ready.", "transactional": True}
 
 
 def email_template(name: str) -> dict[str, Any]:

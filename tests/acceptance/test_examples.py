@@ -21,6 +21,7 @@ MAIN = {
     "createList", "addListMembers", "previewSegment", "getWallet", "createApiKey",
     "createAccount", "inviteAccount", "createSession", "createSms", "previewSms", "listSms", "getSms",
     "createJourney", "simulateJourney",
+    "createEmail", "listEmails", "getEmail",
     "createEmailSuppression", "createEmailSender", "createEmailTemplate", "previewEmailTemplate",
     "listNumberStates", "getNumberState", "pauseNumber", "resumeNumber", "listActors", "restartActor",
     "listWebhookStates", "listProviderStates",

@@ -44,7 +44,8 @@ SCOPES = {
     "createList updateList deleteList addListMembers replaceListMembers removeListMembers "
     "createSegment updateSegment deleteSegment createCustomerEvent",
     "email:read": "listEmailTemplates getEmailTemplate previewEmailTemplate listEmailSenders listEmailSuppressions "
-    "exportEmail",
+    "exportEmail listEmails getEmail",
+    "email:send": "createEmail",
     "email:write": "createEmailTemplate updateEmailTemplate deleteEmailTemplate "
     "createEmailSender updateEmailSender deleteEmailSender verifyEmailSender"
     " createEmailSuppression deleteEmailSuppression",
@@ -68,6 +69,7 @@ CLASSES = {
     "createJourneyEntry": "send",
     "createMessage": "send",
     "createSms": "send",
+    "createEmail": "send",
     "previewSms": "bulk",
     "exportChatapp": "bulk",
     "exportEmail": "bulk",

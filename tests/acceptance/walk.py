@@ -41,6 +41,8 @@ _RESTLESS = {
 # later. No row may be added, or be another.
 _WORKED_OFF = ("withdrawals",)
 
+KEY = "Idempotency-Key"
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Walk:
@@ -109,7 +111,12 @@ class Walk:
         return {each["name"] for each in found if each["in"] == "query" and each.get("required", False)}
 
     async def call(self, route: Route, request: Request, token: str | None = None, **changed: Any) -> Answer:
-        """Send the request with other parts `changed` in it; of its query, what is required stays."""
+        """Send the request with other parts `changed` in it; of query and headers, what is required stays.
+
+        No headers at all are none.
+        """
+        if changed.get("headers") and KEY in request.headers:
+            changed["headers"] = {KEY: request.headers[KEY], **changed["headers"]}
         if "query" in changed:
             kept = {name: request.query[name] for name in self.required(route) & request.query.keys()}
             changed["query"] = {**kept, **changed["query"]}

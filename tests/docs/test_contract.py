@@ -60,6 +60,9 @@ from recado.http.routes.contacts.contact_imports import ImportOut, contact_impor
 from recado.http.routes.contacts.contacts import contact_routes
 from recado.http.routes.contacts.document_reveal import RevealedDocuments, document_reveal_routes
 from recado.http.routes.core.dependencies import Dependencies
+from recado.http.routes.email import messages as email_messages
+from recado.http.routes.email.message_models import CreatedEmail, EmailModel
+from recado.http.routes.email.messages import email_routes
 from recado.http.routes.email.mjml_document import PROCESSES
 from recado.http.routes.email.sender_models import EmailSenderOut
 from recado.http.routes.email.senders import email_sender_routes
@@ -187,6 +190,7 @@ def routes() -> tuple[Route, ...]:
             cursors=nothing,
         ),
         *sms_routes(dependencies, nothing),
+        *email_routes(dependencies, nothing),
         *bulk_routes(acceptance=nothing),
         *batch_routes(database=nothing, movers=nothing),
         *resend_routes(resends=nothing),
@@ -324,6 +328,10 @@ def test_every_command_is_named() -> None:
         ("Webhook subscriptions per environment", f"{MAX_SUBSCRIPTIONS}"),
         ("Templates per number", f"{MAX_OF_A_NUMBER}"),
         ("Templates of e-mails per environment", f"{MAX_TEMPLATES}"),
+        (
+            "Sends of e-mail under way",
+            f"{email_messages.AT_ONCE} / {email_messages.AT_ONCE_EACH}; {email_messages.MOST_WAITING:,} of",
+        ),
         ("MJML that is compiled at a time", f"{PROCESSES} / 1, in a process"),
         ("Period of a list of customer events", f"{LONGEST_PERIOD.days} days"),
         ("Period of an export", f"{EXPORT_PERIOD.days} days / {USUAL_ROWS} / {MOST_ROWS:,}"),
@@ -418,6 +426,8 @@ def test_the_request_limits_are_those_in_force() -> None:
         ("C25.1", WalletOut),
         ("C24.4", ApiKeyOut),
         ("C27.4", OriginLinkOut),
+        ("C10.1", EmailModel),
+        ("C10.1", CreatedEmail),
         ("C10.4", EmailTemplateOut),
         ("C10.4", EmailPreviewOut),
         ("C10.4", EmailSenderOut),

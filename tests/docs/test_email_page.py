@@ -6,6 +6,7 @@ from pathlib import Path
 import orjson
 from pydantic import BaseModel
 
+from recado.http.routes.email.message_models import CreateEmail
 from recado.http.routes.email.sender_models import EmailSenderCreate
 from recado.http.routes.email.suppression_models import SuppressionCreate
 from recado.http.routes.email.template_models import EmailPreview, EmailTemplateCreate
@@ -13,6 +14,7 @@ from recado.http.routes.email.template_models import EmailPreview, EmailTemplate
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "email.md").read_text("utf-8")
 BODIES: dict[str, type[BaseModel]] = {
+    "/v2/email/messages": CreateEmail,
     "/v2/email/templates": EmailTemplateCreate,
     "/v2/email/templates/$MAIL_TEMPLATE/preview": EmailPreview,
     "/v2/email/senders": EmailSenderCreate,

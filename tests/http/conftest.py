@@ -289,7 +289,10 @@ async def api(database: Database) -> AsyncIterator[Api]:
     tracked_clicks = TrackedClicks(database, outbox=outbox, clock=clock)
     events = CustomerEvents(database, clock=clock)
     entries = JourneyEntries(database, clock=clock, ids=ids, entered=lambda: None, journeys=RunningJourneys())
-    verifiers: dict[str, ScriptedVerifier | EmailSandbox | None] = {"test": EmailSandbox(), "live": ScriptedVerifier()}
+    verifiers: dict[str, ScriptedVerifier | EmailSandbox | None] = {
+        "test": EmailSandbox(clock, 0, simulator_domain="simulator.test"),
+        "live": ScriptedVerifier(),
+    }
     mjml_workers = BodyWorkers(clock, processes=1)
     sender_verification = SenderVerification(database, clock=clock, verifier_for=verifiers.get)
     records = Records(

@@ -335,12 +335,37 @@ class Settings(BaseSettings):
         description="SMS that leave through `gateway_b` within a second at most.",
         json_schema_extra={"form": "a whole number from 1 to 10,000", "default": "`100`"},
     )
-    adapter_email: Literal["", "sandbox", "smtp"] = _setting(
+    adapter_email: Literal["", "sandbox", "bridge", "smtp"] = _setting(
         "",
-        "Who verifies senders of e-mail in live; none is sent yet. `smtp` looks for a TXT record of their domains. "
-        "Test always uses the sandbox, for which every sender is verified.",
-        "sandbox, smtp or empty",
-        "none: senders cannot be made in live (502)",
+        "Who sends e-mail in live, and verifies its senders. `bridge` and `smtp` look for a TXT record of their "
+        "domains; `smtp` sends none yet. Test always uses the sandbox, for which every sender is verified.",
+        "sandbox, bridge, smtp or empty",
+        "none: in live nothing is sent, and no sender can be made (502)",
+    )
+    bridge_email_url: Annotated[str | None, BeforeValidator(parse_http_url)] = _setting(
+        None,
+        "The address of the bridge of e-mail.",
+        "an http(s) address without query, such as https://bridge.example.com/email",
+        "none",
+    )
+    bridge_email_token: SecretStr | None = _setting(
+        None, "The bearer token that Recado presents to that bridge.", "a text", "none"
+    )
+    bridge_email_secret: SecretStr | None = _setting(
+        None, "The secret with which that bridge signs its callbacks.", "a text", "none"
+    )
+    email_per_second: int = Field(
+        100,
+        ge=1,
+        le=10_000,
+        description="E-mails that leave within a second at most, in live and in test.",
+        json_schema_extra={"form": "a whole number from 1 to 10,000", "default": "`100`"},
+    )
+    simulator_domain: str = Field(
+        "simulator.test",
+        pattern=r"^[a-z0-9.-]{1,240}$",
+        description="The domain of the mailbox simulator, for whose addresses the service answers itself.",
+        json_schema_extra={"form": "a domain in lower case", "default": "`simulator.test`"},
     )
     billing_enabled: bool = _setting(
         True, "Whether sends are paid from a wallet. Without, no wallet exists.", "true or false", "`true`"
@@ -488,6 +513,7 @@ _NEEDED: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("adapter_sms_b", "bridge"): _bridge_of("sms_b"),
     ("adapter_sms", "smpp"): ("smpp_url", "smpp_system_id", "smpp_password"),
     ("adapter_sms_b", "smpp"): ("smpp_b_url", "smpp_b_system_id", "smpp_b_password"),
+    ("adapter_email", "bridge"): _bridge_of("email"),
     ("adapter_payments", "bridge"): ("bridge_payments_secret",),
 }
 """What an adapter needs besides its own setting, by that setting and its value."""

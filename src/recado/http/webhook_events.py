@@ -1,14 +1,16 @@
 """The events of webhooks as the OpenAPI document describes them: the envelope (C23.5) and the data of each (C23.6)."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, JsonValue
 
+from recado.domain.channels.email import BounceType, EmailReason
 from recado.domain.channels.sms import SmsReason, SmsRoute
 from recado.domain.core.events import API_VERSION, JOURNEY_ACTION
 from recado.domain.messages.message import GenericStatus
 from recado.http.api.models import ApiModel, Timestamp
+from recado.http.routes.email.message_models import EmailStatus
 from recado.http.routes.messages.bulk_models import Totals
 from recado.http.routes.messages.message_models import Channel, Direction, LinkOrigin, MessageType
 from recado.http.routes.sms.sms_models import Region, SmsStatus
@@ -102,6 +104,27 @@ class SmsClickedEvent(_SmsSummary):
     url: str | None = None
     clicked_at: Timestamp | None = None
     first_click: bool | None = None
+
+
+class EmailEvent(_MessageSummary):
+    """An e-mail; its `status` is the channel's own. When it was removed before the delivery, only `id` is there."""
+
+    status: EmailStatus | None = None
+    subject: str | None = None
+    from_: Annotated[str | None, Field(alias="from")] = None
+
+
+class EmailBouncedEvent(EmailEvent):
+    """An e-mail that came back; after a `permanent` bounce its address is suppressed."""
+
+    reason: EmailReason | None = None
+    bounce_type: BounceType | None = None
+
+
+class EmailComplainedEvent(EmailEvent):
+    """An e-mail that its recipient called unwanted: the address is suppressed, and its contact has opted out."""
+
+    reason: Literal["complaint"] | None = None
 
 
 class CampaignCompletedEvent(ApiModel):
@@ -265,6 +288,9 @@ EVENTS: Mapping[str, type[BaseModel]] = {
     "sms.undelivered": SmsFailedEvent,
     "sms.received": SmsReceivedEvent,
     "sms.clicked": SmsClickedEvent,
+    "email.delivered": EmailEvent,
+    "email.bounced": EmailBouncedEvent,
+    "email.complained": EmailComplainedEvent,
     "campaign.completed": CampaignCompletedEvent,
     "number.quality_changed": NumberQualityEvent,
     "template.approved": _TemplateEvent,

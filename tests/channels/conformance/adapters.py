@@ -9,6 +9,7 @@ import orjson
 from tests.channels.behaviours import breaks_inside, closes_after_reading, hangs, resets_after_reading, says
 from tests.channels.chatapp import bridge_events, bridge_sends, cloud_answers, cloud_changes, cloud_news, cloud_sends
 from tests.channels.conformance.tried import Callbacks, Operations, Sends, Tried
+from tests.channels.email import email_cases
 from tests.channels.payment_events import MALFORMED as ODD_PAYMENTS
 from tests.channels.payment_events import PAYMENTS
 from tests.channels.sms import bridge_cases
@@ -193,4 +194,26 @@ SMS_BRIDGE = Tried(
     ),
 )
 
-ALL = (BRIDGE, CLOUD, PAYMENTS_BRIDGE, SMS_BRIDGE)
+EMAIL_BRIDGE = Tried(
+    name="email bridge",
+    make=lambda url, clock, timeout: email_cases.WithContent(
+        url=url,
+        token=TOKEN,
+        secret=SECRET,
+        callback_url="https://recado.test/v2/callbacks/email/bridge",
+        clock=clock,
+        timeout=timeout,
+    ),
+    secrets=(TOKEN, SECRET, "number-token"),
+    sends=Sends(taken=bridge_sends.TAKEN, cases=email_cases.SENDS),
+    callbacks=Callbacks(
+        body_of=events_body,
+        items=[(item, [event]) for item, event in email_cases.INCOMING],
+        odd=bridge_events.MALFORMED,
+        unread=[*NO_JSON, b'{"events": {}}', b'{"events": null}'],
+        signed=bridge_signed,
+        forged=bridge_forged,
+    ),
+)
+
+ALL = (BRIDGE, CLOUD, PAYMENTS_BRIDGE, SMS_BRIDGE, EMAIL_BRIDGE)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recado.domain.core.errors import Problem
-from recado.domain.email.rendering import MIB, EmailContent, EmailPart, as_text, names_in, undeclared
+from recado.domain.email.rendering import MIB, EmailPart, EmailParts, as_text, names_in, undeclared
 
 NAMES = st.from_regex(r"[A-Za-z][A-Za-z0-9_]{0,63}", fullmatch=True)
 VALUES = st.one_of(
@@ -18,8 +18,8 @@ PLAIN = st.text(max_size=50).filter(lambda text: "{" not in text and "}" not in 
 BREAKS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 
 
-def content(subject: str = "s", html: str = "h", text: str | None = None, **examples: str | None) -> EmailContent:
-    return EmailContent({EmailPart.SUBJECT: subject, EmailPart.HTML: html, EmailPart.TEXT: text}, examples)
+def content(subject: str = "s", html: str = "h", text: str | None = None, **examples: str | None) -> EmailParts:
+    return EmailParts({EmailPart.SUBJECT: subject, EmailPart.HTML: html, EmailPart.TEXT: text}, examples)
 
 
 @pytest.mark.parametrize(

@@ -91,6 +91,18 @@ async def test_content_goes_after_twelve_months_to_the_moment(database: Database
     assert await with_content(database) == set(young[1:])
 
 
+async def test_the_subject_of_an_email_goes_with_the_content_and_its_size_stays(
+    database: Database, organization: str
+) -> None:
+    await store(database, organization, NOW - timedelta(days=400))
+    details = '{"subject": "Your order", "bodyBytes": 7}'
+    await database.execute(
+        "update messages set payload = null, template_vars = null, details = $1::text::jsonb", details
+    )
+    await clear(database)
+    assert await database.fetchval("select details::text from messages") == '{"bodyBytes": 7}'
+
+
 async def test_what_has_still_to_be_sent_keeps_its_content_until_it_left(database: Database, organization: str) -> None:
     old = await store(database, organization, *(datetime(2030, 2, day, tzinfo=UTC) for day in range(1, 6)))
     await queue(database, organization, old[2])

@@ -42,6 +42,8 @@ async def filled(database: Database) -> Database:
         (SUPPRESSIONS.sql.among, (*OWNER, [b"x" * 32]), "email_suppressions_organization_id_env_hash_key"),
         (SUPPRESSIONS.sql.page, (*OWNER, None, None, 50, 0), "email_suppressions_pkey"),
         (SENDERS.sql.has_default, ("org_1", "live"), "email_senders_default"),
+        (SENDERS.sql.sending, ("org_1", "live", ["a@d1", "d1"]), "email_senders_pkey"),
+        (SENDERS.sql.sending, ("org_1", "live", []), "email_senders_pkey"),
         (TEMPLATES.sql.named, (*OWNER, "n1"), "email_templates_by_name"),
         (TEMPLATES.sql.page, (*OWNER, None, None, None, 50, 0), "email_templates_pkey"),
     ],

@@ -6,7 +6,8 @@ settlements are those of all messages; only the waiting is the request's.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import structlog
@@ -15,6 +16,7 @@ from recado.actors.dispatch.calls import Departure, planned
 from recado.actors.dispatch.gateway import Borrower, GatewayShare, OrganizationGateways
 from recado.actors.dispatch.lane_context import LaneContext
 from recado.channels.core.provider import Accepted, Outcome, Refused, Retry, SlowDown, Unknown
+from recado.domain.contacts.consent import refusal_to_send
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Unavailable
 from recado.domain.messages.message import Cause, FailureCode
@@ -22,12 +24,15 @@ from recado.services.dispatch.row import Row, row_of
 from recado.services.dispatch.sending import Settled
 from recado.services.dispatch.withdrawing import REFUSED
 from recado.storage.dispatch.settlements import Failed, Uncertain
-from recado.storage.messages.messages import AcceptResult, ConsentCheck, NewMessage, Stored
+from recado.storage.messages.messages import AcceptResult, ConsentCheck, NewMessage, NoConsent, Stored
+from recado.storage.messages.recipients import RecipientKey, find
 
 ANSWER_WITHIN = 15.0  # seconds
 CALL_NEEDS = 5.0  # seconds of them: whoever has no permit before waits for none, for its call would end unheard
 FIRST_PAUSE = 1.0  # seconds before what was refused for now is called for again; each next one is twice as long
 PROBE_AGAIN_AFTER = 0.1  # seconds: while the probe of an open circuit is under way
+Answered = tuple[AcceptResult, Outcome | None]
+"""What became of storing a message, and the provider's answer; None where there is none."""
 NOT_TAKEN = Cause(FailureCode.PROVIDER_ERROR.value, "the provider did not take it in time")
 
 log = structlog.get_logger(__name__)
@@ -118,7 +123,7 @@ class DirectSends:
         self._context = context
         self._clock = context.records.clock
         self._lines: dict[GatewayShare, _Line] = {}
-        self._under_way: dict[asyncio.Task[tuple[AcceptResult, Outcome | None]], bool] = {}  # is it waited for?
+        self._under_way: dict[asyncio.Task[Answered], bool] = {}  # is it waited for?
 
     async def start(self) -> None:
         """Nothing runs until somebody sends."""
@@ -128,32 +133,50 @@ class DirectSends:
         while self._under_way:
             await asyncio.wait(self._under_way)
 
-    async def send(self, new: NewMessage) -> tuple[AcceptResult, Outcome | None]:
+    async def send(self, new: NewMessage) -> Answered:
         """Store the message and give it to the provider; with its answer, None where none came within 15 seconds.
 
         Where the message was not stored, the result says why. Raises `Unavailable` when its gateway has no turn for it
         while `CALL_NEEDS` seconds of that time are left: nothing is stored then. With less, a message would be stored
-        whose call ends behind its caller's back, or does not begin and fails at once.
+        whose call ends behind its caller's back, or does not begin and fails at once. What is refused already
+        (`refused`) is stored as failed, and needs no turn.
         """
+        if new.consent is ConsentCheck.DONE:
+            new.consent = ConsentCheck.NOT_REFUSED  # it may wait for its permit, and no claim asks later
+        if new.refused is not None:
+            refusing = self._begun(self._store_refused(new, new.refused))
+            with self._waited_for(refusing):
+                return await asyncio.shield(refusing)
         give_up_at = self._clock.monotonic() + ANSWER_WITHIN
         gateway = await self._permitted(new, give_up_at - CALL_NEEDS)
         stored: asyncio.Future[AcceptResult] = asyncio.get_running_loop().create_future()
-        sending = asyncio.get_running_loop().create_task(self._store_and_send(new, gateway, give_up_at, stored))
-        self._under_way[sending] = True
-        sending.add_done_callback(self._ended)
-        try:
+        sending = self._begun(self._store_and_send(new, gateway, give_up_at, stored))
+        with self._waited_for(sending):
             await self._answered(sending, give_up_at)
             if not sending.done():
                 either: set[asyncio.Future[Any]] = {sending, stored}
                 await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
             return sending.result() if sending.done() else (stored.result(), None)
-        finally:
-            if sending in self._under_way:
-                self._under_way[sending] = False
 
-    def _ended(self, sending: "asyncio.Task[tuple[AcceptResult, Outcome | None]]") -> None:
-        waited_for = self._under_way.pop(sending)
-        error = None if sending.cancelled() else sending.exception()
+    def _begun(self, work: Coroutine[Any, Any, Answered]) -> "asyncio.Task[Answered]":
+        """Work that ends also when its caller goes away."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._under_way[task] = True
+        task.add_done_callback(self._ended)
+        return task
+
+    @contextmanager
+    def _waited_for(self, task: "asyncio.Task[Answered]") -> Iterator[None]:
+        """Until its caller has its answer, or goes away."""
+        try:
+            yield
+        finally:
+            if task in self._under_way:
+                self._under_way[task] = False
+
+    def _ended(self, task: "asyncio.Task[Answered]") -> None:
+        waited_for = self._under_way.pop(task)
+        error = None if task.cancelled() else task.exception()
         if error is not None and not waited_for and not isinstance(error, Unavailable):
             log.error("direct_send_failed", error=type(error).__name__)
 
@@ -182,17 +205,15 @@ class DirectSends:
 
     async def _store_and_send(
         self, new: NewMessage, gateway: GatewayShare, give_up_at: float, stored: "asyncio.Future[AcceptResult]"
-    ) -> tuple[AcceptResult, Outcome | None]:
+    ) -> Answered:
         result: AcceptResult | None = None
-        if new.consent is ConsentCheck.DONE:
-            new.consent = ConsentCheck.NOT_REFUSED  # it waited for its permit meanwhile, and no claim asks later
         self._context.sending.claim_new(new)
         row = row_of(new)
         if row.subject_to_consent:
             self._context.consents.begin(row)  # a refusal after its commit stops it (C12.5.3)
         try:
             try:
-                result = await self._context.sending.store(new)
+                result = await self._store(new)
             finally:
                 if type(result) is not Stored:
                     gateway.hand_back()
@@ -205,7 +226,26 @@ class DirectSends:
             if row.subject_to_consent:
                 self._context.consents.end(row)
 
-    async def _answered(self, sending: "asyncio.Task[tuple[AcceptResult, Outcome | None]]", give_up_at: float) -> None:
+    async def _store_refused(self, new: NewMessage, cause: Cause) -> Answered:
+        """Claimed, so that nobody else takes it; a process that dies in between leaves it to the rescuer."""
+        self._context.sending.claim_new(new)
+        result = await self._store(new)
+        if type(result) is not Stored:
+            return result, None
+        await self._context.sending.settle(self._failed(row_of(new), cause))
+        return result, Refused(cause.code, cause.text)
+
+    async def _store(self, new: NewMessage) -> AcceptResult:
+        """Its commit asks about the address; here its contact is asked once more, who may have another one."""
+        if new.contact_hash is not None and new.consent.asks:
+            asked = RecipientKey(new.organization_id, new.env, contact_id=new.contact_id)
+            (known,) = await find(self._context.records.db.hot, [asked])
+            code = refusal_to_send(known.status, registered=known.registered, granted_only=False)
+            if code is not None:
+                return NoConsent(code)
+        return await self._context.sending.store(new)
+
+    async def _answered(self, sending: "asyncio.Task[Answered]", give_up_at: float) -> None:
         """Until it is sent, or its time is over. A caller who goes away breaks off the waiting, and not the send."""
         over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 

@@ -21,18 +21,24 @@ from recado.channels.core.events import (
 from recado.channels.core.fields import needed, text_or_none, unread
 from recado.channels.core.reading import Shape
 from recado.channels.core.refusals import PROVIDER_CODES, refusal_code
+from recado.domain.channels.email import bounce_code
 from recado.domain.core.timestamps import format_timestamp
 
 
 def _report(read: Status, info: ValidationInfo) -> Status:
-    """A failure has one of the codes that the channel knows (the context), or `provider_error`; no other has any."""
+    """A failure, and a bounce, has one of the codes that the channel knows (the context), or `provider_error`.
+
+    No other has any. The code of a bounce agrees with its type.
+    """
     if read.provider_message_id is None and read.reference is None:
         raise unread("providerMessageId")
     code = None
-    if read.status == "failed":
+    if read.status in ("failed", "bounced"):
         if read.code is not None and text_or_none(read.code, 128) is None:
             raise unread("code")
         code = refusal_code(read.code, info.context or PROVIDER_CODES)
+    if read.status == "bounced":
+        code = bounce_code(code, read.bounce_type)
     return read if code == read.code else replace(read, code=code)
 
 

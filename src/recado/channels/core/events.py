@@ -8,7 +8,7 @@ from pydantic.alias_generators import to_camel
 
 from recado.channels.core.fields import Receipt, Text16, Text64, Text128, Text256, Text512, Text1024, Time, Tree
 
-ReportStatus = Literal["sent", "delivered", "read", "failed"]
+ReportStatus = Literal["sent", "delivered", "read", "failed", "bounced", "complained"]
 MessageType = Literal["text", "media", "interactive"]
 Verdict = Literal["approved", "rejected", "paused", "disabled"]
 Category = Literal["marketing", "utility", "authentication"]
@@ -30,7 +30,8 @@ CAMEL = ConfigDict(alias_generator=to_camel)
 class Status:
     """A delivery report.
 
-    `reference`: our message id where the provider echoes it. `code`: of a failure, one of the codes of C15.4.
+    `reference`: our message id where the provider echoes it. `code`: of a failure or a bounce, one of those of C15.4.
+    `bounce_type`: where the provider says whether the address is good for nothing any more; else the code tells it.
     """
 
     __pydantic_config__ = CAMEL
@@ -41,6 +42,7 @@ class Status:
     code: Annotated[str | None, SkipValidation] = None
     account: Text128 | None = None  # the provider's phone number id: finds the message of a report without reference
     receipt: Receipt | None = field(default=None, repr=False)  # the report as its provider keeps it
+    bounce_type: Literal["permanent", "temporary"] | None = None
     kind: Literal["status"] = field(default="status", repr=False)
 
 

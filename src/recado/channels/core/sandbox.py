@@ -69,7 +69,7 @@ class Story:
 
 
 class ChannelSandbox:
-    """`usual`: the story of a message; `stories`: the others, by the ending of the recipient.
+    """`usual`: the story of a message; `stories`: the others, by the ending of the recipient, or as `story_of` says.
 
     `time_scale` multiplies every time; 0: everything is due at once and no send waits.
     """
@@ -87,6 +87,10 @@ class ChannelSandbox:
         # A "slow down" spends no attempt, so the attempt alone cannot tell the first try from the second.
         self._slowed: dict[str, None] = {}
 
+    def story_of(self, message: OutboundMessage) -> str:
+        """Which of the stories is this one's."""
+        return message.to[-4:]
+
     async def start(self) -> None:
         """Nothing to open."""
 
@@ -102,7 +106,7 @@ class ChannelSandbox:
         return None if self._scale else self._told(message, account, attempt)
 
     def _told(self, message: OutboundMessage, account: Account, attempt: int) -> Outcome:
-        story = self._stories.get(message.to[-4:], self._usual)
+        story = self._stories.get(self.story_of(message), self._usual)
         if story.slow and attempt == 1 and self._first_try(message.id):
             return SlowDown(SLOW_DOWN * self._scale)
         if attempt <= story.passing:

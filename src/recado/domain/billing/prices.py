@@ -16,6 +16,7 @@ CHATAPP_PLATFORM: Final = "chatapp_platform"  # of numbers whose owner pays the 
 SMS_PREMIUM: Final = "sms_premium"
 SMS_OTP: Final = "sms_otp"
 SMS_DEDICATED: Final = "sms_la_dedicada"
+EMAIL_RECIPIENT: Final = "email"
 
 FAMILY_OF: Final[Mapping[str, str]] = {
     SMS_PREMIUM: "sms",

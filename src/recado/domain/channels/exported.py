@@ -4,14 +4,16 @@ A channel that is to be exported is a row of `EXPORTED`: its operation and the c
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from recado.domain.channels import email
 from recado.domain.channels.chatapp import CHATAPP
+from recado.domain.channels.email import EMAIL
 from recado.domain.channels.sms import SMS, reason_of
 from recado.domain.core.errors import FieldError, field_refused, validation_error
-from recado.domain.messages.message import code_in
+from recado.domain.messages.message import MessageStatus, code_in
 
 LONGEST_PERIOD: Final = timedelta(hours=31 * 24)
 USUAL_ROWS, MOST_ROWS = 500, 1_000
@@ -29,14 +31,16 @@ _MILLISECOND: Final = timedelta(milliseconds=1)
 class Exported:
     """The export of a channel. `scope`: what a caller needs; `what`: what its operation says of itself.
 
-    `reason`: from the code that a message failed with, and its `lastError`. `details`: what a row shows of what the
-    channel alone knows of a message, by the names of callers. `segmented`: whether a message left as segments, by that.
+    `reason`: from the code that a message failed with, and its `lastError`; `reasons`: by states that have one each.
+    `details`: what a row shows of what the channel alone knows of a message, by the names of callers. `segmented`:
+    whether a message left as segments, by that.
     """
 
     channel: str
     scope: str
     what: str
     reason: Callable[[str | None, str | None], str | None] = lambda code, error: code
+    reasons: Mapping[str, str] = field(default_factory=dict)
     details: tuple[str, ...] = ()
     segmented: Callable[[Mapping[str, Any]], bool] = lambda details: False
 
@@ -62,7 +66,14 @@ EXPORTED: Final = (
         details=("deliveredVia",),
         segmented=lambda details: details.get("deliveredVia") == SMS,
     ),
-    Exported(channel="email", scope="email:read", what="e-mails", details=("subject",)),
+    Exported(
+        channel=EMAIL,
+        scope="email:read",
+        what="e-mails",
+        reason=lambda code, error: email.reason_of(code),
+        reasons={MessageStatus.COMPLAINED: email.EmailReason.COMPLAINT},
+        details=("subject",),
+    ),
 )
 
 

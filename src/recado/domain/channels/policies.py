@@ -20,8 +20,7 @@ TRACKED: Final = frozenset(each.channel for each in POLICIES.values() if each.cl
 """Those whose messages have links of their own (C27.1)."""
 
 _MASKS: Final = {
-    "email": MASK[AddressKind.EMAIL],  # without a policy as yet
-    "social": MASK[AddressKind.SOCIAL],
+    "social": MASK[AddressKind.SOCIAL],  # without a policy as yet
     **{each.channel: MASK[each.addresses[0]] for each in POLICIES.values()},
 }
 
@@ -61,8 +60,10 @@ GENERIC_CHANNELS: Final = tuple(each.channel for each in POLICIES.values() if ea
 """Whose messages are in the generic view; the others have a view of their own (C1.11)."""
 
 
-HEARD: Final = tuple(each.channel for each in POLICIES.values() if "inbound" in each.machine.initial)
-"""On which people write."""
+HEARD: Final = tuple(
+    each.channel for each in POLICIES.values() if "inbound" in each.machine.initial and each.received is not None
+)
+"""On which people write to an organization that is told of it."""
 
 
 def shown(channel: str, status: str) -> str:
@@ -100,13 +101,18 @@ def states_after(state: MessageStatus) -> list[str]:
     return sorted(found)
 
 
+def claimed_state(channel: str) -> MessageStatus:
+    """The state of a message of the channel that was claimed."""
+    policy = POLICIES.get(channel)
+    if policy is None:
+        return MessageStatus.SENDING
+    return policy.machine.move(MessageStatus.QUEUED, MessageEvent.CLAIM)
+
+
 def claimed_as() -> dict[str, str]:
     """The state of a claimed message, by channel, of those whose messages do not know `sending` (C10)."""
-    return {
-        each.channel: claimed.value
-        for each in POLICIES.values()
-        if (claimed := each.machine.move(MessageStatus.QUEUED, MessageEvent.CLAIM)) is not MessageStatus.SENDING
-    }
+    states = {channel: claimed_state(channel) for channel in POLICIES}
+    return {channel: state.value for channel, state in states.items() if state is not MessageStatus.SENDING}
 
 
 def withdrawn_as() -> dict[str, str]:

@@ -108,7 +108,9 @@ class Policy:
     failed by unknown outcome, and is believed to have left by a positive one (C15.4).
     `refusals`: codes by which its providers refuse, or report a failure, besides those of every channel (C15.4).
     `unanswered`: what a message fails with whose call had no answer, and of which nothing was heard for a day.
-    `events`: what a subscription is told when a message reaches a state; `received`: of what people send (C23.3).
+    `answered`: those of them whose answer a repeat of the request gets as well (C6.2).
+    `events`: what a subscription is told when a message reaches a state; `received`: of what people send (C23.3); None:
+    nobody is told.
     `tells`: what its events say besides what those of any message do, by the status that their name ends with (C23.6);
     None: the error of a failure, and the payload of what came in.
     `clicked`: of what people click in its messages; None: the links of its messages stay as they are (C27.1).
@@ -137,7 +139,7 @@ class Policy:
     price_kind: Callable[[str | None, bool], str]
     unanswered: Cause
     events: Mapping[MessageStatus, str]
-    received: str
+    received: str | None
     opens_window: bool
     answers_opt_outs: bool
     nobody_there: frozenset[str]
@@ -145,6 +147,7 @@ class Policy:
     shown: Mapping[MessageStatus, GenericStatus] = field(default_factory=dict)
     after_sent: Mapping[str, AfterSent] = field(default_factory=dict)
     refusals: frozenset[str] = frozenset()
+    answered: frozenset[str] = frozenset()
     direct: bool = False
     generic: bool = True
     tells: Callable[[str, MessageFacts], Mapping[str, Any]] | None = None

@@ -101,7 +101,7 @@ class Rendered:
     missing: tuple[str, ...]
 
 
-class EmailContent:
+class EmailParts:
     """A template, to be rendered as often as one likes.
 
     `examples`: by the name of each declared variable, in order, what stands for it where no value is given.

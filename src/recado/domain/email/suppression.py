@@ -1,10 +1,12 @@
 """Suppressions: addresses that get no e-mail any more, whatever they consent to (C10.5)."""
 
 from enum import StrEnum
+from typing import Final
 
 from recado.domain.contacts.contact import email_key
 
-_SIMULATED = "suppressionlist"
+SUPPRESSED: Final = "suppressionlist"
+"""The local part of the simulator's address that is suppressed without an entry."""
 
 
 class SuppressionReason(StrEnum):
@@ -17,5 +19,10 @@ class SuppressionReason(StrEnum):
 
 def always_suppressed(address: str, simulator_domain: str) -> bool:
     """Whether it is the address of the simulator that is suppressed without an entry; a label may follow it."""
+    return simulated(address, simulator_domain) == SUPPRESSED
+
+
+def simulated(address: str, simulator_domain: str) -> str | None:
+    """The local part of an address of the simulator, in lower case and without its label; None of any other address."""
     local, _, domain = email_key(address).rpartition("@")
-    return domain == simulator_domain and local.partition("+")[0] == _SIMULATED
+    return local.partition("+")[0] if domain == simulator_domain else None

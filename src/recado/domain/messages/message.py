@@ -100,11 +100,14 @@ class MessageEvent(StrEnum):
     REPORT_DELIVERED = "report_delivered"
     REPORT_READ = "report_read"
     REPORT_FAILED = "report_failed"
+    REPORT_BOUNCED = "report_bounced"  # the recipient's server gave it back
+    REPORT_COMPLAINED = "report_complained"  # the recipient called it unwanted, and so has it
     # Reports that revive what failed by unknown outcome. Legal only where the cause is not `certain`: the table cannot
     # see that, so anyone who records one of these adds the condition to the guard.
     LATE_SENT = "late_sent"
     LATE_DELIVERED = "late_delivered"
     LATE_READ = "late_read"
+    LATE_COMPLAINED = "late_complained"
     OPENED = "opened"  # a session reads an inbound message
     OVERDUE = "overdue"  # what was due after it had left did not come in time
 
@@ -116,6 +119,8 @@ class Report(StrEnum):
     DELIVERED = "delivered"
     READ = "read"
     FAILED = "failed"
+    BOUNCED = "bounced"
+    COMPLAINED = "complained"
 
 
 class FailureCode(StrEnum):

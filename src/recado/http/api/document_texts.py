@@ -10,7 +10,7 @@ which reaches nobody; enter it under Authorize to try calls from this page. What
 GROUPS = {
     "Messages": "Send a message, read where it is, list and force messages.",
     "SMS": "Send an SMS, see what a text would take and cost, list and read.",
-    "E-mail": "What e-mail is sent with: templates, senders, and addresses that get none. It is not sent yet.",
+    "E-mail": "Send an e-mail and hear what its provider says; templates, senders, addresses that get none.",
     "Numbers": "The numbers that messages leave from: connection, pace, health.",
     "Templates": "Texts that the provider reviews before they may be sent.",
     "Sandbox": "In test only: make a review, an incoming message or a number's trouble happen.",

@@ -21,16 +21,17 @@ class ConsentWatch:
 
     def begin(self, row: Row) -> None:
         """The row is about to be claimed: from now on a refusal stops it."""
-        self._going.setdefault(_recipient(row), set()).add(row.id)
+        for recipient in _recipients(row):
+            self._going.setdefault(recipient, set()).add(row.id)
 
     def end(self, row: Row) -> bool:
         """The row leaves now, or was not claimed after all; answers whether a refusal stopped it meanwhile."""
-        recipient = _recipient(row)
-        going = self._going.get(recipient)
-        if going is not None:
-            going.discard(row.id)
-            if not going:
-                del self._going[recipient]
+        for recipient in _recipients(row):
+            going = self._going.get(recipient)
+            if going is not None:
+                going.discard(row.id)
+                if not going:
+                    del self._going[recipient]
         if row.id in self._stopped:
             self._stopped.discard(row.id)
             return True
@@ -43,5 +44,7 @@ class ConsentWatch:
                 self._stopped |= self._going.get(recipient, set())
 
 
-def _recipient(row: Row) -> Recipient:
-    return (row.organization_id, row.env, row.recipient_hash)
+def _recipients(row: Row) -> tuple[Recipient, ...]:
+    """Whom it goes to, and its contact."""
+    to = (row.organization_id, row.env, row.recipient_hash)
+    return (to,) if row.contact_hash is None else (to, (row.organization_id, row.env, row.contact_hash))

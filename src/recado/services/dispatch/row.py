@@ -16,6 +16,8 @@ ROWS_PER_OWNER = 20
 WINDOW = OWNERS * ROWS_PER_OWNER
 
 MILLISECOND = timedelta(milliseconds=1)
+CONTENT = "content"
+"""In the details of what is sent directly: what its adapter sends."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -51,6 +53,8 @@ class Row:
     obeys_quiet_hours: bool = False
     details: Mapping[str, Any] | None = None
     """What its channel alone knows of it."""
+    contact_hash: int | None = None
+    """By the phone of its contact, where it goes to another address: a refusal of the contact's stops it as well."""
     claimed_at: datetime | None = None
     """The moment that tells its claim from every other; None before it is claimed."""
 
@@ -84,15 +88,22 @@ def row_of(new: NewMessage) -> Row:
         new.recipient_hash,
         new.type,
         new.template_id,
-        new.content or new.payload,
+        new.payload,
         new.template_vars,
         contact_id=new.contact_id,
         needs_window=new.needs_window,
         subject_to_consent=bool(new.consent),
         obeys_quiet_hours=new.obeys_quiet_hours,
-        details=None if new.details is None else orjson.loads(new.details),
+        details=_details(new),
+        contact_hash=new.contact_hash,
         claimed_at=None if new.claim is None else new.claim.at,
     )
+
+
+def _details(new: NewMessage) -> Mapping[str, Any] | None:
+    """What its channel alone knows, with the content of what is sent directly, which is in no row (C10.2)."""
+    details = None if new.details is None else orjson.loads(new.details)
+    return details if new.content is None else {**(details or {}), CONTENT: new.content}
 
 
 def row_from(record: Mapping[str, Any]) -> Row:

@@ -20,6 +20,7 @@ from recado.domain.messages.message import MessageStatus
 from recado.services.contacts.consents import Gathered
 from recado.services.inbound.account_owners import AccountOwner
 from recado.services.inbound.inbound_contacts import BY_PROVIDER, Heard, InboundContacts, KnownContact, consent_of
+from recado.services.inbound.mail_returns import MailReturns
 from recado.storage.access.organizations import OrganizationDirectory
 from recado.storage.contacts import opt_out_replies
 from recado.storage.contacts.inbound_contacts import Person
@@ -78,6 +79,7 @@ class InboundMessages:
         self._ids = ids
         self._owing = owing
         self._contacts = InboundContacts(ids=ids, changed=changed)
+        self.returns = MailReturns(ids=ids, changed=changed)
 
     def read(self, source: Source, owners: Sequence[AccountOwner], event: Inbound) -> Came | None:
         """What came to these owners' sender; None without any, and when whoever wrote has no address of the channel."""
@@ -94,7 +96,7 @@ class InboundMessages:
             address.text,
             address.recipient_hash(owner.organization_id),
             event.type,
-            orjson.dumps(event.payload).decode(),
+            None if POLICIES[source.channel].direct else orjson.dumps(event.payload).decode(),
             event.provider_message_id,
             min(event.at, self._clock.now()),
         )

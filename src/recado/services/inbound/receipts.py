@@ -31,6 +31,7 @@ from recado.services.contacts.consents import Gathered
 from recado.services.effects.consequences import Consequences
 from recado.services.inbound.account_owners import AccountOwner, owners_in
 from recado.services.inbound.inbound import Came, InboundMessages, address_told
+from recado.services.inbound.mail_returns import MailReport
 from recado.storage.core.failures import worth_repeating
 from recado.storage.core.moves import AfterCommit, Moved
 from recado.storage.core.postgres import Connection, Database
@@ -46,6 +47,7 @@ PARKED_FOR = timedelta(minutes=10)
 FIRST_RETRY = timedelta(seconds=1)
 PUT_OFF_FOR = timedelta(minutes=1)
 BLOCK = 1_000
+_OF_ADDRESSES: Final = frozenset({Report.BOUNCED, Report.COMPLAINED})
 Arrival = Status | Inbound | Preference | NotTaken
 KINDS: Final = get_args(Arrival)  # what is taken in together
 
@@ -163,8 +165,9 @@ class Receipts:
 
     async def _apply(self, executor: Executor, reports: Iterable[OwnedReport]) -> list[Moved]:
         now = self._clock.now()
+        reports = list(reports)
         unknown: list[OwnedReport] = []
-        moved: list[Moved] = []
+        moved = await self._returned(executor, reports, now)
         for round_of_reports in _rounds(reports):
             rows = [
                 _row(
@@ -188,6 +191,20 @@ class Receipts:
         ]
         await self._park(executor, parked, now)
         return moved
+
+    async def _returned(self, executor: Executor, reports: Sequence[OwnedReport], now: datetime) -> list[Moved]:
+        """What follows for the addresses that gave something back, or complained; answers what was withdrawn."""
+        told = [
+            MailReport((each.organization_id, each.source.env, each.source.channel, each.message_id), each.status)
+            for each in reports
+            if each.message_id is not None and each.status.status in _OF_ADDRESSES
+        ]
+        if not told:
+            return []
+        gathered = Gathered()
+        await self._inbound.returns.take(executor, told, now, gathered)
+        self._uncommitted.get(executor, []).extend(gathered.after)
+        return gathered.moved
 
     def _gateway(self, source: Source, account: str | None) -> str | None:
         """Of which shared gateway this tells: two may have one adapter, which names them as its accounts then."""

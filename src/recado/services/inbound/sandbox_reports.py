@@ -16,7 +16,6 @@ from recado.services.inbound.receipts import PARKED_FOR, OwnedReply, OwnedReport
 from recado.storage.core.postgres import Database
 from recado.storage.messages import receipts
 
-ENV = "test"
 OPENED = "opened"  # of a link (`LinkOpened`)
 BLOCK = 1_000
 NET = 1.0  # seconds
@@ -77,7 +76,7 @@ class SandboxReports:
                 reports: list[OwnedReport] = []
                 opened: list[str] = []
                 for row in rows:
-                    source = Source(row["channel"], SANDBOX, ENV)
+                    source = Source(row["channel"], SANDBOX, row["env"])
                     if row["event"]["kind"] == OPENED:
                         opened.append(row["event"]["code"])
                         continue

@@ -15,6 +15,7 @@ from recado.domain.channels.policies import POLICIES, TRACKED, sender_field
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem, Unavailable, no_provider
 from recado.domain.core.ids import IdSource
+from recado.domain.core.phones import recipient_hash
 from recado.domain.messages.message import MessageStatus
 from recado.services.messages.acceptance_rules import check_consent, check_contact, no_channel, no_consent
 from recado.services.messages.admission import not_covered
@@ -130,6 +131,8 @@ class Acceptance:
                 raise no_channel(draft.channel, [each for each in self._rules if sender_field(each) is not None])
             known = None if draft.contact_id is None else await self._contact_of(draft)
             new = rules.at_once(draft) or await rules.read(draft)
+            if known is not None and known.phone is not None and known.phone != new.recipient:
+                new.contact_hash = recipient_hash(new.organization_id, known.phone)
             sends = draft.env in rules.sends_in
             if new.needs_window:
                 await rules.check_window(new)
@@ -266,11 +269,13 @@ class Acceptance:
 def refused_for_good(message: Message) -> bool:
     """Whether a message certainly never left and never will (C6.2): a repeat of its request may send a new one.
 
-    A failure that was reported after the send, or an unknown outcome, is none: a second message could arrive twice.
+    A failure that was reported after the send, or an unknown outcome, is none: a second message could arrive twice. Nor
+    is what a repeat gets the same answer for.
     """
     return (
         message.status == MessageStatus.FAILED
         and message.sent_at is None
         and message.replaced_by is None  # sent again already
         and not message.uncertain
+        and message.failure_code not in POLICIES[message.channel].answered
     )

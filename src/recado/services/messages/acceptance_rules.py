@@ -10,7 +10,8 @@ from typing import Final
 import orjson
 
 from recado.domain.billing.prices import Price
-from recado.domain.channels.policies import recipient_key
+from recado.domain.channels.address import AddressKind
+from recado.domain.channels.policies import address_kind, recipient_key
 from recado.domain.channels.policy import Obeys
 from recado.domain.contacts.consent import CONSENT_REQUIRED, OPTED_OUT, refusal_to_send
 from recado.domain.core.errors import Problem, field_refused
@@ -33,9 +34,14 @@ _REASONS: Final = {OPTED_OUT: "opt_out", CONSENT_REQUIRED: "sem_consentimento"}
 
 
 def check_contact(draft: MessageDraft, known: Recipient) -> None:
-    """The contact exists here, and the recipient is its phone, which is taken where none was given (C15.2)."""
+    """The contact exists here, and the recipient is its phone, which is taken where none was given (C15.2).
+
+    On a channel without phones the recipient is the caller's to say.
+    """
     if known.contact_id is None or known.phone is None:
         raise reference_not_found("contactId", CONTACT, draft.contact_id or "", draft.env)
+    if address_kind(draft.channel) is not AddressKind.PHONE:
+        return
     if draft.to and draft.to != known.phone:
         message = "`to` is not the phone of the contact `contactId`: leave one of them out."
         raise field_refused("RECIPIENT_MISMATCH", "/to", message)

@@ -40,6 +40,7 @@ class MessageDraft:
     sent_by: tuple[str, str] | None = None  # the person who sends it: account and name
     units: int = 1  # segments, as its channel counts them
     details: Mapping[str, Any] | None = None  # what its channel alone knows of it
+    content: object | None = None  # what only the rules of its channel read, and is not stored
 
 
 @dataclass(frozen=True, slots=True)

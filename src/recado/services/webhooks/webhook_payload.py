@@ -38,6 +38,8 @@ _MOMENTS: Mapping[str, tuple[tuple[str, str], ...]] = {
     ),
     "failed": (("scheduled_at", "scheduledAt"), ("sent_at", "sentAt")),
     "undelivered": (("scheduled_at", "scheduledAt"), ("sent_at", "sentAt")),
+    "bounced": (("sent_at", "sentAt"), ("delivered_at", "deliveredAt")),
+    "complained": (("sent_at", "sentAt"), ("delivered_at", "deliveredAt")),
     "clicked": (("scheduled_at", "scheduledAt"), ("sent_at", "sentAt")),  # of which there are no others later
 }
 _FAILURES = frozenset(state.value for state in FAILURES)

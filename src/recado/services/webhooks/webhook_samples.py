@@ -90,6 +90,10 @@ _OTHERS: Mapping[str, Mapping[str, Any]] = {
         "entrada": {"order": "A-1"},
     },
 }
+_EMAILS: Mapping[str, Mapping[str, Any]] = {
+    "bounced": {"failedAt": _AT, "reason": "invalid_address", "bounceType": "permanent"},
+    "complained": {"deliveredAt": _AT, "reason": "complaint"},
+}
 _FAMILIES = {"sms": "sms", "rcs": "rcs", "email": "email", "social": "social"}
 
 
@@ -104,10 +108,11 @@ def sample_of(event: str) -> dict[str, Any]:
         "channel": _FAMILIES.get(family, "chatapp"),
         "status": status.rpartition(".")[2],
     }
-    if family == "sms":
+    if family in ("sms", "email"):
         del data["numberId"]
     if family == "email":
-        data["to"] = "m***@example.com"
+        data |= {"to": "m***@example.com", "subject": "Example", "from": "Example <hello@example.com>"}
+        data |= _EMAILS.get(status, {})
     elif family == "social":
         data["to"] = "****6789"
     if status.endswith("received"):

@@ -43,7 +43,7 @@ comment on table {month} is 'without content'
 with page as materialized (
     select
         ctid as place, organization_id, env, channel, id,
-        payload is not null or template_vars is not null or receipt is not null as has_content
+        payload is not null or template_vars is not null or receipt is not null or details ? 'subject' as has_content
     from {month}
     where (organization_id, env, channel, id) > ($1, $2, $3, $4)
     order by organization_id, env, channel, id
@@ -51,7 +51,7 @@ with page as materialized (
 ),
 cleared as (
     update {month} m
-    set payload = null, template_vars = null, receipt = null
+    set payload = null, template_vars = null, receipt = null, details = details - 'subject'
     from page p
     where
         m.ctid = p.place and p.has_content and p.id < $5

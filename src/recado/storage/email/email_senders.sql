@@ -19,3 +19,13 @@ where s.ctid = any (
     )
 )
 returning s.*;
+
+-- name: sending
+-- $3: names of which each covers the address; none: the default is asked for.
+select *
+from email_senders
+where
+    organization_id = $1 and env = $2 and status = 'verified'
+    and case when cardinality($3::text[]) = 0 then is_default else name_key = any($3::text[]) end
+order by address is null
+limit 1;

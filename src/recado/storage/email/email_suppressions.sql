@@ -11,6 +11,11 @@ values ($1, $2, $3, $4, $5, $6, $7)
 on conflict (organization_id, env, hash) do update set hash = excluded.hash
 returning organization_id, env, id, email, reason, hash, updated_at
 
+-- name: add_many
+insert into email_suppressions (organization_id, env, id, email, reason, hash, updated_at)
+select * from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bytea[], $7::timestamptz[])
+on conflict (organization_id, env, hash) do nothing
+
 -- name: among
 select hash from email_suppressions where organization_id = $1 and env = $2 and hash = any($3::bytea[])
 

@@ -97,6 +97,13 @@ async def get_held(connection: Executor, organization_id: str, env: str, sender_
     return await SENDERS.get_locked(connection, organization_id, env, sender_id)
 
 
+async def sending(executor: Executor, organization_id: str, env: str, address: str | None) -> EmailSender | None:
+    """The verified sender of an address, its own before that of its domain; without an address, the default one."""
+    names = [] if address is None else [address.lower(), address.rpartition("@")[2].lower()]
+    row = await executor.fetchrow(SQL.sending, organization_id, env, names)
+    return None if row is None else SENDERS.read(row)
+
+
 async def claim_check(executor: Executor, sender: EmailSender, now: datetime, *, apart: timedelta) -> bool:
     """Whether a caller may have it looked at now: at most once within `apart`."""
     row = await executor.fetchrow(SQL.claim_check, *SENDERS.key_of(sender), now, now - apart)

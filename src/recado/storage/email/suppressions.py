@@ -9,7 +9,7 @@ from recado.domain.contacts.contact import email_hash, email_key
 from recado.domain.core.ids import Identified
 from recado.domain.core.masking import mask_email
 from recado.domain.email.suppression import SuppressionReason, always_suppressed
-from recado.storage.core.rows import Executor
+from recado.storage.core.rows import Executor, columns
 from recado.storage.core.sql import load
 from recado.storage.core.tables import Table
 
@@ -45,6 +45,18 @@ async def add(connection: Executor, new: EmailSuppression) -> tuple[EmailSuppres
     )
     stored = SUPPRESSIONS.read(row)
     return stored, stored.id == new.id
+
+
+async def add_many(connection: Executor, new: Sequence[EmailSuppression]) -> None:
+    """Suppress addresses; those that are suppressed already stay as they are."""
+    rows = {
+        (each.organization_id, each.env, email_hash(each.organization_id, each.email)): each for each in reversed(new)
+    }
+    given = [
+        (key[0], key[1], rows[key].id, rows[key].email, rows[key].reason, key[2], rows[key].updated_at)
+        for key in sorted(rows)
+    ]
+    await connection.execute(SQL.add_many, *columns(given, 7))
 
 
 async def suppressed_among(

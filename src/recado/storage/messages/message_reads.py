@@ -12,7 +12,8 @@ from itertools import chain
 from typing import Any, Final
 
 from recado.domain.billing.prices import BR
-from recado.domain.channels.policies import GENERIC_CHANNELS, states_shown_as
+from recado.domain.channels.policies import GENERIC_CHANNELS, claimed_state, states_shown_as
+from recado.domain.contacts.contact import email_key
 from recado.domain.core.errors import Unavailable
 from recado.domain.core.ids import MESSAGE, Identified, lowest_id
 from recado.domain.core.phones import recipient_hash
@@ -99,6 +100,7 @@ class MessageFilter:
     direction: str | None = None
     region: str | None = None  # of the phone; without an index as well
     recipient: str | None = None  # a canonical phone; without an index, so along the history
+    email: str | None = None  # an address in any case, of channels that have them; likewise
     sender_id: str | None = None
     contact_id: str | None = None
     campaign_id: str | None = None
@@ -185,9 +187,7 @@ def _values(wanted: MessageFilter, before_id: str | None) -> dict[str, Any]:
         **_states(wanted),
         "direction": wanted.direction,
         "recipient": wanted.recipient,
-        "recipient_hash": None
-        if wanted.recipient is None
-        else recipient_hash(wanted.organization_id, wanted.recipient),
+        "recipient_hash": _hash(wanted),
         "brazilian": wanted.region == BR,
         "sender_id": wanted.sender_id,
         "contact_id": wanted.contact_id,
@@ -195,6 +195,12 @@ def _values(wanted: MessageFilter, before_id: str | None) -> dict[str, Any]:
         "batch_id": wanted.batch_id,
         "sent_by_account_id": wanted.sent_by_account_id,
     }
+
+
+def _hash(wanted: MessageFilter) -> int | None:
+    """Of the one recipient that is looked for, as its row has it."""
+    recipient = wanted.recipient if wanted.email is None else email_key(wanted.email)
+    return None if recipient is None else recipient_hash(wanted.organization_id, recipient)
 
 
 def _source(wanted: MessageFilter) -> str:
@@ -209,6 +215,7 @@ def _source(wanted: MessageFilter) -> str:
         (wanted.sent_by_account_id, SQL.if_account, SQL.if_waiting_account),
         (wanted.direction, SQL.if_direction, SQL.if_waiting_direction),
         (wanted.recipient, SQL.if_recipient, SQL.if_waiting_recipient),
+        (wanted.email, SQL.if_email, SQL.if_waiting_email),
         (wanted.region, SQL.if_region, SQL.if_waiting_region),
     ]
     status = wanted.status
@@ -234,7 +241,7 @@ def _states(wanted: MessageFilter) -> dict[str, list[str]]:
         "states": sorted(set(chain(*of.values()))),
         "states_of_channels": [f"{channel} {state}" for channel, states in of.items() for state in states],
         "queued_of": [channel for channel, states in of.items() if MessageStatus.QUEUED in states],
-        "sending_of": [channel for channel, states in of.items() if MessageStatus.SENDING in states],
+        "sending_of": [channel for channel, states in of.items() if claimed_state(channel) in states],
     }
 
 

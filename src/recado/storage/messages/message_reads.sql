@@ -116,6 +116,18 @@ and exists (
         and m.recipient_hash = :recipient_hash and m.recipient = :recipient
 )
 
+-- name: if_email
+-- By the hash alone: the row has the address as it was given.
+and m.recipient_hash = :recipient_hash
+
+-- name: if_waiting_email
+and exists (
+    select from messages m
+    where
+        m.organization_id = d.organization_id and m.env = d.env and m.channel = d.channel and m.id = d.id
+        and m.recipient_hash = :recipient_hash
+)
+
 -- name: if_region
 and m.recipient like '+55%' = :brazilian
 
@@ -128,7 +140,7 @@ and exists (
 )
 
 -- name: if_waiting
--- The channels of which what is queued shows so, and what is sending.
+-- The channels of which what is queued shows so, and what is claimed.
 and d.channel = any(
     case when d.claimed_epoch is null and d.repeat_of is null then :queued_of::text[] else :sending_of::text[] end
 )

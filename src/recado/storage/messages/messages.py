@@ -18,6 +18,7 @@ from recado.domain.channels.policies import address_kind, address_of, claimed_as
 from recado.domain.contacts.consent import CONSENT_REQUIRED, OPTED_OUT, refusal_to_send
 from recado.domain.core.errors import Unavailable
 from recado.domain.links.tracked import TrackedLink
+from recado.domain.messages.message import Cause
 from recado.storage.billing.holds import holding, store
 from recado.storage.contacts import opt_outs
 from recado.storage.contacts.opt_outs import pack_spellings, texts
@@ -106,7 +107,9 @@ class NewMessage:
     owner: str = SINGLE_OWNER
     units: int = 1  # segments, where its channel has some
     claim: OwnClaim | None = None  # of what is sent directly: it is claimed when it is stored
-    content: str | None = None  # of such a message, as JSON: it is not stored
+    content: object | None = None  # of such a message, as its adapter takes it: it is not stored
+    contact_hash: int | None = None  # of such a message: by the phone of its contact, where it goes to another address
+    refused: Cause | None = None  # of such a message: why it is stored as failed, and nobody called for it
     details: str | None = None  # what its channel alone knows of it
     links: Sequence[TrackedLink] = ()  # in its content, by their short form (C27.1)
 

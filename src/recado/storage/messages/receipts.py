@@ -55,7 +55,10 @@ class ReportRow:
 
 @dataclass(frozen=True, slots=True)
 class InboundRow:
-    """A message from a person. `payload`: its JSON text; `link_origin`: that of `origemDoLink` (C27.4)."""
+    """A message from a person.
+
+    `payload`: its JSON text, where its channel keeps content; `link_origin`: that of `origemDoLink` (C27.4).
+    """
 
     organization_id: str
     env: str
@@ -65,11 +68,28 @@ class InboundRow:
     sender: str
     sender_hash: int
     type: str
-    payload: str
+    payload: str | None
     provider_message_id: str
     at: datetime
     contact_id: str | None = None
     link_origin: str | None = None
+
+
+class ReportedMessage(NamedTuple):
+    """What is asked of a message before a report on it is applied."""
+
+    organization_id: str
+    env: str
+    channel: str
+    id: str
+    recipient: str
+    status: str
+    contact_id: str | None
+    uncertain: bool
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        return self[:4]
 
 
 class UncertainCall(NamedTuple):
@@ -204,6 +224,24 @@ async def messages_named(
     return [found.get(n) for n in range(1, len(asked) + 1)]
 
 
+async def reported_messages(executor: Executor, keys: Sequence[tuple[str, str, str, str]]) -> list[ReportedMessage]:
+    """Those of these messages, by organization, environment, channel and id, whose recipient is still known."""
+    rows = await executor.fetch(SQL.reported_messages, *columns(list(keys), 4))
+    return [
+        ReportedMessage(
+            row["organization_id"],
+            row["env"],
+            row["channel"],
+            row["id"],
+            row["recipient"],
+            row["status"],
+            row["contact_id"],
+            row["outcome_certain"] is False,
+        )
+        for row in rows
+    ]
+
+
 async def uncertain_calls(executor: Executor, source: Source, ids: Sequence[str]) -> list[UncertainCall]:
     """Those of these messages whose outcome is unknown, locked."""
     rows = await executor.fetch(SQL.uncertain_calls, source.channel, source.env, list(ids))
@@ -278,7 +316,7 @@ async def put_off(executor: Executor, now: datetime, retry_at: datetime) -> bool
 
 
 async def take_sandbox(executor: Executor, now: datetime, limit: int) -> list[Mapping[str, Any]]:
-    """Take out the sandbox's reports that are due, each with its message's `channel`."""
+    """Take out the sandbox's reports that are due, each with its message's `channel` and `env`."""
     rows: list[Mapping[str, Any]] = await executor.fetch(SQL.take_sandbox, now, limit, list(POLICIES))
     return rows
 

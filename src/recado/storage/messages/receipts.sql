@@ -172,6 +172,17 @@ where
     d.channel = $1 and d.env = $3
     and (g.account is null or account_of(d.organization_id, d.env, d.channel, d.sender_id) in (g.account, ''));
 
+-- name: reported_messages
+-- Those of these messages whose recipient was not erased.
+select m.*
+from unnest($1::text[], $2::text[], $3::text[], $4::text[]) as g (organization_id, env, channel, id)
+cross join lateral (
+    select organization_id, env, channel, id, recipient, status, contact_id, outcome_certain from messages
+    where organization_id = g.organization_id and env = g.env and channel = g.channel and id = g.id
+        and recipient_hash is not null
+    offset 0
+) m;
+
 -- name: uncertain_calls
 -- The messages of unknown outcome among those of $3, of a channel and an environment, whose rows are locked: their answers came after all.
 select q.organization_id, q.id, q.attempts, q.claimed_epoch, q.claimed_at
@@ -268,7 +279,7 @@ gone as (
 select exists (select from gone);
 
 -- name: take_sandbox
--- Sandbox reports that are due, each with the channel of its message, one of $3. They are gone when the transaction commits.
+-- Sandbox reports that are due, each with channel, one of $3, and environment of its message. They are gone when the transaction commits.
 with due as materialized (
     select ctid as place from sandbox_reports
     where due_at <= $1
@@ -282,11 +293,11 @@ taken as (
     where s.ctid = due.place
     returning s.organization_id, s.message_id, s.step, s.due_at, s.sender_id, s.event
 )
-select t.*, m.channel
+select t.*, m.channel, m.env
 from taken t
 cross join lateral (
-    select channel from messages
-    where organization_id = t.organization_id and env = 'test' and channel = any($3::text[]) and id = t.message_id
+    select channel, env from messages
+    where organization_id = t.organization_id and env in ('test', 'live') and channel = any($3::text[]) and id = t.message_id
     offset 0
 ) m;
 

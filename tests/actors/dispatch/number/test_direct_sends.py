@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-import orjson
 import pytest
 from tests.acme import acme
 from tests.captured import capture_logs
@@ -61,7 +60,7 @@ class Direct:
             "sender_id": "chatapp:test:direct", "type": "text", "recipient": "+5511987654321", "recipient_hash": 1,
             "klass": 1, "force": False, "template_id": None, "payload": None, "template_vars": None, "metadata": None,
             "campaign_id": None, "scheduled_at": None, "due_at": now, "ttl": timedelta(hours=1), "held_base_ms": 0,
-            "accepted_at": now, "content": orjson.dumps(CONTENT).decode(),
+            "accepted_at": now, "content": CONTENT,
         }  # fmt: skip
         return NewMessage(**{**fields, **changes})
 
@@ -73,7 +72,7 @@ class Direct:
         left = list(outcomes)
 
         def answer(message: OutboundMessage) -> Outcome:
-            self.contents.append(message.payload)
+            self.contents.append((message.details or {})["content"])
             return left.pop(0) if len(left) > 1 else left[0]
 
         self.line.provider.answer = answer

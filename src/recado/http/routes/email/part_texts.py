@@ -9,12 +9,14 @@ from pydantic_core import PydanticCustomError
 from recado.domain.email.rendering import MIB, MOST_OF, MOST_OPENED, EmailPart, is_too_long
 
 
-def _checked(part: EmailPart) -> Callable[[str], str]:
+def _checked(part: EmailPart, *, taken_apart: bool = True) -> Callable[[str], str]:
+    """`taken_apart`: what stands in braces is looked for."""
+
     def check(text: str) -> str:
         if is_too_long(part, text):
             most = f"{MOST_OF[part] // 1024:,} KiB"
             raise PydanticCustomError("too_many_bytes", "must be at most {most}", {"most": most})
-        if text.count("{{") > MOST_OPENED:
+        if taken_apart and text.count("{{") > MOST_OPENED:
             raise PydanticCustomError(
                 "too_many_placeholders", "must not hold {brackets} more than {most} times",
                 {"brackets": "{{", "most": f"{MOST_OPENED:,}"},
@@ -35,3 +37,10 @@ Subject = Annotated[
 ]  # fmt: skip
 Html = Annotated[str, Field(min_length=1, max_length=MIB), AfterValidator(_checked(EmailPart.HTML))]
 PlainText = Annotated[str, Field(max_length=MOST_OF[EmailPart.TEXT]), AfterValidator(_checked(EmailPart.TEXT))]
+GivenHtml = Annotated[
+    str, Field(min_length=1, max_length=MIB), AfterValidator(_checked(EmailPart.HTML, taken_apart=False))
+]
+GivenText = Annotated[
+    str, Field(max_length=MOST_OF[EmailPart.TEXT]), AfterValidator(_checked(EmailPart.TEXT, taken_apart=False))
+]
+"""Of an e-mail that is sent as it is given."""

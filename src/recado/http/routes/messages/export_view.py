@@ -17,6 +17,7 @@ OUTBOUND = "outbound"
 def export_view(export: Exported, *, unmasked: bool) -> Callable[[ExportedMessage], dict[str, Any]]:
     """How the rows of a channel show; fields without value are absent. `unmasked`: recipients too (C2.5)."""
     channel, reason_of, segmented, own = export.channel, export.reason, export.segmented, export.details
+    reasons = export.reasons
 
     def view(row: ExportedMessage) -> dict[str, Any]:
         (
@@ -49,6 +50,8 @@ def export_view(export: Exported, *, unmasked: bool) -> Callable[[ExportedMessag
             shown["failedAt"] = format_timestamp(failed_at)
         if (failure_code or last_error) and (reason := reason_of(failure_code, last_error)) is not None:
             shown["reason"] = reason
+        elif status in reasons:
+            shown["reason"] = reasons[status]
         if direction == OUTBOUND and segmented(details or {}):
             shown["segments"] = units
         if own and details:

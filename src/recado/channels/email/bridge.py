@@ -1,0 +1,36 @@
+"""The bridge of e-mail: the content of its messages, and the codes that it refuses with (C29.3)."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, ClassVar
+
+from recado.channels.core.bridge.bridge import ChannelBridge
+from recado.channels.core.provider import OutboundMessage
+from recado.channels.core.refusals import PROVIDER_CODES
+from recado.domain.channels.email import REFUSALS
+from recado.domain.email.content import EmailContent
+
+
+class EmailBridge(ChannelBridge):
+    """As of any channel. Its `account` is the gateway that the installation has it for."""
+
+    codes: ClassVar[Collection[str]] = PROVIDER_CODES | REFUSALS
+
+    def quotable(self, message: OutboundMessage) -> Sequence[str]:
+        content = _content(message)
+        return [message.to, content.from_address, content.from_name or "", content.subject]
+
+    def content(self, message: OutboundMessage) -> Mapping[str, Any]:
+        content = _content(message)
+        told: dict[str, Any] = {"type": "email", "from": {"address": content.from_address}, "subject": content.subject}
+        if content.from_name is not None:
+            told["from"]["name"] = content.from_name
+        told |= {name: text for name, text in (("html", content.html), ("text", content.text)) if text is not None}
+        if content.headers:
+            told["headers"] = [{"name": name, "value": value} for name, value in content.headers]
+        return {**told, "transactional": content.transactional}
+
+
+def _content(message: OutboundMessage) -> EmailContent:
+    content = (message.details or {}).get("content")
+    assert isinstance(content, EmailContent)  # noqa: S101 - every message of this channel has it
+    return content

@@ -1,0 +1,42 @@
+"""The mailbox simulator in live: the service answers for its addresses, and a provider for all others (C29.4)."""
+
+from recado.channels.core.adapters import MessageSender
+from recado.channels.core.provider import Account, OutboundMessage, Outcome
+from recado.channels.core.references import NamedBy
+from recado.channels.email.sandbox import EmailSandbox
+from recado.domain.email.suppression import simulated
+
+
+class WithSimulator:
+    """A `MessageSender`: `provider`, but for the addresses of `simulator_domain`, which reach nobody."""
+
+    def __init__(self, provider: MessageSender, simulator: EmailSandbox, simulator_domain: str) -> None:
+        self._provider = provider
+        self._simulator = simulator
+        self._domain = simulator_domain
+
+    @property
+    def name(self) -> str:
+        return self._provider.name
+
+    @property
+    def idempotent(self) -> bool:
+        return self._provider.idempotent
+
+    @property
+    def looked_up_by(self) -> frozenset[NamedBy]:
+        return self._provider.looked_up_by
+
+    @property
+    def paces_pairs(self) -> bool:
+        return self._provider.paces_pairs
+
+    async def start(self) -> None:
+        await self._provider.start()
+
+    async def stop(self) -> None:
+        await self._provider.stop()
+
+    async def send(self, message: OutboundMessage, account: Account, attempt: int) -> Outcome:
+        sender = self._provider if simulated(message.to, self._domain) is None else self._simulator
+        return await sender.send(message, account, attempt)

@@ -1,0 +1,110 @@
+"""An e-mail as callers see it, and what they are told of one that its provider did not take (C10.2.4)."""
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from recado.domain.channels.email import EMAIL, EmailReason, reason_of
+from recado.domain.channels.policies import masked_recipient
+from recado.domain.contacts.consent import OPTED_OUT
+from recado.domain.core.errors import Problem
+from recado.domain.core.timestamps import format_timestamp
+from recado.domain.messages.message import FailureCode, MessageStatus
+from recado.services.messages.acceptance_rules import no_consent
+from recado.storage.messages.message_reads import Message
+
+_TIMES: Final = (("sent_at", "sentAt"), ("delivered_at", "deliveredAt"), ("failed_at", "failedAt"))
+
+
+def email_view(message: Message, *, unmasked: bool) -> dict[str, Any]:
+    """The record of an e-mail; fields without value are absent."""
+    view = {**_common(message, message.status, unmasked=unmasked), "organizationId": message.organization_id}
+    reason = EmailReason.COMPLAINT if message.status == MessageStatus.COMPLAINED else reason_of(message.failure_code)
+    if reason is not None:
+        view["reason"] = reason
+    for attribute, name in _TIMES:
+        at = getattr(message, attribute)
+        if at is not None:
+            view[name] = format_timestamp(at)
+    view["updatedAt"] = format_timestamp(message.updated_at)
+    return view
+
+
+def created_email_view(message: Message, *, replayed: bool, unmasked: bool) -> dict[str, Any]:
+    """The answer to the request that made it. The first one tells of the send alone, however fast reports come."""
+    status = message.status if replayed else MessageStatus.SENT.value
+    view = {**_common(message, status, unmasked=unmasked), "replayed": replayed}
+    if message.sent_at is not None:
+        view["sentAt"] = format_timestamp(message.sent_at)
+    if message.price_coins is not None:
+        view["billing"] = {"coins": message.price_coins}
+    return view
+
+
+def _common(message: Message, status: str, *, unmasked: bool) -> dict[str, Any]:
+    details = message.details or {}
+    view: dict[str, Any] = {
+        "id": message.id,
+        "status": status,
+        "env": message.env,
+        "to": message.recipient if unmasked else masked_recipient(EMAIL, message.recipient),
+        "bodyBytes": details.get("bodyBytes", 0),
+        "createdAt": format_timestamp(message.created_at),
+    }
+    for name in ("from", "subject"):
+        if name in details:
+            view[name] = details[name]
+    for attribute, name in (("contact_id", "contactId"), ("campaign_id", "campaignId")):
+        if (value := getattr(message, attribute)) is not None:
+            view[name] = value
+    if message.metadata is not None:
+        view["metadata"] = orjson.Fragment(message.metadata)
+    return view
+
+
+class _Told(NamedTuple):
+    """`meta`: besides the message's id and the reason."""
+
+    code: str
+    detail: str
+    meta: Mapping[str, str] = {}
+
+
+_CONTENT: Final = _Told("CONTENT_REJECTED", "The provider refused the content of the e-mail.")
+_ADDRESS: Final = _Told("CONTENT_REJECTED", "The provider refused the address: it cannot exist.")
+_REFUSED: Final[Mapping[str, _Told]] = {
+    EmailReason.SUPPRESSED: _Told(
+        "RECIPIENT_SUPPRESSED", "The address gets no e-mail any more: it is suppressed.", {"motivo": "suppressed"}
+    ),
+    EmailReason.CONTENT_REJECTED: _CONTENT,
+    FailureCode.POLICY_BLOCKED: _CONTENT,
+    EmailReason.INVALID_ADDRESS: _ADDRESS,
+    FailureCode.RECIPIENT_UNREACHABLE: _ADDRESS,
+    EmailReason.NO_VERIFIED_SENDER: _Told(
+        "SENDER_NOT_VERIFIED", "No verified sender covers `from`; without `from`, none is the default."
+    ),
+}
+_FAILED: Final = _Told("DEPENDENCY_FAILED", "The provider did not take the e-mail.")
+
+
+def refusal_of(message: Message, headers: Mapping[str, str] | None = None) -> Problem | None:
+    """What the caller is told in place of the e-mail; None where it left (C10.2.4).
+
+    What is still queued has had no answer in time: a report may yet say that it left. `headers`: of a repeat.
+    """
+    if message.status == MessageStatus.QUEUED:
+        detail = (
+            "The provider has not answered in time: the e-mail may leave yet. Read it, or repeat with the same key."
+        )
+        return Problem("PROVIDER_TIMEOUT", detail, meta={"messageId": message.id})
+    if message.status != MessageStatus.FAILED or message.sent_at is not None:
+        return None
+    code = message.failure_code or ""
+    if code == FailureCode.OPTED_OUT:
+        return no_consent(OPTED_OUT)
+    told = _REFUSED.get(code, _FAILED)
+    reason = str(reason_of(code) or EmailReason.PROVIDER_ERROR)
+    return Problem(
+        told.code, told.detail, meta={**told.meta, "messageId": message.id, "reason": reason}, headers=headers
+    )

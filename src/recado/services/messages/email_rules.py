@@ -1,0 +1,184 @@
+"""What makes an e-mail acceptable: its sender, its content from a template or as given, and its address (C10.2)."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from recado.domain.billing.prices import INTL
+from recado.domain.channels.email import EMAIL, POLICY, ROUTE, TRANSACTIONAL, EmailReason
+from recado.domain.core.clock import Clock
+from recado.domain.core.ids import EMAIL_TEMPLATE, MESSAGE, IdSource
+from recado.domain.core.references import reference_not_found
+from recado.domain.email.content import EmailContent
+from recado.domain.email.mailbox import Mailbox
+from recado.domain.email.rendering import Value
+from recado.domain.email.template import EmailTemplateStatus
+from recado.domain.messages.message import Cause
+from recado.domain.senders.sender import route_sender
+from recado.engine.turns import turns
+from recado.services.email.completion import completed
+from recado.services.messages.acceptance_rules import due_time, json_text, new_message
+from recado.services.messages.draft import MessageDraft
+from recado.storage.access.organizations import OrganizationDirectory
+from recado.storage.billing.prices import PriceDirectory
+from recado.storage.core.postgres import Database
+from recado.storage.email import senders
+from recado.storage.email.senders import EmailSender
+from recado.storage.email.suppressions import suppressed_among
+from recado.storage.email.templates import TEMPLATES
+from recado.storage.messages.messages import ConsentCheck, NewMessage
+
+NO_REPLY: Final = "no-reply"
+"""The address that a domain sends from where nobody names one."""
+LONG: Final = 16 * 1024  # characters: a shorter template is rendered in less than a step of the loop
+
+_SUPPRESSED: Final = Cause(EmailReason.SUPPRESSED, "the address is suppressed")
+_NO_SENDER: Final = Cause(EmailReason.NO_VERIFIED_SENDER, "no verified sender covers `from`")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedEmail:
+    """What a caller gave, besides what every message has. With a template it has neither `html` nor `text`.
+
+    `tracking` None: links and opens are tracked unless it is transactional (C10.2.9).
+    """
+
+    from_mailbox: Mailbox | None = None
+    subject: str | None = field(default=None, repr=False)
+    html: str | None = field(default=None, repr=False)
+    text: str | None = field(default=None, repr=False)
+    variables: Mapping[str, Value] = field(default_factory=dict, repr=False)
+    transactional: bool = False
+    tracking: bool | None = None
+
+
+class _Texts(NamedTuple):
+    subject: str
+    html: str | None
+    text: str | None
+
+
+class EmailRules:
+    """Makes the row of an e-mail's draft, whose `content` is an `AskedEmail`, or refuses it.
+
+    What has no verified sender, or goes to a suppressed address, is a row as well: one that failed (C1.12).
+    """
+
+    channel = EMAIL
+
+    def __init__(
+        self,
+        *,
+        database: Database,
+        organizations: OrganizationDirectory,
+        ids: IdSource,
+        clock: Clock,
+        sends_in: Collection[str],
+        prices: PriceDirectory | None,
+        simulator_domain: str,
+    ) -> None:
+        """`prices` None: nothing is billed (C25.2.4)."""
+        self._database = database
+        self._organizations = organizations
+        self._ids = ids
+        self._clock = clock
+        self.sends_in = frozenset(sends_in)
+        self._prices = prices
+        self._simulator_domain = simulator_domain
+
+    def at_once(self, draft: MessageDraft) -> NewMessage | None:
+        """None: its sender and its address are looked up in any case."""
+        return None
+
+    async def read(self, draft: MessageDraft) -> NewMessage:
+        """Raises `Problem` REFERENCE_NOT_FOUND for the template, TEXT_TOO_LONG for what it becomes."""
+        asked = draft.content
+        assert isinstance(asked, AskedEmail)  # noqa: S101 - the draft of this channel
+        organization = await self._organizations.of_caller(draft.organization_id)
+        texts = await self._texts(draft, asked)
+        mailbox = await self._mailbox(draft, asked.from_mailbox)
+        refused = _NO_SENDER if mailbox is None else await self._suppressed(draft)
+        price = None
+        if self._prices is not None and refused is None:
+            kind = POLICY.price_kind(None, False)
+            price = await self._prices.price_of(draft.organization_id, draft.env, kind, INTL, self._clock.now())
+        category = TRANSACTIONAL if asked.transactional else None
+        message_id = self._ids.new(MESSAGE)
+        now = self._ids.moment_of(message_id)
+        new = new_message(
+            draft,
+            organization,
+            route_sender(EMAIL, draft.env, ROUTE),
+            POLICY.obeys(draft.type, category, draft.priority),
+            message_id=message_id,
+            due_at=due_time(draft, now),
+            now=now,
+            ttl=POLICY.ttl(category, draft.priority),
+            held_ms=organization.held_ms,
+            price=price,
+        )
+        shown = mailbox or asked.from_mailbox
+        details = {"subject": texts.subject, "bodyBytes": _bytes_of(texts.html) + _bytes_of(texts.text)}
+        new.details = json_text(details if shown is None else {**details, "from": shown.text})
+        new.refused = refused
+        if refused is _NO_SENDER:
+            new.consent = ConsentCheck.EXEMPT  # a precondition comes before consent (C2.6)
+        if refused is None and mailbox is not None:
+            new.content = completed(
+                EmailContent(
+                    from_address=mailbox.address,
+                    from_name=mailbox.name,
+                    subject=texts.subject,
+                    html=texts.html,
+                    text=texts.text,
+                    transactional=asked.transactional,
+                ),
+                message_id=message_id,
+                organization_id=draft.organization_id,
+                env=draft.env,
+                tracking=not asked.transactional if asked.tracking is None else asked.tracking,
+                transactional=asked.transactional,
+            )
+        return new
+
+    async def check_window(self, new: NewMessage) -> None:
+        """No e-mail needs one."""
+
+    async def _texts(self, draft: MessageDraft, asked: AskedEmail) -> _Texts:
+        """What it says: of its template with values, or as it was given (C10.2.6)."""
+        if draft.template_id is None:
+            return _Texts(asked.subject or "", asked.html, asked.text)
+        template = await TEMPLATES.get(self._database, draft.organization_id, draft.env, draft.template_id)
+        if template is None or template.status is not EmailTemplateStatus.ACTIVE:
+            raise reference_not_found("templateId", EMAIL_TEMPLATE, draft.template_id, draft.env)
+        if template.size > LONG:
+            await turns.next()
+        content = template.content(subject=asked.subject)
+        if template.size > LONG:
+            await turns.next()
+        rendered = content.render(asked.variables)
+        return _Texts(rendered.subject, rendered.html, rendered.text)
+
+    async def _mailbox(self, draft: MessageDraft, given: Mailbox | None) -> Mailbox | None:
+        """Whom it is from; None without a verified sender for it (C10.2.2)."""
+        address = None if given is None else given.address
+        sender = await senders.sending(self._database, draft.organization_id, draft.env, address)
+        if sender is None:
+            return None
+        if given is None:
+            return Mailbox(_usual_address(sender), sender.display_name)
+        return given if given.name is not None else Mailbox(given.address, sender.display_name)
+
+    async def _suppressed(self, draft: MessageDraft) -> Cause | None:
+        found = await suppressed_among(
+            self._database, draft.organization_id, draft.env, [draft.to], simulator_domain=self._simulator_domain
+        )
+        return _SUPPRESSED if found else None
+
+
+def _usual_address(sender: EmailSender) -> str:
+    return sender.address or f"{NO_REPLY}@{sender.domain}"
+
+
+def _bytes_of(text: str | None) -> int:
+    return 0 if text is None else len(text.encode())
