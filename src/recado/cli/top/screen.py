@@ -196,7 +196,7 @@ def _last(view: TopView) -> Text:
 
 
 def short(count: float | None) -> str:
-    """A count in six characters: `999`, `12.3k`, `4.56M`; nothing for none."""
+    """A count in six characters: `999`, `12.35k`, `4.567M`; nothing for none."""
     if count is None:
         return ""
     for size, unit in ((1_000_000_000, "G"), (1_000_000, "M"), (10_000, "k")):
