@@ -89,8 +89,8 @@ async def test_a_person_sees_a_number_and_pauses_and_resumes_it_by_keys(service:
         terminal.type("q")
         assert await asyncio.wait_for(process.wait(), SEEN_WITHIN) == 0
         assert terminal.now == terminal.before
-        assert terminal.written.rstrip().endswith("\x1b[?25h")  # the cursor is there again
-        assert "\x1b[?1049l" in terminal.written  # and what the terminal showed before
+        left = "\x1b[?25h\x1b[?1049l"  # the cursor is there again, and what the terminal showed before
+        await until(lambda: terminal.written.endswith(left), SEEN_WITHIN, "the screen is left", every=0.05)
     finally:
         if process.returncode is None:
             process.kill()

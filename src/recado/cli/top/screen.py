@@ -100,7 +100,7 @@ class TopHead:
 
 def screen(view: TopView, numbers: LiveNumbers, head: TopHead, width: int, height: int) -> Group:
     """The lines of a screen of that size."""
-    lines = [_title(head, width)]
+    lines = [_title(head)]
     if view.mode is TopMode.HELP:
         lines += [Text(f"{keys:<9} {what}") for keys, what in HELP]
         lines.append(Text("any key: back", style="dim"))
@@ -119,12 +119,12 @@ def screen(view: TopView, numbers: LiveNumbers, head: TopHead, width: int, heigh
     return Group(*lines[:height])
 
 
-def _title(head: TopHead, width: int) -> Text:
-    sums = head.sums
+def _title(head: TopHead) -> Text:
+    sums, told = head.sums, Text()
     if head.silent is None:
-        told = Text(" live ", style="reverse green")
+        told.append(" live ", style="reverse green")
     else:
-        told = Text(f" STALE {head.silent:.0f} s ", style="reverse bold red")
+        told.append(f" STALE {head.silent:.0f} s ", style="reverse bold red")
     if head.silent is not None and head.missing is not None:
         told.append(f" {head.missing}; trying again", style="red")
     elif sums:
