@@ -56,7 +56,7 @@ COLUMNS: Final = (
     TopColumn("STATE", 15, 1, _state, right=False),
     TopColumn("CIRCUIT", 9, 11, lambda row: row.state["breaker"], right=False),
     TopColumn("SENT/S", 6, 3, lambda row: short(row.state["rate"]["sentLastSecond"])),
-    TopColumn("OF", 5, 7, lambda row: short(row.state["rate"]["perSecond"])),
+    TopColumn("PACE", 5, 7, lambda row: short(row.state["rate"]["perSecond"])),
     TopColumn("MINUTE", 6, 8, lambda row: short(row.state["rate"]["sentLastMinute"])),
     TopColumn("DUE", 6, 2, lambda row: short(row.due)),
     TopColumn("AGE", 5, 4, lambda row: lasting(row.state["oldestAgeSeconds"]) if row.due else ""),
