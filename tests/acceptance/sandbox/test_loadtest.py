@@ -51,8 +51,8 @@ async def test_a_mix_of_channels_is_checked_on_each_and_plotted(
     service: Service, api: Api, token: str, tmp_path: Path
 ) -> None:
     customer = await Customer.arrive(api, per_second=30)
-    command = ["loadtest", service.url, "--token", token, "--number", customer.number_id, "--rate", "25"]
-    command += ["--mix", "chatapp=4,sms=1", "--duration", "2", "--json", "--report", str(tmp_path / "run.html")]
+    command = ["loadtest", service.url, "--token", token, "--number", customer.number_id, "--rate", "50"]
+    command += ["--mix", "chatapp=4,sms=1", "--duration", "1", "--json", "--report", str(tmp_path / "run.html")]
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "recado", *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL
     )

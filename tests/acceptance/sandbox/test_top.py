@@ -1,66 +1,14 @@
 """`recado top` as a person uses it, in a terminal beside a real service (C34.1, C35)."""
 
 import asyncio
-import fcntl
 import os
-import pty
-import re
-import struct
 import sys
-import termios
-from typing import Any
 
 import orjson
 from tests.acceptance.sandbox.customer import Customer
 from tests.program import Api, Service
+from tests.terminal import SEEN_WITHIN, Terminal
 from tests.waiting import until
-
-SEEN_WITHIN = 30.0  # seconds
-_CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-
-
-class Terminal:
-    """A terminal of 20 lines of 100 characters, in which a command runs."""
-
-    def __init__(self) -> None:
-        self._person, self._program = pty.openpty()
-        fcntl.ioctl(self._program, termios.TIOCSWINSZ, struct.pack("HHHH", 20, 100, 0, 0))
-        self.before = termios.tcgetattr(self._program)
-        self.written = ""
-
-    @property
-    def now(self) -> Any:
-        return termios.tcgetattr(self._program)
-
-    @property
-    def screen(self) -> str:
-        """What was drawn last."""
-        return _CONTROLS.sub("", self.written.rpartition("\x1b[H")[2])
-
-    async def run(self, *command: str, **environment: str) -> asyncio.subprocess.Process:
-        asyncio.get_running_loop().add_reader(self._person, self._read)
-        return await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "recado", *command,
-            stdin=self._program, stdout=self._program, stderr=self._program,
-            env={**os.environ, "TERM": "xterm-256color", **environment},
-        )  # fmt: skip
-
-    def type(self, keys: str) -> None:
-        os.write(self._person, keys.encode())
-
-    async def shows(self, *texts: str) -> None:
-        try:
-            await until(lambda: all(text in self.screen for text in texts), SEEN_WITHIN, "it is shown", every=0.05)
-        except AssertionError:
-            raise AssertionError(f"{texts} are not shown: {self.screen!r}") from None
-
-    def close(self) -> None:
-        asyncio.get_running_loop().remove_reader(self._person)
-        os.close(self._person)
-        os.close(self._program)
-
-    def _read(self) -> None:
-        self.written += os.read(self._person, 65_536).decode(errors="replace")
 
 
 async def test_a_person_sees_a_number_and_pauses_and_resumes_it_by_keys(service: Service, api: Api, token: str) -> None:
@@ -70,9 +18,8 @@ async def test_a_person_sees_a_number_and_pauses_and_resumes_it_by_keys(service:
         held = (await api.call("GET", f"/v2/ops/numbers/{number_id}")).get("holding")
         return None if held is None else str(held["reason"])
 
-    terminal = Terminal()
-    process = await terminal.run("top", "--url", service.url, "--filter", number_id, RECADO_API_KEY=token)
-    try:
+    async with Terminal() as terminal:
+        process = await terminal.run("top", "--url", service.url, "--filter", number_id, RECADO_API_KEY=token)
         await terminal.shows("live", "1–1 of 1 number by trouble", number_id)
         terminal.type("p")
         await terminal.shows(f"y: pause {number_id}")
@@ -89,13 +36,8 @@ async def test_a_person_sees_a_number_and_pauses_and_resumes_it_by_keys(service:
         terminal.type("q")
         assert await asyncio.wait_for(process.wait(), SEEN_WITHIN) == 0
         assert terminal.now == terminal.before
-        assert terminal.written.rstrip().endswith("\x1b[?25h")  # the cursor is there again
-        assert "\x1b[?1049l" in terminal.written  # and what the terminal showed before
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-        terminal.close()
+        left = "\x1b[?25h\x1b[?1049l"  # the cursor is there again, and what the terminal showed before
+        await until(lambda: terminal.written.endswith(left), SEEN_WITHIN, "the screen is left", every=0.05)
 
 
 async def test_a_script_gets_the_numbers_once(service: Service, api: Api, token: str) -> None:

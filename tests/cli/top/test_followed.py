@@ -36,12 +36,17 @@ class Scripted:
         return answer
 
 
+async def page(_: web.Request) -> web.Response:
+    return web.Response(text="<p>Welcome</p>", content_type="text/html")
+
+
 @pytest.fixture
 async def service(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scripted]:
     monkeypatch.setattr(followed, "_FIRST_PAUSE", 0.01)
     monkeypatch.setattr(followed, "_LONGEST_PAUSE", 0.02)
     scripted, application = Scripted(), web.Application()
     application.router.add_get("/v2/ops/stream", scripted.stream)
+    application.router.add_get("/", page)
     runner = web.AppRunner(application)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)

@@ -56,7 +56,7 @@ COLUMNS: Final = (
     TopColumn("STATE", 15, 1, _state, right=False),
     TopColumn("CIRCUIT", 9, 11, lambda row: row.state["breaker"], right=False),
     TopColumn("SENT/S", 6, 3, lambda row: short(row.state["rate"]["sentLastSecond"])),
-    TopColumn("OF", 5, 7, lambda row: short(row.state["rate"]["perSecond"])),
+    TopColumn("PACE", 5, 7, lambda row: short(row.state["rate"]["perSecond"])),
     TopColumn("MINUTE", 6, 8, lambda row: short(row.state["rate"]["sentLastMinute"])),
     TopColumn("DUE", 6, 2, lambda row: short(row.due)),
     TopColumn("AGE", 5, 4, lambda row: lasting(row.state["oldestAgeSeconds"]) if row.due else ""),
@@ -100,7 +100,7 @@ class TopHead:
 
 def screen(view: TopView, numbers: LiveNumbers, head: TopHead, width: int, height: int) -> Group:
     """The lines of a screen of that size."""
-    lines = [_title(head, width)]
+    lines = [_title(head)]
     if view.mode is TopMode.HELP:
         lines += [Text(f"{keys:<9} {what}") for keys, what in HELP]
         lines.append(Text("any key: back", style="dim"))
@@ -119,12 +119,12 @@ def screen(view: TopView, numbers: LiveNumbers, head: TopHead, width: int, heigh
     return Group(*lines[:height])
 
 
-def _title(head: TopHead, width: int) -> Text:
-    sums = head.sums
+def _title(head: TopHead) -> Text:
+    sums, told = head.sums, Text()
     if head.silent is None:
-        told = Text(" live ", style="reverse green")
+        told.append(" live ", style="reverse green")
     else:
-        told = Text(f" STALE {head.silent:.0f} s ", style="reverse bold red")
+        told.append(f" STALE {head.silent:.0f} s ", style="reverse bold red")
     if head.silent is not None and head.missing is not None:
         told.append(f" {head.missing}; trying again", style="red")
     elif sums:
@@ -196,7 +196,7 @@ def _last(view: TopView) -> Text:
 
 
 def short(count: float | None) -> str:
-    """A count in six characters: `999`, `12.3k`, `4.56M`; nothing for none."""
+    """A count in six characters: `999`, `12.35k`, `4.567M`; nothing for none."""
     if count is None:
         return ""
     for size, unit in ((1_000_000_000, "G"), (1_000_000, "M"), (10_000, "k")):

@@ -120,7 +120,7 @@ class Watching:
         try:
             self._numbers.put(await called(self._session, "POST", url, timeout=_CALL))
         except CommandError as error:
-            self._view.message = f"{move.verb} of {move.number_id}: {error}"
+            self._view.message = f"{move.verb}: {error}"
         else:
             self._view.message = f"{move.number_id} is {move.verb}d"
 
