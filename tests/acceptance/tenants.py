@@ -172,7 +172,7 @@ async def settle(url: str, admin_token: str, name: str) -> Tenant:
 
 
 def email() -> dict[str, Any]:
-    return {"to": "ana@example.com", "subject": "Your order", "text": "It is ready.", "transactional": True}
+    return {"to": "bia@example.com", "subject": "Your order", "text": "It is ready.", "transactional": True}
 
 
 def email_template(name: str) -> dict[str, Any]:

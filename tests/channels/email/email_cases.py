@@ -29,9 +29,9 @@ SENDS = [
     Outgoing("has suppressed it", says(422, '{"code": "suppressed"}'), Refused("suppressed", f"{PLAIN} 422")),
     Outgoing("refuses for its own reason", says(400, '{"code": "E-7"}'), Refused("provider_error", f"{PLAIN} 400")),
     Outgoing(
-        "quotes the subject",
+        "quotes the content",
         says(400, '{"code": "content_rejected", "message": "no the secret of the house to a@b.c"}'),
-        Refused("content_rejected", "no *** to ***"),
+        Refused("content_rejected", f"{PLAIN} 400"),
     ),
 ]  # fmt: skip
 

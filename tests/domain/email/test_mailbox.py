@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.domain.email.mailbox import Mailbox, mailbox_of
+from recado.domain.email.mailbox import NamedAddress, mailbox_of
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ from recado.domain.email.mailbox import Mailbox, mailbox_of
     ],
 )
 def test_a_mailbox_has_an_address_and_may_have_a_name(text: str, address: str, name: str | None) -> None:
-    assert mailbox_of(text) == Mailbox(address, name)
+    assert mailbox_of(text) == NamedAddress(address, name)
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,7 @@ def test_a_report_on_an_unsettled_message_makes_it_sent_first() -> None:
     assert report_moves(S.SENDING, Report.READ)[0] is E.REPORT_SENT
 
 
-@given(st.lists(st.sampled_from(list(Report)), max_size=8))
+@given(st.lists(st.sampled_from([Report.SENT, Report.DELIVERED, Report.READ, Report.FAILED]), max_size=8))
 def test_reports_in_any_order_end_where_the_furthest_one_points(reports: list[Report]) -> None:
     positive = [report for report in reports if report is not Report.FAILED]
     state = S.SENT

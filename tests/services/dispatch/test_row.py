@@ -5,7 +5,7 @@ from dataclasses import fields
 from recado.services.dispatch.row import Row, row_from
 
 RENAMED = {"klass": "class"}
-NOT_READ = {"claimed_at"}  # of a row that is ready nothing is known of a claim
+NOT_READ = {"claimed_at", "contact_hash"}  # of a row that is ready nothing is known of a claim, nor of a direct send
 
 
 def test_each_field_is_read_from_the_column_of_its_name() -> None:

@@ -36,8 +36,8 @@ class Inbox:
         }  # fmt: skip
         await insert_messages(self.phone.db, self.owner, "test", [row])
         name = "insert into provider_messages (reference, account, adapter, organization_id, env, channel, message_id) "
-        values = "values ($1, '', 'sandbox', $2, 'test', 'email', $1)"
-        await self.phone.db.execute(name + values, row["id"], self.owner)
+        values = "values ($1, '', 'sandbox', $2, 'test', 'email', $3)"
+        await self.phone.db.execute(name + values, row["id"], self.owner, row["id"])
         return str(row["id"])
 
     async def report(self, *reports: tuple[str, str, str | None]) -> None:

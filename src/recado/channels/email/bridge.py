@@ -15,9 +15,9 @@ class EmailBridge(ChannelBridge):
 
     codes: ClassVar[Collection[str]] = PROVIDER_CODES | REFUSALS
 
-    def quotable(self, message: OutboundMessage) -> Sequence[str]:
-        content = _content(message)
-        return [message.to, content.from_address, content.from_name or "", content.subject]
+    def quotable(self, message: OutboundMessage) -> Sequence[str] | None:
+        """A body is stored nowhere, nor is a part of it (C10.2.5)."""
+        return None
 
     def content(self, message: OutboundMessage) -> Mapping[str, Any]:
         content = _content(message)

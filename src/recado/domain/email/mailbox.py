@@ -13,7 +13,7 @@ _NAMED: Final = re.compile(r'\s*(?:"([^"<>\\]*)"|([^"<>]*?))\s*<([^<>]*)>\s*')
 
 
 @dataclass(frozen=True, slots=True)
-class Mailbox:
+class NamedAddress:
     """`name`: what other programs show of it."""
 
     address: str = field(repr=False)
@@ -30,12 +30,12 @@ class Mailbox:
         return self.address.rpartition("@")[2].lower()
 
 
-def mailbox_of(text: str) -> Mailbox | None:
+def mailbox_of(text: str) -> NamedAddress | None:
     """The mailbox that a text is; None when it is none."""
     named = _NAMED.fullmatch(text)
     if named is None:
-        return Mailbox(text) if _ADDRESS.fullmatch(text) else None
+        return NamedAddress(text) if _ADDRESS.fullmatch(text) else None
     quoted, plain, address = named.groups()
     if not _ADDRESS.fullmatch(address):
         return None
-    return Mailbox(address, (quoted or plain or "").strip() or None)
+    return NamedAddress(address, (quoted or plain or "").strip() or None)

@@ -10,7 +10,7 @@ from recado.domain.core.clock import Clock
 from recado.domain.core.ids import EMAIL_TEMPLATE, MESSAGE, IdSource
 from recado.domain.core.references import reference_not_found
 from recado.domain.email.content import EmailContent
-from recado.domain.email.mailbox import Mailbox
+from recado.domain.email.mailbox import NamedAddress
 from recado.domain.email.rendering import Value
 from recado.domain.email.template import EmailTemplateStatus
 from recado.domain.messages.message import Cause
@@ -43,7 +43,7 @@ class AskedEmail:
     `tracking` None: links and opens are tracked unless it is transactional (C10.2.9).
     """
 
-    from_mailbox: Mailbox | None = None
+    from_mailbox: NamedAddress | None = None
     subject: str | None = field(default=None, repr=False)
     html: str | None = field(default=None, repr=False)
     text: str | None = field(default=None, repr=False)
@@ -159,15 +159,15 @@ class EmailRules:
         rendered = content.render(asked.variables)
         return _Texts(rendered.subject, rendered.html, rendered.text)
 
-    async def _mailbox(self, draft: MessageDraft, given: Mailbox | None) -> Mailbox | None:
+    async def _mailbox(self, draft: MessageDraft, given: NamedAddress | None) -> NamedAddress | None:
         """Whom it is from; None without a verified sender for it (C10.2.2)."""
         address = None if given is None else given.address
         sender = await senders.sending(self._database, draft.organization_id, draft.env, address)
         if sender is None:
             return None
         if given is None:
-            return Mailbox(_usual_address(sender), sender.display_name)
-        return given if given.name is not None else Mailbox(given.address, sender.display_name)
+            return NamedAddress(_usual_address(sender), sender.display_name)
+        return given if given.name is not None else NamedAddress(given.address, sender.display_name)
 
     async def _suppressed(self, draft: MessageDraft) -> Cause | None:
         found = await suppressed_among(

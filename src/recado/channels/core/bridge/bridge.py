@@ -55,9 +55,9 @@ class ChannelBridge(HttpProvider, SignedCallbacks, ABC):
     def content(self, message: OutboundMessage) -> Mapping[str, Any]:
         """What is sent, in the words of the channel."""
 
-    def quotable(self, message: OutboundMessage) -> Sequence[str]:
-        """What of a message must not come back in the text of a refusal."""
-        return texts_of(message)
+    def quotable(self, message: OutboundMessage) -> Sequence[str] | None:
+        """What of a message must not come back in the text of a refusal; None: any word of it, so that none is kept."""
+        return [self._token, *texts_of(message)]
 
     async def send(self, message: OutboundMessage, account: Account, attempt: int) -> Outcome:
         try:
@@ -77,7 +77,7 @@ class ChannelBridge(HttpProvider, SignedCallbacks, ABC):
             return Refused("provider_error", "the message has no JSON form")
         answer = await self._sends.post(b"%sIdempotency-Key: %b\r\n" % (self._send_head, message.id.encode()), body)
         return bridge_answers.outcome(
-            answer, self._clock.now(), personal=lambda: [self._token, *self.quotable(message)], codes=self.codes
+            answer, self._clock.now(), personal=lambda: self.quotable(message), codes=self.codes
         )
 
     def parse_callback(self, headers: Mapping[str, str], body: bytes) -> Sequence[CallbackEvent]:

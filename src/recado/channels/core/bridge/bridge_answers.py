@@ -17,10 +17,13 @@ def outcome(
     answer: Answer | NotSent | Lost,
     now: datetime,
     *,
-    personal: Callable[[], Sequence[str]],
+    personal: Callable[[], Sequence[str] | None],
     codes: Collection[str] = PROVIDER_CODES,
 ) -> Outcome:
-    """The outcome of a send. `personal`: values that must not come back in a refusal's text; `codes`: of refusals."""
+    """The outcome of a send. `codes`: of refusals.
+
+    `personal`: values that must not come back in a refusal's text; None: it is not kept.
+    """
     return answers.outcome(
         answer,
         now,
@@ -38,9 +41,9 @@ def operation_result(
     raise answers.failure(answer.status, *_refusal(answer, codes, personal))
 
 
-def _refusal(answer: Answer, codes: Collection[str], personal: Sequence[str]) -> tuple[str, str]:
+def _refusal(answer: Answer, codes: Collection[str], personal: Sequence[str] | None) -> tuple[str, str]:
     said = answers.said(answer)
     text = said.get("message")
-    if not isinstance(text, str) or not text.strip():
+    if personal is None or not isinstance(text, str) or not text.strip():
         text = f"the bridge answered with status {answer.status}"
-    return refusal_code(said.get("code"), codes), bounded_text(text, personal)
+    return refusal_code(said.get("code"), codes), bounded_text(text, personal or ())
