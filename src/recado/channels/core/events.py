@@ -8,7 +8,7 @@ from pydantic.alias_generators import to_camel
 
 from recado.channels.core.fields import Receipt, Text16, Text64, Text128, Text256, Text512, Text1024, Time, Tree
 
-ReportStatus = Literal["sent", "delivered", "read", "failed"]
+ReportStatus = Literal["sent", "delivered", "read", "failed", "bounced", "complained"]
 MessageType = Literal["text", "media", "interactive"]
 Verdict = Literal["approved", "rejected", "paused", "disabled"]
 Category = Literal["marketing", "utility", "authentication"]
