@@ -26,6 +26,7 @@ ALL = (
     "webhooks",
     "callbacks",
     "smpp",
+    "smtp",
     "clicks",
     "pacing",
     "due",

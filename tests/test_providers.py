@@ -7,12 +7,14 @@ import pytest
 from recado.channel_table import sms_gateways
 from recado.channels.email.dns_proof import DnsProof
 from recado.channels.email.sandbox import EmailSandbox
+from recado.channels.email.ses.ses import Ses
+from recado.channels.email.smtp.smtp import Smtp
 from recado.config.settings import Settings
 from recado.domain.channels.chatapp import CHATAPP
 from recado.domain.channels.email import EMAIL
 from recado.domain.channels.sms import GATEWAYS, SMS
 from recado.engine.clock import SystemClock
-from recado.providers import adapters_of
+from recado.providers import adapters_of, greeting_name, is_loopback
 
 BRIDGE: dict[str, Any] = {
     "adapter_chatapp": "bridge",
@@ -93,9 +95,55 @@ def test_a_gateway_without_an_adapter_is_none(given: Any, names: list[str]) -> N
     assert adapters.sends_in(SMS) == {"test", *(["live"] if names else [])}
 
 
-@pytest.mark.parametrize(("live", "kind"), [("", type(None)), ("sandbox", EmailSandbox), ("smtp", DnsProof)])
+@pytest.mark.parametrize(
+    ("live", "kind"), [("", type(None)), ("sandbox", EmailSandbox), ("smtp", DnsProof), ("ses", DnsProof)]
+)
 def test_senders_of_email_are_verified_by_the_adapter_of_the_setting(live: str, kind: type[object]) -> None:
     adapters = adapters_of(Settings(_env_file=None, adapter_email=live), SystemClock(), connections=1)
     assert type(adapters.verifier(EMAIL, "live")) is kind
     assert isinstance(adapters.verifier(EMAIL, "test"), EmailSandbox)
     assert adapters.sends_in(EMAIL) == frozenset()
+
+
+def test_a_mail_server_sends_and_reports_nothing() -> None:
+    settings = Settings(_env_file=None, adapter_email="smtp", smtp_url="smtps://mail.example.com:465")
+    adapters = adapters_of(settings, SystemClock(), connections=8)
+
+    adapter = adapters.find(EMAIL, "live")
+    assert isinstance(adapter.sender, Smtp)
+    assert (adapter.callbacks, adapter.connections) == (None, 8)
+    assert adapter.place is not None
+    assert adapter.place.url == "smtps://mail.example.com:465"
+
+
+def test_ses_sends_and_hears_by_callbacks() -> None:
+    settings = Settings(_env_file=None, adapter_email="ses", ses_region="eu-west-1", ses_connections=30)
+    adapters = adapters_of(settings, SystemClock(), connections=8_000)
+
+    adapter = adapters.find(EMAIL, "live")
+    assert isinstance(adapter.sender, Ses)
+    assert adapters.callback_sources() == {(EMAIL, "ses"): adapter.sender}
+    assert adapter.connections == 30
+    assert adapter.place is not None
+    assert adapter.place.url == "https://email.eu-west-1.amazonaws.com"
+
+
+@pytest.mark.parametrize(
+    ("host", "here"),
+    [("127.0.0.1", True), ("127.9.9.9", True), ("::1", True), ("localhost", True), ("10.0.0.1", False),
+     ("mail.localhost.example", False), ("mail.example.com", False), ("0.0.0.0", False)],
+)  # fmt: skip
+def test_only_what_is_on_this_machine_is_spoken_to_in_the_clear(host: str, here: bool) -> None:
+    assert is_loopback(host) is here
+
+
+@pytest.mark.parametrize(
+    ("address", "name"),
+    [
+        ("https://api.example.com", "api.example.com"),
+        ("http://127.0.0.1:8080", "[127.0.0.1]"),
+        ("http://[::1]:8080", "[IPv6:::1]"),
+    ],
+)
+def test_we_greet_a_mail_server_by_the_host_of_the_api(address: str, name: str) -> None:
+    assert greeting_name(address) == name

@@ -1,4 +1,4 @@
-"""What providers of e-mail refuse with, or report, besides the codes of every channel (C10.2.9)."""
+"""What providers of e-mail refuse with, or report, besides the codes of every channel (C10.2.13)."""
 
 from typing import Final
 

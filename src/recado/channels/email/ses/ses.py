@@ -1,4 +1,4 @@
-"""The SES adapter: e-mails out through its API, and what SNS brings of them back (C10.2.9, C29.1, C29.5)."""
+"""The SES adapter: e-mails out through its API, and what SNS brings of them back (C10.2.13, C29.1, C29.5)."""
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
@@ -206,7 +206,7 @@ class Ses:
 
     async def _get(self, url: str) -> bytes | None:
         answer = await self._http.request("GET", URL(url, encoded=True), {"User-Agent": "Recado"})
-        return bytes(answer.body) if isinstance(answer, Answer) and answer.status == 200 and answer.complete else None
+        return answer.body if isinstance(answer, Answer) and answer.status == 200 and answer.complete else None
 
 
 def _client(options: SesOptions) -> Any:

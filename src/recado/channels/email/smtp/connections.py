@@ -122,27 +122,35 @@ class SmtpConnection:
             protocol.write(data + b".\r\n")
             answer = await protocol.read_response()
         except (SMTPException, OSError):
-            self.close()
+            self.drop()
             raise Lost(Step.CONTENT) from None
         reply = Reply(answer.code, answer.message)
         if not 200 <= reply.code < 300:
             if 400 <= reply.code < 600:
                 raise Refusal(reply, Step.CONTENT)
-            self.close()
+            self.drop()
             raise Lost(Step.CONTENT)
         return reply
 
     def close(self) -> None:
+        """Let go of one that nothing is under way on."""
+        self._client.close()
+
+    def drop(self) -> None:
+        """Let go of one whose server may not even read what was written: at once."""
+        transport = self._client.transport
+        if isinstance(transport, asyncio.WriteTransport):
+            transport.abort()
         self._client.close()
 
     async def _ask(self, step: Step, *words: bytes) -> None:
         try:
             answer = await self._client.execute_command(*words)
         except SMTPResponseException as error:  # what came is no reply
-            self.close()
+            self.drop()
             raise Refusal(Reply(error.code, ""), step) from None
         except (SMTPException, OSError):
-            self.close()
+            self.drop()
             raise Lost(step) from None
         if not _is_taken(answer, step):
             raise Refusal(Reply(answer.code, answer.message), step)

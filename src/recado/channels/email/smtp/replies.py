@@ -1,4 +1,4 @@
-"""What a server's reply means: to outcomes, by the step it answers (RFC 5321, RFC 3463; C10.2.9, C29.2). Pure."""
+"""What a server's reply means: to outcomes, by the step it answers (RFC 5321, RFC 3463; C10.2.13, C29.2). Pure."""
 
 import re
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The SMTP adapter: e-mails out through a mail server, which reports nothing once it has taken one (C10.2.9, C29.1)."""
+"""The SMTP adapter: e-mails out through a mail server, which reports nothing of what it took (C10.2.13, C29.1)."""
 
 import asyncio
 from typing import Final
@@ -115,7 +115,7 @@ class Smtp:
             if done:
                 self._connections.keep(connection)
             else:
-                connection.close()
+                connection.drop()
 
     async def _with_sender(self, email: EmailOnWire, call: "_Call") -> SmtpConnection:
         """A connection that knows whom the e-mail is from. One that was kept may be gone: a new one tells."""
@@ -136,7 +136,7 @@ class Smtp:
                     raise
             finally:
                 if not done:
-                    connection.close()
+                    connection.drop()
             if done:
                 return connection
 
