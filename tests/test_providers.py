@@ -13,8 +13,9 @@ from recado.config.settings import Settings
 from recado.domain.channels.chatapp import CHATAPP
 from recado.domain.channels.email import EMAIL
 from recado.domain.channels.sms import GATEWAYS, SMS
+from recado.email_adapters import greeting_name, is_loopback
 from recado.engine.clock import SystemClock
-from recado.providers import adapters_of, greeting_name, is_loopback
+from recado.providers import adapters_of
 
 BRIDGE: dict[str, Any] = {
     "adapter_chatapp": "bridge",

@@ -98,7 +98,7 @@ class SmtpConnection:
         """MAIL. Raises `Refusal` and `Lost`, as what follows does."""
         if self.unfinished:
             await self._ask(Step.SENDER, b"RSET")
-            self.unfinished = False
+        self.unfinished = True
         options = [b"SIZE=%d" % len(email.data)] if self._client.supports_extension("size") else []
         if email.utf8:
             options.append(b"SMTPUTF8")
@@ -124,6 +124,7 @@ class SmtpConnection:
         except (SMTPException, OSError):
             self.drop()
             raise Lost(Step.CONTENT) from None
+        self.unfinished = False  # whatever it says
         reply = Reply(answer.code, answer.message)
         if not 200 <= reply.code < 300:
             if 400 <= reply.code < 600:

@@ -9,7 +9,7 @@ from recado.channels.core.provider import Down, Outcome, Refused, Retry, SlowDow
 from recado.channels.core.refusals import bounded_text
 from recado.channels.email.codes import CONTENT_REJECTED, INVALID_ADDRESS, PROVIDER_ERROR
 
-_CLOSING: Final = 421
+CLOSING: Final = 421
 _ENHANCED = re.compile(r"\s*([245]\.\d{1,3}\.\d{1,3})\b")
 
 
@@ -66,11 +66,11 @@ def refused(reply: Reply, step: Step, personal: Sequence[str] = ()) -> Outcome:
     """The outcome of a send of which the server did not take a step. `personal`: what must not be in its text."""
     code, status = reply.code, reply.enhanced
     if step is Step.LOGIN or (code in _NOT_LET_IN and step is not Step.CONTENT):
-        return SlowDown() if code == _CLOSING else Down("unauthorized" if code != 454 else "connect_failed")
+        return SlowDown() if code == CLOSING else Down("unauthorized" if code != 454 else "connect_failed")
     if step is Step.OPENING:
-        too_fast = 400 <= code < 500 and (code != _CLOSING or (status or "").startswith("4.7."))
+        too_fast = 400 <= code < 500 and (code != CLOSING or (status or "").startswith("4.7."))
         return SlowDown() if too_fast else Down("forbidden" if code >= 500 else "unavailable")
-    if code == _CLOSING or status in _TOO_FAST:
+    if code == CLOSING or status in _TOO_FAST:
         return SlowDown()
     if 400 <= code < 500:
         return Retry()

@@ -1,6 +1,8 @@
 """The SMTP adapter: e-mails out through a mail server, which reports nothing of what it took (C10.2.13, C29.1)."""
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from recado.channels.core.provider import (
@@ -24,7 +26,7 @@ from recado.channels.email.smtp.connections import (
     SmtpConnections,
     SmtpServer,
 )
-from recado.channels.email.smtp.replies import Step, refused
+from recado.channels.email.smtp.replies import CLOSING, Step, refused
 from recado.channels.http.outbound_guard import Turn
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Unavailable
@@ -97,48 +99,38 @@ class Smtp:
         return Accepted(f"{message.id}@{email.sender.rpartition('@')[2]}")
 
     async def _deliver(self, email: EmailOnWire, call: "_Call") -> None:
-        connection = await self._with_sender(email, call)
-        done = False
-        try:
-            call.step = Step.RECIPIENT
-            await connection.recipient(email)
-            call.step = Step.DATA
-            await connection.data()
-            call.step = Step.CONTENT
-            await connection.content(email)
-            done = True
-        except Refusal as refusal:
-            connection.unfinished = refusal.step is not Step.CONTENT
-            done = True
-            raise
-        finally:
-            if done:
-                self._connections.keep(connection)
-            else:
-                connection.drop()
-
-    async def _with_sender(self, email: EmailOnWire, call: "_Call") -> SmtpConnection:
-        """A connection that knows whom the e-mail is from. One that was kept may be gone: a new one tells."""
+        """On a connection that was kept, and on a new one where that is found to be gone before it knows anything."""
         while True:
             kept = self._connections.kept()
             connection = kept or await self._connections.open()
-            done = False
             try:
-                _check(email, connection)
-                call.step = Step.SENDER
-                await connection.sender(email)
-                done = True
-            except Lost:
-                if kept is None:
+                with self._keeping(connection):
+                    _check(email, connection)
+                    call.step = Step.SENDER
+                    await connection.sender(email)
+                    call.step = Step.RECIPIENT
+                    await connection.recipient(email)
+                    call.step = Step.DATA
+                    await connection.data()
+                    call.step = Step.CONTENT
+                    await connection.content(email)
+                    return
+            except (Lost, Refusal) as failed:
+                if kept is None or not _is_gone(failed):
                     raise
-            except Refusal as refusal:
-                if kept is None or refusal.reply.code != 421:  # what it says of a connection is said of the old one
-                    raise
-            finally:
-                if not done:
-                    connection.drop()
-            if done:
-                return connection
+
+    @contextmanager
+    def _keeping(self, connection: SmtpConnection) -> Iterator[None]:
+        """Keep the connection for the next e-mail, unless nobody knows any more what is under way on it."""
+        try:
+            yield
+        except (Refusal, _NotForThisServer):
+            self._connections.keep(connection)
+            raise
+        except BaseException:
+            connection.drop()
+            raise
+        self._connections.keep(connection)
 
 
 class _Call:
@@ -155,6 +147,11 @@ class _NotForThisServer(Exception):
         super().__init__(code)
         self.code = code
         self.text = text
+
+
+def _is_gone(failed: Lost | Refusal) -> bool:
+    """Whether that says something of the connection, and nothing of the e-mail."""
+    return failed.step is Step.SENDER and (isinstance(failed, Lost) or failed.reply.code == CLOSING)
 
 
 def _check(email: EmailOnWire, connection: SmtpConnection) -> None:
