@@ -20,6 +20,7 @@ _BLOCKS: Final = frozenset(
     }
 )  # fmt: skip
 _PARAGRAPHS: Final = frozenset({"p", "h1", "h2", "h3", "h4", "h5", "h6"})
+_ITEM: Final = "- "
 _CELLS: Final = frozenset({"td", "th"})
 _EVENTS: Final = ("start", "end")
 
@@ -31,7 +32,7 @@ def text_of_html(html: str) -> str:
     """
     parser = etree.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, no_network=True)
     try:
-        root = etree.fromstring(html.encode(errors="replace"), parser)
+        root = etree.fromstring(html.replace("\0", "").encode(errors="replace"), parser)
     except etree.XMLSyntaxError:  # a document without any element
         return ""
     lines = _Lines()
@@ -90,7 +91,7 @@ class _Lines:
         elif tag in _BLOCKS:
             self._end_line()
             if tag == "li":
-                self._line.append("- ")
+                self._line.append(_ITEM)
         elif tag in _CELLS:
             self._space()
         elif tag == "br":
@@ -103,6 +104,8 @@ class _Lines:
         if tag in _PARAGRAPHS:
             self._end_line(blank=True)
         elif tag in _BLOCKS:
+            if tag == "li" and self._line == [_ITEM]:
+                self._line.clear()
             self._end_line()
         elif tag in _CELLS:
             self._space()
@@ -127,10 +130,12 @@ class _Lines:
 
     def _end_line(self, *, blank: bool = False, always: bool = False) -> None:
         """End the line, if anything stands on it; `blank`: with an empty one, unless there is one already."""
+        if self._line == [_ITEM]:  # its text is in a block of its own, if it has any
+            return
         line = "".join(self._line).rstrip()
         self._line.clear()
         self._spaced = True
-        if (line and line != "-") or (always and self._done and self._done[-1]):
+        if line or (always and self._done and self._done[-1]):
             self._done.append(line)
         if blank and self._done and self._done[-1]:
             self._done.append("")
