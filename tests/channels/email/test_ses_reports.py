@@ -1,7 +1,10 @@
 """What SES reports, and who brings it (C10.3, C29.5)."""
 
+import asyncio
 import json
+import shutil
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -33,6 +36,7 @@ from recado.engine.clock import VirtualClock
 from recado.http.api.call import Call
 from recado.http.routes.inbound.callbacks import CallbackOperations
 
+NODE = Path(__file__).parents[2] / "node"
 MESSAGE = "msg_0000000100000000000a1"
 AT = "2026-11-20T11:59:30.123Z"
 MOMENT = datetime(2026, 11, 20, 11, 59, 30, 123_000, tzinfo=UTC)
@@ -185,6 +189,28 @@ async def test_an_envelope_of_our_topic_is_verified(ses: Ses, version: str, subj
     told = envelope(orjson.loads(bounce("Permanent", "General")), version=version, Subject=subject)
     assert await verified(ses, told)
     assert ses.parse_callback({}, body(told)) == (Status("bounced", MOMENT, "0100-ses", MESSAGE, "invalid_address"),)
+
+
+@pytest.mark.node
+async def test_sns_validator_believes_the_same_envelopes(ses: Ses) -> None:
+    """Those of these tests are signed as SNS signs: software from other hands says so."""
+    node = shutil.which("node")
+    if node is None or not (NODE / "node_modules" / "sns-validator").exists():
+        pytest.skip("sns-validator for Node.js is not installed: `make test` installs it where nodejs and npm are")
+    good = [
+        made(version=version, **changes)
+        for version in ("1", "2")
+        for made, changes in ((envelope, {}), (envelope, {"Subject": "Olá"}), (confirmation, {}))
+    ]
+    bad = [{**each, "Message": "another"} for each in good]
+    process = await asyncio.create_subprocess_exec(
+        node, str(NODE / "sns.mjs"), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+    )
+    given = {"envelopes": good + bad, "certificate": certificate_of(KEY).decode()}
+    output, _ = await process.communicate(orjson.dumps(given))
+    theirs = [error is None for error in orjson.loads(output)]
+    assert theirs == [True] * len(good) + [False] * len(bad)
+    assert [await verified(ses, each) for each in good + bad] == theirs
 
 
 async def test_a_certificate_is_fetched_once(ses: Ses, sns: Sns) -> None:
