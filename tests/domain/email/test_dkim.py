@@ -73,6 +73,17 @@ def test_dkimpy_verifies_random_emails_and_none_that_was_changed(seed: int) -> N
     assert not verified_by_dkimpy(head + b"\r\nFrom: eve@evil.example\r\n\r\n" + body, RSA)
 
 
+def test_what_ses_writes_anew_breaks_no_signature() -> None:
+    data = compose(CONTENT, "ana@example.com", ORIGIN, signing(RSA)).data
+    head, _, body = data.partition(b"\r\n\r\n")
+    anew = {b"Date": b"Fri, 27 Nov 2026 08:00:00 +0000", b"Message-ID": b"<0100@email.amazonses.com>"}
+    lines = [
+        name + b": " + anew[name] if (name := line.partition(b":")[0]) in anew else line for line in head.split(b"\r\n")
+    ]
+    assert lines != head.split(b"\r\n")
+    assert verified_by_dkimpy(b"\r\n".join(lines) + b"\r\n\r\n" + body, RSA)
+
+
 @pytest.mark.node
 @pytest.mark.parametrize(("key", "algorithm"), [(RSA, "rsa-sha256"), (ED25519, "ed25519-sha256")])
 @pytest.mark.parametrize("to", ["ana@example.com", "josé@bücher.example"])

@@ -18,7 +18,9 @@ Header = tuple[str, bytes]
 """A name, and its value as it stands in the message: with its folds, without the line end."""
 
 SMALLEST_RSA: Final = 1_024  # bits: verifiers refuse anything smaller
-_ONCE_MORE: Final = ("from", "to", "subject", "date")
+_LEFT_OUT: Final = frozenset({"date", "message-id"})
+"""Not signed: SES and some mail servers write them anew."""
+_ONCE_MORE: Final = ("from", "to", "subject")
 """Signed once more than they are there, so that nobody adds another one."""
 _SPACE: Final = re.compile(rb"[ \t\r\n]+")
 _SPACE_AT_END: Final = re.compile(rb"[ \t]+\r\n")
@@ -37,7 +39,8 @@ class DkimKey:
     def sign(self, headers: Sequence[Header], body: bytes, at: datetime) -> Header:
         """The header that goes before those. `body` has CRLF for line ends."""
         algorithm = "rsa-sha256" if isinstance(self.key, RSAPrivateKey) else "ed25519-sha256"
-        there = [name.lower() for name, _ in headers]
+        covered = [each for each in headers if each[0].lower() not in _LEFT_OUT]
+        there = [name.lower() for name, _ in covered]
         names = ":".join([*there, *(name for name in _ONCE_MORE if name in there)])
         digest = base64.b64encode(hashlib.sha256(relaxed_body(body)).digest()).decode()
         value = (
@@ -45,7 +48,7 @@ class DkimKey:
             f" t={int(at.timestamp())}; h={_folded(names)};\r\n bh={digest};\r\n b="
         ).encode()
         # From the end, as RFC 6376 wants it where a header is there several times; none of ours is.
-        signed = b"".join(relaxed_header(name, value) + b"\r\n" for name, value in headers)
+        signed = b"".join(relaxed_header(name, value) + b"\r\n" for name, value in covered)
         signed += relaxed_header("DKIM-Signature", value)
         signature = base64.b64encode(self._signed(signed))
         return "DKIM-Signature", value + b"\r\n ".join(signature[at : at + 72] for at in range(0, len(signature), 72))
