@@ -3,13 +3,15 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 from email import message_from_bytes, policy
+from email.header import decode_header, make_header
 from email.message import EmailMessage
+from email.utils import parseaddr
 from random import Random
 from typing import Any
 
 import pytest
 from tests.domain.email.emails import lines_of, shown, some_email
-from tests.examples import seeds
+from tests.examples import examples, seeds
 
 from recado.domain.email.content import EmailContent
 from recado.domain.email.mime import LONGEST_LINE, Origin, UnsendableEmail, compose, wire_address
@@ -17,13 +19,19 @@ from recado.domain.email.mime import LONGEST_LINE, Origin, UnsendableEmail, comp
 AT = datetime(2026, 11, 26, 20, 30, tzinfo=UTC)
 ORIGIN = Origin("msg_0000000100000000000a1", "org_000000000000000000001", "snd_000000000000000000001", AT)
 CONTENT = EmailContent(from_address="news@example.com", from_name="News", subject="Hello", text="Hi")
-EMAILS = 500
+EMAILS = examples(1_500)
 
 
 def read(data: bytes) -> EmailMessage:
     message = message_from_bytes(data, policy=policy.default)
     assert isinstance(message, EmailMessage)
     return message
+
+
+def display_name(data: bytes) -> str:
+    """By the older parser: the newer one puts a space between encoded words in Python 3.11."""
+    name, _ = parseaddr(message_from_bytes(data)["from"])
+    return str(make_header(decode_header(name)))
 
 
 def made(to: str = "ana@example.com", **changes: Any) -> EmailMessage:
@@ -40,7 +48,7 @@ def test_random_emails_are_read_again_as_they_were_meant(seed: int) -> None:
         assert not message.defects
         assert shown(message["subject"]) == shown(content.subject)
         (sender,) = message["from"].addresses
-        assert shown(sender.display_name) == shown(content.from_name or "")
+        assert shown(display_name(email.data)) == shown(content.from_name or "")
         assert (sender.addr_spec, message["to"]) == (email.sender, email.recipient)
         names = ["From", "To", "Subject", "Date", "Message-ID", "Feedback-ID", *(name for name, _ in content.headers)]
         assert message.keys()[: len(names) + 1] == [*names, "MIME-Version"]
@@ -48,7 +56,7 @@ def test_random_emails_are_read_again_as_they_were_meant(seed: int) -> None:
             assert message[name] == value
         parts = {part.get_content_subtype(): part for part in message.walk() if not part.is_multipart()}
         for kind, text in (("plain", content.text), ("html", content.html)):
-            if text is not None:
+            if text or (text is not None and content.html is None):
                 assert lines_of(parts[kind].get_content()) == lines_of(text)
         assert all(len(line) <= LONGEST_LINE and b"\r" not in line for line in email.data.split(b"\r\n"))
         assert b"\n" not in email.data.replace(b"\r\n", b"")
@@ -68,7 +76,7 @@ def test_html_without_a_text_gets_one() -> None:
     assert [part.get_content_type() for part in message.walk()] == ["multipart/alternative", "text/plain", "text/html"]
     plain = message.get_body(("plain",))
     assert plain is not None
-    assert plain.get_content() == "Olá Ana\n\nEntre (https://example.com/x)\n"
+    assert lines_of(plain.get_content()) == ["Olá Ana", "", "Entre (https://example.com/x)"]
 
 
 def test_html_that_shows_no_text_is_all_there_is() -> None:
@@ -89,11 +97,11 @@ def test_html_that_shows_no_text_is_all_there_is() -> None:
 def test_a_body_is_encoded_by_what_it_holds(text: str, encoding: str) -> None:
     message = made(text=text)
     assert message["content-transfer-encoding"] == encoding
-    assert message.get_content() == text + "\n"
+    assert lines_of(message.get_content()) == [text]
 
 
 def test_half_a_character_becomes_a_question_mark() -> None:
-    assert made(text="a\ud800b", subject="c\udfffd").get_content() == "a?b\n"
+    assert made(text="a\ud800b", subject="c\udfffd").get_content() == "a?b\r\n"
 
 
 @pytest.mark.parametrize("end", ["\r\n", "\n", "\r", "\u2028", "\x85", "\x0b", "\x00"])
@@ -101,7 +109,7 @@ def test_half_a_character_becomes_a_question_mark() -> None:
 def test_no_field_begins_a_header(field: str, end: str) -> None:
     message = made(**{field: f"Hi{end}Bcc: eve@evil.example{end}{end}<p>body"})
     assert message["bcc"] is None
-    assert message.get_content() == "Hi\n"
+    assert message.get_content() == "Hi\r\n"
     assert "Hi Bcc: eve@evil.example" in message["subject" if field == "subject" else "from"]
 
 
@@ -166,8 +174,8 @@ def test_a_boundary_stands_in_no_part() -> None:
     boundary = f"--=_{ORIGIN.message_id}"
     message = made(html="<p>x</p>", text=f"{boundary}\n{boundary}_\n{boundary}--\nend")
     plain, html = message.iter_parts()
-    assert plain.get_content().endswith("end\n")
-    assert html.get_content() == "<p>x</p>\n"
+    assert lines_of(plain.get_content())[-1] == "end"
+    assert lines_of(html.get_content()) == ["<p>x</p>"]
 
 
 def test_nothing_of_an_email_is_in_its_repr() -> None:

@@ -41,11 +41,11 @@ def test_html_reads_as_text(html: str, text: str) -> None:
         "&nbsp;", "<!--", "<", "<a ", "x", " ", "</p>", "<style>", "<li>x<ol>", "<img alt=xy>",
     ],
 )  # fmt: skip
-def test_a_mebibyte_of_anything_takes_as_long_as_it_is(piece: str) -> None:
+def test_a_quarter_of_a_mebibyte_of_anything_takes_as_long_as_it_is(piece: str) -> None:
     began = time.process_time()
-    text = text_of_html(piece * (1024 * 1024 // len(piece)))
+    text = text_of_html(piece * (256 * 1024 // len(piece)))
     assert len(text) <= LONGEST
-    assert time.process_time() - began < 5
+    assert time.process_time() - began < 2  # a tenth of a second, where nobody else is
 
 
 def test_a_table_takes_no_more_room_than_its_text() -> None:
