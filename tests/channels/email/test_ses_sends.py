@@ -10,10 +10,12 @@ import pytest
 from moto.server import ThreadedMotoServer
 from moto.ses.models import ses_backends
 from tests.channels.behaviours import Behaviour, closes_after_reading, hangs, resets_after_reading, says
+from tests.channels.conftest import NOW
 from tests.channels.email.conftest import sending
 from tests.channels.email.sns_messages import TOPIC
 from tests.channels.peer import FakeBridge
 from tests.domain.email.test_mime import read
+from tests.program import free_port
 
 from recado.channels.core.provider import Accepted, Down, NoPlace, Outcome, Refused, SlowDown, Unknown
 from recado.channels.email.composing import Composer
@@ -22,6 +24,9 @@ from recado.channels.email.ses.ses import Ses, SesOptions
 from recado.engine.clock import VirtualClock
 from recado.storage.core.fair_places import FairPlaces
 
+ONCE = "Content-Type: application/json\r\nConnection: close\r\n"  # the next test has a connection of its own
+TAKEN = says(200, '{"MessageId": "0100-ses"}', ONCE)
+BRIEF = 0.5  # seconds, of a send that is to run out of time
 REGION = "eu-west-1"
 SECRET = "wJalrXUtnFEMI"
 
@@ -66,27 +71,37 @@ async def test_motos_ses_gets_the_email_as_it_was_made(moto: str, clock: Virtual
     assert await sending(adapter) == Down("stopped")
 
 
-@pytest.fixture
-async def ses(fake_bridge: FakeBridge, clock: VirtualClock) -> AsyncIterator[Ses]:
-    adapter = adapter_at(fake_bridge.url, clock, timeout=2.0)
+@pytest.fixture(scope="module")
+async def made() -> AsyncIterator[tuple[FakeBridge, Ses]]:
+    """An adapter, and where it sends: to make one takes a second, for all that its library reads."""
+    peer = FakeBridge(TAKEN)
+    await peer.start()
+    adapter = adapter_at(peer.url, VirtualClock(NOW), timeout=BRIEF)
     await adapter.start()
-    yield adapter
+    yield peer, adapter
     await adapter.stop()
+    await peer.stop()
+
+
+@pytest.fixture
+def peer(made: tuple[FakeBridge, Ses]) -> FakeBridge:
+    made[0].requests.clear()
+    return made[0]
+
+
+@pytest.fixture
+def ses(made: tuple[FakeBridge, Ses]) -> Ses:
+    return made[1]
 
 
 def error(status: int, code: str, text: str = "") -> Behaviour:
-    return says(
-        status, json.dumps({"message": text}), f"x-amzn-ErrorType: {code}\r\nContent-Type: application/json\r\n"
-    )
+    return says(status, json.dumps({"message": text}), f"x-amzn-ErrorType: {code}\r\n{ONCE}")
 
 
-TAKEN = says(200, '{"MessageId": "0100-ses"}', "Content-Type: application/json\r\n")
-
-
-async def test_a_request_names_the_message_and_what_makes_reports(fake_bridge: FakeBridge, ses: Ses) -> None:
-    fake_bridge.behaviour = TAKEN
+async def test_a_request_names_the_message_and_what_makes_reports(peer: FakeBridge, ses: Ses) -> None:
+    peer.behaviour = TAKEN
     assert await sending(ses, to="ana@bücher.example") == Accepted("0100-ses")
-    (request,) = fake_bridge.requests
+    (request,) = peer.requests
     told: Any = request.json
     assert told["EmailTags"] == [{"Name": TAG, "Value": "msg_0000000100000000000a1"}]
     assert told["ConfigurationSetName"] == "recado"
@@ -112,19 +127,19 @@ async def test_a_request_names_the_message_and_what_makes_reports(fake_bridge: F
         (error(500, "InternalFailure"), Unknown()),
         (error(408, "RequestTimeout"), Unknown()),
         (error(302, "Moved"), Unknown()),
-        (says(200, "{}"), Unknown()),
-        (says(200, "["), Unknown()),
+        (says(200, "{}", ONCE), Unknown()),
+        (says(200, "[", ONCE), Unknown()),
         (resets_after_reading, Unknown()),
         (closes_after_reading, Unknown()),
         (hangs, Unknown()),
     ],
 )
 async def test_an_answer_says_what_becomes_of_the_email(
-    fake_bridge: FakeBridge, ses: Ses, behaviour: Behaviour, outcome: Outcome
+    peer: FakeBridge, ses: Ses, behaviour: Behaviour, outcome: Outcome
 ) -> None:
-    fake_bridge.behaviour = behaviour
+    peer.behaviour = behaviour
     assert await sending(ses) == outcome
-    assert len(fake_bridge.requests) == 1
+    assert len(peer.requests) == 1
 
 
 @pytest.mark.parametrize(
@@ -139,9 +154,9 @@ async def test_an_answer_says_what_becomes_of_the_email(
     ],
 )
 async def test_a_refusal_says_why_and_repeats_nothing_personal(
-    fake_bridge: FakeBridge, ses: Ses, code: str, text: str, reason: str
+    peer: FakeBridge, ses: Ses, code: str, text: str, reason: str
 ) -> None:
-    fake_bridge.behaviour = error(400, code, text)
+    peer.behaviour = error(400, code, text)
     found = await sending(ses)
     assert isinstance(found, Refused)
     assert found.code == reason
@@ -150,18 +165,14 @@ async def test_a_refusal_says_why_and_repeats_nothing_personal(
     assert "house" not in found.text
 
 
-async def test_nobody_there_is_a_failure_to_connect(fake_bridge: FakeBridge, ses: Ses) -> None:
-    await fake_bridge.stop()
-    assert await sending(ses) == Down("connect_failed")
-
-
-async def test_who_finds_no_place_says_nothing_of_ses(fake_bridge: FakeBridge, clock: VirtualClock) -> None:
-    fake_bridge.behaviour = TAKEN
+async def test_who_finds_no_place_says_nothing_of_ses_and_where_nobody_is_there_is_no_connection(
+    clock: VirtualClock,
+) -> None:
     places = FairPlaces(1, most_waiting=0)
-    adapter = adapter_at(fake_bridge.url, clock, places=places.place)
+    adapter = adapter_at(f"http://127.0.0.1:{free_port()}", clock, places=places.place)
     await adapter.start()
     async with places.place("org_000000000000000000001"):
         assert await sending(adapter) == NoPlace()
-    assert await sending(adapter) == Accepted("0100-ses")
+    assert await sending(adapter) == Down("connect_failed")
     await adapter.stop()
     assert SECRET not in repr(adapter_at("http://x", clock)._options)
