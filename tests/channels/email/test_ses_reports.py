@@ -1,4 +1,4 @@
-"""What SES reports, and who brings it (C10.3, C29.5)."""
+"""What SES reports, and who brings it (C29.2, C29.5)."""
 
 import asyncio
 import json

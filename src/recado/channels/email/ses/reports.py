@@ -1,4 +1,4 @@
-"""What SES reports of an e-mail: to events (C10.3, C29.2). Pure.
+"""What SES reports of an e-mail: to events (C29.2). Pure.
 
 Opens and clicks are passed over: the links and the image are ours (C27).
 """

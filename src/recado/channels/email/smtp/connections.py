@@ -16,7 +16,7 @@ from aiosmtplib import (
 from aiosmtplib.response import SMTPResponse
 
 from recado.channels.core.provider import Down, Outcome
-from recado.channels.email.smtp.replies import Reply, Step, refused
+from recado.channels.email.smtp.replies import SmtpReply, Step, refused
 from recado.domain.core.clock import Clock
 from recado.domain.email.mime import EmailOnWire
 
@@ -51,7 +51,7 @@ class NoConnection(Exception):
         self.outcome = outcome
 
 
-class Lost(Exception):
+class LostStep(Exception):
     """The connection broke, or no answer came in time, while a step was under way."""
 
     def __init__(self, step: Step) -> None:
@@ -59,10 +59,10 @@ class Lost(Exception):
         self.step = step
 
 
-class Refusal(Exception):
+class RefusedStep(Exception):
     """The server did not take a step."""
 
-    def __init__(self, reply: Reply, step: Step) -> None:
+    def __init__(self, reply: SmtpReply, step: Step) -> None:
         super().__init__(step.name)
         self.reply = reply
         self.step = step
@@ -95,7 +95,7 @@ class SmtpConnection:
         return self._client.supports_extension("smtputf8")
 
     async def sender(self, email: EmailOnWire) -> None:
-        """MAIL. Raises `Refusal` and `Lost`, as what follows does."""
+        """MAIL. Raises `RefusedStep` and `LostStep`, as what follows does."""
         if self.unfinished:
             await self._ask(Step.SENDER, b"RSET")
         self.unfinished = True
@@ -111,11 +111,11 @@ class SmtpConnection:
     async def data(self) -> None:
         await self._ask(Step.DATA, b"DATA")
 
-    async def content(self, email: EmailOnWire) -> Reply:
-        """All of it, with the dot that ends it. Whoever gets `Lost` cannot know whether the server took it."""
+    async def content(self, email: EmailOnWire) -> SmtpReply:
+        """All of it, with the dot that ends it. Whoever gets `LostStep` cannot know whether the server took it."""
         protocol = self._client.protocol
         if protocol is None:  # closed since the server asked for it
-            raise Lost(Step.DATA)
+            raise LostStep(Step.DATA)
         # No line begins with a dot but those of this protocol.
         data = email.data.replace(b"\r\n.", b"\r\n..")
         try:
@@ -123,14 +123,14 @@ class SmtpConnection:
             answer = await protocol.read_response()
         except (SMTPException, OSError):
             self.drop()
-            raise Lost(Step.CONTENT) from None
+            raise LostStep(Step.CONTENT) from None
         self.unfinished = False  # whatever it says
-        reply = Reply(answer.code, answer.message)
+        reply = SmtpReply(answer.code, answer.message)
         if not 200 <= reply.code < 300:
             if 400 <= reply.code < 600:
-                raise Refusal(reply, Step.CONTENT)
+                raise RefusedStep(reply, Step.CONTENT)
             self.drop()
-            raise Lost(Step.CONTENT)
+            raise LostStep(Step.CONTENT)
         return reply
 
     def close(self) -> None:
@@ -149,12 +149,12 @@ class SmtpConnection:
             answer = await self._client.execute_command(*words)
         except SMTPResponseException as error:  # what came is no reply
             self.drop()
-            raise Refusal(Reply(error.code, ""), step) from None
+            raise RefusedStep(SmtpReply(error.code, ""), step) from None
         except (SMTPException, OSError):
             self.drop()
-            raise Lost(step) from None
+            raise LostStep(step) from None
         if not _is_taken(answer, step):
-            raise Refusal(Reply(answer.code, answer.message), step)
+            raise RefusedStep(SmtpReply(answer.code, answer.message), step)
 
 
 def _is_taken(answer: SMTPResponse, step: Step) -> bool:
@@ -236,7 +236,7 @@ def _failure(error: Exception, step: Step) -> Outcome:
     if isinstance(cause, ssl.SSLError) or isinstance(error, ssl.SSLError):
         return Down("tls_failed")
     if isinstance(error, SMTPConnectResponseError | SMTPResponseException):
-        return refused(Reply(error.code, error.message), step)
+        return refused(SmtpReply(error.code, error.message), step)
     if isinstance(error, SMTPServerDisconnected | SMTPTimeoutError | OSError):
         return Down("connect_failed")
     # STARTTLS, or a login, that the server does not offer: it must not be given anything in the clear.

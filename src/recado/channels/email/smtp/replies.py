@@ -24,7 +24,7 @@ class Step(Enum):
     CONTENT = auto()  # after its final dot
 
 
-class Reply(NamedTuple):
+class SmtpReply(NamedTuple):
     """A code of three digits, and the text of its lines."""
 
     code: int
@@ -62,7 +62,7 @@ _TOO_FAST: Final = frozenset({"4.3.1", "4.3.2", "4.4.5", "4.7.28"})
 _NOT_LET_IN: Final = frozenset({454, 530, 534, 535, 538})
 
 
-def refused(reply: Reply, step: Step, personal: Sequence[str] = ()) -> Outcome:
+def refused(reply: SmtpReply, step: Step, personal: Sequence[str] = ()) -> Outcome:
     """The outcome of a send of which the server did not take a step. `personal`: what must not be in its text."""
     code, status = reply.code, reply.enhanced
     if step is Step.LOGIN or (code in _NOT_LET_IN and step is not Step.CONTENT):

@@ -19,9 +19,9 @@ from recado.channels.core.references import NamedBy
 from recado.channels.email.codes import CONTENT_REJECTED, INVALID_ADDRESS
 from recado.channels.email.composing import Composer, refusal_of, texts_of
 from recado.channels.email.smtp.connections import (
-    Lost,
+    LostStep,
     NoConnection,
-    Refusal,
+    RefusedStep,
     SmtpConnection,
     SmtpConnections,
     SmtpServer,
@@ -90,9 +90,9 @@ class Smtp:
                 await self._deliver(email, call)
             except NoConnection as none:
                 return none.outcome
-            except Lost as lost:
+            except LostStep as lost:
                 return Unknown() if lost.step is Step.CONTENT else Down("connect_failed")
-            except Refusal as refusal:
+            except RefusedStep as refusal:
                 return refused(refusal.reply, refusal.step, texts_of(message))
             except _NotForThisServer as unfit:
                 return Refused(unfit.code, unfit.text)
@@ -115,7 +115,7 @@ class Smtp:
                     call.step = Step.CONTENT
                     await connection.content(email)
                     return
-            except (Lost, Refusal) as failed:
+            except (LostStep, RefusedStep) as failed:
                 if kept is None or not _is_gone(failed):
                     raise
 
@@ -124,7 +124,7 @@ class Smtp:
         """Keep the connection for the next e-mail, unless nobody knows any more what is under way on it."""
         try:
             yield
-        except (Refusal, _NotForThisServer):
+        except (RefusedStep, _NotForThisServer):
             self._connections.keep(connection)
             raise
         except BaseException:
@@ -149,9 +149,9 @@ class _NotForThisServer(Exception):
         self.text = text
 
 
-def _is_gone(failed: Lost | Refusal) -> bool:
+def _is_gone(failed: LostStep | RefusedStep) -> bool:
     """Whether that says something of the connection, and nothing of the e-mail."""
-    return failed.step is Step.SENDER and (isinstance(failed, Lost) or failed.reply.code == CLOSING)
+    return failed.step is Step.SENDER and (isinstance(failed, LostStep) or failed.reply.code == CLOSING)
 
 
 def _check(email: EmailOnWire, connection: SmtpConnection) -> None:
