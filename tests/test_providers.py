@@ -1,5 +1,7 @@
 """From the settings to the adapters."""
 
+import asyncio
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import pytest
@@ -13,7 +15,7 @@ from recado.config.settings import Settings
 from recado.domain.channels.chatapp import CHATAPP
 from recado.domain.channels.email import EMAIL
 from recado.domain.channels.sms import GATEWAYS, SMS
-from recado.email_adapters import greeting_name, is_loopback
+from recado.email_adapters import by_half, greeting_name, is_loopback
 from recado.engine.clock import SystemClock
 from recado.providers import adapters_of
 
@@ -148,3 +150,17 @@ def test_only_what_is_on_this_machine_is_spoken_to_in_the_clear(host: str, here:
 )
 def test_we_greet_a_mail_server_by_the_host_of_the_api(address: str, name: str) -> None:
     assert greeting_name(address) == name
+
+
+async def test_an_organization_leaves_half_of_the_connections_to_others() -> None:
+    places = by_half(4)
+    async with places("org_1"), places("org_1"):
+        third = asyncio.create_task(held(places("org_1")))
+        await held(places("org_2"))
+        assert not third.done()
+    await third
+
+
+async def held(place: AbstractAsyncContextManager[None]) -> None:
+    async with place:
+        pass

@@ -13,6 +13,7 @@ import pytest
 from tests.channels.email.conftest import ACCOUNT, Made, an_email, sending
 from tests.domain.email.emails import lines_of, shown, some_email
 from tests.domain.email.test_mime import AT, read
+from tests.examples import examples, seeds
 
 from recado.channels.core.provider import Accepted, Down
 from recado.channels.email.composing import CONTENT
@@ -20,7 +21,7 @@ from recado.domain.email.content import EmailContent
 from recado.domain.email.mime import Origin, compose, wire_address
 
 NODE = Path(__file__).parents[2] / "node"
-EMAILS = 500
+EMAILS = examples(500)
 AT_ONCE = 5
 
 pytestmark = pytest.mark.node
@@ -73,8 +74,11 @@ def compare(taken: dict[str, Any], content: EmailContent, to: str, message_id: s
     assert taken["feedback"][0].endswith(":recado")
 
 
-async def test_random_emails_are_read_alike_by_python_and_by_node(node_server: NodeServer, made: Made) -> None:
-    random, adapter = Random(7), await made(node_server.port)
+@pytest.mark.parametrize("seed", seeds(4))
+async def test_random_emails_are_read_alike_by_python_and_by_node(
+    node_server: NodeServer, made: Made, seed: int
+) -> None:
+    random, adapter = Random(seed), await made(node_server.port)
     emails = {f"msg_{number:021}": some_email(random) for number in range(EMAILS)}
     left = iter(list(emails.items()))
 

@@ -5,10 +5,13 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
+from tests.captured import capture_logs
 from tests.channels.email.certificates import NOW, Authority
 from tests.channels.email.conftest import PASSWORD, USER, Made, MailServer, sending
 
 from recado.channels.core.provider import Accepted, Down
+from recado.domain.core.log_rate import QUIET
+from recado.engine.clock import VirtualClock
 
 Context = Callable[[Authority], ssl.SSLContext]
 
@@ -108,6 +111,24 @@ async def test_a_login_that_fails_is_told_apart(made: Made, reply: str | None, o
     await server.start()
     assert await sending(await made(server.port, user=USER, password="wrong")) == outcome
     assert "MAIL" not in server.heard
+    await server.stop()
+
+
+async def test_why_there_is_no_connection_is_logged_now_and_then_without_a_secret(
+    made: Made, clock: VirtualClock
+) -> None:
+    server = MailServer({"auth_require_tls": False})
+    server.at["AUTH"] = lambda peer: "535 5.7.8 hunter2 is wrong"
+    await server.start()
+    adapter = await made(server.port, user=USER, password="hunter2")
+    with capture_logs() as logs:
+        for _ in range(3):
+            await sending(adapter)
+        await clock.advance(QUIET)
+        await sending(adapter)
+    told = [(line["event"], line["code"], line["port"], line["left_out"]) for line in logs]
+    assert told == [("smtp_connection_failed", "unauthorized", server.port, left_out) for left_out in (0, 2)]
+    assert "hunter2" not in str(logs)
     await server.stop()
 
 

@@ -5,6 +5,7 @@ import ssl
 from dataclasses import dataclass, field
 from typing import Final
 
+import structlog
 from aiosmtplib import (
     SMTP,
     SMTPConnectResponseError,
@@ -18,7 +19,10 @@ from aiosmtplib.response import SMTPResponse
 from recado.channels.core.provider import Down, Outcome
 from recado.channels.email.smtp.replies import SmtpReply, Step, refused
 from recado.domain.core.clock import Clock
+from recado.domain.core.log_rate import LogRate
 from recado.domain.email.mime import EmailOnWire
+
+log = structlog.get_logger()
 
 IDLE_SECONDS: Final = 20.0  # after which a connection is not used again: servers close one soon after
 MOST_EMAILS: Final = 100  # through one connection: some servers let no more through
@@ -170,6 +174,7 @@ class SmtpConnections:
         self._idle: list[SmtpConnection] = []
         self._tls: ssl.SSLContext | None = None
         self._open = False
+        self._log_rate = LogRate()
 
     async def start(self) -> None:
         """Raises OSError for a file of certificates that is none."""
@@ -227,8 +232,18 @@ class SmtpConnections:
             raise
         except Exception as error:  # noqa: BLE001 - whatever it was, nothing of an e-mail was told
             client.close()
-            raise NoConnection(_failure(error, step)) from None
+            outcome = _failure(error, step)
+            self._tell(outcome, error)
+            raise NoConnection(outcome) from None
         return SmtpConnection(client)
+
+    def _tell(self, outcome: Outcome, error: Exception) -> None:
+        """What the server said may quote us: only its kind, and how it was understood, is logged."""
+        code = outcome.code if isinstance(outcome, Down) else type(outcome).__name__
+        left_out = self._log_rate.admits(code, self._clock.monotonic())
+        if left_out is not None:
+            at = {"host": self._server.host, "port": self._server.port}
+            log.warning("smtp_connection_failed", **at, code=code, error=type(error).__name__, left_out=left_out)
 
 
 def _failure(error: Exception, step: Step) -> Outcome:
