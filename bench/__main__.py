@@ -27,6 +27,7 @@ ALL = (
     "webhooks",
     "callbacks",
     "smpp",
+    "smtp",
     "clicks",
     "pacing",
     "due",

@@ -1,5 +1,7 @@
 """From the settings to the adapters."""
 
+import asyncio
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import pytest
@@ -7,10 +9,12 @@ import pytest
 from recado.channel_table import sms_gateways
 from recado.channels.email.dns_proof import DnsProof
 from recado.channels.email.sandbox import EmailSandbox
+from recado.channels.email.ses.ses import Ses
 from recado.config.settings import Settings
 from recado.domain.channels.chatapp import CHATAPP
 from recado.domain.channels.email import EMAIL
 from recado.domain.channels.sms import GATEWAYS, SMS
+from recado.email_adapters import by_half, greeting_name, is_loopback
 from recado.engine.clock import SystemClock
 from recado.providers import adapters_of
 
@@ -93,9 +97,71 @@ def test_a_gateway_without_an_adapter_is_none(given: Any, names: list[str]) -> N
     assert adapters.sends_in(SMS) == {"test", *(["live"] if names else [])}
 
 
-@pytest.mark.parametrize(("live", "kind"), [("", type(None)), ("sandbox", EmailSandbox), ("smtp", DnsProof)])
+@pytest.mark.parametrize(
+    ("live", "kind"), [("", type(None)), ("sandbox", EmailSandbox), ("smtp", DnsProof), ("ses", DnsProof)]
+)
 def test_senders_of_email_are_verified_by_the_adapter_of_the_setting(live: str, kind: type[object]) -> None:
     adapters = adapters_of(Settings(_env_file=None, adapter_email=live), SystemClock(), connections=1)
     assert type(adapters.verifier(EMAIL, "live")) is kind
     assert isinstance(adapters.verifier(EMAIL, "test"), EmailSandbox)
-    assert adapters.sends_in(EMAIL) == {"test", *(["live"] if live == "sandbox" else [])}
+    assert adapters.sends_in(EMAIL) == {"test", *(["live"] if live else [])}
+
+
+def test_a_mail_server_sends_and_reports_nothing() -> None:
+    settings = Settings(_env_file=None, adapter_email="smtp", smtp_url="smtps://mail.example.com:465")
+    adapters = adapters_of(settings, SystemClock(), connections=8)
+
+    adapter = adapters.find(EMAIL, "live")
+    assert adapter.sender is not None
+    assert adapter.sender.name == "smtp"
+    assert (adapter.callbacks, adapter.connections) == (None, 8)
+    assert adapter.place is not None
+    assert adapter.place.url == "smtps://mail.example.com:465"
+
+
+def test_ses_sends_and_hears_by_callbacks() -> None:
+    settings = Settings(_env_file=None, adapter_email="ses", ses_region="eu-west-1", ses_connections=30)
+    adapters = adapters_of(settings, SystemClock(), connections=8_000)
+
+    adapter = adapters.find(EMAIL, "live")
+    assert adapter.sender is not None
+    assert adapter.sender.name == "ses"
+    assert {at: type(each) for at, each in adapters.callback_sources().items()} == {(EMAIL, "ses"): Ses}
+    assert adapter.connections == 30
+    assert adapter.place is not None
+    assert adapter.place.url == "https://email.eu-west-1.amazonaws.com"
+
+
+@pytest.mark.parametrize(
+    ("host", "here"),
+    [("127.0.0.1", True), ("127.9.9.9", True), ("::1", True), ("localhost", True), ("10.0.0.1", False),
+     ("mail.localhost.example", False), ("mail.example.com", False), ("0.0.0.0", False)],
+)  # fmt: skip
+def test_only_what_is_on_this_machine_is_spoken_to_in_the_clear(host: str, here: bool) -> None:
+    assert is_loopback(host) is here
+
+
+@pytest.mark.parametrize(
+    ("address", "name"),
+    [
+        ("https://api.example.com", "api.example.com"),
+        ("http://127.0.0.1:8080", "[127.0.0.1]"),
+        ("http://[::1]:8080", "[IPv6:::1]"),
+    ],
+)
+def test_we_greet_a_mail_server_by_the_host_of_the_api(address: str, name: str) -> None:
+    assert greeting_name(address) == name
+
+
+async def test_an_organization_leaves_half_of_the_connections_to_others() -> None:
+    places = by_half(4)
+    async with places("org_1"), places("org_1"):
+        third = asyncio.create_task(held(places("org_1")))
+        await held(places("org_2"))
+        assert not third.done()
+    await third
+
+
+async def held(place: AbstractAsyncContextManager[None]) -> None:
+    async with place:
+        pass

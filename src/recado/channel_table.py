@@ -5,7 +5,7 @@ What a channel differs by in the pipeline is its policy, which is entered in `do
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from random import Random
 from typing import Final
 from urllib.parse import urlsplit
@@ -19,11 +19,6 @@ from recado.channels.chatapp.cloud import Cloud
 from recado.channels.chatapp.sandbox import Sandbox
 from recado.channels.core.adapters import Adapter, Adapters, ProviderPlace
 from recado.channels.core.provider import Account
-from recado.channels.email.bridge import EmailBridge
-from recado.channels.email.dns_proof import DnsProof
-from recado.channels.email.sandbox import EmailSandbox
-from recado.channels.email.simulator import WithSimulator
-from recado.channels.email.txt_records import TxtRecords
 from recado.channels.http.outbound_guard import Turn
 from recado.channels.http.outbound_http import CONNECTIONS
 from recado.channels.sms.bridge import SmsBridge
@@ -40,6 +35,7 @@ from recado.domain.core.clock import Clock
 from recado.domain.core.ids import IdSource
 from recado.domain.links.tracked import MessageLinks
 from recado.domain.messages.sms_text import segment_texts
+from recado.email_adapters import LONGEST_CALL, email_adapters
 from recado.http.api.route import Route
 from recado.http.routes.core.dependencies import Dependencies
 from recado.http.routes.email.messages import email_routes
@@ -200,8 +196,6 @@ def chatapp_batches(parts: RuleParts) -> ChannelBatches:
 
 
 # SMS ------------------------------------------------------------------------------------------------------------------
-
-LONGEST_CALL = 15  # seconds (C29.2): so many seconds of a bridge's pace are in flight at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,61 +369,6 @@ def sms_batches(parts: RuleParts) -> ChannelBatches:
 
 
 # E-mail ---------------------------------------------------------------------------------------------------------------
-
-QUESTIONS_AT_ONCE, QUESTIONS_EACH, MOST_QUESTIONS_WAITING = 16, 2, 50  # to name servers, in all and of an organization
-
-
-def email_adapters(settings: Settings, clock: Clock, connections: int) -> Mapping[AdapterKey, Adapter]:
-    """The sandbox in test; in live the adapter of the setting, which may be none.
-
-    Whoever sends in live, the mailbox simulator's addresses are answered here (C29.4).
-    """
-    found: dict[AdapterKey, Adapter] = {("test", None): email_sandbox(settings, clock)}
-    live = LIVE_EMAIL.get(settings.adapter_email)
-    if live is not None:
-        adapter = live(settings, clock, connections)
-        if adapter.sender is not None:
-            simulator = EmailSandbox(clock, settings.sandbox_time_scale, simulator_domain=settings.simulator_domain)
-            adapter = replace(adapter, sender=WithSimulator(adapter.sender, simulator, settings.simulator_domain))
-        found["live", None] = adapter
-    return found
-
-
-def email_sandbox(settings: Settings, clock: Clock, connections: int | None = None) -> Adapter:
-    made = EmailSandbox(clock, settings.sandbox_time_scale, simulator_domain=settings.simulator_domain)
-    return Adapter(sender=made, verifier=made)
-
-
-def email_bridge(settings: Settings, clock: Clock, connections: int) -> Adapter:
-    token, secret = settings.bridge_email_token, settings.bridge_email_secret
-    made = EmailBridge(
-        url=settings.bridge_email_url or "",
-        token=token.get_secret_value() if token else "",
-        secret=secret.get_secret_value() if secret else "",
-        callback_url=f"{settings.address()}/v2/callbacks/{EMAIL}/bridge",
-        clock=clock,
-    )
-    at_once = min(connections, LONGEST_CALL * settings.email_per_second)
-    place = ProviderPlace("the bridge", settings.bridge_email_url or "", "start it")
-    return Adapter(sender=made, callbacks=made, verifier=dns_proof(), connections=at_once, place=place)
-
-
-def email_smtp(settings: Settings, clock: Clock, connections: int) -> Adapter:
-    """It verifies senders, and sends nothing yet."""
-    return Adapter(verifier=dns_proof())
-
-
-def dns_proof() -> DnsProof:
-    questions = FairPlaces(QUESTIONS_AT_ONCE, each=QUESTIONS_EACH, most_waiting=MOST_QUESTIONS_WAITING)
-    return DnsProof(TxtRecords(turn=questions.place))
-
-
-LIVE_EMAIL: Mapping[str, Callable[[Settings, Clock, int], Adapter]] = {
-    "sandbox": email_sandbox,
-    "bridge": email_bridge,
-    "smtp": email_smtp,
-}
-"""By the setting; another value is none."""
 
 
 def email_gateways(settings: Settings, adapters: Adapters) -> Sequence[GatewayPlan]:

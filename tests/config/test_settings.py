@@ -110,6 +110,19 @@ def test_an_empty_variable_counts_as_not_set(monkeypatch: pytest.MonkeyPatch) ->
         ("SMPP_PASSWORD", "9 letters", "a text of at most 8 characters"),
         ("SMPP_B_SYSTEM_ID", "São", "a text of at most 15 characters"),
         ("SMPP_SOURCE", "a very long name", "a phone, a short code, or a name of at most 11 characters"),
+        ("SMTP_URL", "https://mail.example.com", "an address such as smtp://mail.example.com:587"),
+        ("SMTP_URL", "smtp://user@mail.example.com", "an address such as smtp://mail.example.com:587"),
+        ("SMTP_URL", "smtp://mail.example.com/x", "an address such as smtp://mail.example.com:587"),
+        ("SMTP_URL", "smtp://", "an address such as smtp://mail.example.com:587"),
+        ("SMTP_CONNECTIONS", "0", "a whole number from 1 to 1,000"),
+        ("SMTP_CA_FILE", "/nowhere/ca.pem", "a file"),
+        ("SES_TOPIC", "recado", "an ARN such as arn:aws:sns:eu-west-1:123456789012:recado"),
+        ("SES_CERTIFICATE_HOSTS", "*", "a host name such as sns.eu-west-1.amazonaws.com"),
+        ("SES_CERTIFICATE_HOSTS", "sns.*.com", "a host name such as sns.eu-west-1.amazonaws.com"),
+        ("SES_CERTIFICATE_HOSTS", "*.*", "a host name such as sns.eu-west-1.amazonaws.com"),
+        ("DKIM_DOMAIN", "not a domain", "a domain such as example.com"),
+        ("DKIM_SELECTOR", "a b", "a part of a domain, such as recado"),
+        ("DKIM_KEY", "hunter2", "PEM, or one line of base64"),
     ],
 )
 def test_a_wrong_setting_is_one_line_that_says_what_it_must_be(
@@ -135,7 +148,7 @@ def test_every_wrong_setting_is_named_at_once(monkeypatch: pytest.MonkeyPatch) -
     assert [line.split()[0] for line in refusal.value.lines] == ["RECADO_LISTEN", "RECADO_LOG_LEVEL"]
 
 
-@pytest.mark.parametrize("name", ["ENCRYPTION_KEYS", "CURSOR_KEY", "DATABASE_URL"])
+@pytest.mark.parametrize("name", ["ENCRYPTION_KEYS", "CURSOR_KEY", "DATABASE_URL", "DKIM_KEY"])
 def test_a_refusal_does_not_repeat_a_secret(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv(f"RECADO_{name}", "k1:hunter2")
 
@@ -237,6 +250,42 @@ def test_settings_of_an_adapter_that_is_not_chosen_are_told(monkeypatch: pytest.
     assert unused_together(load_settings()) == ["RECADO_SMPP_URL is set, and used only with RECADO_ADAPTER_SMS=smpp"]
     monkeypatch.delenv("RECADO_SMPP_URL")
     assert unused_together(load_settings()) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "missing"),
+    [
+        ({"ADAPTER_EMAIL": "smtp"}, ["SMTP_URL"]),
+        ({"ADAPTER_EMAIL": "ses", "SES_REGION": "eu-west-1", "SES_CONFIGURATION_SET": "recado"},
+         ["SES_ACCESS_KEY_ID", "SES_SECRET_ACCESS_KEY", "SES_TOPIC"]),
+        ({"SMTP_PASSWORD": "hunter2"}, ["SMTP_USER"]),
+        ({"DKIM_SELECTOR": "recado"}, ["DKIM_DOMAIN", "DKIM_KEY"]),
+    ],
+)  # fmt: skip
+def test_settings_of_email_that_need_others_name_them(
+    monkeypatch: pytest.MonkeyPatch, given: dict[str, str], missing: list[str]
+) -> None:
+    for name, value in given.items():
+        monkeypatch.setenv(f"RECADO_{name}", value)
+    with pytest.raises(SettingsError) as refusal:
+        load_settings()
+    assert [line.split()[0] for line in refusal.value.lines] == [f"RECADO_{name}" for name in missing]
+    assert "hunter2" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [
+        ("smtp://mail.example.com", "smtp://mail.example.com:587"),
+        ("smtps://mail.example.com/", "smtps://mail.example.com:465"),
+        ("smtp://127.0.0.1:25", "smtp://127.0.0.1:25"),
+    ],
+)
+def test_a_mail_server_has_the_usual_port_where_none_is_given(
+    monkeypatch: pytest.MonkeyPatch, given: str, read: str
+) -> None:
+    monkeypatch.setenv("RECADO_SMTP_URL", given)
+    assert load_settings().smtp_url == read
 
 
 def test_the_hosted_api_needs_its_address_secret_and_token(monkeypatch: pytest.MonkeyPatch) -> None:

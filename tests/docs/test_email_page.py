@@ -6,6 +6,7 @@ from pathlib import Path
 import orjson
 from pydantic import BaseModel
 
+from recado.config.settings import Settings
 from recado.http.routes.email.message_models import CreateEmail
 from recado.http.routes.email.sender_models import EmailSenderCreate
 from recado.http.routes.email.suppression_models import SuppressionCreate
@@ -36,3 +37,9 @@ def test_calls_on_all_pages_name_their_path_first() -> None:
     wrong = [(page.name, line) for page in DOCS.glob("*.md") for line in page.read_text("utf-8").splitlines()
              if re.search(r"(^|\()api -", line)]  # fmt: skip
     assert wrong == []
+
+
+def test_each_setting_that_is_named_is_one() -> None:
+    named = set(re.findall(r"RECADO_([A-Z_]+)", PAGE))
+    assert {name.lower() for name in named} <= set(Settings.model_fields)
+    assert {"ADAPTER_EMAIL", "SMTP_URL", "SES_TOPIC", "DKIM_KEY"} <= named

@@ -13,8 +13,14 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from recado.channels.sms.smpp.submits import source_address
+from recado.domain.email.dkim import dkim_key
+from recado.domain.email.sender import domain_of
 
 KEY_BYTES = 32
+SMTP_PORTS = {"smtp": 587, "smtps": 465}
+_SELECTOR = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
+_HOST_PATTERN = re.compile(r"(?:(?:[a-z0-9-]+|\*)\.)+[a-z0-9-]+\.[a-z]+")
+_TOPIC = re.compile(r"arn:[a-z0-9-]+:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]{1,256}(?:\.fifo)?")
 _KEY_ID = re.compile(r"[A-Za-z0-9_-]{1,32}")
 
 
@@ -74,6 +80,68 @@ def parse_smpp_url(value: Any) -> Any:
     if parts.path or parts.query or parts.fragment or "@" in parts.netloc:
         raise ValueError("it carries a path, a query, a fragment or a user")
     return text
+
+
+def parse_smtp_url(value: Any) -> Any:
+    """A mail server's `smtp://` or `smtps://` address, with or without its port, and nothing more."""
+    if value is None:
+        return value
+    text = str(value).strip().rstrip("/")
+    parts = urlsplit(text)
+    if parts.scheme not in SMTP_PORTS or not parts.hostname:
+        raise ValueError("it has another scheme or no host")
+    if parts.path or parts.query or parts.fragment or "@" in parts.netloc:
+        raise ValueError("it carries a path, a query, a fragment or a user")
+    return text if parts.port is not None else f"{text}:{SMTP_PORTS[parts.scheme]}"
+
+
+def parse_mail_domain(value: Any) -> Any:
+    """A domain that mail leaves from, in lower case."""
+    if value is None:
+        return value
+    found = domain_of(str(value).strip())
+    if found is None:
+        raise ValueError("it is no domain")
+    return found
+
+
+def parse_dkim_selector(value: Any) -> Any:
+    """One label, or several with dots between them."""
+    if isinstance(value, str) and not _SELECTOR.fullmatch(value):
+        raise ValueError("it is no part of a domain")
+    return value
+
+
+def parse_dkim_key(value: Any) -> Any:
+    """A private key in PEM, or in DER as base64."""
+    if value is not None:
+        dkim_key("", "", str(value))
+    return value
+
+
+def parse_file(value: Any) -> Any:
+    """A file that is there."""
+    if value is None:
+        return value
+    found = Path(value).expanduser()
+    if not found.is_file():
+        raise ValueError(f"{found} is no file")
+    return found
+
+
+def parse_host_pattern(value: Any) -> Any:
+    """A host name, in which `*` stands for one label; the domain itself is named."""
+    text = str(value).strip().lower()
+    if not _HOST_PATTERN.fullmatch(text):
+        raise ValueError("it is no host name of at least three labels, of which the last two are named")
+    return text
+
+
+def parse_topic(value: Any) -> Any:
+    """The ARN of a topic."""
+    if isinstance(value, str) and not _TOPIC.fullmatch(value):
+        raise ValueError("it is no ARN of a topic")
+    return value
 
 
 def short_text(longest: int) -> Callable[[Any], Any]:

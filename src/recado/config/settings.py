@@ -19,14 +19,21 @@ from recado.config.errors import SettingsError
 from recado.config.forms import (
     Listen,
     parse_database_url,
+    parse_dkim_key,
+    parse_dkim_selector,
+    parse_file,
     parse_folder,
+    parse_host_pattern,
     parse_http_url,
     parse_key,
     parse_key_list,
     parse_listen,
+    parse_mail_domain,
     parse_networks,
     parse_smpp_source,
     parse_smpp_url,
+    parse_smtp_url,
+    parse_topic,
     parse_words,
     short_text,
 )
@@ -335,11 +342,11 @@ class Settings(BaseSettings):
         description="SMS that leave through `gateway_b` within a second at most.",
         json_schema_extra={"form": "a whole number from 1 to 10,000", "default": "`100`"},
     )
-    adapter_email: Literal["", "sandbox", "bridge", "smtp"] = _setting(
+    adapter_email: Literal["", "sandbox", "bridge", "smtp", "ses"] = _setting(
         "",
-        "Who sends e-mail in live, and verifies its senders. `bridge` and `smtp` look for a TXT record of their "
-        "domains; `smtp` sends none yet. Test always uses the sandbox, for which every sender is verified.",
-        "sandbox, bridge, smtp or empty",
+        "Who sends e-mail in live, and verifies its senders. `bridge`, `smtp` and `ses` look for a TXT record of their "
+        "domains. Test always uses the sandbox, for which every sender is verified.",
+        "sandbox, bridge, smtp, ses or empty",
         "none: in live nothing is sent, and no sender can be made (502)",
     )
     bridge_email_url: Annotated[str | None, BeforeValidator(parse_http_url)] = _setting(
@@ -366,6 +373,83 @@ class Settings(BaseSettings):
         pattern=r"^[a-z0-9.-]{1,240}$",
         description="The domain of the mailbox simulator, for whose addresses the service answers itself.",
         json_schema_extra={"form": "a domain in lower case", "default": "`simulator.test`"},
+    )
+    smtp_url: Annotated[str | None, BeforeValidator(parse_smtp_url)] = _setting(
+        None,
+        "Where the mail server is: with smtps over TLS, with smtp after STARTTLS, which only a server on this machine "
+        "may lack. The port is 587, or 465 with smtps, where none is given.",
+        "an address such as smtp://mail.example.com:587 or smtps://mail.example.com:465",
+        "none",
+    )
+    smtp_user: str | None = _setting(None, "Who we are at that mail server.", "a text", "none: it asks nobody")
+    smtp_password: SecretStr | None = _setting(None, "The password there.", "a text", "none")
+    smtp_connections: int = Field(
+        10,
+        ge=1,
+        le=1_000,
+        description="Connections to that mail server, and so e-mails on their way to it. One organization has half.",
+        json_schema_extra={"form": "a whole number from 1 to 1,000", "default": "`10`"},
+    )
+    smtp_ca_file: Annotated[Path | None, BeforeValidator(parse_file)] = _setting(
+        None,
+        "The certificates that vouch for that mail server's own, in PEM.",
+        "a file",
+        "those that the system trusts",
+    )
+    ses_region: Annotated[str | None, BeforeValidator(short_text(32))] = _setting(
+        None, "The region of the SES account.", "a name such as eu-west-1", "none"
+    )
+    ses_access_key_id: Annotated[str | None, BeforeValidator(short_text(128))] = _setting(
+        None, "The access key that may send there.", "a text", "none"
+    )
+    ses_secret_access_key: SecretStr | None = _setting(None, "The secret of that access key.", "a text", "none")
+    ses_configuration_set: Annotated[str | None, BeforeValidator(short_text(64))] = _setting(
+        None, "The configuration set, whose events go to `SES_TOPIC`.", "a text of at most 64 characters", "none"
+    )
+    ses_topic: Annotated[str | None, BeforeValidator(parse_topic)] = _setting(
+        None,
+        "The SNS topic that brings the reports. Those of any other are refused.",
+        "an ARN such as arn:aws:sns:eu-west-1:123456789012:recado",
+        "none",
+    )
+    ses_endpoint: Annotated[str | None, BeforeValidator(parse_http_url)] = _setting(
+        None,
+        "The address of the API, where it is not the region's own.",
+        "an http(s) address without query, such as https://email.eu-west-1.amazonaws.com",
+        "that of the region",
+    )
+    ses_certificate_hosts: Annotated[str, BeforeValidator(parse_host_pattern)] = _setting(
+        "sns.*.amazonaws.com",
+        "The hosts from which certificates of SNS are fetched, and at which subscriptions are confirmed; a `*` is one "
+        "label.",
+        "a host name such as sns.eu-west-1.amazonaws.com",
+        "`sns.*.amazonaws.com`",
+    )
+    ses_connections: int = Field(
+        100,
+        ge=1,
+        le=1_000,
+        description="E-mails on their way to SES at once. One organization has half.",
+        json_schema_extra={"form": "a whole number from 1 to 1,000", "default": "`100`"},
+    )
+    dkim_domain: Annotated[str | None, BeforeValidator(parse_mail_domain)] = _setting(
+        None,
+        "The domain in whose name `smtp` and `ses` sign e-mails (DKIM), besides what their providers sign.",
+        "a domain such as example.com",
+        "none: nothing is signed here",
+    )
+    dkim_selector: Annotated[str | None, BeforeValidator(parse_dkim_selector)] = _setting(
+        None,
+        "Where its public key is: the TXT record at `<selector>._domainkey.<domain>`.",
+        "a part of a domain, such as recado",
+        "none",
+    )
+    dkim_key: Annotated[SecretStr | None, BeforeValidator(parse_dkim_key)] = _setting(
+        None,
+        "The private key, RSA or Ed25519.",
+        "PEM, or one line of base64 such as $(openssl genrsa 2048 | openssl pkcs8 -topk8 -nocrypt -outform DER | "
+        "base64 -w0)",
+        "none",
     )
     billing_enabled: bool = _setting(
         True, "Whether sends are paid from a wallet. Without, no wallet exists.", "true or false", "`true`"
@@ -514,12 +598,33 @@ _NEEDED: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("adapter_sms", "smpp"): ("smpp_url", "smpp_system_id", "smpp_password"),
     ("adapter_sms_b", "smpp"): ("smpp_b_url", "smpp_b_system_id", "smpp_b_password"),
     ("adapter_email", "bridge"): _bridge_of("email"),
+    ("adapter_email", "smtp"): ("smtp_url",),
+    ("adapter_email", "ses"): (
+        "ses_region",
+        "ses_access_key_id",
+        "ses_secret_access_key",
+        "ses_configuration_set",
+        "ses_topic",
+    ),
     ("adapter_payments", "bridge"): ("bridge_payments_secret",),
 }
 """What an adapter needs besides its own setting, by that setting and its value."""
 
+_TOGETHER = (("dkim_domain", "dkim_selector", "dkim_key"), ("smtp_user", "smtp_password"))
+"""Settings of which all are there, or none."""
+
 
 def _missing_together(settings: Settings) -> list[str]:
+    return _missing_of_adapters(settings) + [
+        f"{PREFIX}{name.upper()} is missing: {PREFIX}{given[0].upper()} needs it"
+        for names in _TOGETHER
+        if (given := [name for name in names if getattr(settings, name) is not None])
+        for name in names
+        if name not in given
+    ]
+
+
+def _missing_of_adapters(settings: Settings) -> list[str]:
     return [
         f"{PREFIX}{name.upper()} is missing: {PREFIX}{adapter.upper()}={value} needs it"
         for (adapter, value), names in _NEEDED.items()

@@ -88,6 +88,13 @@ class CallbackSource(EventReader, Protocol):
         """The text that it waits for; None for whoever does not know what it knows. `query`: of the address asked."""
 
 
+class PreparedCallbacks(Protocol):
+    """A `CallbackSource` whose provider must be asked for something before a callback of its can be verified."""
+
+    async def prepare_callback(self, body: bytes) -> None:
+        """Ask for it, as often as it is due. Never raises, cancellation aside; the callback may be anybody's."""
+
+
 Sink = Callable[[bytes], Awaitable[None]]
 """Stores what a provider said, as `parse_callback` reads it; raises when it is not stored."""
 

@@ -1,1 +1,1 @@
-"""E-mail's adapters: so far, how senders prove to be their organization's."""
+"""E-mail's adapters: how an e-mail is handed over, and how senders prove to be their organization's."""

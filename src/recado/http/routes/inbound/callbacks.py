@@ -45,6 +45,8 @@ class CallbackOperations:
     async def receive(self, call: Call) -> Reply:
         channel, adapter = call.path["channel"], call.path["adapter"]
         provider = self._providers[channel, adapter]
+        if (prepare := getattr(provider, "prepare_callback", None)) is not None:  # of `PreparedCallbacks`
+            await prepare(call.raw_body)
         if not provider.verify_callback(call.headers, call.raw_body, call.now):
             raise Problem("INVALID_SIGNATURE", "The signature of the callback is not valid.")
         await self._take(channel, adapter, call.raw_body, _kept(call.headers, provider))

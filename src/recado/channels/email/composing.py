@@ -1,0 +1,73 @@
+"""Makes of an e-mail what travels: of a short one at once, of a long one in threads, where owners take turns (C31)."""
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+from recado.channels.core.provider import OutboundMessage, Refused
+from recado.channels.email.codes import CONTENT_REJECTED, INVALID_ADDRESS
+from recado.channels.http.outbound_guard import Turn
+from recado.domain.core.clock import Clock
+from recado.domain.email.content import EmailContent
+from recado.domain.email.dkim import DkimKey
+from recado.domain.email.mime import EmailOnWire, Origin, UnsendableEmail, compose
+
+CONTENT: Final = "content"
+"""Where the details of a message hold its content."""
+SHORT: Final = 16 * 1024  # characters of text and HTML, which take about a millisecond
+THREADS: Final = 2
+
+
+class Composer:
+    """`turn`: shares the threads among organizations, and raises `Unavailable`; it bounds how many wait.
+
+    `key`: by which e-mails are signed; None: whoever takes them over signs them, or nobody.
+    """
+
+    def __init__(self, *, clock: Clock, turn: Turn, key: DkimKey | None = None) -> None:
+        self._clock = clock
+        self._turn = turn
+        self._key = key
+        self._threads: ThreadPoolExecutor | None = None
+
+    def start(self) -> None:
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="email")
+
+    def stop(self) -> None:
+        threads, self._threads = self._threads, None
+        if threads is not None:
+            threads.shutdown(wait=False, cancel_futures=True)
+
+    async def compose(self, message: OutboundMessage) -> EmailOnWire:
+        """Raises `UnsendableEmail`, and what `turn` does."""
+        content = (message.details or {}).get(CONTENT)
+        if not isinstance(content, EmailContent):
+            raise UnsendableEmail("content", "there is none")
+        origin = Origin(message.id, message.organization_id, message.sender_id, self._clock.now())
+        if len(content.html or "") + len(content.text or "") <= SHORT or self._threads is None:
+            return compose(content, message.to, origin, self._key)
+        async with self._turn(message.organization_id):
+            work = asyncio.get_running_loop().run_in_executor(
+                self._threads, compose, content, message.to, origin, self._key
+            )
+            # The thread goes on when its caller goes away: until it ends, its turn is not over.
+            try:
+                return await asyncio.shield(work)
+            except asyncio.CancelledError:
+                await asyncio.wait({work})
+                raise
+
+
+def refusal_of(unsendable: UnsendableEmail) -> Refused:
+    """What an e-mail that cannot be made comes to."""
+    code = INVALID_ADDRESS if unsendable.field == "to" else CONTENT_REJECTED
+    return Refused(code, f"{unsendable.field}: {unsendable}")
+
+
+def texts_of(message: OutboundMessage) -> list[str]:
+    """What a provider could quote back to us in the text of a refusal."""
+    content = (message.details or {}).get(CONTENT)
+    if not isinstance(content, EmailContent):
+        return [message.to]
+    return [message.to, content.subject, content.from_address, content.from_name or ""]

@@ -1,0 +1,1 @@
+"""SMTP: the protocol of mail servers (C29.1)."""

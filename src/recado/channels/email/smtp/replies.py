@@ -1,0 +1,91 @@
+"""What a server's reply means: to outcomes, by the step it answers (RFC 5321, RFC 3463; C10.2.13, C29.2). Pure."""
+
+import re
+from collections.abc import Mapping, Sequence
+from enum import Enum, auto
+from typing import Final, NamedTuple
+
+from recado.channels.core.provider import Down, Outcome, Refused, Retry, SlowDown
+from recado.channels.core.refusals import bounded_text
+from recado.channels.email.codes import CONTENT_REJECTED, INVALID_ADDRESS, PROVIDER_ERROR
+
+CLOSING: Final = 421
+_ENHANCED = re.compile(r"\s*([245]\.\d{1,3}\.\d{1,3})\b")
+
+
+class Step(Enum):
+    """What a server answers."""
+
+    OPENING = auto()  # its greeting, EHLO, STARTTLS
+    LOGIN = auto()
+    SENDER = auto()  # MAIL
+    RECIPIENT = auto()  # RCPT
+    DATA = auto()  # before the content
+    CONTENT = auto()  # after its final dot
+
+
+class SmtpReply(NamedTuple):
+    """A code of three digits, and the text of its lines."""
+
+    code: int
+    text: str
+
+    @property
+    def enhanced(self) -> str | None:
+        """Its status by RFC 3463, such as `5.1.1`, where it begins with one."""
+        found = _ENHANCED.match(self.text)
+        return None if found is None else found[1]
+
+
+_BY_STATUS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(
+        ("5.1.0", "5.1.1", "5.1.2", "5.1.3", "5.1.6", "5.1.10", "5.2.0", "5.2.1", "5.4.1", "5.4.4"), INVALID_ADDRESS
+    ),
+    **dict.fromkeys(
+        ("5.2.3", "5.3.4", "5.6.0", "5.6.1", "5.6.2", "5.6.3", "5.6.5", "5.6.6", "5.7.3", "5.7.7"), CONTENT_REJECTED
+    ),
+}
+"""Refusals for good whose status says enough, whatever is refused."""
+_OF_RECIPIENT: Final[Mapping[int, str]] = {550: INVALID_ADDRESS, 551: INVALID_ADDRESS, 553: INVALID_ADDRESS}
+_OF_CONTENT: Final[Mapping[int, str]] = {
+    550: CONTENT_REJECTED, 552: CONTENT_REJECTED, 554: CONTENT_REJECTED, 571: CONTENT_REJECTED,
+}  # fmt: skip
+_BY_CODE: Final[Mapping[Step, Mapping[int, str]]] = {
+    Step.RECIPIENT: _OF_RECIPIENT,
+    Step.DATA: _OF_CONTENT,
+    Step.CONTENT: _OF_CONTENT,
+}
+"""Refusals for good without a status that says it. Of the sender, and whatever is in no table: `provider_error`."""
+_POLICY: Final = "5.7."  # of content it says that the content is not wanted; of a recipient, that we are not
+
+_TOO_FAST: Final = frozenset({"4.3.1", "4.3.2", "4.4.5", "4.7.28"})
+_NOT_LET_IN: Final = frozenset({454, 530, 534, 535, 538})
+
+
+def refused(reply: SmtpReply, step: Step, personal: Sequence[str] = ()) -> Outcome:
+    """The outcome of a send of which the server did not take a step. `personal`: what must not be in its text."""
+    code, status = reply.code, reply.enhanced
+    if step is Step.LOGIN or (code in _NOT_LET_IN and step is not Step.CONTENT):
+        return SlowDown() if code == CLOSING else Down("unauthorized" if code != 454 else "connect_failed")
+    if step is Step.OPENING:
+        too_fast = 400 <= code < 500 and (code != CLOSING or (status or "").startswith("4.7."))
+        return SlowDown() if too_fast else Down("forbidden" if code >= 500 else "unavailable")
+    if code == CLOSING or status in _TOO_FAST:
+        return SlowDown()
+    if 400 <= code < 500:
+        return Retry()
+    if not 500 <= code < 600:  # no reply that this step has
+        return Down("protocol")
+    return Refused(_code_of(code, status, step), bounded_text(f"{code} {reply.text}", personal))
+
+
+def _code_of(code: int, status: str | None, step: Step) -> str:
+    if step is Step.SENDER:
+        return CONTENT_REJECTED if status == "5.3.4" else PROVIDER_ERROR
+    if status is not None and (found := _BY_STATUS.get(status)) is not None:
+        return found
+    if status is not None and status.startswith(_POLICY):
+        return PROVIDER_ERROR if step is Step.RECIPIENT else CONTENT_REJECTED
+    if status is not None and status != "5.0.0":
+        return PROVIDER_ERROR
+    return _BY_CODE[step].get(code, PROVIDER_ERROR)

@@ -1,0 +1,178 @@
+"""What a send through SES comes to (C29.2): with moto's SES, and with servers that answer as SES documents it."""
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from contextlib import nullcontext
+from typing import Any
+
+import boto3
+import pytest
+from moto.server import ThreadedMotoServer
+from moto.ses.models import ses_backends
+from tests.channels.behaviours import Behaviour, closes_after_reading, hangs, resets_after_reading, says
+from tests.channels.conftest import NOW
+from tests.channels.email.conftest import sending
+from tests.channels.email.sns_messages import TOPIC
+from tests.channels.peer import FakeBridge
+from tests.domain.email.test_mime import read
+from tests.program import free_port
+
+from recado.channels.core.provider import Accepted, Down, NoPlace, Outcome, Refused, SlowDown, Unknown
+from recado.channels.email.composing import Composer
+from recado.channels.email.ses.reports import TAG
+from recado.channels.email.ses.ses import Ses, SesOptions
+from recado.engine.clock import VirtualClock
+from recado.storage.core.fair_places import FairPlaces
+
+ONCE = "Content-Type: application/json\r\nConnection: close\r\n"  # the next test has a connection of its own
+TAKEN = says(200, '{"MessageId": "0100-ses"}', ONCE)
+BRIEF = 0.5  # seconds, of a send that is to run out of time
+REGION = "eu-west-1"
+SECRET = "wJalrXUtnFEMI"
+
+
+def adapter_at(url: str, clock: VirtualClock, **options: Any) -> Ses:
+    turn = options.pop("places", lambda _: nullcontext())
+    return Ses(
+        SesOptions(
+            region=REGION, access_key_id="AKID12345", secret_access_key=SECRET, topic=TOPIC, configuration_set="recado",
+            endpoint=url,
+        ),
+        composer=Composer(clock=clock, turn=lambda _: nullcontext()),
+        places=turn,
+        clock=clock,
+        **options,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def moto() -> Iterator[str]:
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    url = f"http://{host}:{port}"
+    client = boto3.client("ses", REGION, endpoint_url=url, aws_access_key_id="AKID12345", aws_secret_access_key=SECRET)
+    client.verify_email_identity(EmailAddress="news@example.com")
+    client.close()
+    yield url
+    server.stop()
+
+
+async def test_motos_ses_gets_the_email_as_it_was_made(moto: str, clock: VirtualClock) -> None:
+    adapter = adapter_at(moto, clock)
+    await adapter.start()
+    found = await sending(adapter, to="ana@example.com", subject="Olá", html="<p>Oi")
+    sent = ses_backends["123456789012"][REGION].sent_messages[-1]
+    assert found == Accepted(sent.id)
+    message = read(sent.raw_data.encode())
+    assert (sent.source, message["subject"], message["to"]) == ("news@example.com", "Olá", "ana@example.com")
+    assert isinstance(await sending(adapter, from_address="eve@example.com"), Refused)
+    await adapter.stop()
+    assert await sending(adapter) == Down("stopped")
+
+
+@pytest.fixture(scope="module")
+async def made() -> AsyncIterator[tuple[FakeBridge, Ses]]:
+    """An adapter, and where it sends: to make one takes a second, for all that its library reads."""
+    peer = FakeBridge(TAKEN)
+    await peer.start()
+    adapter = adapter_at(peer.url, VirtualClock(NOW), timeout=BRIEF)
+    await adapter.start()
+    yield peer, adapter
+    await adapter.stop()
+    await peer.stop()
+
+
+@pytest.fixture
+def peer(made: tuple[FakeBridge, Ses]) -> FakeBridge:
+    made[0].requests.clear()
+    return made[0]
+
+
+@pytest.fixture
+def ses(made: tuple[FakeBridge, Ses]) -> Ses:
+    return made[1]
+
+
+def error(status: int, code: str, text: str = "") -> Behaviour:
+    return says(status, json.dumps({"message": text}), f"x-amzn-ErrorType: {code}\r\n{ONCE}")
+
+
+async def test_a_request_names_the_message_and_what_makes_reports(peer: FakeBridge, ses: Ses) -> None:
+    peer.behaviour = TAKEN
+    assert await sending(ses, to="ana@bücher.example") == Accepted("0100-ses")
+    (request,) = peer.requests
+    told: Any = request.json
+    assert told["EmailTags"] == [{"Name": TAG, "Value": "msg_0000000100000000000a1"}]
+    assert told["ConfigurationSetName"] == "recado"
+    assert told["Destination"] == {"ToAddresses": ["ana@xn--bcher-kva.example"]}
+    assert told["FromEmailAddress"] == "news@example.com"
+    assert request.headers["authorization"].startswith("AWS4-HMAC-SHA256 Credential=AKID12345/")
+    assert SECRET not in str(request)
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "outcome"),
+    [
+        (error(429, "TooManyRequestsException"), SlowDown()),
+        (error(400, "LimitExceededException", "Daily message quota exceeded"), SlowDown()),
+        (error(400, "ThrottlingException"), SlowDown()),
+        (error(503, "ServiceUnavailable"), SlowDown()),
+        (error(400, "AccountSuspendedException"), Down("account_blocked")),
+        (error(400, "SendingPausedException"), Down("account_blocked")),
+        (error(400, "MailFromDomainNotVerifiedException"), Down("forbidden")),
+        (error(404, "NotFoundException", "Configuration set"), Down("not_found")),
+        (error(403, "InvalidClientTokenId"), Down("unauthorized")),
+        (error(403, "SignatureDoesNotMatch"), Down("unauthorized")),
+        (error(500, "InternalFailure"), Unknown()),
+        (error(408, "RequestTimeout"), Unknown()),
+        (error(302, "Moved"), Unknown()),
+        (says(200, "{}", ONCE), Unknown()),
+        (says(200, "[", ONCE), Unknown()),
+        (resets_after_reading, Unknown()),
+        (closes_after_reading, Unknown()),
+        (hangs, Unknown()),
+    ],
+)
+async def test_an_answer_says_what_becomes_of_the_email(
+    peer: FakeBridge, ses: Ses, behaviour: Behaviour, outcome: Outcome
+) -> None:
+    peer.behaviour = behaviour
+    assert await sending(ses) == outcome
+    assert len(peer.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "reason"),
+    [
+        ("MessageRejected", "Address blacklisted.", "content_rejected"),
+        ("MessageRejected", "Email address is not verified. Identities: news@example.com", "provider_error"),
+        ("BadRequestException", "Illegal address", "invalid_address"),
+        ("BadRequestException", "Missing final '@domain'", "invalid_address"),
+        ("BadRequestException", "Invalid EmailTag", "provider_error"),
+        ("Whatever", "The secret of the house; ana@example.com", "provider_error"),
+    ],
+)
+async def test_a_refusal_says_why_and_repeats_nothing_personal(
+    peer: FakeBridge, ses: Ses, code: str, text: str, reason: str
+) -> None:
+    peer.behaviour = error(400, code, text)
+    found = await sending(ses)
+    assert isinstance(found, Refused)
+    assert found.code == reason
+    assert code in found.text
+    assert "@example" not in found.text
+    assert "house" not in found.text
+
+
+async def test_who_finds_no_place_says_nothing_of_ses_and_where_nobody_is_there_is_no_connection(
+    clock: VirtualClock,
+) -> None:
+    places = FairPlaces(1, most_waiting=0)
+    adapter = adapter_at(f"http://127.0.0.1:{free_port()}", clock, places=places.place)
+    await adapter.start()
+    async with places.place("org_000000000000000000001"):
+        assert await sending(adapter) == NoPlace()
+    assert await sending(adapter) == Down("connect_failed")
+    await adapter.stop()
+    assert SECRET not in repr(adapter_at("http://x", clock)._options)
