@@ -42,6 +42,7 @@ from recado.http.routes.sms.sms_models import CreateSmsBatch
 from recado.services.batches.channel_batches import ChannelBatches
 from recado.services.batches.chatapp_batches import ChatAppBatches
 from recado.services.batches.sms_batches import SmsBatches
+from recado.services.email.tracking import EmailTracking
 from recado.services.messages.acceptance import Acceptance, ChannelRules
 from recado.services.messages.chatapp_rules import ChatAppRules
 from recado.services.messages.sms_rules import SmsRules
@@ -62,7 +63,7 @@ AdapterKey = tuple[str, str | None]
 class RuleParts:
     """What the rules of a channel are made of. `sends_in`: the environments in which somebody sends for it.
 
-    `links`: makes those of a message whose links are tracked (C27.1).
+    `links`: makes those of a message whose links are tracked (C27.1). `tracking`: what is added to e-mails.
     """
 
     database: Database
@@ -73,6 +74,7 @@ class RuleParts:
     sends_in: Collection[str]
     prices: PriceDirectory | None
     links: Callable[[], MessageLinks]
+    tracking: EmailTracking
 
 
 def _no_gateways(settings: Settings, adapters: Adapters) -> Sequence[GatewayPlan]:
