@@ -104,6 +104,30 @@ class SmsClickedEvent(_SmsSummary):
     first_click: bool | None = None
 
 
+class _EmailSummary(_MessageSummary):
+    """An e-mail; its `status` is the channel's own."""
+
+    channel: str | None = None
+    status: str | None = None
+
+
+class EmailClickedEvent(_EmailSummary):
+    """A click on a link of an e-mail; `firstClick`: no link of the message was clicked before."""
+
+    url: str | None = None
+    clicked_at: Timestamp | None = None
+    first_click: bool | None = None
+
+
+class EmailOpenedEvent(_EmailSummary):
+    """An e-mail whose image was loaded; `firstOpen`: it was not before."""
+
+    subject: str | None = None
+    from_: str | None = Field(default=None, alias="from")
+    opened_at: Timestamp | None = None
+    first_open: bool | None = None
+
+
 class CampaignCompletedEvent(ApiModel):
     """A campaign through which everything has gone."""
 
@@ -265,6 +289,8 @@ EVENTS: Mapping[str, type[BaseModel]] = {
     "sms.undelivered": SmsFailedEvent,
     "sms.received": SmsReceivedEvent,
     "sms.clicked": SmsClickedEvent,
+    "email.clicked": EmailClickedEvent,
+    "email.opened": EmailOpenedEvent,
     "campaign.completed": CampaignCompletedEvent,
     "number.quality_changed": NumberQualityEvent,
     "template.approved": _TemplateEvent,

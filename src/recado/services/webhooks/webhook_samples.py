@@ -104,7 +104,7 @@ def sample_of(event: str) -> dict[str, Any]:
         "channel": _FAMILIES.get(family, "chatapp"),
         "status": status.rpartition(".")[2],
     }
-    if family == "sms":
+    if family in ("sms", "email"):
         del data["numberId"]
     if family == "email":
         data["to"] = "m***@example.com"
@@ -124,4 +124,7 @@ def sample_of(event: str) -> dict[str, Any]:
         data |= {"failedAt": _AT, "lastError": "provider_error: example", "attempts": 1}
     elif status.endswith("clicked"):
         data |= {"status": "delivered", "url": "https://example.com/", "clickedAt": _AT, "firstClick": True}
+    elif status == "opened":
+        data |= {"status": "delivered", "subject": "Example", "from": "Example <mail@example.com>"}
+        data |= {"openedAt": _AT, "firstOpen": True}
     return data
