@@ -27,6 +27,7 @@ ALL = (
     "callbacks",
     "smpp",
     "clicks",
+    "opens",
     "pacing",
     "due",
     "memory",

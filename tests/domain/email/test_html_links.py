@@ -155,10 +155,10 @@ def test_links_beyond_the_bound_stay() -> None:
 PIECES = st.sampled_from(
     [
         "<a ", "<a", "</a>", "<area ", "<A\n", "href", "HREF", "=", ' "', "'", '"', ">", "/>", " ", "\n",
-        "http://x.test/",
-        "https://y.test/?a=1&amp;b", "mailto:a@x.test", "<!--", "-->", "--!>", "<!", "<?", "</", "<script>",
-        "</script>", "<style>", "</style>", "<svg>", "</svg>", "<![CDATA[", "]]>", "<textarea>", "</textarea>",
-        "<body>", "</body>",
+        "http://x.test/", "https://y.test/?a=1&amp;b", "mailto:a@x.test", "<!--", "-->", "--!>", "<!", "<?", "</",
+        "<script>", "</script>", "<style>", "</style>", "<svg>", "</svg>", "<![CDATA[", "]]>", "<textarea>",
+        "</textarea>", "<body>", "</body>", "&amp;", "&#65", "é", "\x00", "<b class=", "x", "<title",
+        "</title>", "<plaintext>",
     ]
 )  # fmt: skip
 SOUP = st.lists(PIECES | st.text(max_size=3), max_size=40).map("".join)
