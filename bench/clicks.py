@@ -137,7 +137,7 @@ async def opened(service: Process, codes: Path, path: str = "/l/") -> tuple[floa
 
 
 async def settled(database: Connection, statement: str = _CLICKS) -> tuple[int, float]:
-    """The clicks that are recorded when no more come, or what the statement counts, and when the last was (monotonic)."""
+    """What is counted, by default clicks, when no more is recorded, and when the last was (monotonic)."""
     counted, at = -1, time.monotonic()
     while time.monotonic() - at < SETTLED:
         now = await database.fetchval(statement)

@@ -75,7 +75,8 @@ def figures(name: str, opens: Clicks, bound: float, least: int = OF_EACH) -> lis
             given / bound, f"≥ {LEAST:,} /s", given >= LEAST,
         ),
         Figure(
-            "– recorded, until the last of them is", f"{recorded:,.0f} /s", f"{given:,.0f} /s", recorded / given, *target
+            "– recorded, until the last of them is", f"{recorded:,.0f} /s", f"{given:,.0f} /s", recorded / given,
+            *target,
         ),
     ]  # fmt: skip
 

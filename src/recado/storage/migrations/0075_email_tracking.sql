@@ -2,3 +2,8 @@
 alter table messages add column opened_at timestamptz, add column clicked_at timestamptz;
 
 alter table campaigns add column opens bigint not null default 0;
+
+-- To a journey, an e-mail that was opened is one that was read (C9.6).
+create trigger opens_of_journeys after update of opened_at on messages
+for each row when (new.journey_id is not null and old.opened_at is null and new.opened_at is not null)
+execute function message_signals();
