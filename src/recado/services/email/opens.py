@@ -34,7 +34,7 @@ class EmailOpens:
         self._db = db
         self._tokens = tokens
         self._outbox = outbox
-        self._opens: Recorder[EmailKey] = Recorder("opens", self._record, clock=clock)
+        self._opens: Recorder[EmailKey] = Recorder("opens", self._record, told_as="opens_dropped", clock=clock)
         self.record = self._opens.record
         self.start = self._opens.start
         self.stop = self._opens.stop

@@ -50,10 +50,11 @@ class Recorder(Generic[K]):
         name: str,
         record: Callable[[Mapping[K, Sequence[datetime]]], Awaitable[AfterCommit | None]],
         *,
+        told_as: str,
         clock: Clock,
     ) -> None:
-        """`name`: of the times, in the log."""
-        self._name = name
+        """`told_as`: the entry of the log about what was dropped."""
+        self._told_as = told_as
         self._record = record
         self._clock = clock
         self._waiting: dict[K, list[datetime]] = {}
@@ -142,4 +143,4 @@ class Recorder(Generic[K]):
         now = self._clock.monotonic()
         if times and now - at >= TOLD_EVERY:
             self._told = (self.dropped, now)
-            log.warning(f"{self._name}_dropped", since_last=self.dropped - told, since_start=self.dropped)
+            log.warning(self._told_as, since_last=self.dropped - told, since_start=self.dropped)

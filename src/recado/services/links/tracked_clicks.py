@@ -37,7 +37,7 @@ class TrackedClicks:
         self._outbox = outbox
         self._clock = clock
         self._links: CodeLookup[FoundLink] = CodeLookup("tracked links", self._read, clock=clock)
-        self._clicks: Recorder[FoundLink] = Recorder("clicks", self._record, clock=clock)
+        self._clicks: Recorder[FoundLink] = Recorder("clicks", self._record, told_as="clicks_dropped", clock=clock)
         self.take = self._clicks.take
         self.record = self._clicks.record
 
