@@ -29,14 +29,14 @@ TOLD_EVERY: Final = 60.0  # seconds between two lines of the log about what was 
 log = structlog.get_logger(__name__)
 
 
-class Owned(Protocol):
+class OfOrganization(Protocol):
     """What something is done with."""
 
     @property
     def organization_id(self) -> str: ...
 
 
-K = TypeVar("K", bound=Owned)
+K = TypeVar("K", bound=OfOrganization)
 
 
 class Recorder(Generic[K]):

@@ -109,6 +109,6 @@ def opened_email_routes(
                 "nothing. A repeat changes nothing."
             ),
             tag="Links", access=Access.PUBLIC, rate_class=PUBLIC, raw_body=True, body_limit=LONGEST_BODY,
-            while_suspended=True, responses={200: None}, response_types={200: html, 404: TEXT},
+            responses={200: None}, response_types={200: html, 404: TEXT},
         ),
     )  # fmt: skip
