@@ -47,7 +47,7 @@ class Served:
             "data_dir": self._data_dir,
             "listen": f"127.0.0.1:{free_port()}",
             "admin_token": SecretStr(ADMIN_TOKEN),
-            "index_key": SecretStr(base64.b64encode(INDEX_KEY).decode()),
+            "index_key": base64.b64encode(INDEX_KEY).decode(),
             "sandbox_time_scale": 0,
             # Live has a provider that sends callbacks, and that nobody answers for.
             "adapter_chatapp": "bridge",
