@@ -22,7 +22,7 @@ GIF: Final = (
 )
 """One transparent pixel."""
 SUFFIX: Final = ".gif"
-REFUSALS_OF_ADDRESS: Final = (50.0, 200)
+REFUSALS_OF_ADDRESS: Final = (20.0, 100)
 """A second, and at once: so many are recorded of one address. Mail programs send those of many people from a few."""
 LONGEST_BODY: Final = 8 * 1024  # bytes: what it says is `List-Unsubscribe=One-Click`, or nothing
 
