@@ -29,6 +29,7 @@ ALL = (
     "smpp",
     "smtp",
     "clicks",
+    "opens",
     "pacing",
     "due",
     "memory",

@@ -127,20 +127,20 @@ async def neighbour(service: Process, api: Api, database: Connection, sender: Se
     return sent / SECONDS, statistics.quantiles(took, n=100)[98]
 
 
-async def opened(service: Process, codes: Path) -> tuple[float, float]:
+async def opened(service: Process, codes: Path, path: str = "/l/") -> tuple[float, float]:
     """Answers a second, and the milliseconds in which 99 of 100 came."""
     command = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{SECONDS}s", "-s", str(ROOT / "bench" / "clicks.lua"), service.url]
-    child = await asyncio.create_subprocess_exec(*command, "--", "/l/", str(codes), stdout=asyncio.subprocess.PIPE)
+    child = await asyncio.create_subprocess_exec(*command, "--", path, str(codes), stdout=asyncio.subprocess.PIPE)
     output, _ = await child.communicate()
-    found = summary_of(f"{service.url}/l/", child.returncode, output)
+    found = summary_of(service.url + path, child.returncode, output)
     return found["requests"] / found["seconds"], found["p99"]
 
 
-async def settled(database: Connection) -> tuple[int, float]:
-    """The clicks that are recorded when no more come, and when the last of them was (monotonic)."""
+async def settled(database: Connection, statement: str = _CLICKS) -> tuple[int, float]:
+    """What is counted, by default clicks, when no more is recorded, and when the last was (monotonic)."""
     counted, at = -1, time.monotonic()
     while time.monotonic() - at < SETTLED:
-        now = await database.fetchval(_CLICKS)
+        now = await database.fetchval(statement)
         if now != counted:
             counted, at = now, time.monotonic()
         await asyncio.sleep(0.05)

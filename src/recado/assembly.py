@@ -20,6 +20,7 @@ from recado.descriptors import Descriptors
 from recado.domain.channels.email import EMAIL
 from recado.domain.channels.policies import NUMBERS_CHANNEL
 from recado.domain.core.clock import Clock
+from recado.domain.email.public_tokens import PublicTokens
 from recado.domain.links.tracked import MessageLinks
 from recado.domain.messages.changes import Change
 from recado.engine.loop_watch import LoopWatch
@@ -27,7 +28,7 @@ from recado.engine.runtime import Runtime
 from recado.engine.service import Service
 from recado.http.api.body_workers import BodyWorkers
 from recado.http.api.request_figures import RequestFigures
-from recado.http.routes.email.mjml_document import PROCESSES
+from recado.http.routes.email import html_document, mjml_document
 from recado.http.routes.ops.samples import Samples
 from recado.http.routes.ops.stream import OperatorStream
 from recado.installation import Installation
@@ -36,7 +37,10 @@ from recado.services.batches.resend import Resends
 from recado.services.billing.payments import Payments
 from recado.services.dispatch.records import Records
 from recado.services.effects.outbox import Outbox
+from recado.services.email.opens import EmailOpens
 from recado.services.email.sender_verification import SenderVerification
+from recado.services.email.tracking import EmailTracking
+from recado.services.email.unsubscriptions import Unsubscriptions
 from recado.services.events.customer_events import CustomerEvents
 from recado.services.imports.contact_system import ContactSystem
 from recado.services.journeys.cancellation import ExecutionCancellation
@@ -115,13 +119,19 @@ class Assembly:
         prices = directories.prices if settings.billing_enabled else None
         windows = ChatWindows(db, clock=clock)
         recipients = RecipientLookup(db, clock=clock)
+        tokens = PublicTokens(installation.keys.index)
+        links = partial(MessageLinks, settings.link_address, installation.random_bytes)
+        self.html_workers = BodyWorkers(clock, processes=html_document.PROCESSES)
+        tracking = EmailTracking(
+            link_base=settings.link_address, tokens=tokens, links=links,
+            elsewhere=html_document.places_by(self.html_workers),
+        )  # fmt: skip
 
         def rule_parts(channel: str) -> RuleParts:
             sends_in = adapters.sends_in(channel)
             return RuleParts(
                 database=db, directories=directories, windows=windows, ids=ids, clock=clock, sends_in=sends_in,
-                prices=prices, links=partial(MessageLinks, settings.link_address, installation.random_bytes),
-                simulator_domain=settings.simulator_domain,
+                prices=prices, links=links, tracking=tracking, simulator_domain=settings.simulator_domain,
             )  # fmt: skip
 
         batch_rules = {each.channel: each.batches(rule_parts(each.channel)) for each in CHANNELS if each.batches}
@@ -186,10 +196,12 @@ class Assembly:
             db, numbers=directories.numbers, opener_for=self.opener_for, clock=clock,
             random_bytes=installation.random_bytes,
         )  # fmt: skip
-        self.mjml_workers = BodyWorkers(clock, processes=PROCESSES)
+        self.mjml_workers = BodyWorkers(clock, processes=mjml_document.PROCESSES)
         self.sender_verification = SenderVerification(db, clock=clock, verifier_for=partial(adapters.verifier, EMAIL))
         outbox = Outbox(directories.subscriptions, ids=ids, queued=self.webhooks.queued)
         clicks = self.tracked_clicks = TrackedClicks(db, outbox=outbox, clock=clock)
+        self.email_opens = EmailOpens(db, tokens=tokens, outbox=outbox, clock=clock)
+        self.unsubscriptions = Unsubscriptions(db, tokens=tokens, changes=self.people.changes)
         self.customer_events = CustomerEvents(db, clock=clock)
         self.journey_entries = JourneyEntries(
             db, clock=clock, ids=ids, entered=system.executions.hint, journeys=system.running_journeys
@@ -215,11 +227,13 @@ class Assembly:
             self.people,
             sizes,
             self.mjml_workers,
+            self.html_workers,
             EmailSenderChecks(self.sender_verification, clock=clock),
             self.sync,
             self.origin_clicks,
             self.tracked_clicks,
             self.stream,
+            self.email_opens,
         )
 
     def changed(self, change: Change) -> None:

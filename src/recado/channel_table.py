@@ -45,6 +45,7 @@ from recado.http.routes.sms.sms_models import CreateSmsBatch
 from recado.services.batches.channel_batches import ChannelBatches
 from recado.services.batches.chatapp_batches import ChatAppBatches
 from recado.services.batches.sms_batches import SmsBatches
+from recado.services.email.tracking import EmailTracking
 from recado.services.messages.acceptance import Acceptance, ChannelRules
 from recado.services.messages.chatapp_rules import ChatAppRules
 from recado.services.messages.email_rules import EmailRules
@@ -66,7 +67,8 @@ AdapterKey = tuple[str, str | None]
 class RuleParts:
     """What the rules of a channel are made of. `sends_in`: the environments in which somebody sends for it.
 
-    `links`: makes those of a message whose links are tracked (C27.1); `simulator_domain`: of the mailbox simulator.
+    `links`: makes those of a message whose links are tracked (C27.1); `tracking`: what is added to e-mails;
+    `simulator_domain`: of the mailbox simulator.
     """
 
     database: Database
@@ -78,6 +80,7 @@ class RuleParts:
     prices: PriceDirectory | None
     links: Callable[[], MessageLinks]
     simulator_domain: str
+    tracking: EmailTracking
 
 
 def _no_gateways(settings: Settings, adapters: Adapters) -> Sequence[GatewayPlan]:
@@ -401,6 +404,7 @@ def email_rules(parts: RuleParts) -> ChannelRules:
         sends_in=parts.sends_in,
         prices=parts.prices,
         simulator_domain=parts.simulator_domain,
+        tracking=parts.tracking,
     )
 
 

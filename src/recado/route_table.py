@@ -33,6 +33,7 @@ from recado.http.routes.inbound.callbacks import callback_routes
 from recado.http.routes.inbound.sandbox_inbound import sandbox_inbound_routes
 from recado.http.routes.inbound.sandbox_records import sandbox_record_routes
 from recado.http.routes.journeys.journeys import journey_routes
+from recado.http.routes.links.opened_emails import opened_email_routes
 from recado.http.routes.links.opened_links import opened_link_routes
 from recado.http.routes.links.origin_links import origin_link_routes
 from recado.http.routes.messages.bulk import bulk_routes
@@ -120,6 +121,12 @@ def route_table(made: Assembly) -> tuple[Route, ...]:
         *opened_link_routes(
             tracked=made.tracked_clicks,
             origin=made.origin_clicks,
+            scanners=made.settings.scanners,
+            monotonic=made.clock.monotonic,
+        ),
+        *opened_email_routes(
+            opens=made.email_opens,
+            unsubscriptions=made.unsubscriptions,
             scanners=made.settings.scanners,
             monotonic=made.clock.monotonic,
         ),

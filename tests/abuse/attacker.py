@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -109,7 +110,7 @@ class Line:
             head = (await self._reader.readuntil(b"\r\n\r\n")).decode()
             found = head.lower().partition("content-length:")[2].splitlines()
             answer = await self._reader.readexactly(int(found[0])) if found else b""
-        return int(head.split()[1]), json.loads(answer) if answer and "json" in head.lower() else None
+        return int(head.split()[1]), json.loads(answer) if answer and re.search("[+/]json", head) else None
 
 
 async def status_of(reader: asyncio.StreamReader) -> int:

@@ -1,6 +1,7 @@
 """Links that people open, by callers who are none: codes that are guessed, and clicks without end (C27)."""
 
 import asyncio
+import base64
 import itertools
 import random
 from collections import Counter
@@ -10,14 +11,18 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import asyncpg
+import orjson
 import pytest
 from tests.abuse.attacker import Attacker
 from tests.abuse.neighbour import Neighbour
 from tests.program import Api, Service
 
 from recado.config.limits import DEFAULT_LIMITS
-from recado.domain.core.ids import MESSAGE, lowest_id
+from recado.domain.core.ids import MESSAGE, IdSource, lowest_id
+from recado.domain.email.public_tokens import EmailKey, PublicTokens, Unsubscription
 from recado.domain.links.codes import link_code
+from recado.engine.clock import SystemClock
+from recado.http.routes.links.opened_emails import REFUSALS_OF_ADDRESS
 from recado.http.routes.links.opened_links import CODES_OF_ADDRESS
 
 pytestmark = [pytest.mark.alone, pytest.mark.usefixtures("memory_returns")]
@@ -39,8 +44,18 @@ async def database(service: Service) -> AsyncIterator[asyncpg.Connection]:
     await connection.close()
 
 
+@pytest.fixture
+def tokens(service: Service) -> PublicTokens:
+    keys = orjson.loads((service.data_dir / "keys.json").read_bytes())
+    return PublicTokens(base64.b64decode(keys["index_key"]))
+
+
 async def flood(
-    attacker: Attacker, paths: Iterator[str], seconds: float, addresses: Sequence[str] = ADDRESSES
+    attacker: Attacker,
+    paths: Iterator[str],
+    seconds: float,
+    addresses: Sequence[str] = ADDRESSES,
+    method: str = "GET",
 ) -> Counter[int]:
     """Open links on a connection from each of the addresses, one after the other; the statuses."""
     loop = asyncio.get_running_loop()
@@ -49,7 +64,7 @@ async def flood(
     async def open_on(source: str) -> None:
         async with attacker.without_credential(source).line() as line:
             while loop.time() < end:
-                status, _ = await line.ask("GET", next(paths))
+                status, _ = await line.ask(method, next(paths))
                 answers[status] += 1
 
     await asyncio.gather(*map(open_on, addresses))
@@ -81,6 +96,40 @@ async def test_a_burst_of_clicks_keeps_nobody_waiting(
     async with neighbour.held():
         answers = await flood(attacker, itertools.cycle(codes), seconds)
     assert set(answers) == {302}
+
+
+@pytest.mark.long
+async def test_a_burst_of_opens_keeps_nobody_waiting(
+    attacker: Attacker, api: Api, tokens: PublicTokens, neighbour: Neighbour, seconds: float
+) -> None:
+    organization_id = (await api.call("GET", "/v2/organization"))["id"]
+    ids = IdSource(SystemClock(), random.Random(7))
+    images = [f"/o/{tokens.of_open(EmailKey(organization_id, 'test', ids.new(MESSAGE)))}.gif" for _ in range(LINKED)]
+    async with neighbour.held():
+        answers = await flood(attacker, itertools.cycle(images), seconds)
+    assert set(answers) == {200}
+
+
+async def test_whoever_unsubscribes_without_end_keeps_nobody_waiting(
+    attacker: Attacker, api: Api, tokens: PublicTokens, neighbour: Neighbour, seconds: float
+) -> None:
+    organization_id = (await api.call("GET", "/v2/organization"))["id"]
+    message = EmailKey(organization_id, "test", lowest_id(MESSAGE, datetime.now(UTC)))
+    ways_out = (f"/u/{tokens.of_unsubscription(Unsubscription(message, None, each))}" for each in hashes())
+    few = ADDRESSES[:GUESSERS]
+    began = asyncio.get_running_loop().time()
+    async with neighbour.held():
+        answers = await flood(attacker, ways_out, seconds, few * (len(ADDRESSES) // GUESSERS), "POST")
+    lasted = asyncio.get_running_loop().time() - began
+    refill, capacity = REFUSALS_OF_ADDRESS
+    assert set(answers) <= {200, 429}, answers
+    assert 0 < answers[200] <= GUESSERS * (capacity + refill * (lasted + 1))
+
+
+def hashes() -> Iterator[bytes]:
+    chance = random.Random(7)
+    while True:
+        yield chance.randbytes(32)
 
 
 async def test_a_link_to_a_chat_that_is_opened_without_end_stores_few_codes(

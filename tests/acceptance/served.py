@@ -1,6 +1,7 @@
 """The whole application in this process, on a loop and a port of its own: what `recado serve` runs, within reach."""
 
 import asyncio
+import base64
 import json
 import shutil
 import threading
@@ -30,6 +31,7 @@ T = TypeVar("T")
 ADMIN_TOKEN = "the administrator of these tests"
 BRIDGE_SECRET = "what the bridge signs with"
 PAYMENTS_SECRET = "what the bank signs with"
+INDEX_KEY = b"with what tokens are signed here"
 _PATIENCE = 120.0  # seconds
 _PLENTY = RequestLimit(100_000.0, 1_000_000)
 
@@ -51,6 +53,7 @@ class Served:
             "data_dir": self._data_dir,
             "listen": f"127.0.0.1:{free_port()}",
             "admin_token": SecretStr(ADMIN_TOKEN),
+            "index_key": base64.b64encode(INDEX_KEY).decode(),
             "sandbox_time_scale": 0,
             # Live has a provider that sends callbacks, and that nobody answers for.
             "adapter_chatapp": "bridge",

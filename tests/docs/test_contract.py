@@ -78,6 +78,7 @@ from recado.http.routes.inbound.sandbox_records import sandbox_record_routes
 from recado.http.routes.journeys.execution_models import ExecutionDetail
 from recado.http.routes.journeys.journey_models import JourneyItem, JourneyOut
 from recado.http.routes.journeys.journeys import journey_routes
+from recado.http.routes.links.opened_emails import opened_email_routes
 from recado.http.routes.links.opened_links import opened_link_routes
 from recado.http.routes.links.origin_link_models import OriginLinkOut
 from recado.http.routes.links.origin_links import origin_link_routes
@@ -211,6 +212,7 @@ def routes() -> tuple[Route, ...]:
         *journey_routes(dependencies, entries=nothing, cancellation=nothing, tests=nothing, simulations=nothing),
         *origin_link_routes(dependencies, opener_for=nothing, clicks=nothing, link_base="http://l"),
         *opened_link_routes(tracked=nothing, origin=nothing, scanners=(), monotonic=nothing),
+        *opened_email_routes(opens=nothing, unsubscriptions=nothing, scanners=(), monotonic=nothing),
         *suppression_routes(dependencies),
         *email_template_routes(dependencies, workers=nothing),
         *email_sender_routes(dependencies, verification=nothing),

@@ -33,6 +33,7 @@ from recado.domain.core.ids import IdSource
 from recado.domain.core.moments import Moments
 from recado.domain.core.page import CursorSigner
 from recado.domain.dispatch.gates import Hold
+from recado.domain.email.public_tokens import PublicTokens
 from recado.domain.links.tracked import MessageLinks
 from recado.domain.messages.changes import Change
 from recado.engine.runtime import Runtime
@@ -59,6 +60,7 @@ from recado.http.routes.email.templates import email_template_routes
 from recado.http.routes.events.customer_events import customer_event_routes
 from recado.http.routes.inbound.sandbox_records import sandbox_record_routes
 from recado.http.routes.journeys.journeys import journey_routes
+from recado.http.routes.links.opened_emails import opened_email_routes
 from recado.http.routes.links.opened_links import opened_link_routes
 from recado.http.routes.links.origin_links import origin_link_routes
 from recado.http.routes.messages.exports import export_routes
@@ -76,7 +78,9 @@ from recado.http.server import HttpServer
 from recado.services.dispatch.records import Records
 from recado.services.effects.consequences import Consequences
 from recado.services.effects.outbox import Outbox
+from recado.services.email.opens import EmailOpens
 from recado.services.email.sender_verification import SenderVerification
+from recado.services.email.unsubscriptions import Unsubscriptions
 from recado.services.events.customer_events import CustomerEvents
 from recado.services.imports.contact_system import ContactSystem
 from recado.services.journeys.cancellation import ExecutionCancellation
@@ -150,6 +154,8 @@ class Api:
     chats: dict[str, ChatAddress | None]
     origin_clicks: OriginClicks
     tracked_clicks: TrackedClicks
+    email_tokens: PublicTokens
+    email_opens: EmailOpens
     verifiers: dict[str, ScriptedVerifier | EmailSandbox | None]
     sender_verification: SenderVerification
     lanes: Supervisor  # of no numbers: tests put something there
@@ -287,6 +293,8 @@ async def api(database: Database) -> AsyncIterator[Api]:
     )
     outbox = Outbox(directories.subscriptions, ids=ids, queued=webhooks.queued)
     tracked_clicks = TrackedClicks(database, outbox=outbox, clock=clock)
+    email_tokens = PublicTokens(b"k" * 32)
+    email_opens = EmailOpens(database, tokens=email_tokens, outbox=outbox, clock=clock)
     events = CustomerEvents(database, clock=clock)
     entries = JourneyEntries(database, clock=clock, ids=ids, entered=lambda: None, journeys=RunningJourneys())
     verifiers: dict[str, ScriptedVerifier | EmailSandbox | None] = {
@@ -357,6 +365,12 @@ async def api(database: Database) -> AsyncIterator[Api]:
         *opened_link_routes(
             tracked=tracked_clicks, origin=origin_clicks, scanners=("looker",), monotonic=clock.monotonic
         ),
+        *opened_email_routes(
+            opens=email_opens,
+            unsubscriptions=Unsubscriptions(database, tokens=email_tokens, changes=people.changes),
+            scanners=("looker",),
+            monotonic=clock.monotonic,
+        ),
     )
     server = HttpServer(
         routes,
@@ -379,6 +393,7 @@ async def api(database: Database) -> AsyncIterator[Api]:
     await people.start()
     await origin_clicks.start()
     await tracked_clicks.start()
+    await email_opens.start()
     await events.start()
     await entries.start()
     await mjml_workers.start()
@@ -389,7 +404,7 @@ async def api(database: Database) -> AsyncIterator[Api]:
             yield Api(
                 f"http://127.0.0.1:{server.port}", session, database, clock, ids, organizations, directories,
                 providers, refresh, review, sync, key_ring, routes, Contract(routes), changes, webhooks, troubles,
-                chats, origin_clicks, tracked_clicks, verifiers, sender_verification,
+                chats, origin_clicks, tracked_clicks, email_tokens, email_opens, verifiers, sender_verification,
                 lanes, activity, samples, states,
             )  # fmt: skip
     finally:
@@ -399,6 +414,7 @@ async def api(database: Database) -> AsyncIterator[Api]:
         await root.stop()
         await people.stop()
         await tracked_clicks.stop()
+        await email_opens.stop()
         await events.stop()
         await entries.stop()
         await mjml_workers.stop()

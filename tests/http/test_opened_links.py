@@ -34,6 +34,8 @@ async def test_a_link_leads_to_exactly_what_stood_in_the_message(api: Any) -> No
 async def test_what_a_header_cannot_hold_is_escaped(api: Any) -> None:
     await stored(api, "AAAAAAAA", "https://example.com/ção?q=%C3%A7")
     assert await opened(api, "/l/AAAAAAAA") == (302, "https://example.com/%C3%A7%C3%A3o?q=%C3%A7")
+    await stored(api, "BBBBBBBB", "https://example.com/a b%20c")
+    assert await opened(api, "/l/BBBBBBBB") == (302, "https://example.com/a%20b%20c")
 
 
 async def test_heads_and_programs_that_look_are_led_on_and_not_counted(api: Any) -> None:

@@ -130,7 +130,8 @@ class Settings(BaseSettings):
     )
     index_key: Annotated[SecretStr | None, BeforeValidator(parse_key)] = _setting(
         None,
-        "The key of the index that finds contacts by their documents. It stays the same for ever.",
+        "The key of the index that finds contacts by their documents, and of the addresses in e-mails by which people "
+        "unsubscribe. It stays the same for ever.",
         "base64 of at least 32 bytes, such as $(openssl rand -base64 32)",
         "embedded database: made once and kept in `DATA_DIR`",
     )

@@ -127,6 +127,21 @@ class EmailComplainedEvent(EmailEvent):
     reason: Literal["complaint"] | None = None
 
 
+class EmailClickedEvent(EmailEvent):
+    """A click on a link of an e-mail; `firstClick`: no link of the message was clicked before."""
+
+    url: str | None = None
+    clicked_at: Timestamp | None = None
+    first_click: bool | None = None
+
+
+class EmailOpenedEvent(EmailEvent):
+    """An e-mail whose image was loaded; `firstOpen`: it was not before."""
+
+    opened_at: Timestamp | None = None
+    first_open: bool | None = None
+
+
 class CampaignCompletedEvent(ApiModel):
     """A campaign through which everything has gone."""
 
@@ -291,6 +306,8 @@ EVENTS: Mapping[str, type[BaseModel]] = {
     "email.delivered": EmailEvent,
     "email.bounced": EmailBouncedEvent,
     "email.complained": EmailComplainedEvent,
+    "email.clicked": EmailClickedEvent,
+    "email.opened": EmailOpenedEvent,
     "campaign.completed": CampaignCompletedEvent,
     "number.quality_changed": NumberQualityEvent,
     "template.approved": _TemplateEvent,

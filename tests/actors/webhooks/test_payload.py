@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
+from recado.domain.channels.policies import POLICIES
 from recado.domain.core.events import EVENT_NAMES
 from recado.domain.core.ids import EVENT, MESSAGE, lowest_id
 from recado.services.webhooks.webhook_payload import envelope
@@ -150,6 +151,22 @@ def test_a_click_in_an_sms_tells_the_link_and_the_status_of_then() -> None:
     data = said(replace(READ, type="sms.clicked", channel="sms", details={"route": "otp"}, data=stored))["data"]
     assert data.items() >= {**click, "firstClick": True}.items()
     assert "route" not in data
+
+
+def test_an_open_tells_the_moment_and_what_its_channel_tells(monkeypatch: pytest.MonkeyPatch) -> None:
+    policy = replace(
+        POLICIES["sms"], channel="email", tells=lambda status, facts: {"subject": facts.details["subject"]}
+    )
+    monkeypatch.setitem(POLICIES, "email", policy)  # type: ignore[arg-type]
+    told = {"status": "bounced", "openedAt": "2026-11-20T12:00:08.000Z", "firstOpen": True}
+    opened = replace(
+        READ, type="email.opened", channel="email", recipient="ana@example.com", details={"subject": "Hi"},
+        data=orjson.dumps(told).decode(),
+    )  # fmt: skip
+    data = said(opened)["data"]
+    assert data.items() >= {**told, "subject": "Hi", "sentAt": "2026-11-20T12:00:01.000Z"}.items()
+    assert not {"readAt", "deliveredAt", "url"} & set(data)
+    assert "ana@" not in data["to"]
 
 
 def test_an_sms_that_came_in_tells_its_text_alone() -> None:

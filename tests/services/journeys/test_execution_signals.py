@@ -106,6 +106,17 @@ async def test_an_answer_on_the_channel_after_the_departure_is_a_signal(way: Way
     assert early < late
 
 
+async def test_what_was_opened_is_read(way: Way) -> None:
+    execution, message_id = await asking(way, "lido")
+    await left(way, message_id)
+    await way.work()
+    assert await answer(way, execution) is None
+    await way.db.execute("update messages set opened_at = $2 where id = $1", message_id, BORN + SECOND)
+    await way.clock.advance(2)
+    await way.work()
+    assert await answer(way, execution) == ("sim", "ask")
+
+
 async def test_a_click_is_a_signal_and_the_links_of_a_send_that_is_asked_for_them_are_tracked(way: Way) -> None:
     first = sms("hello", "ask", "See https://example.org/a/very/long/path")
     execution = await way.begin(await way.journey(first, on("clicou", "hello"), *ENDS))

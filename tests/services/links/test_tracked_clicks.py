@@ -17,7 +17,7 @@ from recado.domain.core.phones import phone_hash
 from recado.domain.links.tracked import TrackedLink
 from recado.engine.clock import SystemClock, VirtualClock
 from recado.services.effects.outbox import Outbox
-from recado.services.links import tracked_clicks
+from recado.services.links import recorder
 from recado.services.links.tracked_clicks import TrackedClicks
 from recado.storage.core.postgres import Database
 from recado.storage.links import tracked_links
@@ -89,7 +89,7 @@ class Linked:
 async def linked(database: Database, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setitem(POLICIES, PAGER, PAGES)  # type: ignore[arg-type]
     for pause in ("EVERY", "NET"):
-        monkeypatch.setattr(tracked_clicks, pause, 3_600.0)
+        monkeypatch.setattr(recorder, pause, 3_600.0)
     found = Linked(database)
     await found.clicks.start()
     yield found
@@ -166,8 +166,8 @@ async def test_clicks_count_for_the_campaign_of_their_messages(linked: Linked) -
 async def test_clicks_beyond_what_one_link_may_have_waiting_are_dropped(
     linked: Linked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tracked_clicks, "MOST_OF_LINK", 3)
-    monkeypatch.setattr(tracked_clicks, "MOST_OF_ORGANIZATION", 5)
+    monkeypatch.setattr(recorder, "MOST_OF_ONE", 3)
+    monkeypatch.setattr(recorder, "MOST_OF_ORGANIZATION", 5)
     await linked.message("AAAAAAAA", "BBBBBBBB")
     for code in ("AAAAAAAA", "BBBBBBBB"):
         await linked.clicks.open(code, counted=False)  # known now: what follows waits for nothing
@@ -257,7 +257,7 @@ async def test_what_fails_after_the_commit_forgets_no_click_that_came_since(
 async def test_a_stop_that_could_record_nothing_leaves_an_empty_service_behind(
     linked: Linked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tracked_clicks, "MOST_OF_ORGANIZATION", 1)
+    monkeypatch.setattr(recorder, "MOST_OF_ORGANIZATION", 1)
     await linked.message("AAAAAAAA")
 
     def broken(*_: object) -> Any:

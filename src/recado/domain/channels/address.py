@@ -41,13 +41,18 @@ class Address(NamedTuple):
 
     def recipient_hash(self, organization_id: str) -> int:
         """The first 8 bytes of `hash` as a signed big-endian number: a `bigint` that names a recipient."""
-        return int.from_bytes(self.hash(organization_id)[:8], "big", signed=True)
+        return recipient_hash(self.hash(organization_id))
 
     def spellings(self) -> "tuple[Address, ...]":
         """This one, and the spellings of a phone that were phones of their own once (C2.4)."""
         if self.kind is not AddressKind.PHONE:
             return (self,)
         return (self, *(Address(self.kind, each) for each in other_spellings(self.text)))
+
+
+def recipient_hash(hashed: bytes) -> int:
+    """`Address.recipient_hash` of an address with this `hash`."""
+    return int.from_bytes(hashed[:8], "big", signed=True)
 
 
 def canonical(kind: AddressKind, recipient: str) -> str:

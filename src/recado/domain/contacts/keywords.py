@@ -8,7 +8,8 @@ from typing import Any, Final
 
 KEYWORD_SOURCE: Final = "inbound_keyword"
 PROVIDER_SOURCE: Final = "provider"
-OWN_SOURCES: Final = frozenset({KEYWORD_SOURCE, PROVIDER_SOURCE})
+UNSUBSCRIBE_SOURCE: Final = "unsubscribe"
+OWN_SOURCES: Final = frozenset({KEYWORD_SOURCE, PROVIDER_SOURCE, UNSUBSCRIBE_SOURCE})
 """Sources of a refusal by the person's own hand: a keyword takes it back. Operators and complaints name others."""
 
 OPT_OUT_KEYWORDS: Final = (

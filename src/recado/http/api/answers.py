@@ -93,6 +93,11 @@ class Answers:
         lines = f"{self._first_lines(request_id, now, at, NO_STORE)}Location: {clean(location)}\r\n"
         return head(302, f"{lines}{_CLOSE}" if self._draining else lines, 0, None)
 
+    def image(self, content: bytes, request_id: str, now: datetime, at: float) -> bytes:
+        """Return the whole 200 with a GIF, likewise."""
+        lines = self._first_lines(request_id, now, at, NO_STORE)
+        return head(200, f"{lines}{_CLOSE}" if self._draining else lines, len(content), "image/gif") + content
+
     def _first_lines(self, request_id: str, now: datetime, at: float, cache: str) -> str:
         return f"X-Request-Id: {request_id}\r\n{self._date.line(at, now)}Cache-Control: {cache}\r\n"
 

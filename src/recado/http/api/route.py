@@ -18,9 +18,9 @@ MIB = 1024 * 1024
 
 Handler = Callable[[Call], Awaitable[Reply]]
 
-Shortcut = Callable[[str, str | None], str | Awaitable[str | None] | None]
-"""From the last part of a path, as sent, and the caller's program to where it leads, at once or when that is known.
-None: the handler has to say.
+Shortcut = Callable[[str, str | None], str | bytes | Awaitable[str | None] | None]
+"""From the last part of a path, as sent, and the caller's program to where it leads, at once or when that is known; or
+to the GIF that it is. None: the handler has to say.
 """
 
 

@@ -1,7 +1,8 @@
 """Answers a person who opens a link, before anything is made of the request that only other operations need (0051).
 
-What is not plain goes the usual way, which refuses, asks and logs: a link that leads nowhere, an address that opened
-too many of those, a body, an end of the connection, a log of every request, a database that is slow.
+So is the image of an e-mail given, which a person's program loads. What is not plain goes the usual way, which refuses,
+asks and logs: a link that leads nowhere, an address that opened too many of those, a body, an end of the connection, a
+log of every request, a database that is slow.
 """
 
 import asyncio
@@ -87,21 +88,23 @@ class Shortcuts:
             return None
         if found is None:
             return None
-        return self._led(found, now, figures) if isinstance(found, str) else self._later(found, now, figures)
+        return self._led(found, now, figures) if isinstance(found, (str, bytes)) else self._later(found, now, figures)
 
-    async def _in_turn(self, turn: Awaitable[None], shortcut: Shortcut, code: str, agent: str | None) -> str | None:
+    async def _in_turn(
+        self, turn: Awaitable[None], shortcut: Shortcut, code: str, agent: str | None
+    ) -> str | bytes | None:
         """Where it leads, while several parties ask: their requests take turns, also those that cost little."""
         await turn
         found = shortcut(code, agent)
-        return found if found is None or isinstance(found, str) else await found
+        return found if found is None or isinstance(found, (str, bytes)) else await found
 
-    async def _later(self, asked: Awaitable[str | None], now: float, figures: Figures) -> bytes | None:
+    async def _later(self, asked: Awaitable[str | bytes | None], now: float, figures: Figures) -> bytes | None:
         """The answer once it is known; the usual way words why it is not."""
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - that of the connection
         self._deadlines.begin(task, now)
         try:
-            location = await asked
+            found = await asked
         except Unavailable:
             return None
         except asyncio.CancelledError:
@@ -110,9 +113,12 @@ class Shortcuts:
             return None
         finally:
             self._deadlines.end(task)
-        return None if location is None else self._led(location, now, figures)
+        return None if found is None else self._led(found, now, figures)
 
-    def _led(self, location: str, began: float, figures: Figures) -> bytes:
-        at = self._monotonic()
+    def _led(self, found: str | bytes, began: float, figures: Figures) -> bytes:
+        request_id, now, at = self._new_id(REQUEST), self._now(), self._monotonic()
+        if isinstance(found, bytes):
+            figures.answered(200, at - began)
+            return self._answers.image(found, request_id, now, at)
         figures.answered(302, at - began)
-        return self._answers.redirect(location, self._new_id(REQUEST), self._now(), at)
+        return self._answers.redirect(found, request_id, now, at)

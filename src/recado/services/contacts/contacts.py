@@ -153,7 +153,8 @@ class Contacts:
                     connection, *environment, [changed.contact.id for changed in changes]
                 )
                 refused += await self._consents.note(connection, changes, outcome, repeated=repeated)
-            await self._consents.withdraw(connection, refused, now, outcome)
+            written = address.recipients() if known else []  # an address that a contact had when it was written to
+            await self._consents.withdraw(connection, [*refused, *written], now, outcome)
         outcome.committed()
         already = not refused if known else registered
         return OptedOut(known[0] if known else None, already, under_way, outcome.withdrawn)

@@ -174,10 +174,15 @@ class Acceptance:
     async def _store_again(
         self, rules: ChannelRules, draft: MessageDraft, new: NewMessage
     ) -> tuple[AcceptResult, Outcome | None]:
-        """Another message has the code of a link, which hardly ever happens: others are drawn."""
+        """Another message has the code of a link, which hardly ever happens: others are drawn.
+
+        With an id of their own, which e-mails name in their addresses.
+        """
         for _ in range(_DRAWS):
             drawn = await rules.read(draft)
-            new.payload, new.content, new.links = drawn.payload, drawn.content, drawn.links
+            new.id, new.payload, new.content, new.links = drawn.id, drawn.payload, drawn.content, drawn.links
+            if draft.forced_by is not None:
+                new.forced = self._force_of(draft.forced_by, new)
             with suppress(CodeTaken):
                 if POLICIES[new.channel].direct:
                     return await self._direct.send(new)

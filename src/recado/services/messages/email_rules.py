@@ -11,12 +11,13 @@ from recado.domain.core.ids import EMAIL_TEMPLATE, MESSAGE, IdSource
 from recado.domain.core.references import reference_not_found
 from recado.domain.email.content import EmailContent
 from recado.domain.email.mailbox import NamedAddress
+from recado.domain.email.public_tokens import EmailKey
 from recado.domain.email.rendering import Value
 from recado.domain.email.template import EmailTemplateStatus
 from recado.domain.messages.message import Cause
 from recado.domain.senders.sender import route_sender
 from recado.engine.turns import turns
-from recado.services.email.completion import completed
+from recado.services.email.tracking import EmailTracking
 from recado.services.messages.acceptance_rules import due_time, json_text, new_message
 from recado.services.messages.draft import MessageDraft
 from recado.storage.access.organizations import OrganizationDirectory
@@ -76,8 +77,9 @@ class EmailRules:
         sends_in: Collection[str],
         prices: PriceDirectory | None,
         simulator_domain: str,
+        tracking: EmailTracking,
     ) -> None:
-        """`prices` None: nothing is billed (C25.2.4)."""
+        """`prices` None: nothing is billed (C25.2.4). `tracking`: adds links, the image and the way to unsubscribe."""
         self._database = database
         self._organizations = organizations
         self._ids = ids
@@ -85,6 +87,7 @@ class EmailRules:
         self.sends_in = frozenset(sends_in)
         self._prices = prices
         self._simulator_domain = simulator_domain
+        self._tracking = tracking
 
     def at_once(self, draft: MessageDraft) -> NewMessage | None:
         """None: its sender and its address are looked up in any case."""
@@ -124,20 +127,21 @@ class EmailRules:
         if refused is _NO_SENDER:
             new.consent = ConsentCheck.EXEMPT  # a precondition comes before consent (C2.6)
         if refused is None and mailbox is not None:
-            new.content = completed(
-                EmailContent(
-                    from_address=mailbox.address,
-                    from_name=mailbox.name,
-                    subject=texts.subject,
-                    html=texts.html,
-                    text=texts.text,
-                    transactional=asked.transactional,
-                ),
-                message_id=message_id,
-                organization_id=draft.organization_id,
-                env=draft.env,
-                tracking=not asked.transactional if asked.tracking is None else asked.tracking,
+            rendered = EmailContent(
+                from_address=mailbox.address,
+                from_name=mailbox.name,
+                subject=texts.subject,
+                html=texts.html,
+                text=texts.text,
                 transactional=asked.transactional,
+            )
+            new.content, new.links = await self._tracking.prepare(
+                rendered,
+                EmailKey(draft.organization_id, draft.env, message_id),
+                to=draft.to,
+                contact_id=draft.contact_id,
+                transactional=asked.transactional,
+                tracking=asked.tracking,
             )
         return new
 

@@ -41,6 +41,7 @@ _MOMENTS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "bounced": (("sent_at", "sentAt"), ("delivered_at", "deliveredAt")),
     "complained": (("sent_at", "sentAt"), ("delivered_at", "deliveredAt")),
     "clicked": (("scheduled_at", "scheduledAt"), ("sent_at", "sentAt")),  # of which there are no others later
+    "opened": (("scheduled_at", "scheduledAt"), ("sent_at", "sentAt")),
 }
 _FAILURES = frozenset(state.value for state in FAILURES)
 _INBOUND = (("delivered_at", "deliveredAt"),)
@@ -118,7 +119,9 @@ def _message(told: Told, unmasked: bool) -> dict[str, Any]:
     if status in _FAILURES:
         data["failedAt"] = format_timestamp(told.failed_at or created_at(told.event_id))
     policy = POLICIES.get(channel)
-    if status == "clicked":  # the same on every channel: the click, and the status that the message had then
+    if status in ("clicked", "opened"):  # what was done, and the status that the message had then
+        if status == "opened" and policy is not None and policy.tells is not None:
+            data |= policy.tells(status, _facts(told, recipient))
         if told.data is not None:
             data |= orjson.loads(told.data)
     elif policy is not None and policy.tells is not None:

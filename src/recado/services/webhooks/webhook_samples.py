@@ -129,4 +129,7 @@ def sample_of(event: str) -> dict[str, Any]:
         data |= {"failedAt": _AT, "lastError": "provider_error: example", "attempts": 1}
     elif status.endswith("clicked"):
         data |= {"status": "delivered", "url": "https://example.com/", "clickedAt": _AT, "firstClick": True}
+    elif status == "opened":
+        data |= {"status": "delivered", "subject": "Example", "from": "Example <mail@example.com>"}
+        data |= {"openedAt": _AT, "firstOpen": True}
     return data

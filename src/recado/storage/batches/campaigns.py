@@ -23,6 +23,7 @@ class Gain:
     """What a campaign's counts rise by. `conversion_value`: in BRL."""
 
     clicks: int = 0
+    opens: int = 0
     conversions: int = 0
     conversion_value: Decimal = Decimal(0)
 
@@ -57,6 +58,7 @@ class Campaign:
     archived: int
     charged_coins: int
     clicks: int
+    opens: int
     conversions: int
     conversion_value: Decimal
 
@@ -77,8 +79,10 @@ async def add(connection: Executor, gains: Mapping[CampaignKey, Gain]) -> None:
     """Raise the counts of campaigns, in a transaction."""
     if not gains:
         return
-    rows = sorted((*key, each.clicks, each.conversions, each.conversion_value) for key, each in gains.items())
-    organizations, envs, ids, *counts = columns(rows, 6)
+    rows = sorted(
+        (*key, each.clicks, each.opens, each.conversions, each.conversion_value) for key, each in gains.items()
+    )
+    organizations, envs, ids, *counts = columns(rows, 7)
     await connection.execute(SQL.lock_several, organizations, envs, ids)
     await connection.execute(SQL.add, organizations, envs, ids, *counts)
 

@@ -47,15 +47,15 @@ cross join lateral (
 where c.campaign_id = g.campaign_id;
 
 -- name: add
--- Clicks and conversions of campaigns that this transaction has locked, each found as there.
+-- Clicks, opens and conversions of campaigns that this transaction has locked, each found as there.
 update campaigns c
 set
-    clicks = c.clicks + q.clicks, conversions = c.conversions + q.conversions,
+    clicks = c.clicks + q.clicks, opens = c.opens + q.opens, conversions = c.conversions + q.conversions,
     conversion_value = c.conversion_value + q.conversion_value
 from (
-    select k.place, g.clicks, g.conversions, g.conversion_value
-    from unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::numeric[])
-        as g (organization_id, env, campaign_id, clicks, conversions, conversion_value)
+    select k.place, g.clicks, g.opens, g.conversions, g.conversion_value
+    from unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::numeric[])
+        as g (organization_id, env, campaign_id, clicks, opens, conversions, conversion_value)
     cross join lateral (
         select ctid as place, campaign_id from campaigns
         where organization_id = g.organization_id and env = g.env and campaign_id >= g.campaign_id
@@ -108,7 +108,7 @@ returning completions;
 -- Campaigns of `found` with their counts. Their batches add what they left out, and what they have still to make.
 select
     c.organization_id, c.env, c.campaign_id, c.status, c.channels, c.first_message_at, c.completed_at, c.completions, c.clicks,
-    c.conversions, c.conversion_value,
+    c.opens, c.conversions, c.conversion_value,
     t.accepted, t.queued, t.sent, t.delivered, t.read, t.failed, t.archived, t.charged_coins,
     t.last_at as last_message_at, b.skipped, b.unmade
 from ({found}) c

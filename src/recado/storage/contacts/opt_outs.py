@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from recado.domain.channels.address import Address, AddressKind
+from recado.domain.channels.address import Address, AddressKind, recipient_hash
 from recado.domain.contacts.consent import OptOutEntry
 from recado.domain.contacts.contact import email_hash, email_key
 from recado.domain.contacts.keywords import OWN_SOURCES
@@ -25,12 +25,16 @@ _OWN_SOURCES: Final = sorted(OWN_SOURCES)
 
 @dataclass(frozen=True, slots=True)
 class Registrant:
-    """Whom the registry may know: a phone, an e-mail address, or both."""
+    """Whom the registry may know: a phone, an e-mail address, or both.
+
+    `email_hash`: of an address that nobody can tell any more (`Address.hash`), in its place.
+    """
 
     organization_id: str
     env: str
     phone: str | None = field(default=None, repr=False)
     email: str | None = field(default=None, repr=False)
+    email_hash: bytes | None = None
 
     def addresses(self) -> list[Address]:
         """What a refusal enters."""
@@ -44,11 +48,11 @@ class Registrant:
 
     def names(self) -> list[Name]:
         """Of each entry that a refusal writes."""
-        return [(each.kind.value, each.hash(self.organization_id)) for each in self.addresses()]
+        return [(each.kind.value, each.hash(self.organization_id)) for each in self.addresses()] + self._hashed()
 
     def known_names(self) -> list[Name]:
         """Of each entry that it may have."""
-        return [(each.kind.value, each.hash(self.organization_id)) for each in self.known_addresses()]
+        return [(each.kind.value, each.hash(self.organization_id)) for each in self.known_addresses()] + self._hashed()
 
     def recipients(self) -> list[tuple[str, str, int]]:
         """Whom queued messages go to: organization, environment, `recipient_hash`.
@@ -56,7 +60,10 @@ class Registrant:
         What was queued before a spelling was canonical goes to the phone as it was spelled then.
         """
         where = self.organization_id, self.env
-        return [(*where, each.recipient_hash(self.organization_id)) for each in self.known_addresses()]
+        return [(*where, recipient_hash(hashed)) for _, hashed in self.known_names()]
+
+    def _hashed(self) -> list[Name]:
+        return [] if self.email_hash is None else [(AddressKind.EMAIL.value, self.email_hash)]
 
     def _emails(self) -> list[Address]:
         return [] if self.email is None else [Address(AddressKind.EMAIL, email_key(self.email))]

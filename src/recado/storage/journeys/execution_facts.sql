@@ -28,10 +28,11 @@ cross join lateral (
 ) c;
 
 -- name: earlier
--- Of sends that executions passed: how each was passed, its message, and the row of that while it is queued or under way.
+-- Of sends that executions passed: how each was passed, its message, and the row of that while it is queued or under way. An
+-- e-mail is read when it is opened (C9.6).
 select
-    g.n, s.at, s.resultado, s.channel, m.id as message_id, m.sender_id, m.sent_at, m.delivered_at, m.read_at, m.failed_at,
-    m.archived_at, m.called_at, m.outcome_certain, d.id is not null as in_queue, d.reason,
+    g.n, s.at, s.resultado, s.channel, m.id as message_id, m.sender_id, m.sent_at, m.delivered_at,
+    coalesce(m.read_at, m.opened_at) as read_at, m.failed_at, m.archived_at, m.called_at, m.outcome_certain, d.id is not null as in_queue, d.reason,
     coalesce(d.claimed_at, d.repeat_of) as called_for_at
 from unnest($1::integer[], $2::text[], $3::text[], $4::text[]) as g (n, organization_id, execution_id, step_id)
 cross join lateral (

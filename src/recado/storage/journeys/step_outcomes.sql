@@ -23,7 +23,7 @@ cross join lateral (
     limit 1
 ) e
 cross join lateral (
-    select sent_at, delivered_at, read_at, failed_at from messages
+    select sent_at, delivered_at, coalesce(read_at, opened_at) as read_at, failed_at from messages
     where organization_id = g.organization_id and env = g.env and channel = s.channel and id = s.message_id
     limit 1
 ) m

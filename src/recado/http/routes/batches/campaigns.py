@@ -56,14 +56,14 @@ class CampaignPage(CountedPage[CampaignOut]):
 
 
 def campaign_view(campaign: Campaign) -> dict[str, Any]:
-    """The record; opens are of a part to come."""
+    """The record."""
     view: dict[str, Any] = {
         "campaignId": campaign.campaign_id,
         "status": campaign.status,
         "channels": campaign.channels,
         "totals": totals_of(campaign),
         "clicks": campaign.clicks,
-        "opens": 0,
+        "opens": campaign.opens,
         "conversions": {"count": campaign.conversions, "value": float(campaign.conversion_value)},
         "chargedCoins": campaign.charged_coins,
         "firstMessageAt": campaign.first_message_at,

@@ -4,6 +4,7 @@ A link that leads nowhere costs whoever opened it a token of the class `public` 
 """
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Collection
 from functools import lru_cache
 from typing import Any, Final
@@ -23,6 +24,7 @@ TEXT: Final = "text/plain; charset=utf-8"
 CODES_OF_ADDRESS: Final = (5.0, 50)
 """A second, and at once: so many links to chats give one address a code; the others it opens without one (C27.4)."""
 LONGEST_AGENT: Final = 512  # characters of the name of a program that count
+_PLAIN: Final = re.compile(r"[!-~]*").fullmatch
 _ALL_OF_A_URL: Final = "!#$%&'()*+,/:;=?@[]~"
 _PUBLIC: Final[dict[str, Any]] = {
     "method": "GET", "access": Access.PUBLIC, "tag": "Links", "rate_class": PUBLIC, "responses": {302: None},
@@ -92,14 +94,17 @@ def to_chat(clicks: OriginClicks, visitors: Visitors, monotonic: Callable[[], fl
 
 def led_to(url: str | None) -> Reply:
     """302 to the address, exactly as it is but for what no header can hold; 404 without one."""
-    if url is None:
-        return Reply(404, b"This link leads nowhere.\n", headers={"Content-Type": TEXT})
-    return Reply(302, headers={"Location": location_of(url)})
+    return nowhere() if url is None else Reply(302, headers={"Location": location_of(url)})
+
+
+def nowhere() -> Reply:
+    """Of a link that leads nowhere."""
+    return Reply(404, b"This link leads nowhere.\n", headers={"Content-Type": TEXT})
 
 
 def location_of(url: str) -> str:
     """The address as a header can hold it."""
-    return url if url.isascii() else quote(url, safe=_ALL_OF_A_URL)
+    return url if _PLAIN(url) else quote(url, safe=_ALL_OF_A_URL)
 
 
 def opened_link_routes(
