@@ -170,14 +170,16 @@ async def told(stream: aiohttp.ClientResponse, text: str) -> None:
 
 
 async def begun(proxy: Proxy, token: str, size: int) -> str:
-    """The first line of the answer to a request that has only told how long its body is."""
+    """The first line of the answer to a request of whose body no more than the beginning is sent."""
     trusting = ssl.create_default_context(cafile=str(proxy.certificate.chain))
     port = int(proxy.url.rpartition(":")[2])
     reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trusting)
     try:
         head = ("POST /messages HTTP/1.1", f"Host: 127.0.0.1:{port}", f"Authorization: Bearer {token}",
                 "Content-Type: application/json", f"Content-Length: {size}")  # fmt: skip
-        writer.write("".join(f"{line}\r\n" for line in (*head, "")).encode())
+        writer.write(
+            "".join(f"{line}\r\n" for line in (*head, "")).encode() + b" " * 65_536
+        )  # Caddy waits for some of it
         async with asyncio.timeout(AT_ONCE):
             return (await reader.readline()).decode()
     finally:
