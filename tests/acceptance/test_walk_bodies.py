@@ -2,15 +2,18 @@
 
 import re
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
 from tests.acceptance.caller import Request, never
+from tests.acceptance.served import Served
 from tests.acceptance.walk import Walk
 
-from recado.http.api.route import Access, Route
+from recado.http.api.route import MIB, Access, Route
 
+PROXIES = Path(__file__).parents[2] / "deploy" / "proxies"
 WRONG_VALUES: dict[str, Any] = {
     "object": {"wrong": 1},
     "array": ["wrong"],
@@ -98,6 +101,14 @@ async def test_a_body_of_the_limit_is_read(walk: Walk, subtests: pytest.Subtests
                 route, good, body=None, raw=content, headers={"Content-Type": "application/json; charset=UTF-8"}
             )
             assert answer.status in route.responses
+
+
+def test_the_proxies_of_deploy_let_through_whatever_some_route_takes(served: Served) -> None:
+    largest = max(route.body_limit for route in served.routes) // MIB
+    for file, limit in (("nginx.conf", r"client_max_body_size (\d+)m;"), ("Caddyfile", r"max_size (\d+)MiB")):
+        text = (PROXIES / file).read_text("utf-8")
+        assert [int(found) for found in re.findall(limit, text)] == [largest + 1]
+        assert f"{largest} MiB" in text  # which is what it says of it
 
 
 async def test_values_of_another_type_are_pointed_at(walk: Walk, subtests: pytest.Subtests) -> None:

@@ -1,5 +1,6 @@
 """The alerts of `deploy/prometheus`, as promtool judges them: each fires in its trouble, not before, not in health."""
 
+import re
 from pathlib import Path
 
 from tests.deploy import promtool
@@ -37,11 +38,13 @@ def test_each_alert_fires_in_its_trouble_and_not_in_health(tmp_path: Path) -> No
 
 
 def test_promtool_says_so_where_an_alert_does_not_do_what_is_expected(tmp_path: Path) -> None:
-    for case in CASES:
-        wrong = promtool.looked_at(case.alert, case.fires)
-        done = promtool.judged(tmp_path, [promtool.about("wrong", series(case, healthy=False), [wrong])])
-        assert done.returncode != 0, case.alert
-        assert f"alertname: {case.alert}" in done.stdout + done.stderr
+    wrong = [
+        promtool.about(case.alert, series(case, healthy=False), [promtool.looked_at(case.alert, case.fires)])
+        for case in CASES
+    ]
+    done = promtool.judged(tmp_path, wrong)
+    assert done.returncode != 0
+    assert re.findall(r"alertname: (\w+),", done.stdout + done.stderr) == [case.alert for case in CASES]
 
 
 def test_each_alert_says_what_is_wrong_and_where_it_is_told_what_to_do() -> None:
@@ -51,6 +54,20 @@ def test_each_alert_says_what_is_wrong_and_where_it_is_told_what_to_do() -> None
         assert heading == name.lower()
         assert heading in anchors(promtool.ROOT / page), name
         assert rule["labels"]["severity"] in {"critical", "warning", "info"}
+
+
+def test_what_is_told_to_look_at_is_there() -> None:
+    """Log entries, codes and reasons are in the program, and members of answers in the contract."""
+    page = (promtool.ROOT / "docs" / "alerts.md").read_text("utf-8")
+    source = "\n".join(file.read_text("utf-8") for file in (promtool.ROOT / "src").rglob("*.py"))
+    contract = (promtool.ROOT / "docs" / "contract.md").read_text("utf-8")
+    named = {name for name in re.findall(r"`([A-Za-z_]+)`", page) if "_" in name or re.search("[a-z][A-Z]", name)}
+    entries = {name for name in named if "_" in name and not name.startswith("pg_")}
+    members = {name for name in named if "_" not in name}
+    assert len(entries) > 10
+    assert members
+    assert [name for name in entries if f'"{name}"' not in source] == []
+    assert [name for name in members if not re.search(rf"\b{name}\b", contract)] == []
 
 
 def test_promtool_takes_what_the_dashboard_asks_for(tmp_path: Path) -> None:
