@@ -349,7 +349,8 @@ async def test_in_live_a_bridge_gets_the_email_and_its_answer_is_the_caller_s(li
     (request,) = bridge.requests
     given: Any = request.json
     assert (given["id"], given["to"], request.headers["idempotency-key"]) == (sent["id"], ANA, sent["id"])
-    assert given["content"]["html"] == f"<p>{SECRET_WORDS}</p>"
+    assert given["content"]["html"].startswith(f'<p>{SECRET_WORDS}</p><img src="')
+    assert [each["name"] for each in given["content"]["headers"]] == ["List-Unsubscribe", "List-Unsubscribe-Post"]
     assert await live.balance() == (before - PRICE, held)
 
 
