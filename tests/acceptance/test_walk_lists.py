@@ -252,6 +252,8 @@ def filters(walk: Walk, route: Route, request: Request) -> dict[str, Any]:
         one = walk.resolved(described.get("items", described))
         moment = one.get("format") == "date-time"
         usual = "true" if one.get("type") == "boolean" else "2026-01-01T00:00:00Z" if moment else "x"
+        if "pattern" in one:
+            usual = one.get("examples", [usual])[0]
         found[name] = one["enum"][0] if "enum" in one else usual
         if moment and name in request.query:
             found[name] = (parse_timestamp(request.query[name]) + timedelta(seconds=1)).isoformat()
