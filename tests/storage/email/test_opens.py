@@ -13,6 +13,7 @@ from recado.domain.email.public_tokens import EmailKey
 from recado.storage.core.postgres import Database
 from recado.storage.email import opens
 from recado.storage.email.opens import Opened
+from recado.storage.messages import message_reads
 
 ORGANIZATION = "org_" + "0" * 21
 NOW = datetime.now(UTC).replace(microsecond=0)
@@ -46,6 +47,14 @@ async def test_the_first_open_stays_and_is_told_once(database: Database) -> None
     found = await opened(database, {key(1): [LATER + timedelta(minutes=1)]})
     assert found == {key(1): Opened("delivered", False, "spring")}
     assert await moments_of(database, "opened_at") == [LATER, NOW]
+
+
+async def test_the_record_of_a_message_holds_both_moments(database: Database) -> None:
+    await stored(database, 1, channel="sms")  # a channel that has a policy
+    await database.execute("update messages set opened_at = $1, clicked_at = $2", NOW, LATER)
+    message = await message_reads.get(database, ORGANIZATION, "test", key(1).message_id)
+    assert message is not None
+    assert (message.opened_at, message.clicked_at) == (NOW, LATER)
 
 
 async def test_what_is_no_email_of_theirs_is_left_out(database: Database) -> None:

@@ -185,6 +185,7 @@ class Acceptance:
                 new.forced = self._force_of(draft.forced_by, new)
             with suppress(CodeTaken):
                 if POLICIES[new.channel].direct:
+                    new.id = drawn.id  # the content may name it, as an e-mail's does (C27.2)
                     return await self._direct.send(new)
                 return await self._sending.store(new), None
         raise Unavailable("The links of the message could not be stored: send it again.")
