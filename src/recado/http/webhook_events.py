@@ -127,9 +127,10 @@ class EmailComplainedEvent(EmailEvent):
     reason: Literal["complaint"] | None = None
 
 
-class EmailClickedEvent(EmailEvent):
+class EmailClickedEvent(_MessageSummary):
     """A click on a link of an e-mail; `firstClick`: no link of the message was clicked before."""
 
+    status: EmailStatus | None = None
     url: str | None = None
     clicked_at: Timestamp | None = None
     first_click: bool | None = None

@@ -2,9 +2,11 @@
 
 import asyncio
 import itertools
+import re
 from collections.abc import AsyncIterator, Iterator
 from typing import Any, NamedTuple
 
+import aiohttp
 import asyncpg
 import orjson
 import pytest
@@ -341,7 +343,9 @@ async def test_test_and_live_never_meet(mail: Mail, live: Mail) -> None:
 # Live -----------------------------------------------------------------------------------------------------------------
 
 
-async def test_in_live_a_bridge_gets_the_email_and_its_answer_is_the_caller_s(live: Mail, bridge: FakeBridge) -> None:
+async def test_in_live_a_bridge_gets_the_email_and_its_answer_is_the_caller_s(
+    running: Running, live: Mail, bridge: FakeBridge
+) -> None:
     bridge.behaviour = says(200, '{"providerMessageId": "p-1"}')
     before, held = await live.balance()
     sent = await live.send(text="It is ready.")
@@ -349,8 +353,7 @@ async def test_in_live_a_bridge_gets_the_email_and_its_answer_is_the_caller_s(li
     (request,) = bridge.requests
     given: Any = request.json
     assert (given["id"], given["to"], request.headers["idempotency-key"]) == (sent["id"], ANA, sent["id"])
-    assert given["content"]["html"].startswith(f'<p>{SECRET_WORDS}</p><img src="')
-    assert [each["name"] for each in given["content"]["headers"]] == ["List-Unsubscribe", "List-Unsubscribe-Post"]
+    assert given["content"]["html"].startswith(f'<p>{SECRET_WORDS}</p><img src="{running.service.url}/o/')
     assert await live.balance() == (before - PRICE, held)
 
 
@@ -479,3 +482,31 @@ async def report(running: Running, status: str, message_id: str, **more: Any) ->
             f"{running.service.url}/v2/callbacks/email/bridge", data=body, headers=headers
         ) as answer:
             assert answer.status == 200, await answer.text()
+
+
+async def test_its_link_its_image_and_its_way_out_lead_back_to_it(
+    running: Running, live: Mail, bridge: FakeBridge
+) -> None:
+    bridge.behaviour = says(200, '{"providerMessageId": "p-tracked"}')
+    address = "tracked@example.com"
+    contact = await live.api.call("POST", "/contacts", {"phone": "+5511987650077", "email": address})
+    html = '<p>See <a class=b href="https://shop.example.com/?a=1&amp;b=2">this</a></p>'
+    sent = await live.send(address, html=html, contactId=contact["id"])
+    given: Any = bridge.requests[-1].json
+    link = re.search(r'href="([^"]+)"', given["content"]["html"])[1]
+    image = re.search(r'src="([^"]+)"', given["content"]["html"])[1]
+    (way_out,) = re.findall(rf"<({running.service.url}/u/[^>]+)>", orjson.dumps(given).decode())
+    async with aiohttp.ClientSession() as person:
+        async with person.get(link, allow_redirects=False) as answer:
+            assert (answer.status, answer.headers["Location"]) == (302, "https://shop.example.com/?a=1&b=2")
+        async with person.get(image) as answer:
+            assert (answer.status, answer.content_type) == (200, "image/gif")
+
+        async def seen() -> bool:
+            return {"openedAt", "clickedAt"} <= set(await live.read(sent["id"]))
+
+        await until(seen, 20, "the open and the click are recorded", every=0.1)
+        async with person.post(way_out, data={"List-Unsubscribe": "One-Click"}) as answer:
+            assert answer.status == 200
+    assert (await live.api.call("GET", f"/contacts/{contact['id']}"))["optIn"]["source"] == "unsubscribe"
+    await live.refused(422, "CONTACT_OPTED_OUT", address)

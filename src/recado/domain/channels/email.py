@@ -198,6 +198,7 @@ POLICY: Final = Policy(
         _S.COMPLAINED: "email.complained",
     },
     received=None,
+    clicked="email.clicked",
     tells=_tells,
     opens_window=False,
     answers_opt_outs=False,

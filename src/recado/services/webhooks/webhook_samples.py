@@ -111,7 +111,9 @@ def sample_of(event: str) -> dict[str, Any]:
     if family in ("sms", "email"):
         del data["numberId"]
     if family == "email":
-        data |= {"to": "m***@example.com", "subject": "Example", "from": "Example <hello@example.com>"}
+        data["to"] = "m***@example.com"
+        if status != "clicked":
+            data |= {"subject": "Example", "from": "Example <hello@example.com>"}
         data |= _EMAILS.get(status, {})
     elif family == "social":
         data["to"] = "****6789"
@@ -130,6 +132,5 @@ def sample_of(event: str) -> dict[str, Any]:
     elif status.endswith("clicked"):
         data |= {"status": "delivered", "url": "https://example.com/", "clickedAt": _AT, "firstClick": True}
     elif status == "opened":
-        data |= {"status": "delivered", "subject": "Example", "from": "Example <mail@example.com>"}
-        data |= {"openedAt": _AT, "firstOpen": True}
+        data |= {"status": "delivered", "openedAt": _AT, "firstOpen": True}
     return data

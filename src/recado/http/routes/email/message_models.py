@@ -116,6 +116,8 @@ class EmailModel(ApiModel):
     sent_at: datetime | None = None
     delivered_at: datetime | None = None
     failed_at: datetime | None = None
+    opened_at: datetime | None = None
+    clicked_at: datetime | None = None
     created_at: datetime
     updated_at: datetime
 
