@@ -202,8 +202,7 @@ def _body(content: EmailContent, message_id: str) -> tuple[list[Header], bytes]:
     pieces: list[bytes] = []
     for headers, body in encoded:
         pieces += [b"--", boundary, b"\r\n", *(n.encode() + b": " + v + b"\r\n" for n, v in headers), b"\r\n", body]
-        if not body.endswith(b"\r\n"):
-            pieces.append(b"\r\n")
+        pieces.append(b"\r\n")  # it is the boundary's: the body keeps its own
     pieces += [b"--", boundary, b"--\r\n"]
     kind = b'multipart/alternative; boundary="' + boundary + b'"'
     return [("Content-Type", kind)], b"".join(pieces)
