@@ -35,7 +35,7 @@ ENOUGH = 5_000  # a second
 BYTES = 30 * 1024
 VARIABLES = 20
 ACCOUNT = Account(sender_id="snd_1", organization_id="org_1", env="live", provider_id="mail", owner="mail")
-ORIGIN = Origin("msg_0000000100000000000a1", "org_1", "snd_1", datetime(2026, 11, 26, tzinfo=UTC))
+ORIGIN = Origin("msg_0000000100000000000a1", "org_1", datetime(2026, 11, 26, tzinfo=UTC))
 SHORT = EmailContent(
     from_address="news@example.com", from_name="News", subject="Your order", text="Hello, Ana, your order is ready."
 )

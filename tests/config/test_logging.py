@@ -24,7 +24,7 @@ def former_logging() -> Iterator[None]:
     root.setLevel(level)
     logging.captureWarnings(False)
     logging.getLogger("aiohttp.access").disabled = False
-    for name in ("asyncio", "asyncpg"):
+    for name in ("asyncio", "asyncpg", "aiobotocore", "botocore"):
         logging.getLogger(name).setLevel(logging.NOTSET)
     structlog.reset_defaults()
 
@@ -143,3 +143,13 @@ async def test_a_callback_that_failed_is_logged_without_its_arguments() -> None:
     [entry] = entries(stream)
     assert entry["reason"] == "Exception in callback"
     assert "customer" not in stream.getvalue()
+
+
+@pytest.mark.parametrize("name", ["asyncpg", "botocore.endpoint", "botocore.auth", "aiobotocore.httpsession"])
+def test_what_other_programs_say_of_each_request_is_never_logged(name: str) -> None:
+    stream = io.StringIO()
+    configure_logging("debug", "json", stream)
+    logging.getLogger(name).debug("Making request with params: %s", {"body": "the secret of the house"})
+    assert stream.getvalue() == ""
+    logging.getLogger(name).info("It began")
+    assert [entry["message"] for entry in entries(stream)] == ["It began"]

@@ -46,8 +46,8 @@ def configure_logging(level: str, form: str, stream: TextIO | None = None) -> No
     logging.captureWarnings(True)
     # One entry per request would cost more than the request.
     logging.getLogger("aiohttp.access").disabled = True
-    # Their own debug entries name every query and every poll of a file descriptor.
-    for chatty in ("asyncio", "asyncpg"):
+    # Their own debug entries name every query, every poll of a file descriptor, and what a request holds.
+    for chatty in ("asyncio", "asyncpg", "aiobotocore", "botocore"):
         logging.getLogger(chatty).setLevel(max(threshold, logging.INFO))
     structlog.configure(
         processors=[

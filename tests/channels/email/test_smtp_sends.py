@@ -104,6 +104,23 @@ async def test_a_reply_says_what_becomes_of_the_email(
     assert not mail_server.taken
 
 
+@pytest.mark.parametrize(
+    ("verb", "outcome"),
+    [
+        ("CONNECT", Down("unavailable")),
+        ("EHLO", Down("unavailable")),
+        ("RCPT", Down("protocol")),
+        ("CONTENT", Unknown()),
+    ],
+)
+@pytest.mark.parametrize("reply", ["250 " + "x" * 2_000_000, "250-x\r\n" * 300_000 + "250 x"], ids=["line", "lines"])
+async def test_a_reply_without_end_is_not_read_to_it(
+    mail_server: MailServer, made: Made, verb: str, outcome: Outcome, reply: str
+) -> None:
+    mail_server.at[verb] = lambda peer: reply
+    assert await sending(await made(mail_server.port)) == outcome
+
+
 async def test_a_refusal_repeats_nothing_personal(mail_server: MailServer, made: Made) -> None:
     mail_server.at["RCPT"] = lambda peer: "550 5.1.1 <ana@example.com>: no such user; The secret of the house"
     assert await sending(await made(mail_server.port)) == Refused(

@@ -17,7 +17,7 @@ from recado.domain.email.content import EmailContent
 from recado.domain.email.mime import LONGEST_LINE, Origin, UnsendableEmail, compose, wire_address
 
 AT = datetime(2026, 11, 26, 20, 30, tzinfo=UTC)
-ORIGIN = Origin("msg_0000000100000000000a1", "org_000000000000000000001", "snd_000000000000000000001", AT)
+ORIGIN = Origin("msg_0000000100000000000a1", "org_000000000000000000001", AT)
 CONTENT = EmailContent(from_address="news@example.com", from_name="News", subject="Hello", text="Hi")
 EMAILS = examples(1_500)
 
@@ -67,7 +67,7 @@ def test_headers_say_whose_it_is_and_when_it_left() -> None:
     message = made(transactional=True)
     assert message["message-id"] == f"<{ORIGIN.message_id}@example.com>"
     assert message["date"].datetime == AT
-    assert message["feedback-id"] == f"transactional:{ORIGIN.sender_id}:{ORIGIN.organization_id}:recado"
+    assert message["feedback-id"] == f"transactional:example.com:{ORIGIN.organization_id}:recado"
     assert made()["feedback-id"].startswith("marketing:")
 
 

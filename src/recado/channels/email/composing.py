@@ -44,7 +44,7 @@ class Composer:
         content = (message.details or {}).get(CONTENT)
         if not isinstance(content, EmailContent):
             raise UnsendableEmail("content", "there is none")
-        origin = Origin(message.id, message.organization_id, message.sender_id, self._clock.now())
+        origin = Origin(message.id, message.organization_id, self._clock.now())
         if len(content.html or "") + len(content.text or "") <= SHORT or self._threads is None:
             return compose(content, message.to, origin, self._key)
         async with self._turn(message.organization_id):

@@ -66,7 +66,6 @@ class Origin:
 
     message_id: str
     organization_id: str
-    sender_id: str
     at: datetime
 
 
@@ -110,7 +109,7 @@ def compose(content: EmailContent, to: str, origin: Origin, key: DkimKey | None 
         ("Subject", _text("Subject", content.subject)),
         ("Date", format_datetime(origin.at).encode()),
         ("Message-ID", _token(f"<{origin.message_id}@{sender.domain}>")),
-        ("Feedback-ID", _token(f"{purpose}:{origin.sender_id}:{origin.organization_id}:recado")),
+        ("Feedback-ID", _token(f"{purpose}:{sender.domain}:{origin.organization_id}:recado")),
         *_further(content.headers),
         ("MIME-Version", b"1.0"),
         *kind,
@@ -202,8 +201,7 @@ def _body(content: EmailContent, message_id: str) -> tuple[list[Header], bytes]:
     pieces: list[bytes] = []
     for headers, body in encoded:
         pieces += [b"--", boundary, b"\r\n", *(n.encode() + b": " + v + b"\r\n" for n, v in headers), b"\r\n", body]
-        if not body.endswith(b"\r\n"):
-            pieces.append(b"\r\n")
+        pieces.append(b"\r\n")  # it is the boundary's: the body keeps its own
     pieces += [b"--", boundary, b"--\r\n"]
     kind = b'multipart/alternative; boundary="' + boundary + b'"'
     return [("Content-Type", kind)], b"".join(pieces)
