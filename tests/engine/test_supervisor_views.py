@@ -140,6 +140,28 @@ async def test_a_service_that_fails_to_end_is_started_again_by_an_operators_orde
     await root.stop()
 
 
+@pytest.mark.parametrize("passes", range(6))
+async def test_a_restart_beside_the_stop_of_all_keeps_nobody_waiting(runtime, passes):
+    """`passes`: of the loop, after which the stop comes."""
+
+    class Slow(Worker):
+        async def stopping(self):
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+
+    root = Supervisor("root", runtime=runtime, backoff=STEADY)
+    root.spawn("slow", lambda: Slow([]))
+    await root.start()
+    await asyncio.sleep(0)
+    restarted = asyncio.create_task(root.restart("root/slow"))
+    for _ in range(passes):
+        await asyncio.sleep(0)
+    stopping = asyncio.create_task(root.stop())
+    _, waiting = await asyncio.wait([restarted, stopping], timeout=5)
+    assert not waiting
+    assert [node.key for node in root.tree()] == ["root"]
+
+
 async def test_a_restart_during_someones_stop_waits_for_its_farewell_and_lets_it_end(runtime):
     gate = asyncio.Event()
 

@@ -24,6 +24,9 @@ class RestartingParent(Parent, Protocol):
     def runs(self, child: Child) -> bool:
         """Whether the supervisor runs and the child is in its tree, so that it is to be started again."""
 
+    def left_halted(self, child: Child) -> None:
+        """A child was halted that is not started again here."""
+
 
 class Recovery:
     """The restarts of one supervisor's children: one task for each child that is backing off."""
@@ -57,7 +60,7 @@ class Recovery:
         """Restart this child alone; one that backs off by itself is not waited for, a group's restart is."""
         restarts = child.restarts
         async with self.group_lock:
-            if child.restarts != restarts:
+            if child.restarts != restarts or not self._parent.runs(child):
                 return
             waiting = self._by_child.pop(child, None)
             if waiting is not None:
@@ -106,6 +109,7 @@ class Recovery:
 
     async def _start_again(self, child: Child) -> bool:
         if not self._parent.runs(child):
+            self._parent.left_halted(child)
             return True  # it left meanwhile, or its supervisor's own start will bring it back
         child.restarts += 1
         self._runtime.restarts[child.kind] += 1

@@ -185,12 +185,16 @@ class Supervisor(Child):
         note_failure(child, error, self._runtime)
         child.mark_down(State.BACKING_OFF)
         if self.state is not State.RUNNING:
-            if self._closed and isinstance(child, ActorCell):
-                child.end()
+            self.left_halted(child)
             return
         if not self._recovery.begin(child):
             self.mark_down(State.BACKING_OFF)
             self._recovery.do(self._give_up(error), self)
+
+    def left_halted(self, child: Child) -> None:
+        """A child was halted that is not started again here: at a stop it would wait for ever to obey that."""
+        if self._closed and isinstance(child, ActorCell):
+            child.end()
 
     def child_ended(self, child: Child) -> None:
         """A child ended normally: what was spawned leaves the tree."""
