@@ -68,6 +68,7 @@ def _operate(shown: Shown) -> None:
         _nothing_odd(visit, shown)
 
 
+@pytest.mark.long
 async def test_the_page_says_when_it_is_stale_and_comes_back_by_itself(shown: Shown) -> None:
     await asyncio.to_thread(_lose_the_stream, shown)
 
@@ -106,8 +107,9 @@ def _nothing_odd(visit: Visit, shown: Shown) -> None:
     assert visit.hosts == {shown.url}
 
 
+@pytest.mark.long
 @pytest.mark.node
-@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.long)])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 async def test_no_view_has_a_serious_fault_of_accessibility(shown: Shown, scheme: str) -> None:
     if not AXE.exists():
         pytest.skip("axe-core is not installed: `make test` installs it where nodejs and npm are")
