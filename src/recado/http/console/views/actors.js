@@ -23,15 +23,15 @@ const COLUMNS = (root) => [
   { name: t("actors.kind"), sort: (each) => each.kind, cell: (each) => each.kind },
   { name: t("field.status"), sort: (each) => TROUBLE[each.state],
     cell: (each) => html`<${Badge} tone=${TONES[each.state]}>${word("actorState", each.state)}<//>` },
+  { name: t("actors.restart"), cell: (each) => html`
+    <${Action} label=${t("actors.restart")} describe=${t("actors.restartOf", { path: each.path })}
+      run=${() => post("/v2/ops/actors/restart", { path: each.path })}
+      confirm=${{ title: t("actors.restartTitle"), text: t("actors.restartText", { path: each.path }) }} />` },
   { name: t("actors.mailbox"), number: true, sort: (each) => each.mailbox, cell: (each) => count(each.mailbox) },
   { name: t("actors.handled"), number: true, sort: (each) => each.handled, cell: (each) => count(each.handled) },
   { name: t("actors.restarts"), number: true, sort: (each) => each.restarts, cell: (each) => count(each.restarts) },
   { name: t("actors.lastFailure"), sort: (each) => each.lastFailure?.at ?? "", cell: (each) => html`<${Fault} failure=${each.lastFailure} />` },
   { name: t("actors.upSince"), sort: (each) => each.upSince ?? "", cell: (each) => time(each.upSince) },
-  { name: t("actors.restart"), cell: (each) => html`
-    <${Action} label=${t("actors.restart")} describe=${t("actors.restartOf", { path: each.path })}
-      run=${() => post("/v2/ops/actors/restart", { path: each.path })}
-      confirm=${{ title: t("actors.restartTitle"), text: t("actors.restartText", { path: each.path }) }} />` },
 ];
 
 export function render() {
