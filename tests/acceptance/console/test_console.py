@@ -13,6 +13,10 @@ pytestmark = [
     pytest.mark.skipif(not CHROMIUM.exists(), reason="Debian's chromium is not installed"),
 ]
 
+ZONED = """async () => {
+    const format = await import(document.querySelector("script").src.replace("app.js", "format.js"));
+    return format.instant("2026-01-31T12:00");
+}"""
 NARROW = {"width": 400, "height": 800}
 
 
@@ -39,8 +43,10 @@ async def test_an_operator_watches_a_number_pauses_and_resumes_it_and_reads_a_me
 def _operate(shown: Shown) -> None:
     with console(shown) as visit:
         page = visit.page
-        page.locator(".live").get_by_text("Live", exact=True).wait_for()
+        page.locator(".liveness").get_by_text("Live", exact=True).wait_for()
         assert page.locator("header .switch").get_by_label("Test").is_checked()
+
+        assert page.evaluate(ZONED) == "2026-01-31T15:00:00.000Z", "times are in the organization's zone"
 
         page.locator(f"a[href='#/numbers/{shown.number_id}']").click()
         page.get_by_role("heading", name="Gates").wait_for()
@@ -62,12 +68,22 @@ def _operate(shown: Shown) -> None:
         page.locator("header select").select_option("pt")
         page.get_by_role("heading", name=f"Mensagem {shown.message_id}").wait_for()
         assert page.evaluate("document.documentElement.lang") == "pt-BR"
-        page.get_by_role("button", name="Sair").click()
+
+        page.locator("header .switch").get_by_label("Produção").check()
+        page.get_by_text("Não existe neste ambiente.").wait_for()
+        visit.complaints.clear()  # of what answered 404, as it should
+        page.get_by_role("link", name="Números", exact=True).click()
+        page.get_by_text("Nenhum número neste ambiente.").wait_for()
+
+        with page.expect_response("**/v2/sessions/current") as ended:
+            page.get_by_role("button", name="Sair").click()
+        assert ended.value.status == 204
         page.get_by_role("heading", name="Entrar no Recado").wait_for()
         assert page.evaluate("sessionStorage.length") == 0
         _nothing_odd(visit, shown)
 
 
+@pytest.mark.long
 async def test_the_page_says_when_it_is_stale_and_comes_back_by_itself(shown: Shown) -> None:
     await asyncio.to_thread(_lose_the_stream, shown)
 
@@ -75,12 +91,30 @@ async def test_the_page_says_when_it_is_stale_and_comes_back_by_itself(shown: Sh
 def _lose_the_stream(shown: Shown) -> None:
     with console(shown) as visit:
         page, stream = visit.page, "**/v2/ops/stream"
-        state = page.locator(".live")
+        state = page.locator(".liveness")
         page.route(stream, lambda route: route.abort())
         page.reload()
         state.get_by_text("Stale").wait_for()
         page.unroute(stream)
         state.get_by_text("Live", exact=True).wait_for()
+
+
+@pytest.mark.long
+async def test_a_session_that_ended_is_told_and_one_goes_on_where_one_was(shown: Shown) -> None:
+    await asyncio.to_thread(_end_the_session, shown)
+
+
+def _end_the_session(shown: Shown) -> None:
+    with console(shown) as visit:
+        page = visit.page
+        token = page.evaluate("JSON.parse(sessionStorage.getItem('recado.session')).tokens.test")
+        headers = {"Authorization": f"Bearer {token}"}
+        assert page.request.delete(f"{shown.url}/v2/sessions/current", headers=headers).status == 204
+        page.get_by_role("link", name="Wallet").click()
+        page.get_by_text("Your session has ended.").wait_for()
+        visit.sign_in(shown)
+        page.get_by_role("heading", name="Wallet").wait_for()
+        page.get_by_role("heading", name="Ledger").wait_for()
 
 
 async def test_what_callers_and_strangers_stored_is_shown_as_text(shown: Shown) -> None:
@@ -93,7 +127,7 @@ def _look_everywhere(shown: Shown) -> None:
         page.get_by_text(HOSTILE).first.wait_for()  # the organization's name
         for place, text in views(shown):
             visit.at(place)
-            page.get_by_text(text).first.wait_for()
+            page.locator("main").get_by_text(text).first.wait_for()
             assert page.evaluate("window.hacked") is None, place
             assert page.locator("img").count() == 0, place
             width = page.evaluate("document.documentElement.scrollWidth")
@@ -106,8 +140,9 @@ def _nothing_odd(visit: Visit, shown: Shown) -> None:
     assert visit.hosts == {shown.url}
 
 
+@pytest.mark.long
 @pytest.mark.node
-@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.long)])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 async def test_no_view_has_a_serious_fault_of_accessibility(shown: Shown, scheme: str) -> None:
     if not AXE.exists():
         pytest.skip("axe-core is not installed: `make test` installs it where nodejs and npm are")
@@ -115,19 +150,28 @@ async def test_no_view_has_a_serious_fault_of_accessibility(shown: Shown, scheme
 
 
 def _faults(shown: Shown, scheme: Any) -> dict[str, list[str]]:
-    """What axe finds in each view, if anything is serious."""
+    """What axe finds in each view, if anything is serious; and at last where one signs in."""
     found: dict[str, list[str]] = {}
+
+    def look(place: str) -> None:
+        results = visit.page.evaluate("axe.run({ resultTypes: ['violations'] })")
+        assert len(results["passes"]) > 10, place
+        serious = [
+            f"{fault['id']}: {fault['nodes'][0]['html']}"
+            for fault in results["violations"]
+            if fault["impact"] in ("serious", "critical")
+        ]
+        if serious:
+            found[place] = serious
+
     with console(shown, color_scheme=scheme) as visit:
         visit.page.evaluate(AXE.read_text("utf-8") + "; null")
         for place, text in views(shown):
             visit.at(place)
-            visit.page.get_by_text(text).first.wait_for()
-            results = visit.page.evaluate("axe.run({ resultTypes: ['violations'] })")
-            serious = [
-                f"{fault['id']}: {fault['nodes'][0]['html']}"
-                for fault in results["violations"]
-                if fault["impact"] in ("serious", "critical")
-            ]
-            if serious:
-                found[place] = serious
+            visit.page.locator("main").get_by_text(text).first.wait_for()
+            look(place)
+        visit.page.get_by_role("button", name="Sign out").click()
+        visit.page.get_by_text("I was invited").click()
+        visit.page.get_by_label("Invitation code").wait_for()
+        look("signing in")
     return found
