@@ -12,7 +12,8 @@ SHORT = "<img src=x onerror=hacked=1>"
 
 REFUSED = "+5511987659001"  # the sandbox refuses to send there
 TAKEN = "+5511987650102"
-MAIL = """<html><head>
+MAIL = """<html><head><base href="http://elsewhere.invalid/"><title>none</title>
+<!--[if mso]><style>p { color: red !important }</style><![endif]-->
 <style>.big { font-size: 40px } @import url(http://elsewhere.invalid/a.css);</style>
 <link rel="stylesheet" href="http://elsewhere.invalid/b.css"><script>hacked=1</script></head>
 <body style="background: rgb(1, 2, 3) url(http://elsewhere.invalid/c.png)" onload="parent.hacked=1">
