@@ -75,7 +75,7 @@ async def _seeded(service: Service) -> Shown:
             customer = await Customer.arrive(api)
             metadata = {"note": HOSTILE}
             message = await customer.send(phone(), templateVars=[HOSTILE], campaignId=HOSTILE[:34], metadata=metadata)
-            await customer.reaches(message, "delivered")
+            await customer.reaches(message, "read")
             stranger = {"numberId": customer.number_id, "from": phone(), "text": HOSTILE}
             inbound = await api.call("POST", "/v2/sandbox/inbound", stranger)
             deliveries = f"/webhooks/{webhook['id']}/deliveries"

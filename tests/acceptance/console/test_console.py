@@ -39,7 +39,7 @@ async def test_an_operator_watches_a_number_pauses_and_resumes_it_and_reads_a_me
 def _operate(shown: Shown) -> None:
     with console(shown) as visit:
         page = visit.page
-        page.locator(".live").get_by_text("Live", exact=True).wait_for()
+        page.locator(".liveness").get_by_text("Live", exact=True).wait_for()
         assert page.locator("header .switch").get_by_label("Test").is_checked()
 
         page.locator(f"a[href='#/numbers/{shown.number_id}']").click()
@@ -68,6 +68,7 @@ def _operate(shown: Shown) -> None:
         _nothing_odd(visit, shown)
 
 
+@pytest.mark.long
 async def test_the_page_says_when_it_is_stale_and_comes_back_by_itself(shown: Shown) -> None:
     await asyncio.to_thread(_lose_the_stream, shown)
 
@@ -75,7 +76,7 @@ async def test_the_page_says_when_it_is_stale_and_comes_back_by_itself(shown: Sh
 def _lose_the_stream(shown: Shown) -> None:
     with console(shown) as visit:
         page, stream = visit.page, "**/v2/ops/stream"
-        state = page.locator(".live")
+        state = page.locator(".liveness")
         page.route(stream, lambda route: route.abort())
         page.reload()
         state.get_by_text("Stale").wait_for()
@@ -93,7 +94,7 @@ def _look_everywhere(shown: Shown) -> None:
         page.get_by_text(HOSTILE).first.wait_for()  # the organization's name
         for place, text in views(shown):
             visit.at(place)
-            page.get_by_text(text).first.wait_for()
+            page.locator("main").get_by_text(text).first.wait_for()
             assert page.evaluate("window.hacked") is None, place
             assert page.locator("img").count() == 0, place
             width = page.evaluate("document.documentElement.scrollWidth")
@@ -106,8 +107,9 @@ def _nothing_odd(visit: Visit, shown: Shown) -> None:
     assert visit.hosts == {shown.url}
 
 
+@pytest.mark.long
 @pytest.mark.node
-@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.long)])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 async def test_no_view_has_a_serious_fault_of_accessibility(shown: Shown, scheme: str) -> None:
     if not AXE.exists():
         pytest.skip("axe-core is not installed: `make test` installs it where nodejs and npm are")
@@ -121,7 +123,7 @@ def _faults(shown: Shown, scheme: Any) -> dict[str, list[str]]:
         visit.page.evaluate(AXE.read_text("utf-8") + "; null")
         for place, text in views(shown):
             visit.at(place)
-            visit.page.get_by_text(text).first.wait_for()
+            visit.page.locator("main").get_by_text(text).first.wait_for()
             results = visit.page.evaluate("axe.run({ resultTypes: ['violations'] })")
             serious = [
                 f"{fault['id']}: {fault['nodes'][0]['html']}"

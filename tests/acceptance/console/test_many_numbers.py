@@ -80,13 +80,13 @@ def _measure(shown: Shown) -> tuple[float, float, int]:
         page = visit.page
         page.add_init_script(TIMED)
         page.reload()
-        page.wait_for_function("window.shownAt > 0")
+        page.wait_for_function("() => window.shownAt > 0")
         page.get_by_text("10,000 shown").wait_for()
         devtools = page.context.new_cdp_session(page)
         devtools.send("Performance.enable")
-        page.wait_for_function("window.ticks >= 2")
+        page.wait_for_function("() => window.ticks >= 2")
         before, ticks = _busy(devtools), page.evaluate("window.ticks")
-        page.wait_for_function(f"window.ticks >= {ticks + TICKS}", polling=1_000)
+        page.wait_for_function("least => window.ticks >= least", arg=ticks + TICKS, polling=1_000)
         after, passed = _busy(devtools), page.evaluate("window.ticks") - ticks
         rows = page.locator(".rows tbody tr").count()
         return page.evaluate("window.shownAt"), 1_000 * (after - before) / passed, rows

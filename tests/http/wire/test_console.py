@@ -67,7 +67,7 @@ async def test_every_file_that_the_page_and_its_modules_name_is_there_and_may_be
 
 async def test_whoever_has_a_file_is_told_so_and_whoever_takes_gzip_gets_it(serve: Any) -> None:
     api = await start(serve)
-    [address] = [each for each in REFERENCE.findall(await page(api)) if each.endswith("/app.js")]
+    [address] = {each for each in REFERENCE.findall(await page(api)) if each.endswith("/app.js")}
     for path in ("/console", address):
         async with api.client.get(path, headers={"Accept-Encoding": "identity"}) as answer:
             plain, tag = await answer.read(), answer.headers["ETag"]

@@ -48,6 +48,10 @@ export async function stream(path, { lastId, signal, onEvent, onBytes }) {
     }
     if (piece.done) return id;
     onBytes();
+    if (!piece.value.includes("\n")) {
+      rest += piece.value; // in the middle of a long line, which is looked through once
+      continue;
+    }
     const lines = (rest + piece.value).split("\n");
     rest = lines.pop();
     for (const line of lines) {

@@ -46,6 +46,10 @@ function offset(at) {
   return Date.UTC(of.year, of.month - 1, of.day, of.hour, of.minute, of.second) - Math.floor(at / 1000) * 1000;
 }
 
+export function second(seconds) {
+  return clock(1000 * seconds);
+}
+
 export function count(value) {
   return value === null || value === undefined ? "–" : formatter("count", null).format(value);
 }

@@ -11,6 +11,7 @@ const KEYS = { numbers: "numberId", actors: "path", webhooks: "subscriptionId" }
 const STREAMED = 1_000; // items of a kind
 const LISTED_EVERY = 15_000; // ms
 const QUIET_FOR = 20_000; // ms without a sign of life, after which one connects anew: the heartbeat comes every 15 s
+const DRAWN_FOR = 900; // ms: a second, and what a tick may come early
 const LEFT_FOR = 3_000; // ms without a view, after which the stream ends
 const REMEMBERED = 600; // looks at the sums, for charts
 
@@ -29,6 +30,7 @@ class Live {
   #connection = null;
   #leaving = null;
   #drawing = null;
+  #drawn = 0;
   #heard = 0;
   #told = null; // ids of numbers that the stream told while the whole list is read
 
@@ -142,7 +144,7 @@ class Live {
       this.#say("stale");
       this.#connection?.abort(); // it may be dead without a word, as after a machine slept
     }
-    this.#draw();
+    if (now - this.#drawn > DRAWN_FOR) this.#draw(); // else the news have drawn it
   }
 
   #say(state, error = null) {
@@ -155,6 +157,7 @@ class Live {
   #draw() {
     this.#drawing ??= requestAnimationFrame(() => {
       this.#drawing = null;
+      this.#drawn = Date.now();
       this.shown.set(this.shown.value);
     });
   }

@@ -1,7 +1,7 @@
 // Series over time, drawn by uPlot in the colours of the page; for those who do not see it, its last values as text.
 import uPlot from "../vendor/uplot/uPlot.esm.js";
 import { html, useEffect, useLayoutEffect, useRef } from "../lib.js";
-import { count, minute } from "../format.js";
+import { count, minute, second } from "../format.js";
 
 const HEIGHT = 150;
 const DARK = matchMedia("(prefers-color-scheme: dark)");
@@ -49,7 +49,7 @@ function options(place, series) {
     cursor: { show: false },
     scales: { y: { range: (_, low, high) => [0, Math.max(1, high ?? 1) * 1.1] } },
     axes: [
-      { ...axis, values: (_, ticks) => ticks.map(minute) },
+      { ...axis, space: 80, values: (_, ticks, __, ___, step) => ticks.map((at) => (step < 60 ? second : minute)(at)) },
       { ...axis, size: 55, values: (_, ticks) => ticks.map(count) },
     ],
     series: [{}, ...series.map((each, index) => ({

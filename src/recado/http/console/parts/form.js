@@ -55,7 +55,7 @@ function Field({ prefix, field, value, fault }) {
   const about = [hint && `${id}-hint`, fault && `${id}-fault`].filter(Boolean).join(" ") || undefined;
   const common = { ...more, id, name, "aria-describedby": about, "aria-invalid": fault ? "true" : undefined };
   return html`
-    <div class=${`field ${type}`}>
+    <div class=${`field field-${type}`}>
       <label for=${id}>${label}</label>
       ${type === "select" && html`
         <select ...${common}>${options.map(([each, text]) => html`

@@ -10,7 +10,7 @@ export function LiveState({ live }) {
   if (live.state === "refused") return html`<${Failure} error=${live.error} />`;
   const since = clock(live.since);
   return html`
-    <p class="live" role="status">
+    <p class="liveness" role="status">
       ${live.state === "live" && html`<${Badge} tone="good">${t("live.live")}<//>`}
       ${live.state === "starting" && html`<${Badge}>${t("live.starting")}<//>`}
       ${live.state === "stale" && html`

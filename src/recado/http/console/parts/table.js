@@ -5,8 +5,8 @@ import { clock, count } from "../format.js";
 import { t } from "../texts.js";
 
 /**
- * `columns`: [{name, cell, number?}] with `cell(item)` a text or an element, and `number` for what stands to the right;
- * the first one names its row. `label`: what the table shows, for those who listen. `rowKey(item)`: what tells rows
+ * `columns`: [{name, cell, number?, wide?}] with `cell(item)` a text or an element, `number` for what stands to the
+ * right, and `wide` for sentences; the first one names its row. `label`: what the table shows, for those who listen. `rowKey(item)`: what tells rows
  * apart, their `id` unless said.
  */
 export function Table({ label, columns, items, rowKey = (item) => item.id }) {
@@ -66,5 +66,5 @@ function howMany(length, { total, totalEstimated }) {
 }
 
 function kind(column) {
-  return column.number ? "number" : undefined;
+  return column.number ? "number" : column.wide ? "wide" : undefined;
 }

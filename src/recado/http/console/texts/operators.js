@@ -134,8 +134,8 @@ export const operators = {
   "gate.tier": ["Destinatários em 24 h", "Recipients in 24 h"],
   "gate.rate": ["Fichas", "Tokens"],
   "gate.actor": ["Ator", "Actor"],
-  "gate.open": ["aberto", "open"],
-  "gate.closed": ["segura", "holds"],
+  "gate.open": ["deixa passar", "lets pass"],
+  "gate.closed": ["segura", "holds back"],
 
   "messages.title": ["Mensagens", "Messages"],
   "messages.search": ["Procurar", "Search"],

@@ -14,6 +14,7 @@ import { t, word } from "../texts.js";
 export const path = "/actors";
 export const title = "actors.title";
 
+const PLACES = { num: "numbers", wbh: "webhooks" }; // by the prefix of an id
 const TONES = { running: "good", backing_off: "bad", stopped: "" };
 const TROUBLE = { backing_off: 2, stopped: 1, running: 0 };
 
@@ -22,15 +23,15 @@ const COLUMNS = (root) => [
   { name: t("actors.kind"), sort: (each) => each.kind, cell: (each) => each.kind },
   { name: t("field.status"), sort: (each) => TROUBLE[each.state],
     cell: (each) => html`<${Badge} tone=${TONES[each.state]}>${word("actorState", each.state)}<//>` },
+  { name: t("actors.restart"), cell: (each) => html`
+    <${Action} label=${t("actors.restart")} describe=${t("actors.restartOf", { path: each.path })}
+      run=${() => post("/v2/ops/actors/restart", { path: each.path })}
+      confirm=${{ title: t("actors.restartTitle"), text: t("actors.restartText", { path: each.path }) }} />` },
   { name: t("actors.mailbox"), number: true, sort: (each) => each.mailbox, cell: (each) => count(each.mailbox) },
   { name: t("actors.handled"), number: true, sort: (each) => each.handled, cell: (each) => count(each.handled) },
   { name: t("actors.restarts"), number: true, sort: (each) => each.restarts, cell: (each) => count(each.restarts) },
   { name: t("actors.lastFailure"), sort: (each) => each.lastFailure?.at ?? "", cell: (each) => html`<${Fault} failure=${each.lastFailure} />` },
   { name: t("actors.upSince"), sort: (each) => each.upSince ?? "", cell: (each) => time(each.upSince) },
-  { name: t("actors.restart"), cell: (each) => html`
-    <${Action} label=${t("actors.restart")} describe=${t("actors.restartOf", { path: each.path })}
-      run=${() => post("/v2/ops/actors/restart", { path: each.path })}
-      confirm=${{ title: t("actors.restartTitle"), text: t("actors.restartText", { path: each.path }) }} />` },
 ];
 
 export function render() {
@@ -50,12 +51,12 @@ export function render() {
   `;
 }
 
-/** Its place below its parent; of a number's lane, the number. */
+/** Its name, below that of its parent; without the organization and the environment, which are those of the page. */
 function Name({ actor, root }) {
-  const number = /:(num_\w+)$/.exec(actor.key)?.[1];
-  const name = actor.path.slice(actor.path.lastIndexOf("/") + 1);
+  const name = actor.path.slice(actor.path.lastIndexOf("/") + 1).replace(/^org_\w+:((test|live):)?/, "");
+  const [, id, kind] = /((num|wbh)_\w+)$/.exec(name) ?? [];
   return html`<span class=${`tree-${Math.min(4, depth(actor.path) - root)}`} title=${actor.path}>
-    ${number ? html`<a href=${href(`/numbers/${number}`)}>${name}</a>` : name}</span>`;
+    ${kind ? html`<a href=${href(`/${PLACES[kind]}/${id}`)}>${name}</a>` : name}</span>`;
 }
 
 function Fault({ failure }) {

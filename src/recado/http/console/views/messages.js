@@ -28,7 +28,7 @@ const COLUMNS = () => [
   { name: t("messages.to"), cell: (each) => each.to },
   { name: t("messages.campaign"), cell: (each) => each.campaignId },
   { name: t("field.createdAt"), cell: (each) => time(each.createdAt) },
-  { name: t("messages.error"), cell: (each) => each.lastError },
+  { name: t("messages.error"), wide: true, cell: (each) => each.lastError },
 ];
 
 export function render({ query }) {

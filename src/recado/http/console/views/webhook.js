@@ -51,7 +51,7 @@ const COLUMNS = (id, address, reload) => [
   { name: t("webhook.event"), cell: (each) => html`<a href=${href(`/webhooks/${id}/deliveries/${each.id}`)}>${each.event}</a>` },
   { name: t("field.status"), cell: (each) => html`<${DeliveryStatus} status=${each.status} />` },
   { name: t("webhook.attempts"), number: true, cell: (each) => count(each.attemptCount) },
-  { name: t("webhook.lastAnswer"), cell: (each) => each.lastStatusCode ?? each.lastError },
+  { name: t("webhook.lastAnswer"), wide: true, cell: (each) => each.lastStatusCode ?? each.lastError },
   { name: t("field.message"), cell: (each) => each.messageId && html`<a href=${href(`/messages/${each.messageId}`)}>${each.messageId}</a>` },
   { name: t("field.createdAt"), cell: (each) => time(each.createdAt) },
   { name: t("webhook.nextAttempt"), cell: (each) => time(each.nextAttemptAt) },
