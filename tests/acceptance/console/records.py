@@ -10,8 +10,26 @@ from tests.waiting import until
 SHORT = "<img src=x onerror=hacked=1>"
 """Where there is not room for more."""
 
+SUPPRESSED = 51  # one more than a page of a list has
 REFUSED = "+5511987659001"  # the sandbox refuses to send there
 TAKEN = "+5511987650102"
+ODD = [
+    {"id": "round", "tipo": "esperar", "minutos": 5, "proximo": "trip"},
+    {
+        "id": "trip",
+        "tipo": "condicao",
+        "campo": "tags",
+        "operador": "igual",
+        "valor": True,
+        "sim": "round",
+        "nao": "none",
+    },
+    {"id": "round", "tipo": "webhook", "webhookId": "wbh_none", "proximo": "trip", "seFalhar": "alone"},
+    {"id": "alone", "tipo": "esperar", "hora": "08:00", "dias": [1, 9]},
+    {"id": "empty", "tipo": "dividir", "ramos": []},
+]
+"""Steps of a draft: two of one name, a circle, ways that lead nowhere, a day that no week has."""
+
 MAIL = """<html><head><base href="http://elsewhere.invalid/"><title>none</title>
 <!--[if mso]><style>p { color: red !important }</style><![endif]-->
 <style>.big { font-size: 40px } @import url(http://elsewhere.invalid/a.css);</style>
@@ -76,7 +94,8 @@ async def _contents(api: Api, ids: dict[str, str], number_id: str) -> None:
     }  # fmt: skip
     ids["mail"] = (await api.call("POST", "/v2/email/templates", mail))["id"]
     await api.call("POST", "/v2/email/senders", {"domain": "mail.example.com", "displayName": named("sender")})
-    await api.call("POST", "/v2/email/suppressions", {"email": "gone@example.com"})
+    for serial in range(SUPPRESSED):
+        await api.call("POST", "/v2/email/suppressions", {"email": f"gone{serial}@example.com"})
 
 
 async def _journey(api: Api, ids: dict[str, str]) -> None:
@@ -104,6 +123,8 @@ async def _journey(api: Api, ids: dict[str, str]) -> None:
     entry = {"contato": {"contactId": ids["contact"]}, "dados": {"order": named("entry")}}
     execution = await api.call("POST", f"/v2/journeys/{journey_id}/entries", entry)
     ids |= {"journey": journey_id, "execution": execution["executionId"]}
+    draft = {**body, "name": named("draft"), "inicio": "nowhere", "passos": ODD}
+    ids["draft"] = (await api.call("POST", "/v2/journeys", draft, permitirProblemas="true"))["id"]
 
 
 async def _batches(api: Api, ids: dict[str, str]) -> None:

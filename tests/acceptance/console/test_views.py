@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import pytest
 from tests.acceptance.console.conftest import AXE, CHROMIUM, HOSTILE, Shown, Visit, console
-from tests.acceptance.console.records import MAIL, SHORT, TAKEN, make_records, named
+from tests.acceptance.console.records import MAIL, SHORT, SUPPRESSED, TAKEN, make_records, named
 
 pytestmark = [
     pytest.mark.browser,
@@ -35,6 +35,7 @@ def views(ids: dict[str, str]) -> Iterator[tuple[str, str]]:
     yield f"/campaigns/one?tag={quote(named('campaign'))}", named("campaign")
     yield "/journeys", named("journey")
     yield journey, named("about")
+    yield f"/journeys/{ids['draft']}", named("draft")
     yield f"{journey}/executions", ids["execution"]
     yield f"{journey}/executions/{ids['execution']}", named("entry")
     yield "/contacts", HOSTILE
@@ -44,7 +45,7 @@ def views(ids: dict[str, str]) -> Iterator[tuple[str, str]]:
     yield "/email/templates", named("mail")
     yield f"/email/templates/{ids['mail']}", f"subject value {SHORT}"
     yield "/email/senders", named("sender")
-    yield "/email/suppressions", "gone@example.com"
+    yield "/email/suppressions", "gone50@example.com"
     yield "/api-keys", named("key")
     yield "/accounts", named("person")
     yield "/audit", "api_key.create"
@@ -68,6 +69,25 @@ def acting(shown: Shown) -> Iterator[Acting]:
 
         yield lambda place, act: thread.submit(do, place, act).result()
         thread.submit(stack.close).result()
+
+
+def test_lists_go_on_by_skip_and_by_cursor(acting: Acting, ids: dict[str, str]) -> None:
+    def all_suppressed(page: Any) -> None:
+        page.get_by_text(f"50 of {SUPPRESSED}").wait_for()
+        page.get_by_role("button", name="Show more").click()
+        page.get_by_text(f"{SUPPRESSED} of {SUPPRESSED}").wait_for()
+        assert page.locator("tbody tr").count() == SUPPRESSED
+        assert page.get_by_role("button", name="Show more").count() == 0
+
+    def more_of_the_audit(page: Any) -> None:
+        page.get_by_label("Action", exact=True).fill("email_suppression.create")
+        page.get_by_role("button", name="Filter").click()
+        page.get_by_role("button", name="Show more").click()
+        page.get_by_text(f"{SUPPRESSED} shown").wait_for()
+        assert page.locator("tbody tr").count() == SUPPRESSED
+
+    acting("/email/suppressions", all_suppressed)
+    acting("/audit", more_of_the_audit)
 
 
 async def test_what_somebody_stored_is_shown_as_text_in_each_view(shown: Shown, ids: dict[str, str]) -> None:
