@@ -13,6 +13,10 @@ pytestmark = [
     pytest.mark.skipif(not CHROMIUM.exists(), reason="Debian's chromium is not installed"),
 ]
 
+ZONED = """async () => {
+    const format = await import(document.querySelector("script").src.replace("app.js", "format.js"));
+    return format.instant("2026-01-31T12:00");
+}"""
 NARROW = {"width": 400, "height": 800}
 
 
@@ -42,6 +46,8 @@ def _operate(shown: Shown) -> None:
         page.locator(".liveness").get_by_text("Live", exact=True).wait_for()
         assert page.locator("header .switch").get_by_label("Test").is_checked()
 
+        assert page.evaluate(ZONED) == "2026-01-31T15:00:00.000Z", "times are in the organization's zone"
+
         page.locator(f"a[href='#/numbers/{shown.number_id}']").click()
         page.get_by_role("heading", name="Gates").wait_for()
         page.get_by_role("button", name="Pause").click()
@@ -62,7 +68,16 @@ def _operate(shown: Shown) -> None:
         page.locator("header select").select_option("pt")
         page.get_by_role("heading", name=f"Mensagem {shown.message_id}").wait_for()
         assert page.evaluate("document.documentElement.lang") == "pt-BR"
-        page.get_by_role("button", name="Sair").click()
+
+        page.locator("header .switch").get_by_label("Produção").check()
+        page.get_by_text("Não existe neste ambiente.").wait_for()
+        visit.complaints.clear()  # of what answered 404, as it should
+        page.get_by_role("link", name="Números", exact=True).click()
+        page.get_by_text("Nenhum número neste ambiente.").wait_for()
+
+        with page.expect_response("**/v2/sessions/current") as ended:
+            page.get_by_role("button", name="Sair").click()
+        assert ended.value.status == 204
         page.get_by_role("heading", name="Entrar no Recado").wait_for()
         assert page.evaluate("sessionStorage.length") == 0
         _nothing_odd(visit, shown)
@@ -117,19 +132,28 @@ async def test_no_view_has_a_serious_fault_of_accessibility(shown: Shown, scheme
 
 
 def _faults(shown: Shown, scheme: Any) -> dict[str, list[str]]:
-    """What axe finds in each view, if anything is serious."""
+    """What axe finds in each view, if anything is serious; and at last where one signs in."""
     found: dict[str, list[str]] = {}
+
+    def look(place: str) -> None:
+        results = visit.page.evaluate("axe.run({ resultTypes: ['violations'] })")
+        assert len(results["passes"]) > 10, place
+        serious = [
+            f"{fault['id']}: {fault['nodes'][0]['html']}"
+            for fault in results["violations"]
+            if fault["impact"] in ("serious", "critical")
+        ]
+        if serious:
+            found[place] = serious
+
     with console(shown, color_scheme=scheme) as visit:
         visit.page.evaluate(AXE.read_text("utf-8") + "; null")
         for place, text in views(shown):
             visit.at(place)
             visit.page.locator("main").get_by_text(text).first.wait_for()
-            results = visit.page.evaluate("axe.run({ resultTypes: ['violations'] })")
-            serious = [
-                f"{fault['id']}: {fault['nodes'][0]['html']}"
-                for fault in results["violations"]
-                if fault["impact"] in ("serious", "critical")
-            ]
-            if serious:
-                found[place] = serious
+            look(place)
+        visit.page.get_by_role("button", name="Sign out").click()
+        visit.page.get_by_text("I was invited").click()
+        visit.page.get_by_label("Invitation code").wait_for()
+        look("signing in")
     return found

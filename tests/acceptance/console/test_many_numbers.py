@@ -9,6 +9,7 @@ from tests.acceptance.console.conftest import CHROMIUM, Shown, console
 pytestmark = [
     pytest.mark.alone,
     pytest.mark.browser,
+    pytest.mark.long,
     pytest.mark.skipif(not CHROMIUM.exists(), reason="Debian's chromium is not installed"),
 ]
 

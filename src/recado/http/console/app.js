@@ -1,5 +1,5 @@
 // The console: signing in, and around each view the frame with the menu, the environment and the language.
-import { Component, html, render, useEffect, useState } from "./lib.js";
+import { Component, html, render, useEffect, useLayoutEffect, useState } from "./lib.js";
 import { get, post, remove } from "./api.js";
 import { change, begin, end, ended, session } from "./session.js";
 import { LANGUAGES, language, locale, speak, t } from "./texts.js";
@@ -13,7 +13,7 @@ import { FIRST, VIEWS } from "./views.js";
 function App() {
   const spoken = useStore(language);
   const who = useStore(session);
-  useEffect(() => { document.documentElement.lang = locale(); }, [spoken]);
+  useLayoutEffect(() => { document.documentElement.lang = locale(); }, [spoken]);
   return who ? html`<${Frame} key=${`${spoken} ${who.env}`} who=${who} />` : html`<${SignIn} key=${spoken} />`;
 }
 
