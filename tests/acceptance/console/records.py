@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tests.acceptance.console.conftest import HOSTILE, Shown
+from tests.acceptance.tenants import waiting_journey
 from tests.program import Api
 from tests.waiting import until
 
@@ -62,6 +63,7 @@ async def _people(api: Api, ids: dict[str, str], session: str) -> None:
         "attributes": {"note": named("attribute")}, "externalId": named("external"), "cpf": "529.982.247-25",
     }  # fmt: skip
     ids["contact"] = (await api.call("POST", "/contacts", body))["id"]
+    ids["other"] = (await api.call("POST", "/contacts", {"phone": "+5511987650103"}))["id"]
     refusal = {
         "status": "denied",
         "source": named("source"),
@@ -123,6 +125,10 @@ async def _journey(api: Api, ids: dict[str, str]) -> None:
     entry = {"contato": {"contactId": ids["contact"]}, "dados": {"order": named("entry")}}
     execution = await api.call("POST", f"/v2/journeys/{journey_id}/entries", entry)
     ids |= {"journey": journey_id, "execution": execution["executionId"]}
+    waiting = (await api.call("POST", "/v2/journeys", waiting_journey(named("waiting"))))["id"]
+    await api.call("POST", f"/v2/journeys/{waiting}/activate")
+    standing = await api.call("POST", f"/v2/journeys/{waiting}/entries", entry)
+    ids |= {"waiting": waiting, "standing": standing["executionId"]}
     draft = {**body, "name": named("draft"), "inicio": "nowhere", "passos": ODD}
     ids["draft"] = (await api.call("POST", "/v2/journeys", draft, permitirProblemas="true"))["id"]
 

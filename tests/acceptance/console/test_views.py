@@ -207,12 +207,39 @@ def test_documents_of_a_contact_are_revealed_for_a_reason_and_a_contact_is_found
     acting(f"/contacts/{ids['contact']}", act)
 
 
+def test_a_refusal_is_recorded(acting: Acting, ids: dict[str, str]) -> None:
+    def act(page: Any) -> None:
+        press(page, "Record a refusal", "Record that this contact wants no more messages?")
+        page.locator("main > p .badge").get_by_text("denied").wait_for()
+        page.get_by_role("cell", name="denied").wait_for()
+        assert page.get_by_role("button", name="Record a refusal").count() == 0
+
+    acting(f"/contacts/{ids['other']}", act)
+
+
+def test_templates_are_read_anew_and_what_the_review_would_refuse_is_told(acting: Acting, ids: dict[str, str]) -> None:
+    def read_anew(page: Any) -> None:
+        press(page, "Synchronize", "Synchronize")
+        page.get_by_text("It has begun.").wait_for()
+        page.get_by_role("dialog").get_by_role("button", name="Close").click()
+
+    def hand_in(page: Any) -> None:
+        press(page, "Submit for review", "Submit this template for review?")
+        page.get_by_role("alert").wait_for()
+        page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
+        page.locator("main > p .badge").get_by_text("draft").wait_for()
+
+    acting("/templates", read_anew)
+    acting(f"/templates/{ids['template']}", hand_in)
+
+
 def test_an_email_is_shown_with_values_and_neither_runs_nor_calls_anything(acting: Acting, ids: dict[str, str]) -> None:
     def act(page: Any) -> None:
-        page.get_by_label("order").fill(SHORT)
+        page.get_by_label("order").fill(named("given"))
         page.get_by_role("button", name="See it with these values").click()
         page.wait_for_function(
-            "text => document.querySelector('iframe.mail')?.contentDocument.body.innerText.includes(text)", arg=SHORT
+            "text => document.querySelector('iframe.mail')?.contentDocument.body.innerText.includes(text)",
+            arg=f"Order {named('given')}",
         )
         shown_mail = page.evaluate("""() => {
             const { body, defaultView } = document.querySelector("iframe.mail").contentDocument;
@@ -327,6 +354,15 @@ def test_settings_are_kept_and_what_is_refused_stands_at_its_field(acting: Actin
         page.get_by_text("Saved.").wait_for()
 
     acting("/organization", act)
+
+
+def test_an_execution_is_ended(acting: Acting, ids: dict[str, str]) -> None:
+    def act(page: Any) -> None:
+        press(page, "End it", "End this execution?")
+        page.locator("main > p .badge").get_by_text("canceled").wait_for()
+        page.get_by_text("ended by a person").wait_for()
+
+    acting(f"/journeys/{ids['waiting']}/executions/{ids['standing']}", act)
 
 
 def press(page: Any, button: str, title: str = "", *, act: str = "") -> None:
