@@ -14,6 +14,7 @@ from tests.acceptance.tenants import Tenant
 from tests.program import Api
 
 from recado.channels.core.signing import PROVIDER_SIGNATURE, signature, signing_key
+from recado.http.routes.service.console import console
 
 Sample = Callable[[Api, Tenant], Awaitable[Request]]
 
@@ -43,7 +44,7 @@ def new(word: str) -> str:
 
 
 @sample(
-    "getHealth", "getReadiness", "getOpenApiDocument", "getDocs", "getProblemIndex",
+    "getHealth", "getReadiness", "getOpenApiDocument", "getDocs", "getConsole", "getProblemIndex",
     "listMessages", "listNumbers", "listTemplates", "listApiKeys", "listAudit", "listWebhooks", "getOrganization",
     "listCampaigns", "listBatches", "listAccounts",
     "getWallet", "getPrices", "listLedger", "listTopUps",
@@ -56,6 +57,21 @@ async def nothing(api: Api, tenant: Tenant) -> Request:
 @sample("getDocsFile")
 async def file_of_the_docs(api: Api, tenant: Tenant) -> Request:
     return Request({"file": "docs.js"})
+
+
+@sample("getConsoleFile1")
+async def file_of_the_console(api: Api, tenant: Tenant) -> Request:
+    return Request({"build": console().build, "part1": "app.js"})
+
+
+@sample("getConsoleFile2")
+async def view_of_the_console(api: Api, tenant: Tenant) -> Request:
+    return Request({"build": console().build, "part1": "views", "part2": "numbers.js"})
+
+
+@sample("getConsoleFile3")
+async def library_of_the_console(api: Api, tenant: Tenant) -> Request:
+    return Request({"build": console().build, "part1": "vendor", "part2": "htm", "part3": "htm.mjs"})
 
 
 @sample("getProblemPage")

@@ -101,6 +101,11 @@ class Visit:
     complaints: list[str] = field(default_factory=list)
     hosts: set[str] = field(default_factory=set)
 
+    def sign_in(self, shown: Shown) -> None:
+        self.page.get_by_label("E-mail").fill(shown.email)
+        self.page.get_by_label("Password", exact=True).fill(shown.password)
+        self.page.get_by_role("button", name="Sign in").click()
+
     def at(self, place: str) -> None:
         """Go to a view, and wait until its heading is there and nothing is read any more."""
         self.page.evaluate("place => { location.hash = place; }", place)
@@ -125,9 +130,7 @@ def console(shown: Shown, **context: Any) -> Iterator[Visit]:
         page.on("console", lambda said: visit.complaints.append(said.text) if said.type == "error" else None)
         page.on("pageerror", lambda error: visit.complaints.append(str(error)))
         page.goto(f"{shown.url}/console")
-        page.get_by_label("E-mail").fill(shown.email)
-        page.get_by_label("Password", exact=True).fill(shown.password)
-        page.get_by_role("button", name="Sign in").click()
+        visit.sign_in(shown)
         page.get_by_role("heading", name="Numbers").wait_for()
         try:
             yield visit

@@ -99,6 +99,24 @@ def _lose_the_stream(shown: Shown) -> None:
         state.get_by_text("Live", exact=True).wait_for()
 
 
+@pytest.mark.long
+async def test_a_session_that_ended_is_told_and_one_goes_on_where_one_was(shown: Shown) -> None:
+    await asyncio.to_thread(_end_the_session, shown)
+
+
+def _end_the_session(shown: Shown) -> None:
+    with console(shown) as visit:
+        page = visit.page
+        token = page.evaluate("JSON.parse(sessionStorage.getItem('recado.session')).tokens.test")
+        headers = {"Authorization": f"Bearer {token}"}
+        assert page.request.delete(f"{shown.url}/v2/sessions/current", headers=headers).status == 204
+        page.get_by_role("link", name="Wallet").click()
+        page.get_by_text("Your session has ended.").wait_for()
+        visit.sign_in(shown)
+        page.get_by_role("heading", name="Wallet").wait_for()
+        page.get_by_role("heading", name="Ledger").wait_for()
+
+
 async def test_what_callers_and_strangers_stored_is_shown_as_text(shown: Shown) -> None:
     await asyncio.to_thread(_look_everywhere, shown)
 

@@ -61,7 +61,9 @@ class _File:
 
 
 @dataclass(frozen=True, slots=True)
-class _Console:
+class Console:
+    """The page and its files. `build`: what stands before the names of the files, of which it is a hash."""
+
     build: str
     page: _File
     files: dict[str, _File]
@@ -79,19 +81,19 @@ class _Console:
 
 def console_routes() -> tuple[Route, ...]:
     """The page at `/console`, and its files."""
-    console = _console()
+    served = console()
     public: dict[str, Any] = {
         "method": "GET", "access": Access.PUBLIC, "tag": "Service", "rate_class": ANONYMOUS, "documented": False,
     }  # fmt: skip
     page = Route(
-        **public, path="/console", handler=console.show, operation_id="getConsole", summary="The console as a page"
+        **public, path="/console", handler=served.show, operation_id="getConsole", summary="The console as a page"
     )
     parts = ["{build}", "{part1}", "{part2}", "{part3}"]
     return (
         page,
         *(
             Route(
-                **public, path="/console/" + "/".join(parts[: depth + 1]), handler=console.file,
+                **public, path="/console/" + "/".join(parts[: depth + 1]), handler=served.file,
                 operation_id=f"getConsoleFile{depth}", summary="A file of the console",
             )
             for depth in range(1, _DEPTH + 1)
@@ -100,7 +102,8 @@ def console_routes() -> tuple[Route, ...]:
 
 
 @cache
-def _console() -> _Console:
+def console() -> Console:
+    """What is served, as it lies in the package."""
     found = dict(sorted(_read(files("recado.http") / "console")))
     digest = hashlib.sha256()
     for name, content in found.items():
@@ -115,7 +118,7 @@ def _console() -> _Console:
     )
     page = found.pop(PAGE).replace(b"{modules}", modules.encode()).replace(b"{build}", build.encode())
     policy = {"Content-Security-Policy": POLICY, "Referrer-Policy": "no-referrer"}
-    return _Console(
+    return Console(
         build,
         _file(PAGE, page, _ANEW, policy),
         {name: _file(name, content, _FOR_GOOD, {}) for name, content in found.items()},
