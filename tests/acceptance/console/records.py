@@ -4,15 +4,35 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tests.acceptance.console.conftest import HOSTILE, Shown
+from tests.acceptance.tenants import waiting_journey
 from tests.program import Api
 from tests.waiting import until
 
 SHORT = "<img src=x onerror=hacked=1>"
 """Where there is not room for more."""
 
+SUPPRESSED = 51  # one more than a page of a list has
 REFUSED = "+5511987659001"  # the sandbox refuses to send there
 TAKEN = "+5511987650102"
-MAIL = """<html><head>
+ODD = [
+    {"id": "round", "tipo": "esperar", "minutos": 5, "proximo": "trip"},
+    {
+        "id": "trip",
+        "tipo": "condicao",
+        "campo": "tags",
+        "operador": "igual",
+        "valor": True,
+        "sim": "round",
+        "nao": "none",
+    },
+    {"id": "round", "tipo": "webhook", "webhookId": "wbh_none", "proximo": "trip", "seFalhar": "alone"},
+    {"id": "alone", "tipo": "esperar", "hora": "08:00", "dias": [1, 9]},
+    {"id": "empty", "tipo": "dividir", "ramos": []},
+]
+"""Steps of a draft: two of one name, a circle, ways that lead nowhere, a day that no week has."""
+
+MAIL = """<html><head><base href="http://elsewhere.invalid/"><title>none</title>
+<!--[if mso]><style>p { color: red !important }</style><![endif]-->
 <style>.big { font-size: 40px } @import url(http://elsewhere.invalid/a.css);</style>
 <link rel="stylesheet" href="http://elsewhere.invalid/b.css"><script>hacked=1</script></head>
 <body style="background: rgb(1, 2, 3) url(http://elsewhere.invalid/c.png)" onload="parent.hacked=1">
@@ -43,6 +63,7 @@ async def _people(api: Api, ids: dict[str, str], session: str) -> None:
         "attributes": {"note": named("attribute")}, "externalId": named("external"), "cpf": "529.982.247-25",
     }  # fmt: skip
     ids["contact"] = (await api.call("POST", "/contacts", body))["id"]
+    ids["other"] = (await api.call("POST", "/contacts", {"phone": "+5511987650103"}))["id"]
     refusal = {
         "status": "denied",
         "source": named("source"),
@@ -75,7 +96,8 @@ async def _contents(api: Api, ids: dict[str, str], number_id: str) -> None:
     }  # fmt: skip
     ids["mail"] = (await api.call("POST", "/v2/email/templates", mail))["id"]
     await api.call("POST", "/v2/email/senders", {"domain": "mail.example.com", "displayName": named("sender")})
-    await api.call("POST", "/v2/email/suppressions", {"email": "gone@example.com"})
+    for serial in range(SUPPRESSED):
+        await api.call("POST", "/v2/email/suppressions", {"email": f"gone{serial}@example.com"})
 
 
 async def _journey(api: Api, ids: dict[str, str]) -> None:
@@ -103,6 +125,12 @@ async def _journey(api: Api, ids: dict[str, str]) -> None:
     entry = {"contato": {"contactId": ids["contact"]}, "dados": {"order": named("entry")}}
     execution = await api.call("POST", f"/v2/journeys/{journey_id}/entries", entry)
     ids |= {"journey": journey_id, "execution": execution["executionId"]}
+    waiting = (await api.call("POST", "/v2/journeys", waiting_journey(named("waiting"))))["id"]
+    await api.call("POST", f"/v2/journeys/{waiting}/activate")
+    standing = await api.call("POST", f"/v2/journeys/{waiting}/entries", entry)
+    ids |= {"waiting": waiting, "standing": standing["executionId"]}
+    draft = {**body, "name": named("draft"), "inicio": "nowhere", "passos": ODD}
+    ids["draft"] = (await api.call("POST", "/v2/journeys", draft, permitirProblemas="true"))["id"]
 
 
 async def _batches(api: Api, ids: dict[str, str]) -> None:

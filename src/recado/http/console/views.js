@@ -15,10 +15,15 @@
 //      format.js        time, moment, count, share, duration, milliseconds, coins
 //      parts/page.js    Page, Section, Facts, Badge, Json
 //      parts/states.js  Loading, Empty, Failure, Loaded
-//      parts/table.js   Table, PagedTable
-//      parts/form.js    Form, from a table of fields
+//      parts/table.js   Table, PagedTable, More
+//      parts/form.js    Form, from a table of fields; choices, the options of a select
+//      parts/filters.js Filters: what a list is narrowed to
 //      parts/action.js  Action: a button that asks before it changes something; Dialog
+//      parts/tones.js   State: the state of a record as a badge
+//      parts/secret.js  Secret: what is shown once
 //      parts/chart.js   Chart: series over time
+//      parts/graph.js   Graph: the steps of a journey
+//      parts/mail.js    Mail: an e-mail in a frame
 //      live.js          the operators' stream
 //
 // What the API gives is text: it goes into `${…}` of a template, nowhere else. An address that a caller stored is shown

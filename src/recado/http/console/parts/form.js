@@ -3,7 +3,7 @@ import { html, useRef, useState } from "../lib.js";
 import { Failure } from "./states.js";
 import { instant, wallTime } from "../format.js";
 import { timeZone } from "../session.js";
-import { t } from "../texts.js";
+import { t, word } from "../texts.js";
 
 let forms = 0; // made so far: their fields have ids of their own
 
@@ -45,6 +45,11 @@ export function Form({ fields, values = {}, submit, run, done, inline = false, l
       ${error && !faults.size && html`<${Failure} error=${error} />`}
     </form>
   `;
+}
+
+/** The options of a select that may also stay open. */
+export function choices(kind, values) {
+  return [["", t("filter.any")], ...values.map((each) => [each, word(kind, each)])];
 }
 
 function Field({ prefix, field, value, fault }) {

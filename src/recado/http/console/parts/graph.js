@@ -5,7 +5,7 @@ import { t } from "../texts.js";
 import { NODE, layout } from "./graph_layout.js";
 import { stepDetail, stepKind } from "./steps.js";
 
-const LONGEST = 27; // characters of a line in a node
+const LONGEST = { line: 25, way: 12 }; // characters
 const PAD = 12;
 const LINES = [22, 42, 66, 88]; // where the lines of a node stand
 
@@ -33,20 +33,20 @@ function Node({ node: { id, step, x, y }, numbers, first }) {
     <g class=${`node ${first ? "first" : ""}`} transform=${`translate(${x} ${y})`}>
       <title>${[id, ...lines].filter(Boolean).join("\n")}</title>
       <rect width=${NODE.width} height=${NODE.height} rx="8" />
-      ${lines.map((line, at) => html`<text class=${at === 0 ? "kind" : undefined} x=${PAD} y=${LINES[at]}>${short(line)}</text>`)}
+      ${lines.map((line, at) => html`<text class=${at === 0 ? "kind" : undefined} x=${PAD} y=${LINES[at]}>${short(line, LONGEST.line)}</text>`)}
     </g>
   `;
 }
 
 function Edge({ edge: { way, name, to, from, points, back }, numbers }) {
-  const called = way === "ramo" ? name : way === "proximo" ? "" : t(`steps.${way}`);
+  const called = way === "ramo" ? short(name, LONGEST.way) : way === "proximo" ? "" : t(`steps.${way}`);
   const number = passed(way, name, numbers);
   const text = [called, number === undefined ? "" : count(number)].filter(Boolean).join(" · ");
   const [{ x, y }] = points;
   return html`
     <g class=${`edge ${back ? "back" : ""}`}>
       <path d=${back ? around(points) : through(points)} marker-end="url(#graph-arrow)"><title>${`${from} → ${to}`}</title></path>
-      ${text && html`<text x=${back ? x + PAD : x} y=${back ? y - 6 : y + 17} text-anchor=${back ? "start" : "middle"}>${short(text)}</text>`}
+      ${text && html`<text x=${back ? x + PAD : x} y=${back ? y - 6 : y + 17} text-anchor=${back ? "start" : "middle"}>${text}</text>`}
     </g>
   `;
 }
@@ -80,7 +80,7 @@ function around([start, end]) {
   return `M ${start.x} ${start.y} C ${x} ${start.y}, ${x} ${end.y}, ${end.x} ${end.y}`;
 }
 
-function short(text) {
-  const letters = [...String(text)];
-  return letters.length > LONGEST ? `${letters.slice(0, LONGEST - 1).join("")}…` : letters.join("");
+function short(text, most) {
+  const letters = [...text];
+  return letters.length > most ? `${letters.slice(0, most - 1).join("")}…` : text;
 }

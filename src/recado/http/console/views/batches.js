@@ -2,6 +2,7 @@
 import { html, useState } from "../lib.js";
 import { usePages } from "../load.js";
 import { Filters } from "../parts/filters.js";
+import { choices } from "../parts/form.js";
 import { Page } from "../parts/page.js";
 import { Progress } from "../parts/progress.js";
 import { State } from "../parts/tones.js";
@@ -9,7 +10,6 @@ import { PagedTable } from "../parts/table.js";
 import { count, time } from "../format.js";
 import { href } from "../router.js";
 import { t, word } from "../texts.js";
-import { choices } from "./messages.js";
 
 export const path = "/batches";
 export const title = "batches.title";

@@ -2,13 +2,13 @@
 import { html, useState } from "../lib.js";
 import { usePages } from "../load.js";
 import { Filters } from "../parts/filters.js";
+import { choices } from "../parts/form.js";
 import { Page } from "../parts/page.js";
 import { PagedTable } from "../parts/table.js";
 import { State } from "../parts/tones.js";
 import { time } from "../format.js";
 import { href } from "../router.js";
 import { t } from "../texts.js";
-import { choices } from "./messages.js";
 
 export const path = "/email/templates";
 export const title = "emailTemplates.title";

@@ -2,13 +2,13 @@
 import { html, useState } from "../lib.js";
 import { usePages } from "../load.js";
 import { Filters } from "../parts/filters.js";
+import { choices } from "../parts/form.js";
 import { Page } from "../parts/page.js";
 import { State } from "../parts/tones.js";
 import { PagedTable } from "../parts/table.js";
 import { count, time } from "../format.js";
 import { href } from "../router.js";
 import { t, word } from "../texts.js";
-import { choices } from "./messages.js";
 
 export const path = "/journeys";
 export const title = "journeys.title";

@@ -4,7 +4,7 @@ import { part } from "../api.js";
 import { session } from "../session.js";
 import { usePages } from "../load.js";
 import { Badge, Page } from "../parts/page.js";
-import { Form } from "../parts/form.js";
+import { Form, choices } from "../parts/form.js";
 import { PagedTable } from "../parts/table.js";
 import { time } from "../format.js";
 import { go, href } from "../router.js";
@@ -64,9 +64,4 @@ export function render({ query }) {
 
 export function MessageStatus({ status }) {
   return html`<${Badge} tone=${MESSAGE_TONES[status]}>${word("messageStatus", status)}<//>`;
-}
-
-/** The options of a select that may also stay open. */
-export function choices(kind, values) {
-  return [["", t("filter.any")], ...values.map((each) => [each, word(kind, each)])];
 }

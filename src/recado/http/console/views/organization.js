@@ -45,12 +45,12 @@ export function render() {
 
 function Settings({ organization, done }) {
   const { quietHours: quiet } = organization;
-  const save = ({ quietStart, quietEnd, optOutReply, ...settings }) =>
-    patch(ADDRESS, {
-      ...settings,
-      quietHours: quietStart || quietEnd ? { start: quietStart ?? "", end: quietEnd ?? "" } : null,
-      optOutReply: optOutReply || null,
-    });
+  const save = ({ quietStart, quietEnd, optOutReply = null, ...settings }) => {
+    const quietHours = quietStart || quietEnd ? { start: quietStart ?? "", end: quietEnd ?? "" } : null;
+    const given = Object.entries({ ...settings, quietHours, optOutReply });
+    // What was not changed here may have been changed by others meanwhile.
+    return patch(ADDRESS, Object.fromEntries(given.filter(([name, value]) => !same(value, organization[name]))));
+  };
   return html`
     <${Form} label=${t("organization.settings")} submit=${t("action.save")} run=${save} done=${done}
       values=${{ ...organization, quietStart: quiet?.start, quietEnd: quiet?.end }} fields=${[
@@ -65,4 +65,8 @@ function Settings({ organization, done }) {
         { name: "optOutReply", label: t("organization.optOutReply"), type: "textarea", hint: t("organization.optOutReply.hint") },
       ]} />
   `;
+}
+
+function same(one, other) {
+  return JSON.stringify(one) === JSON.stringify(other);
 }

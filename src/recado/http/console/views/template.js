@@ -58,7 +58,7 @@ function Part({ component: { type, payload } }) {
   const kind = type.toLowerCase();
   const { text, format, buttons, example } = payload !== null && typeof payload === "object" ? payload : { text: payload };
   return html`
-    <div class=${["header", "body", "footer", "buttons"].includes(kind) ? kind : "other"}>
+    <div class=${["header", "footer"].includes(kind) ? `part-${kind}` : undefined}>
       <span class="unseen">${word("templatePart", kind)}: </span>
       ${format && format !== "TEXT" && html`<p class="quiet">${plain(format)}</p>`}
       ${text !== undefined && html`<p>${plain(text)}</p>`}

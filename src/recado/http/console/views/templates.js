@@ -4,7 +4,7 @@ import { post } from "../api.js";
 import { useGet, usePages } from "../load.js";
 import { Dialog } from "../parts/action.js";
 import { Filters } from "../parts/filters.js";
-import { Form } from "../parts/form.js";
+import { Form, choices } from "../parts/form.js";
 import { Page } from "../parts/page.js";
 import { Loaded } from "../parts/states.js";
 import { PagedTable } from "../parts/table.js";
@@ -12,7 +12,6 @@ import { State } from "../parts/tones.js";
 import { time } from "../format.js";
 import { href } from "../router.js";
 import { t, word } from "../texts.js";
-import { choices } from "./messages.js";
 
 export const path = "/templates";
 export const title = "templates.title";
