@@ -312,6 +312,7 @@ moved as (
         (select count(*) from released) is not null
         and m.organization_id = g.organization_id and m.env = g.env and m.channel = g.channel and m.id = g.id
         and m.status = any($11::text[])
+        and (m.status <> 'queued' or (m.id in (select id from released)) is true) -- of channels without `sending`: claimed
     returning m.organization_id, m.env, m.channel, m.id, m.status, m.recipient, m.contact_id, m.sent_at
 ),
 touched as ( -- a report that was faster may have told of another moment (customer_events.sql)
