@@ -151,7 +151,6 @@ class Walk:
             "or status = 'queued' and (force or scheduled_at is null)) "
             "and not exists (select from dispatch d where d.id = m.id and d.reason = 'number_state')) "
             "or exists (select from callbacks where processed_at is null) "
-            "or exists (select from withdrawals) "
             "or exists (select from execution_signals) "
             "or exists (select from journey_count_changes) or exists (select from step_count_changes) "
             "or exists (select from executions where wake_at < now() + interval '3 seconds') "
