@@ -64,8 +64,8 @@ def _described(wanted: tuple[Wanted, ...]) -> tuple[Mapping[Any, Any], Mapping[s
 
 
 def _name(name: str) -> str:
-    """The name of a component: pydantic's, without the signs that it needs to tell two shapes of one model apart."""
-    return name.replace("-Input", "Input").replace("-Output", "Output").lstrip("_")
+    """The name of a component: pydantic's, without its signs for two shapes of one model and without "Model"."""
+    return name.replace("-Input", "Input").replace("-Output", "Output").lstrip("_").removesuffix("Model")
 
 
 def _shared(definitions: Mapping[str, Any]) -> dict[str, str]:
