@@ -1,7 +1,8 @@
-"""Examples of operations in the OpenAPI document: those written by hand, else made of the schemas; calls made of both."""
+"""Examples of operations in the OpenAPI document, written by hand or made of the schemas, and the calls of them."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
@@ -31,8 +32,10 @@ class Exemplifier:
     def learn(self, route: Route, operation: Mapping[str, Any]) -> None:
         """Let what was written for an operation stand for the same things wherever they are shown."""
         if (written := self._written.get(route.operation_id)) is not None:
-            for answer in _answers(operation):
+            for answer in _answers(operation) if written.response is not None else ():
                 self._samples.learn(answer["schema"], written.response)
+            if written.request is not None:
+                self._samples.learn(operation["requestBody"]["content"][JSON]["schema"], written.request)
 
     def exemplify(self, route: Route, operation: dict[str, Any]) -> None:
         """Put examples into the JSON of the body and of each success, and `x-codeSamples` beside them."""
@@ -47,9 +50,10 @@ class Exemplifier:
             content["example"] = body
         answers = _answers(operation)
         for answer in answers:
-            answer["example"] = (
-                self._samples.of(answer["schema"], prefix=prefix) if written is None else written.response
-            )
+            if written is not None and written.response is not None:
+                answer["example"] = written.response
+            else:
+                answer["example"] = self._samples.of(answer["schema"], prefix=prefix)
         operation["x-codeSamples"] = code_samples(
             SampleCall(
                 method=route.method,
@@ -85,6 +89,6 @@ def _answers(operation: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _named(route: Route) -> Iterator[tuple[str, str]]:
     """The prefixes of ids by the part of a path that they stand behind: `contacts`, `cnt_`."""
     parts = route.path.split("/")
-    for before, part in zip(parts, parts[1:], strict=False):
+    for before, part in pairwise(parts):
         if prefix := route.path_ids.get(part.strip("{}")):
             yield before, prefix

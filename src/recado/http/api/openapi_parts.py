@@ -200,9 +200,7 @@ def _problem_response(status: int, codes: tuple[str, ...]) -> dict[str, Any]:
         "content": {
             "application/problem+json": {
                 "schema": schema,
-                "examples": {
-                    code: {"$ref": f"#/components/examples/{_example_name(status, code)}"} for code in codes
-                },
+                "examples": {code: {"$ref": f"#/components/examples/{_example_name(status, code)}"} for code in codes},
             }
         },
     }

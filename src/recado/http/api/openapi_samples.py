@@ -150,9 +150,7 @@ class Samples:
 
 
 class _Sampling:
-    def __init__(
-        self, definitions: Mapping[str, Any], learnt: Mapping[str, Any], prefix: str, fewest: int
-    ) -> None:
+    def __init__(self, definitions: Mapping[str, Any], learnt: Mapping[str, Any], prefix: str, fewest: int) -> None:
         self._definitions = definitions
         self._learnt = learnt
         self._prefix = prefix
@@ -226,8 +224,7 @@ class _Sampling:
         prefix = self._prefix if name == "id" else _PREFIXES.get(name, "")
         by_name = prefix + _ID_BODY if prefix else _BY_NAME.get(name)
         if (form := schema.get("format", "")) in _BY_FORMAT:
-            fits = isinstance(by_name, str) and re.search(_FORMS[form], by_name)
-            return by_name if fits else _BY_FORMAT[form]
+            return by_name if isinstance(by_name, str) and re.search(_FORMS[form], by_name) else _BY_FORMAT[form]
         fitting = (
             text
             for text in (by_name, *_TEXTS)
@@ -242,4 +239,5 @@ def _number(schema: Mapping[str, Any], name: str) -> int | float:
     by_name = _BY_NAME.get(name)
     wanted = by_name if isinstance(by_name, int) else 1
     least = max(schema.get("minimum", wanted), schema.get("exclusiveMinimum", wanted - 1) + 1, wanted)
-    return min(least, schema.get("maximum", least))
+    fitting: int | float = min(least, schema.get("maximum", least))
+    return fitting
