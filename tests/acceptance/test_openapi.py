@@ -1,4 +1,4 @@
-"""The document of the whole application against its route table, and the page that shows it in a real browser.
+"""The document of the whole application against its route table, and the pages that show it in a real browser.
 
 Validators from other hands read the document in test_document.py.
 """
@@ -37,6 +37,24 @@ _ALL_SHOWN = """wanted => {
     return window.shown.size === wanted || window.goOn();
 }"""
 _THERE = """kind => document.querySelector(`.opblock-${kind} .opblock-summary-control`) !== null || window.goOn()"""
+
+_ALL_READ = """async () => {
+    const headings = [], broken = [];
+    for (const link of document.querySelectorAll("nav li a")) {
+        const shown = new Promise(done => addEventListener("hashchange", done, {once: true}));
+        location.hash = link.hash;
+        await shown;
+        const main = document.querySelector("main");
+        for (const folded of main.querySelectorAll("details")) {
+            const opened = new Promise(done => folded.addEventListener("toggle", done, {once: true}));
+            folded.open = true;
+            await opened;
+        }
+        headings.push(main.querySelector("h1").textContent);
+        if (/undefined|[[]object/.test(main.innerText)) broken.push(link.hash);
+    }
+    return [headings, broken];
+}"""
 
 
 def operations(document: Any) -> dict[str, tuple[str, str, Any]]:
@@ -95,12 +113,47 @@ def test_a_route_without_a_declared_answer_is_a_page_for_people(served: Served) 
 @pytest.mark.long
 @pytest.mark.browser
 @pytest.mark.skipif(not CHROMIUM.exists(), reason="Debian's chromium is not installed: the page was seen by nobody")
-async def test_the_page_shows_every_operation_and_calls_no_other_host(served: Served, served_document: Any) -> None:
+async def test_the_page_to_try_calls_shows_every_operation_and_calls_no_other_host(
+    served: Served, served_document: Any
+) -> None:
     shown = operations(served_document).values()
-    seen = await asyncio.to_thread(visited, f"{served.url}/docs", len(shown))
+    seen = await asyncio.to_thread(visited, f"{served.url}/docs/try", len(shown))
     assert seen["complaints"] == []
     assert {"/".join(url.split("/")[:3]) for url in seen["requests"]} == {served.url}
     assert sorted(seen["operations"]) == sorted((method, path) for method, path, _ in shown)
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(not CHROMIUM.exists(), reason="Debian's chromium is not installed: the page was seen by nobody")
+async def test_the_reference_has_a_page_for_every_operation_and_every_event(
+    served: Served, served_document: Any
+) -> None:
+    seen = await asyncio.to_thread(read, f"{served.url}/docs")
+    told = [described["summary"] for _, _, described in operations(served_document).values()]
+    assert seen["complaints"] == []
+    assert seen["hosts"] == {served.url}
+    assert sorted(seen["headings"]) == sorted([*told, *served_document["webhooks"]])
+    assert seen["broken"] == []
+
+
+def read(url: str) -> dict[str, Any]:
+    """The headings of all pages that the reference links to, with their parts open, and which of them are broken."""
+    from playwright.sync_api import sync_playwright
+
+    hosts: set[str] = set()
+    complaints: list[str] = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
+        page = browser.new_page()
+        page.set_default_timeout(PATIENCE)
+        page.on("request", lambda request: hosts.add("/".join(request.url.split("/")[:3])))
+        page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.goto(url)
+        page.locator("nav li").first.wait_for()
+        headings, broken = page.evaluate(_ALL_READ)
+        browser.close()
+    return {"hosts": hosts, "complaints": complaints, "headings": headings, "broken": broken}
 
 
 def visited(url: str, wanted: int) -> dict[str, Any]:
