@@ -4,12 +4,16 @@ Validators from other hands read the document in test_document.py.
 """
 
 import asyncio
+import gzip
+import re
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 from tests.acceptance.served import Served
 
+from recado.http.api.document_texts import GROUPS
 from recado.http.api.problem_codes import problem_codes
 from recado.http.api.route import Access, Idempotency
 from recado.http.api.usual_words import MEANT
@@ -96,6 +100,26 @@ def test_the_document_tells_what_each_route_asks_for(served: Served, served_docu
         assert described["summary"]
 
 
+def test_each_group_has_an_introduction_and_stands_in_the_order_of_a_newcomer(served_document: Any) -> None:
+    told = [tag["name"] for tag in served_document["tags"]]
+    assert told == [name for name in GROUPS if name in told]
+    used = {tag for _, _, described in operations(served_document).values() for tag in described["tags"]}
+    assert set(told) == used
+    assert [name for name in told if len(GROUPS[name].split("\n\n")) != 2] == []
+
+
+def test_the_names_of_schemas_are_those_of_things(served_document: Any) -> None:
+    names = served_document["components"]["schemas"]
+    assert [name for name in names if not re.fullmatch(r"([A-Z][a-z0-9]*)+", name)] == []
+    assert [name for name in names if re.search(r"Model$|[0-9]$", name)] == []
+
+
+def test_the_document_stays_small_enough_to_be_fetched_at_each_look(served_document: Any) -> None:
+    whole = orjson.dumps(served_document)
+    assert len(whole) < 1_000_000
+    assert len(gzip.compress(whole)) < 100_000
+
+
 def test_the_usual_words_of_others_lead_to_operations_that_are_there(served: Served, served_document: Any) -> None:
     there = {(method, path) for method, path, _ in operations(served_document).values()}
     administrator = {(route.method, route.path) for route in served.routes if route.access is Access.ADMIN}
@@ -123,6 +147,7 @@ async def test_the_page_to_try_calls_shows_every_operation_and_calls_no_other_ho
     assert sorted(seen["operations"]) == sorted((method, path) for method, path, _ in shown)
 
 
+@pytest.mark.long
 @pytest.mark.browser
 @pytest.mark.skipif(not CHROMIUM.exists(), reason="Debian's chromium is not installed: the page was seen by nobody")
 async def test_the_reference_has_a_page_for_every_operation_and_every_event(

@@ -112,7 +112,7 @@ _BY_NAME: Final[Mapping[str, Any]] = {
 """What a member of this name holds, or each item of a list of this name, wherever its schema takes that."""
 
 _TEXTS: Final = (
-    "welcome", "+5511987650000", "ana@example.com", "https://example.com/recado", "08:00", "BR", "BRL", "active",
+    "welcome", "Ana", "+5511987650000", "ana@example.com", "https://example.com/recado", "08:00", "BR", "BRL", "active",
     "A text that says a little more.",
 )  # fmt: skip
 

@@ -34,6 +34,8 @@ class Schemas:
         shared = _shared(found.get("$defs", {}))
         named = {name: _name(shared.get(name, name)) for name in found.get("$defs", {})}
         definitions = {named[name]: _clean(schema, named) for name, schema in found.get("$defs", {}).items()}
+        if len(definitions) != len(named) - len(shared) // 2:
+            raise ValueError("two models would be one component: their names differ in nothing that the document shows")
         self._names = {key: named[ref["$ref"].removeprefix(_REF)] for key, ref in names.items()}
         queries = {self._names[route.query, "validation"] for route in routes if route.query is not None}
         self._queries = {name: definitions[name] for name in queries}
