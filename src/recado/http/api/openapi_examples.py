@@ -8,7 +8,7 @@ from urllib.parse import quote, urlencode
 
 from recado.http.api.code_samples import SampleCall, code_samples
 from recado.http.api.examples import Example
-from recado.http.api.openapi_samples import Samples
+from recado.http.api.openapi_samples import SchemaSamples
 from recado.http.api.route import Access, Route
 
 JSON: Final = "application/json"
@@ -24,7 +24,7 @@ class Exemplifier:
         self, routes: Iterable[Route], definitions: Mapping[str, Any], written: Mapping[str, Example], base_url: str
     ) -> None:
         """`definitions`: the schemas by name; `written`: examples by operation."""
-        self._samples = Samples(definitions)
+        self._samples = SchemaSamples(definitions)
         self._written = written
         self._base_url = base_url.rstrip("/")
         self._prefixes = {segment: prefix for route in routes for segment, prefix in _named(route)}

@@ -121,7 +121,7 @@ class _Endless(Exception):
     """A shape that holds itself."""
 
 
-class Samples:
+class SchemaSamples:
     """Makes values that fit the schemas of `definitions`; the same for the same schema."""
 
     def __init__(self, definitions: Mapping[str, Any]) -> None:

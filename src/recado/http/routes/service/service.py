@@ -81,15 +81,17 @@ def service_routes(others: Sequence[Route], *, ready: Ready, base_url: str, vers
     routes = (
         Route(
             **_PROBE, path="/healthz", handler=_health, operation_id="getHealth", summary="Is the process up?",
-            responses={200: _Health},
+            responses={200: _Health}, description="Asks no part of the service: for whoever restarts it.",
         ),
         Route(
             **_PROBE, path="/readyz", handler=Readying(ready).answer, operation_id="getReadiness",
             summary="Can the service take work?", responses={200: Readiness}, errors=("SERVICE_UNAVAILABLE",),
+            description="`checks` names each part: the database is there and takes writes, every migration is applied.",
         ),
         Route(
             **_PUBLIC, path="/v2/openapi.json", handler=openapi, operation_id="getOpenApiDocument",
             summary="This document", responses={200: None, 304: None}, response_types={200: "application/json"},
+            description="Compressed for who takes that; 304 with the `ETag` of the one before as `If-None-Match`.",
         ),
         Route(
             **_PUBLIC, path="/docs", handler=page, operation_id="getDocs",
