@@ -45,7 +45,7 @@ async def test_the_reference_shows_an_operation_with_its_samples_and_finds_it_by
     assert seen["found"] == ["List things"]
     assert "things:write" in seen["operation"]
     assert '-d \'{\n  "name": "Ana"\n}\'' in seen["curl"]
-    assert "json={'name': 'Ana'}" in seen["python"]
+    assert 'json={\n        "name": "Ana",\n    },' in seen["python"]
     assert '"code": "SCOPE_REQUIRED"' in seen["problem"]
 
 

@@ -3,7 +3,6 @@
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pprint import pformat
 from textwrap import indent
 from typing import Any
 
@@ -43,16 +42,33 @@ def _curl(call: SampleCall) -> str:
 
 
 def _python(call: SampleCall) -> str:
-    headers = [f"{name!r}: {value!r}" for name, value in call.headers.items()]
+    headers = [f"{_text(name)}: {_text(value)}" for name, value in call.headers.items()]
     if call.token:
         headers.insert(0, f'"Authorization": f"Bearer {{os.environ[\'{call.token}\']}}"')
     arguments = [f'"{call.url}"']
     if headers:
         arguments.append(f"headers={{{', '.join(headers)}}}")
     if call.body is not None:
-        arguments.append("json=" + pformat(call.body, indent=1, width=90, sort_dicts=False))
+        arguments.append("json=" + _literal(call.body))
     arguments.append("timeout=30")
     imports = "import os\n\nimport requests" if call.token else "import requests"
     given = indent(",\n".join(arguments), "    ")
     shown = "\nprint(answer.json())" if call.answers_json else ""
     return f"{imports}\n\nanswer = requests.{call.method.lower()}(\n{given},\n)\nanswer.raise_for_status(){shown}\n"
+
+
+def _literal(value: Any) -> str:
+    """The value as Python is written, one member a line."""
+    if isinstance(value, dict) and value:
+        lines = [f"{_text(name)}: {_literal(member)}," for name, member in value.items()]
+        return "{\n" + indent("\n".join(lines), "    ") + "\n}"
+    if isinstance(value, list) and any(isinstance(member, dict | list) for member in value):
+        return "[\n" + indent("\n".join(f"{_literal(member)}," for member in value), "    ") + "\n]"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_literal, value))}]"
+    return _text(value) if isinstance(value, str) else repr(value)
+
+
+def _text(text: str) -> str:
+    """A text in the quotes of JSON, which are Python's too."""
+    return orjson.dumps(text).decode()
