@@ -1,15 +1,19 @@
-"""The document of the whole application against its route table, and the page that shows it in a real browser.
+"""The document of the whole application against its route table, and the pages that show it in a real browser.
 
 Validators from other hands read the document in test_document.py.
 """
 
 import asyncio
+import gzip
+import re
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 from tests.acceptance.served import Served
 
+from recado.http.api.document_texts import GROUPS
 from recado.http.api.problem_codes import problem_codes
 from recado.http.api.route import Access, Idempotency
 from recado.http.api.usual_words import MEANT
@@ -37,6 +41,24 @@ _ALL_SHOWN = """wanted => {
     return window.shown.size === wanted || window.goOn();
 }"""
 _THERE = """kind => document.querySelector(`.opblock-${kind} .opblock-summary-control`) !== null || window.goOn()"""
+
+_ALL_READ = """async () => {
+    const headings = [], broken = [];
+    for (const link of document.querySelectorAll("nav li a")) {
+        const shown = new Promise(done => addEventListener("hashchange", done, {once: true}));
+        location.hash = link.hash;
+        await shown;
+        const main = document.querySelector("main");
+        for (const folded of main.querySelectorAll("details")) {
+            const opened = new Promise(done => folded.addEventListener("toggle", done, {once: true}));
+            folded.open = true;
+            await opened;
+        }
+        headings.push(main.querySelector("h1").textContent);
+        if (/undefined|[[]object/.test(main.innerText)) broken.push(link.hash);
+    }
+    return [headings, broken];
+}"""
 
 
 def operations(document: Any) -> dict[str, tuple[str, str, Any]]:
@@ -76,6 +98,27 @@ def test_the_document_tells_what_each_route_asks_for(served: Served, served_docu
         promised = {*route.responses, *problem_codes(route)} | unchanged
         assert {int(status) for status in described["responses"]} == promised
         assert described["summary"]
+        assert described["description"]
+
+
+def test_each_group_has_an_introduction_and_stands_in_the_order_of_a_newcomer(served_document: Any) -> None:
+    told = [tag["name"] for tag in served_document["tags"]]
+    assert told == [name for name in GROUPS if name in told]
+    used = {tag for _, _, described in operations(served_document).values() for tag in described["tags"]}
+    assert set(told) == used
+    assert [name for name in told if len(GROUPS[name].split("\n\n")) != 2] == []
+
+
+def test_the_names_of_schemas_are_those_of_things(served_document: Any) -> None:
+    names = served_document["components"]["schemas"]
+    assert [name for name in names if not re.fullmatch(r"([A-Z][a-z0-9]*)+", name)] == []
+    assert [name for name in names if re.search(r"Model$|[0-9]$", name)] == []
+
+
+def test_the_document_stays_small_enough_to_be_fetched_at_each_look(served_document: Any) -> None:
+    whole = orjson.dumps(served_document)
+    assert len(whole) < 1_000_000
+    assert len(gzip.compress(whole)) < 100_000
 
 
 def test_the_usual_words_of_others_lead_to_operations_that_are_there(served: Served, served_document: Any) -> None:
@@ -95,12 +138,48 @@ def test_a_route_without_a_declared_answer_is_a_page_for_people(served: Served) 
 @pytest.mark.long
 @pytest.mark.browser
 @pytest.mark.skipif(not CHROMIUM.exists(), reason="Debian's chromium is not installed: the page was seen by nobody")
-async def test_the_page_shows_every_operation_and_calls_no_other_host(served: Served, served_document: Any) -> None:
+async def test_the_page_to_try_calls_shows_every_operation_and_calls_no_other_host(
+    served: Served, served_document: Any
+) -> None:
     shown = operations(served_document).values()
-    seen = await asyncio.to_thread(visited, f"{served.url}/docs", len(shown))
+    seen = await asyncio.to_thread(visited, f"{served.url}/docs/try", len(shown))
     assert seen["complaints"] == []
     assert {"/".join(url.split("/")[:3]) for url in seen["requests"]} == {served.url}
     assert sorted(seen["operations"]) == sorted((method, path) for method, path, _ in shown)
+
+
+@pytest.mark.long
+@pytest.mark.browser
+@pytest.mark.skipif(not CHROMIUM.exists(), reason="Debian's chromium is not installed: the page was seen by nobody")
+async def test_the_reference_has_a_page_for_every_operation_and_every_event(
+    served: Served, served_document: Any
+) -> None:
+    seen = await asyncio.to_thread(read, f"{served.url}/docs")
+    told = [described["summary"] for _, _, described in operations(served_document).values()]
+    assert seen["complaints"] == []
+    assert seen["hosts"] == {served.url}
+    assert sorted(seen["headings"]) == sorted([*told, *served_document["webhooks"]])
+    assert seen["broken"] == []
+
+
+def read(url: str) -> dict[str, Any]:
+    """The headings of all pages that the reference links to, with their parts open, and which of them are broken."""
+    from playwright.sync_api import sync_playwright
+
+    hosts: set[str] = set()
+    complaints: list[str] = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
+        page = browser.new_page()
+        page.set_default_timeout(PATIENCE)
+        page.on("request", lambda request: hosts.add("/".join(request.url.split("/")[:3])))
+        page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.goto(url)
+        page.locator("nav li").first.wait_for()
+        headings, broken = page.evaluate(_ALL_READ)
+        browser.close()
+    return {"hosts": hosts, "complaints": complaints, "headings": headings, "broken": broken}
 
 
 def visited(url: str, wanted: int) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 
 import type { components, operations } from "./recado";
 
-type Message = components["schemas"]["MessageModel"];
+type Message = components["schemas"]["Message"];
 type Answer<Operation extends { responses: object }, Status extends keyof Operation["responses"]> =
   Operation["responses"][Status] extends { content: { "application/json": infer Body } } ? Body : never;
 type Refused<Operation extends { responses: object }, Status extends keyof Operation["responses"]> =

@@ -4,9 +4,11 @@ import re
 from enum import StrEnum
 from typing import Annotated, Any
 
+import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 from pydantic import Field, PlainSerializer
 
+from recado.http.api.examples import Example
 from recado.http.api.models import ApiModel, PatchModel, QueryInt, QueryModel, Timestamp
 from recado.http.api.openapi import document
 from recado.http.api.paging import CountedPage
@@ -253,6 +255,31 @@ def test_problems_of_requests_that_were_read_may_name_what_is_unknown(thing: Any
     assert {status for status, named in told.items() if named} >= {400, 404, 422}
     assert not told[401]
     assert found["components"]["headers"]["X-Recado-Warnings"]["schema"]["type"] == "string"
+
+
+def test_two_models_do_not_become_one_component(thing: Any) -> None:
+    other = type("_Part", (ApiModel,), {"__annotations__": {"colour": Colour}})
+    with pytest.raises(ValueError, match="one component"):
+        described(thing(responses={200: Part}), thing("POST", responses={201: other}))
+
+
+def test_where_no_example_is_written_one_is_made_of_what_is_known_of_the_same_thing(thing: Any) -> None:
+    written = {"makeThing": Example(response={"displayName": "blue", "weight": "2"})}
+    routes = (
+        thing(responses={200: ThingPage}),
+        thing("POST", body=Thing, responses={201: Thing}, operation_id="makeThing"),
+        thing("POST", "/parts", body=Part, responses={201: Part}),
+    )
+    paths = document(routes, base_url="https://api.example.com", version="1.2.3", examples=written)["paths"]
+
+    def shown(path: str, method: str, status: str) -> Any:
+        return paths[path][method]["responses"][status]["content"]["application/json"]["example"]
+
+    assert shown("/things", "post", "201") == written["makeThing"].response
+    assert shown("/things", "get", "200")["items"] == [written["makeThing"].response]
+    asked = paths["/things"]["post"]["requestBody"]["content"]["application/json"]["example"]
+    assert asked == {"displayName": "Ana", "colour": "red", "parts": [{"partName": "welcome", "size": 1}]}
+    assert shown("/parts", "post", "201") == {"partName": "welcome"}
 
 
 def test_agreed_prices_of_an_answer_are_never_null(thing: Any) -> None:

@@ -88,9 +88,28 @@ async def test_the_document_describes_the_other_routes_and_these(serve: Any, thi
     assert found["info"]["version"] == "1.2.3"
 
 
-async def test_the_page_and_its_files_come_from_this_server_only(serve: Any) -> None:
+async def test_the_document_is_compressed_for_who_takes_that_and_not_sent_to_who_has_it(serve: Any, thing: Any) -> None:
+    api = await start(serve, thing())
+    async with api.client.get("/v2/openapi.json", headers={"Accept-Encoding": "identity"}) as answer:
+        plain, version = await answer.read(), answer.headers["ETag"]
+    async with api.client.get("/v2/openapi.json", headers={"Accept-Encoding": "gzip"}) as answer:
+        assert answer.headers["Content-Encoding"] == "gzip"
+        assert int(answer.headers["Content-Length"]) < len(plain) / 3
+        assert await answer.read() == plain
+    async with api.client.get("/v2/openapi.json", headers={"If-None-Match": version}) as answer:
+        assert answer.status == 304
+
+
+@pytest.mark.parametrize(
+    ("path", "parts"),
+    [
+        ("/docs", ["docs.css", "docs.js", "favicon-32x32.png"]),
+        ("/docs/try", ["swagger-ui.css", "swagger-ui-bundle.js", "try.js", "favicon-32x32.png"]),
+    ],
+)
+async def test_each_page_and_its_files_come_from_this_server_only(serve: Any, path: str, parts: list[str]) -> None:
     api = await start(serve)
-    async with api.client.get("/docs") as answer:
+    async with api.client.get(path) as answer:
         page = await answer.text()
         policy = answer.headers["Content-Security-Policy"]
         assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
@@ -99,7 +118,7 @@ async def test_the_page_and_its_files_come_from_this_server_only(serve: Any) -> 
     assert "https:" not in page
     assert "default-src 'none'" in policy
     assert "script-src 'self';" in policy
-    for part in ("swagger-ui.css", "swagger-ui-bundle.js", "docs.js", "favicon-32x32.png"):
+    for part in parts:
         assert f"/docs/{part}" in page
         async with api.client.get(f"/docs/{part}") as answer:
             assert answer.status == 200

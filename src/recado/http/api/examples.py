@@ -1,4 +1,7 @@
-"""A request and its answer for the operations that a newcomer calls first, as the OpenAPI document shows them."""
+"""Requests and answers as the OpenAPI document shows them, of the operations that a newcomer calls first.
+
+For other operations there is a request alone, where one made of the schema would be refused.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,10 +13,10 @@ import orjson
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """One call. `request`: the body, None for a call without one; `response`: the body of its success."""
+    """One call. `request`: the body; `response`: the body of its success; None for what is made of the schema."""
 
     request: Any = None
-    response: Any
+    response: Any = None
 
 
 def examples() -> Mapping[str, Example]:

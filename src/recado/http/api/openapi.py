@@ -6,6 +6,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from recado.http.api.examples import Example
+from recado.http.api.openapi_examples import JSON, Exemplifier
 from recado.http.api.openapi_parts import (
     HEADERS,
     PROBLEM_SCHEMA,
@@ -29,7 +30,6 @@ _SECURITY: Mapping[Access, list[dict[str, list[str]]]] = {
     Access.PUBLIC: [],
     Access.CALLBACK: [],
 }
-_JSON = "application/json"
 _BOUNDS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
 _REASONS = {
     200: "Done.",
@@ -53,16 +53,19 @@ def document(
     """Return the document of every documented route.
 
     `tags`: descriptions by name, in the order of the document; `events`: the data of what webhooks are told, by name;
-    `examples`: by operation.
+    `examples`: by operation; where there is none, it is made of the schemas.
     """
     shown = sorted((route for route in routes if route.documented), key=lambda route: (route.tag, route.path))
     schemas = Schemas(shown, events.values())
-    problems = ProblemResponses(map(problem_codes, shown))
+    problems = ProblemResponses(map(problem_codes, shown), base_url)
+    exemplifier = Exemplifier(shown, schemas.definitions, examples, base_url)
     paths: dict[str, dict[str, Any]] = {}
     for route in shown:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, schemas, problems)
-        if route.operation_id in examples:
-            _exemplify(paths[route.path][route.method.lower()], examples[route.operation_id])
+    operations = [(route, paths[route.path][route.method.lower()]) for route in shown]
+    for act in (exemplifier.learn, exemplifier.exemplify):
+        for route, operation in operations:
+            act(route, operation)
     used = dict.fromkeys(route.tag for route in shown)
     return {
         "openapi": VERSION,
@@ -89,6 +92,7 @@ def document(
             },
             "headers": HEADERS,
             "responses": problems.components,
+            "examples": problems.examples,
             "schemas": {"Problem": PROBLEM_SCHEMA, UNKNOWN_FIELDS: UNKNOWN_FIELDS_SCHEMA, **schemas.definitions},
         },
     }
@@ -129,7 +133,7 @@ def _operation(route: Route, schemas: Schemas, problems: ProblemResponses) -> di
     if route.body is not None:
         found["requestBody"] = {
             "required": not route.body_optional,
-            "content": {_JSON: {"schema": _body_schema(route.body, route, schemas)}},
+            "content": {JSON: {"schema": _body_schema(route.body, route, schemas)}},
         }
     elif route.spooled:
         content = {
@@ -146,15 +150,6 @@ def _operation(route: Route, schemas: Schemas, problems: ProblemResponses) -> di
 def _body_schema(usual: type[BaseModel], route: Route, schemas: Schemas) -> dict[str, Any]:
     found = [schemas.ref(model, "validation") for model in (usual, *route.bodies.values())]
     return found[0] if len(found) == 1 else {"anyOf": found}
-
-
-def _exemplify(operation: dict[str, Any], example: Example) -> None:
-    """Put the example into the JSON of an operation's body, and of its success: of the creation, where there is one."""
-    if example.request is not None:
-        operation["requestBody"]["content"][_JSON]["example"] = example.request
-    successes = {status: response for status, response in operation["responses"].items() if status < "300"}
-    success = successes.get("201") or next(iter(successes.values()))
-    success["content"][_JSON]["example"] = example.response
 
 
 def _description(route: Route) -> str:
@@ -214,7 +209,7 @@ def _responses(route: Route, schemas: Schemas, problems: ProblemResponses) -> di
             "headers": {name: {"$ref": f"#/components/headers/{name}"} for name in header_names(route, status)},
         }
         if model is not None:
-            response["content"] = {_JSON: {"schema": schemas.ref(model, "serialization")}}
+            response["content"] = {JSON: {"schema": schemas.ref(model, "serialization")}}
         elif status in route.response_types:
             response["content"] = {route.response_types[status]: {"schema": {}}}
         found[str(status)] = response

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from recado.domain.core.errors import CODES, KINDS
+from recado.http.api.problem_texts import explained
+from recado.http.api.problems import ProblemRenderer
 from recado.http.api.route import Access, Route
 from recado.http.api.unknown_fields import HEADER as WARNINGS
 
@@ -124,10 +126,13 @@ _EXTRA_HEADERS = {
 
 
 class ProblemResponses:
-    """The responses of problems: by status and codes. Those that several operations have are components."""
+    """The responses of problems: by status and codes. Those that several operations have are components.
 
-    def __init__(self, operations: Iterable[Mapping[int, tuple[str, ...]]]) -> None:
-        """`operations`: of each of them, its codes by status."""
+    Each code has one example under each of its statuses, a component too.
+    """
+
+    def __init__(self, operations: Iterable[Mapping[int, tuple[str, ...]]], base_url: str) -> None:
+        """`operations`: of each of them, its codes by status; `base_url`: as in the `type` of problems."""
         used = Counter((status, codes) for operation in operations for status, codes in operation.items())
         common: dict[int, set[str]] = {}
         for status, codes in used:
@@ -138,6 +143,11 @@ class ProblemResponses:
             if times > 1
         }
         self.components = {name: _problem_response(*problem) for problem, name in self._names.items()}
+        renderer = ProblemRenderer(base_url)
+        self.examples = {
+            _example_name(status, code): _problem_example(status, code, renderer)
+            for status, code in sorted({(status, code) for status, codes in used for code in codes})
+        }
 
     def of(self, status: int, codes: tuple[str, ...], other_type: str | None = None) -> dict[str, Any]:
         """Return the response, or the reference to it. `other_type`: what it may be instead of a problem."""
@@ -171,6 +181,15 @@ def _camel(code: str) -> str:
     return code.title().replace("_", "")
 
 
+def _example_name(status: int, code: str) -> str:
+    return _camel(code) if status == CODES[code].status else f"{_camel(code)}{status}"
+
+
+def _problem_example(status: int, code: str, renderer: ProblemRenderer) -> dict[str, Any]:
+    body = {**explained()[code].example, "status": status, "kind": KINDS[status], "type": renderer.type_of(code)}
+    return {"summary": CODES[code].title, "value": body}
+
+
 def _problem_response(status: int, codes: tuple[str, ...]) -> dict[str, Any]:
     headers = ["X-Request-Id", *_EXTRA_HEADERS.get(status, ())]
     titles = "".join(f"\n- `{code}`: {CODES[code].title}." for code in codes)
@@ -178,5 +197,10 @@ def _problem_response(status: int, codes: tuple[str, ...]) -> dict[str, Any]:
     return {
         "description": f"{_WHAT[status]}\n{titles}",
         "headers": {name: {"$ref": f"#/components/headers/{name}"} for name in headers},
-        "content": {"application/problem+json": {"schema": schema}},
+        "content": {
+            "application/problem+json": {
+                "schema": schema,
+                "examples": {code: {"$ref": f"#/components/examples/{_example_name(status, code)}"} for code in codes},
+            }
+        },
     }

@@ -34,6 +34,8 @@ class Schemas:
         shared = _shared(found.get("$defs", {}))
         named = {name: _name(shared.get(name, name)) for name in found.get("$defs", {})}
         definitions = {named[name]: _clean(schema, named) for name, schema in found.get("$defs", {}).items()}
+        if len(definitions) != len(named) - len(shared) // 2:
+            raise ValueError("two models would be one component: their names differ in nothing that the document shows")
         self._names = {key: named[ref["$ref"].removeprefix(_REF)] for key, ref in names.items()}
         queries = {self._names[route.query, "validation"] for route in routes if route.query is not None}
         self._queries = {name: definitions[name] for name in queries}
@@ -64,8 +66,8 @@ def _described(wanted: tuple[Wanted, ...]) -> tuple[Mapping[Any, Any], Mapping[s
 
 
 def _name(name: str) -> str:
-    """The name of a component: pydantic's, without the signs that it needs to tell two shapes of one model apart."""
-    return name.replace("-Input", "Input").replace("-Output", "Output").lstrip("_")
+    """The name of a component: pydantic's, without its signs for two shapes of one model and without "Model"."""
+    return name.replace("-Input", "Input").replace("-Output", "Output").lstrip("_").removesuffix("Model")
 
 
 def _shared(definitions: Mapping[str, Any]) -> dict[str, str]:

@@ -201,5 +201,6 @@ def account_routes(accounts: Resource[UserAccount], passwords: Passwords) -> tup
             "POST /v2/accounts/accept-invite", "acceptInvite", "Accept an invitation and choose a password",
             operations.accept, rate_class="login", body=InviteAcceptance, responses={200: AccountOut},
             errors=("UNAUTHORIZED", "ORGANIZATION_SUSPENDED", "SERVICE_UNAVAILABLE"),
+            description="An invitation holds once, and for 72 hours.",
         ),
     )  # fmt: skip

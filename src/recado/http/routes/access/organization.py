@@ -152,5 +152,6 @@ def organization_routes(dependencies: Dependencies) -> tuple[Route, ...]:
             "Suspend, release or equip an organization", operations.admin_patch,
             load=operations.find, path_ids={"id": ORGANIZATION},
             body=OrganizationAdminPatch, responses={200: AdministeredOrganizationOut}, versioned=True,
+            description="Its status, its sender of its own and its agreed prices; what is left out stays.",
         ),
     )  # fmt: skip

@@ -115,10 +115,12 @@ def opened_link_routes(
     return (
         Route(
             **_PUBLIC, path="/l/{code}", handler=to_address(tracked, visitors), operation_id="openLink",
-            summary="Lead a person to where a link of a message leads", shortcut=straight_to_address(tracked, visitors),
+            summary="Lead a person to where a link of a message leads", description="For browsers: it answers 302.",
+            shortcut=straight_to_address(tracked, visitors),
         ),
         Route(
             **_PUBLIC, path="/c/{slug}", handler=to_chat(origin, visitors, monotonic), operation_id="openChat",
-            summary="Lead a person to the chat of a number", query=OpenQuery,
+            summary="Lead a person to the chat of a number", description="For browsers: it answers 302.",
+            query=OpenQuery,
         ),
     )  # fmt: skip

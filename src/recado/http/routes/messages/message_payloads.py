@@ -35,20 +35,20 @@ class MediaReference(TypedDict):
     id: Annotated[str, Field(min_length=1, max_length=_MEDIA_ID_LENGTH)]
 
 
-class _Header(TypedDict):
+class _MessageHeader(TypedDict):
     __pydantic_config__ = _CONFIG  # type: ignore[misc]
 
     text: NotRequired[Annotated[str, Field(min_length=1, max_length=60)]]
     media: NotRequired[MediaReference]
 
 
-def _one_kind(header: _Header) -> _Header:
+def _one_kind(header: _MessageHeader) -> _MessageHeader:
     if ("text" in header) == ("media" in header):
         raise ValueError("takes exactly one of text and media")
     return header
 
 
-Header = Annotated[_Header, AfterValidator(_one_kind)]
+Header = Annotated[_MessageHeader, AfterValidator(_one_kind)]
 
 
 class ButtonParameter(TypedDict):

@@ -3,7 +3,6 @@
 The page may be asked for anew each time. Its files stand under the build, a hash of all of them, and are kept for good.
 """
 
-import gzip
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from recado.http.api.call import Call
 from recado.http.api.missing import no_page
 from recado.http.api.rate_limits import ANONYMOUS
 from recado.http.api.route import Access, Route
+from recado.http.routes.service.kept_file import KeptFile
 from recado.http.wire.reply import Reply
 
 PAGE: Final = "index.html"
@@ -44,29 +44,12 @@ _ANEW: Final = "no-cache"
 
 
 @dataclass(frozen=True, slots=True)
-class _File:
-    """A file as it is sent: its bytes, the same compressed, and the headers that both share."""
-
-    plain: bytes
-    packed: bytes
-    headers: dict[str, str]
-
-    def reply(self, call: Call) -> Reply:
-        """The file in the form that the caller takes, or 304 to one that has it."""
-        if self.headers["ETag"] in call.headers.get("If-None-Match", ""):
-            return Reply(304, headers=self.headers)
-        if "gzip" in call.headers.get("Accept-Encoding", ""):
-            return Reply(200, self.packed, headers={**self.headers, "Content-Encoding": "gzip"})
-        return Reply(200, self.plain, headers=self.headers)
-
-
-@dataclass(frozen=True, slots=True)
 class Console:
     """The page and its files. `build`: what stands before the names of the files, of which it is a hash."""
 
     build: str
-    page: _File
-    files: dict[str, _File]
+    page: KeptFile
+    files: dict[str, KeptFile]
 
     async def show(self, call: Call) -> Reply:
         return self.page.reply(call)
@@ -134,13 +117,5 @@ def _read(folder: Traversable, before: str = "") -> Iterator[tuple[str, bytes]]:
             yield name, each.read_bytes()
 
 
-def _file(name: str, content: bytes, cached: str, more: dict[str, str]) -> _File:
-    headers = {
-        "Content-Type": _TYPES[name.rpartition(".")[2]],
-        "Cache-Control": cached,
-        "ETag": f'"{hashlib.sha256(content).hexdigest()[:16]}"',
-        "Vary": "Accept-Encoding",
-        "X-Content-Type-Options": "nosniff",
-        **more,
-    }
-    return _File(content, gzip.compress(content, mtime=0), headers)
+def _file(name: str, content: bytes, cached: str, more: dict[str, str]) -> KeptFile:
+    return KeptFile.of(content, _TYPES[name.rpartition(".")[2]], cached, more)

@@ -4,20 +4,17 @@ Written once, at the first request, from the catalogue of `errors.py` and `probl
 Markdown by the `Accept` header.
 """
 
-import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from html import escape
-from importlib.resources import files
 from typing import Any, Final
 
 import orjson
 
-from recado.domain.core.errors import CODES, problem_slug
-from recado.domain.core.ids import BODY_LENGTH, REQUEST
+from recado.domain.core.errors import problem_slug
 from recado.http.api.call import Call
 from recado.http.api.missing import no_page
+from recado.http.api.problem_texts import Explained, explained
 from recado.http.api.problems import ProblemRenderer
 from recado.http.wire.reply import Reply
 
@@ -36,18 +33,6 @@ _STYLE: Final = (
 HTML: Final = "text/html; charset=utf-8"
 JSON: Final = "application/json"
 MARKDOWN: Final = "text/markdown; charset=utf-8"
-
-
-@dataclass(frozen=True, slots=True)
-class Explained:
-    """What stands on the page of one code. `example`: a whole problem body."""
-
-    code: str
-    status: int
-    title: str
-    cause: str
-    remedy: str
-    example: Mapping[str, Any]
 
 
 Pages = Mapping[str, Mapping[str, bytes]]
@@ -81,33 +66,8 @@ def wanted(accept: str) -> str:
     return JSON if "json" in accept else MARKDOWN
 
 
-def explained() -> list[Explained]:
-    """Return what is to say about each code, in the order of the catalogue."""
-    texts = tomllib.loads(files("recado.http").joinpath("problem_texts.toml").read_text())
-    renderer = ProblemRenderer("")
-    return [_explained(code, texts[code], renderer) for code in CODES]
-
-
-def _explained(code: str, text: Mapping[str, Any], renderer: ProblemRenderer) -> Explained:
-    entry = CODES[code]
-    detail = text.get("example", f"{entry.title}.")
-    request_id = REQUEST + "0" * BODY_LENGTH
-    body = renderer.render(
-        code,
-        entry.kind,
-        entry.status,
-        entry.title,
-        detail,
-        "/messages",
-        request_id,
-        text.get("errors"),
-        text.get("meta"),
-    )
-    return Explained(code, entry.status, entry.title, text["cause"], text["remedy"], orjson.loads(body))
-
-
 def _pages(renderer: ProblemRenderer) -> Pages:
-    codes = explained()
+    codes = list(explained().values())
     pages = {"": {HTML: _html_index(codes), JSON: _json_index(codes, renderer), MARKDOWN: _markdown_index(codes)}}
     for one in codes:
         example = orjson.dumps({**one.example, "type": renderer.type_of(one.code)}, option=orjson.OPT_INDENT_2).decode()

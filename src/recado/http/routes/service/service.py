@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import cache, partial
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
@@ -16,6 +16,7 @@ from recado.http.api.openapi import document
 from recado.http.api.rate_limits import ANONYMOUS
 from recado.http.api.route import Access, Route
 from recado.http.routes.service.console import console_routes
+from recado.http.routes.service.kept_file import KeptFile
 from recado.http.routes.service.problem_pages import ProblemPages
 from recado.http.webhook_events import EVENTS
 from recado.http.wire.rendering import dump
@@ -28,13 +29,17 @@ READY_WITHIN = 2.0  # seconds (C2.7)
 READY_KEPT = 0.5  # seconds
 _STATIC = files("recado.http") / "static"
 _HOUR = "public, max-age=3600"
+_PAGE = "text/html; charset=utf-8"
 _FILES = {
+    "docs.css": ("docs.css", "text/css; charset=utf-8"),
     "docs.js": ("docs.js", "text/javascript; charset=utf-8"),
+    "try": ("try.html", _PAGE),
+    "try.js": ("try.js", "text/javascript; charset=utf-8"),
     "swagger-ui.css": ("swagger-ui/swagger-ui.css", "text/css; charset=utf-8"),
     "swagger-ui-bundle.js": ("swagger-ui/swagger-ui-bundle.js", "text/javascript; charset=utf-8"),
     "favicon-32x32.png": ("swagger-ui/favicon-32x32.png", "image/png"),
 }
-# The page's style sheet draws its icons from data addresses.
+# The style sheet of the page to try calls draws its icons from data addresses.
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'{server}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -59,29 +64,41 @@ class Readiness(ApiModel):
 def service_routes(others: Sequence[Route], *, ready: Ready, base_url: str, version: str) -> tuple[Route, ...]:
     """Return the routes of the service. `others`: all other routes, for the document; `ready`: each part by name."""
 
-    async def openapi(_: Call) -> Reply:
-        return Reply(200, described, headers={"Cache-Control": "no-cache"})
+    async def openapi(call: Call) -> Reply:
+        return described.reply(call)
+
+    policy = _policy(base_url)
+
+    async def page(call: Call) -> Reply:
+        return (await _content("docs.html", _PAGE, policy)).reply(call)
+
+    async def file(call: Call) -> Reply:
+        if (found := _FILES.get(call.path["file"])) is None:
+            raise no_page("There is no such file.")
+        return (await _content(*found, policy)).reply(call)
 
     pages = ProblemPages(base_url)
     routes = (
         Route(
             **_PROBE, path="/healthz", handler=_health, operation_id="getHealth", summary="Is the process up?",
-            responses={200: _Health},
+            responses={200: _Health}, description="Asks no part of the service: for whoever restarts it.",
         ),
         Route(
             **_PROBE, path="/readyz", handler=Readying(ready).answer, operation_id="getReadiness",
             summary="Can the service take work?", responses={200: Readiness}, errors=("SERVICE_UNAVAILABLE",),
+            description="`checks` names each part: the database is there and takes writes, every migration is applied.",
         ),
         Route(
             **_PUBLIC, path="/v2/openapi.json", handler=openapi, operation_id="getOpenApiDocument",
-            summary="This document", responses={200: None}, response_types={200: "application/json"},
+            summary="This document", responses={200: None, 304: None}, response_types={200: "application/json"},
+            description="Compressed for who takes that; 304 with the `ETag` of the one before as `If-None-Match`.",
         ),
         Route(
-            **_PUBLIC, path="/docs", handler=partial(_page, _policy(base_url)), operation_id="getDocs",
+            **_PUBLIC, path="/docs", handler=page, operation_id="getDocs",
             summary="The document as a page", documented=False,
         ),
         Route(
-            **_PUBLIC, path="/docs/{file}", handler=_file, operation_id="getDocsFile",
+            **_PUBLIC, path="/docs/{file}", handler=file, operation_id="getDocsFile",
             summary="A file of that page", documented=False,
         ),
         Route(
@@ -95,17 +112,16 @@ def service_routes(others: Sequence[Route], *, ready: Ready, base_url: str, vers
         *console_routes(),
     )  # fmt: skip
     # Made before anybody is served: it takes 0.15 s, in which, in a thread too, nobody else would get far.
-    described = dump(
-        document(
-            (*others, *routes),
-            base_url=base_url,
-            version=version,
-            description=DESCRIPTION,
-            tags=GROUPS,
-            events=EVENTS,
-            examples=examples(),
-        )
+    found = document(
+        (*others, *routes),
+        base_url=base_url,
+        version=version,
+        description=DESCRIPTION,
+        tags=GROUPS,
+        events=EVENTS,
+        examples=examples(),
     )
+    described = KeptFile.of(dump(found), "application/json", "no-cache")
     return routes
 
 
@@ -144,35 +160,18 @@ class Readying:
             self._kept_until = asyncio.get_running_loop().time() + READY_KEPT
 
 
-async def _page(policy: str, _: Call) -> Reply:
-    return Reply(200, _content("docs.html"), headers=_html(policy))
-
-
-async def _file(call: Call) -> Reply:
-    found = _FILES.get(call.path["file"])
-    if found is None:
-        raise no_page("There is no such file.")
-    name, content_type = found
-    headers = {"Content-Type": content_type, "Cache-Control": _HOUR, "X-Content-Type-Options": "nosniff"}
-    return Reply(200, _content(name), headers=headers)
-
-
-def _html(policy: str) -> dict[str, str]:
-    return {
-        "Content-Type": "text/html; charset=utf-8",
-        "Cache-Control": _HOUR,
-        "Content-Security-Policy": policy,
-        "X-Content-Type-Options": "nosniff",
-        "Referrer-Policy": "no-referrer",
-    }
-
-
 def _policy(base_url: str) -> str:
     """The page may call the server that its document names, which can differ from the one it came from."""
     origin = "/".join(base_url.split("/")[:3])
     return _POLICY.format(server=f" {origin}" if origin.startswith("http") else "")
 
 
+async def _content(name: str, content_type: str, policy: str) -> KeptFile:
+    """The file; `policy`: of pages. Compressing the largest takes a tenth of a second: not on the loop."""
+    return await asyncio.to_thread(_kept, name, content_type, policy if content_type == _PAGE else "")
+
+
 @cache
-def _content(name: str) -> bytes:
-    return _STATIC.joinpath(name).read_bytes()
+def _kept(name: str, content_type: str, policy: str) -> KeptFile:
+    more = {"Content-Security-Policy": policy, "Referrer-Policy": "no-referrer"} if policy else {}
+    return KeptFile.of(_STATIC.joinpath(name).read_bytes(), content_type, _HOUR, more)
