@@ -35,6 +35,7 @@ class Message(Identified):
 
     `details`: what its channel alone knows of it. `gateway`: what it left through, of those that senders share;
     `receipt`: the last report as its provider gave it; `link_origin`: the JSON text of `origemDoLink` (C27.4).
+    `opened_at`, `clicked_at`: of an e-mail, the first time.
     """
 
     organization_id: str
@@ -78,6 +79,8 @@ class Message(Identified):
     gateway: str | None = None
     receipt: Mapping[str, Any] | None = None
     link_origin: str | None = None
+    opened_at: datetime | None = None
+    clicked_at: datetime | None = None
 
     @property
     def uncertain(self) -> bool:

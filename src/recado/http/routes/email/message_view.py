@@ -14,7 +14,13 @@ from recado.domain.messages.message import FailureCode, MessageStatus
 from recado.services.messages.acceptance_rules import no_consent
 from recado.storage.messages.message_reads import Message
 
-_TIMES: Final = (("sent_at", "sentAt"), ("delivered_at", "deliveredAt"), ("failed_at", "failedAt"))
+_TIMES: Final = (
+    ("sent_at", "sentAt"),
+    ("delivered_at", "deliveredAt"),
+    ("failed_at", "failedAt"),
+    ("opened_at", "openedAt"),
+    ("clicked_at", "clickedAt"),
+)
 
 
 def email_view(message: Message, *, unmasked: bool) -> dict[str, Any]:
