@@ -39,7 +39,7 @@ _UNSUBSCRIBE: Final = re.compile(r"<(https?://[^>]+/u/[A-Za-z0-9_-]+)>")
 
 
 class MailServer:
-    """`password`: of every user; None: nobody logs in. `record`: where e-mails are noted, while there is one.
+    """`password`: of every user; None: any will do, and none. `record`: where e-mails are noted, while there is one.
 
     `act_after`: seconds from the final dot to what its person does.
     """
@@ -87,6 +87,15 @@ class MailServer:
         return _Peer(self, self._peers, password=self._password)
 
     # What aiosmtpd calls ----------------------------------------------------------------------------------------------
+
+    async def handle_MAIL(  # noqa: N802 - as aiosmtpd has it
+        self, server: SMTP, session: Session, envelope: Envelope, address: str, options: list[str]
+    ) -> str:
+        if self._password is not None and not session.authenticated:
+            return "530 5.7.0 a login is needed"
+        envelope.mail_from = address
+        envelope.mail_options.extend(options)
+        return "250 2.1.0 ok"
 
     async def handle_RCPT(  # noqa: N802 - as aiosmtpd has it
         self, server: SMTP, session: Session, envelope: Envelope, address: str, options: list[str]
@@ -157,7 +166,7 @@ class _Peer(SMTP):
 
     def __init__(self, handler: MailServer, among: "set[_Peer]", *, password: str | None) -> None:
         def known(server: SMTP, session: Session, envelope: Envelope, mechanism: str, given: Any) -> AuthResult:
-            fits = isinstance(given, LoginPassword) and given.password == (password or "").encode()
+            fits = password is None or (isinstance(given, LoginPassword) and given.password == password.encode())
             return AuthResult(success=fits, handled=False)
 
         super().__init__(
@@ -167,7 +176,6 @@ class _Peer(SMTP):
             data_size_limit=MOST_BYTES,
             enable_SMTPUTF8=True,
             authenticator=known,
-            auth_required=password is not None,
             auth_require_tls=False,  # the service speaks in the clear to this machine only
             loop=asyncio.get_running_loop(),
         )

@@ -12,7 +12,7 @@ import asyncpg
 import pytest
 from tests.channels.email.caller import Mail, ready_in_live
 from tests.channels.email.conftest import MailServer
-from tests.program import Api, Service, free_port
+from tests.program import Api, Refused, Service, free_port
 from tests.waiting import until
 
 ADMIN_TOKEN = "the administrator of these tests"
@@ -175,3 +175,46 @@ async def test_in_test_a_link_tells_of_the_click_too(
         assert (answer.status, answer.headers["Location"]) == (302, EXACT)
     ((_, data),) = await told.events(1)
     assert (data["id"], data["firstClick"]) == (sent["id"], True)
+
+
+async def test_the_links_of_a_deleted_contact_go_with_it(running: Running, mail: Mail) -> None:
+    contact = await mail.api.call("POST", "/contacts", {"phone": "+5511987651237", "email": "gone@example.com"})
+    sent = await mail.send("gone@example.com", html=HTML, contactId=contact["id"])
+    database = await asyncpg.connect(**running.service.cluster().connect_arguments)
+    try:
+        links = "select count(*) from tracked_links where message_id = $1"
+        assert await database.fetchval(links, sent["id"]) == 1
+        await mail.comes_to(sent["id"], "delivered")
+        await mail.api.call("DELETE", f"/contacts/{contact['id']}")
+
+        async def erased() -> bool:
+            return not await database.fetchval(links, sent["id"])
+
+        await until(erased, 20, "its links are erased", every=0.1)
+    finally:
+        await database.close()
+
+
+async def test_contents_have_a_bound_in_memory_and_what_does_not_fit_leaves_nothing(
+    live: Mail, mail_server: MailServer
+) -> None:
+    """An organization has room for some such e-mails at a time; they stall at the mail server."""
+    mail_server.at["CONTENT"] = mail_server.hang
+    before = (await live.api.call("GET", "/v2/email/messages", limit=1))["total"]
+    html = f"<p>{'x' * 1_000_000}</p>"
+    sends = [asyncio.create_task(live.send(f"big{n}@example.com", html=html)) for n in range(16)]
+    refused: list[Refused] = []
+
+    def some_refused() -> bool:
+        refused[:] = [e for each in sends if each.done() and isinstance(e := each.exception(), Refused)]
+        return any(each.status == 503 for each in refused)
+
+    await until(some_refused, 20, "one is refused")
+    mail_server.released.set()
+    await asyncio.gather(*sends, return_exceptions=True)
+    assert any(each.body["code"] == "SERVICE_UNAVAILABLE" for each in refused)
+    stored = (await live.api.call("GET", "/v2/email/messages", limit=1))["total"] - before
+    refused_ones = [e for each in sends if isinstance(e := each.exception(), Refused) and e.status == 503]
+    assert stored == len(sends) - len(refused_ones)
+    mail_server.at.clear()
+    assert (await live.send("after@example.com", html=html))["status"] == "sent"
