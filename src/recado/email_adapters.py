@@ -62,7 +62,7 @@ def bridge(settings: Settings, clock: Clock, connections: int) -> Adapter:
     )
     at_once = min(connections, LONGEST_CALL * settings.email_per_second)
     place = ProviderPlace("the bridge", settings.bridge_email_url or "", "start it")
-    return Adapter(sender=made, callbacks=made, verifier=dns_proof(), connections=at_once, place=place)
+    return Adapter(sender=made, callbacks=made, verifier=dns_proof(settings), connections=at_once, place=place)
 
 
 def smtp(settings: Settings, clock: Clock, connections: int) -> Adapter:
@@ -82,7 +82,7 @@ def smtp(settings: Settings, clock: Clock, connections: int) -> Adapter:
     made = Smtp(server, composer=composer(settings, clock), places=by_half(at_once), clock=clock)
     fix = "look at its address in the settings, and at the network"
     place = ProviderPlace("the mail server", settings.smtp_url or "", fix)
-    return Adapter(sender=made, verifier=dns_proof(), connections=at_once, place=place)
+    return Adapter(sender=made, verifier=dns_proof(settings), connections=at_once, place=place)
 
 
 def ses(settings: Settings, clock: Clock, connections: int) -> Adapter:
@@ -101,12 +101,17 @@ def ses(settings: Settings, clock: Clock, connections: int) -> Adapter:
     made = Ses(options, composer=composer(settings, clock), places=by_half(at_once), clock=clock)
     url = settings.ses_endpoint or f"https://email.{region}.amazonaws.com"
     place = ProviderPlace("SES", url, "look at RECADO_SES_REGION, RECADO_SES_ENDPOINT and the network")
-    return Adapter(sender=made, callbacks=made, verifier=dns_proof(), connections=at_once, place=place)
+    return Adapter(sender=made, callbacks=made, verifier=dns_proof(settings), connections=at_once, place=place)
 
 
-def dns_proof() -> DnsProof:
+def dns_proof(settings: Settings) -> DnsProof:
     questions = FairPlaces(QUESTIONS_AT_ONCE, each=QUESTIONS_EACH, most_waiting=MOST_QUESTIONS_WAITING)
-    return DnsProof(TxtRecords(turn=questions.place))
+    return DnsProof(txt_records(settings, questions.place))
+
+
+def txt_records(settings: Settings, turn: Turn | None = None) -> TxtRecords:
+    server = settings.dns_server
+    return TxtRecords(turn=turn) if server is None else TxtRecords(turn=turn, servers=(server.host,), port=server.port)
 
 
 def composer(settings: Settings, clock: Clock) -> Composer:

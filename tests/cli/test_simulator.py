@@ -149,6 +149,7 @@ def run(*arguments: str) -> object:
         (["--listen", "127.0.0.1:high"], "is not HOST:PORT"),
         (["--listen", "127.0.0.1:70000"], "is not HOST:PORT"),
         (["--smpp", "2775"], "--smpp 2775 is not HOST:PORT"),
+        (["--smtp", "2525"], "--smtp 2525 is not HOST:PORT"),
         (["--lost-share", "0.6", "--refuse-share", "0.6"], "sum to more than 1"),
         (["--secret", ""], "signing secret is empty"),
         (["--record", "."], "is a folder: name a file"),

@@ -15,7 +15,7 @@ from tests.program import free_port
 from tests.waiting import until
 
 PAGE = (Path(__file__).parents[2] / "docs" / "simulator.md").read_text("utf-8")
-START, CENTRE, ORDERS = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
+START, CENTRE, MAIL_SERVER, ORDERS = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
 ENQUIRE_LINK = 0x15
 PATH = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
 
@@ -63,4 +63,16 @@ async def test_the_simulator_is_an_sms_centre_as_pasted(tmp_path: Path) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(struct.pack(">IIII", 16, ENQUIRE_LINK, 0, 1))
         assert await asyncio.wait_for(reader.readexactly(16), 10)
+        writer.close()
+
+
+async def test_the_simulator_is_a_mail_server_as_pasted(tmp_path: Path) -> None:
+    port = free_port()
+    command = MAIL_SERVER.replace("127.0.0.1:2525", f"127.0.0.1:{port}").replace(
+        "--smtp", f"--listen 127.0.0.1:{free_port()} --smtp"
+    )
+    with started(command, tmp_path) as (_, shown):
+        await until(lambda: "listens on" in shown.read_text(), 30, "the simulator listens")
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        assert (await asyncio.wait_for(reader.readline(), 10)).startswith(b"220 ")
         writer.close()

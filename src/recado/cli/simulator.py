@@ -70,6 +70,10 @@ def simulator(
         str | None,
         typer.Option("--smpp", metavar="HOST:PORT", help="Listen as an SMS centre too, over SMPP; port 0: any free."),
     ] = None,
+    smtp: Annotated[
+        str | None,
+        typer.Option("--smtp", metavar="HOST:PORT", help="Listen as a mail server too, over SMTP; port 0: any free."),
+    ] = None,
     seed: Annotated[int, typer.Option("--seed", help="The same seed draws the same behaviour.")] = 1,
     latency_ms: Annotated[float, typer.Option("--latency-ms", min=0.0, help="Median time to answer a send.")] = 0.0,
     receipt_ms: Annotated[float, typer.Option("--receipt-ms", min=0.0, help="Median time to each receipt.")] = 200.0,
@@ -109,7 +113,7 @@ def simulator(
     silent_share: Annotated[_Share, _share("Processed sends without receipts.", "--silent-share")] = 0.0,
 ) -> None:
     """Play a chat-app provider, behind the bridge protocol and as the hosted API, with as much trouble as you ask for;
-    with --smpp an SMS centre too.
+    with --smpp an SMS centre too, with --smtp a mail server.
 
     On the record of an earlier run it goes on where that one ended, and sends the receipts that were left.
     `POST /control/…` makes it do things: see docs/simulator.md.
@@ -148,6 +152,7 @@ def simulator(
             retry_after=retry_after,
             idempotent=idempotent,
             smpp=None if smpp is None else _address(smpp, "--smpp"),
+            smtp=None if smtp is None else _address(smtp, "--smtp"),
             odd_receipts=OddReceipts(unknown=unknown_share, malformed=malformed_share),
         )
         run_simulator(options)
@@ -170,7 +175,8 @@ async def _until_told(options: SimulatorOptions) -> None:
     await simulator.start()
     try:
         smpp = f", SMPP on port {simulator.smpp_port}" if options.smpp is not None else ""
-        print(f"simulator listens on {simulator.url}{smpp}, record {options.record}", flush=True)
+        smtp = f", SMTP on port {simulator.smtp_port}" if options.smtp is not None else ""
+        print(f"simulator listens on {simulator.url}{smpp}{smtp}, record {options.record}", flush=True)
         await told.wait()
     finally:
         await simulator.stop()

@@ -5,6 +5,7 @@ All raise ValueError; its text says what is wrong without repeating a secret.
 
 import base64
 import binascii
+import ipaddress
 import re
 from collections.abc import Callable
 from ipaddress import IPv4Network, IPv6Network, ip_network
@@ -45,6 +46,15 @@ def parse_listen(value: Any) -> Listen:
     if not host:
         raise ValueError("the host is missing")
     return Listen(host, int(port))
+
+
+def parse_name_server(value: Any) -> Listen | None:
+    """`HOST:PORT` of an IP address."""
+    if value is None:
+        return None
+    server = parse_listen(value)
+    ipaddress.ip_address(server.host)
+    return server
 
 
 def parse_folder(value: Any) -> Path:

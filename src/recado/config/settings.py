@@ -29,6 +29,7 @@ from recado.config.forms import (
     parse_key_list,
     parse_listen,
     parse_mail_domain,
+    parse_name_server,
     parse_networks,
     parse_smpp_source,
     parse_smpp_url,
@@ -374,6 +375,12 @@ class Settings(BaseSettings):
         pattern=r"^[a-z0-9.-]{1,240}$",
         description="The domain of the mailbox simulator, for whose addresses the service answers itself.",
         json_schema_extra={"form": "a domain in lower case", "default": "`simulator.test`"},
+    )
+    dns_server: Annotated[Listen | None, NoDecode, BeforeValidator(parse_name_server)] = _setting(
+        None,
+        "The name server that is asked for the TXT records of senders and of DKIM.",
+        "an IP address with a port, such as 127.0.0.1:53",
+        "those of the machine",
     )
     smtp_url: Annotated[str | None, BeforeValidator(parse_smtp_url)] = _setting(
         None,

@@ -16,7 +16,7 @@ class SimulatorOptions:
 
     `codes`: shares of the hosted API's error codes. `token`: the only bearer of the bridge and of the control; the
     hosted API lets every token in. `idempotent`: the bridge sends each `Idempotency-Key` once. `smpp`: where it listens
-    as an SMS centre, whose password is `token`.
+    as an SMS centre, whose password is `token`; `smtp`: where as a mail server, with the same password.
     """
 
     record: Path
@@ -36,5 +36,6 @@ class SimulatorOptions:
     retry_after: int = 1
     idempotent: bool = False
     smpp: tuple[str, int] | None = None
+    smtp: tuple[str, int] | None = None
     odd_receipts: OddReceipts = field(default_factory=OddReceipts)
     gather_seconds: float = GATHER_SECONDS

@@ -16,14 +16,15 @@ import orjson
 
 from recado.simulator.behaviour import Given
 
-Protocol = Literal["bridge", "cloud", "smpp"]
+Protocol = Literal["bridge", "cloud", "smpp", "smtp"]
 Mark = tuple[str, int]
 """One receipt: the provider's message id, and its place among the message's receipts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request as it was received. `number`: the provider's phone number id; `recipient`: see `recipient_hash`.
+    """One request as it was received. `number`: the provider's phone number id, of an e-mail the domain of its
+    sender; `recipient`: see `recipient_hash`.
 
     `receipts`: the reports that will follow, in their order, each `delays` seconds after `at`, to the address
     `callback`; `code`: the reason of a failure among them; `referenced`: whether they name the sender's id.

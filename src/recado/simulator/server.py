@@ -18,6 +18,7 @@ from recado.simulator.behaviour import Behaviour, Given, Plan, Receipt
 from recado.simulator.cloud_api import CloudApi, CloudError, json_answer
 from recado.simulator.cloud_state import CloudState
 from recado.simulator.control import Control
+from recado.simulator.mail_server import MailServer
 from recado.simulator.operations import Operations
 from recado.simulator.options import SimulatorOptions
 from recado.simulator.outbox import CallbackOutbox
@@ -52,6 +53,7 @@ class Simulator:
 
     def __init__(self, options: SimulatorOptions, *, tell: Callable[[str], None] = lambda line: None) -> None:
         self._options = options
+        self._tell = tell
         self._record: Record | None = None
         self._outbox = CallbackOutbox(
             signing_key(options.secret),
@@ -73,6 +75,7 @@ class Simulator:
         )
         self._behaviour = self._behaviour_after(0)
         self._smpp: SmppCentre | None = None
+        self._smtp: MailServer | None = None
         self._runner: web.ServerRunner | None = None
         self._life = f"{time.time_ns():x}"  # provider ids are unique over restarts
         self._count = 0
@@ -89,6 +92,11 @@ class Simulator:
         """Where it listens as an SMS centre; 0: nowhere."""
         return self._smpp.port if self._smpp is not None else 0
 
+    @property
+    def smtp_port(self) -> int:
+        """Where it listens as a mail server; 0: nowhere."""
+        return self._smtp.port if self._smtp is not None else 0
+
     async def start(self) -> None:
         if self._runner is not None:
             return
@@ -104,6 +112,9 @@ class Simulator:
             if self._options.smpp is not None:
                 self._smpp = self._smpp_centre()
                 await self._smpp.start(*self._options.smpp)
+            if self._options.smtp is not None:
+                self._smtp = self._mail_server()
+                await self._smtp.start(*self._options.smtp)
             if earlier:
                 self._resume(path)
             await web.TCPSite(self._runner, self._options.host, self._options.port, backlog=4096).start()
@@ -120,6 +131,9 @@ class Simulator:
         smpp, self._smpp = self._smpp, None
         if smpp is not None:
             await smpp.stop()
+        smtp, self._smtp = self._smtp, None
+        if smtp is not None:
+            await smtp.stop()
         await self._outbox.stop()
         if self._record is not None:
             self._record.close()
@@ -146,6 +160,16 @@ class Simulator:
             record=lambda: self._record,
             plan=lambda: self._behaviour.plan(),
             new_id=self._new_id,
+        )
+
+    def _mail_server(self) -> MailServer:
+        options = self._options
+        return MailServer(
+            password=options.token,
+            record=lambda: self._record,
+            new_id=self._new_id,
+            act_after=options.receipt_delay,
+            tell=self._tell,
         )
 
     def _behaviour_after(self, begun: int) -> Behaviour:

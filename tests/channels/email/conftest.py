@@ -33,7 +33,7 @@ React = Callable[["Peer"], Awaitable[str | None] | str | None]
 
 @dataclass(eq=False)
 class MailServer:
-    """`at`: by the verb, what happens there. `taken`: the e-mails, each with its envelope."""
+    """`at`: by the verb, what happens there. `taken`: the e-mails, each with its envelope. `port` 0: any free one."""
 
     options: dict[str, Any] = field(default_factory=dict)
     tls: ssl.SSLContext | None = None
@@ -47,7 +47,7 @@ class MailServer:
 
     async def start(self) -> None:
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: Peer(self), "127.0.0.1", 0, ssl=self.tls)
+        self._server = await loop.create_server(lambda: Peer(self), "127.0.0.1", self.port, ssl=self.tls)
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:

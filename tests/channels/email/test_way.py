@@ -12,6 +12,7 @@ import orjson
 import pytest
 from tests.acceptance.provider_sides import BridgeSide
 from tests.channels.behaviours import says
+from tests.channels.email.caller import ANA, SECRET_WORDS, Mail, ready_in_live
 from tests.channels.peer import Connection, FakeBridge
 from tests.privacy import found_in_logs
 from tests.program import Api, Refused, Service, free_port
@@ -19,46 +20,7 @@ from tests.waiting import until
 
 PRICE = 30
 ADMIN_TOKEN = "the administrator of these tests"
-SECRET_WORDS = "the-secret-of-the-house"
-ANA = "ana@example.com"
 _serial = itertools.count(1)
-
-
-class Mail:
-    """One caller of the operations on e-mail."""
-
-    def __init__(self, api: Api) -> None:
-        self.api = api
-
-    async def send(self, to: str = ANA, *, key: str | None = None, **more: Any) -> Any:
-        body = {"to": to, "subject": "Your order", "html": f"<p>{SECRET_WORDS}</p>", "text": "It is ready.", **more}
-        body = {name: value for name, value in body.items() if value is not None}
-        return await self.api.call("POST", "/v2/email/messages", body, key=key or f"key {next(_serial)}")
-
-    async def refused(self, status: int, code: str, *args: Any, **more: Any) -> Any:
-        """The problem that a send gets."""
-        with pytest.raises(Refused) as found:
-            await self.send(*args, **more)
-        assert (found.value.status, found.value.body["code"]) == (status, code)
-        return found.value.body
-
-    async def read(self, message_id: str) -> Any:
-        return await self.api.call("GET", f"/v2/email/messages/{message_id}")
-
-    async def comes_to(self, message_id: str, status: str) -> Any:
-        async def came() -> bool:
-            return bool((await self.read(message_id))["status"] == status)
-
-        await until(came, 20, f"{message_id} is {status}", every=0.05)
-        return await self.read(message_id)
-
-    async def balance(self) -> tuple[int, int]:
-        wallet = await self.api.call("GET", "/v2/wallet")
-        return wallet["balanceCoins"], wallet["heldCoins"]
-
-    async def suppression(self, address: str) -> list[str]:
-        found = await self.api.call("GET", "/v2/email/suppressions", email=address)
-        return [each["reason"] for each in found["items"]]
 
 
 class Running(NamedTuple):
@@ -81,22 +43,10 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         SSRF_ALLOW_CIDRS="127.0.0.0/8", **settings,
     )  # fmt: skip
 
-    async def with_sender_in_live() -> None:
-        """No name server is asked here, so that the sender is verified by hand."""
-        async with Api(service.url, service.key("live", org=None)) as api:
-            await api.call("POST", "/v2/email/senders", {"domain": "example.com", "displayName": "Example"})
-        async with Api(service.url, ADMIN_TOKEN) as administrator:
-            way = f"/v2/admin/organizations/{organization}/wallet-credits"
-            await administrator.call("POST", way, {"env": "live", "coins": 1_000, "reference": "first"})
-        database = await asyncpg.connect(**service.cluster().connect_arguments)
-        await database.execute("update email_senders set status = 'verified', is_default = true where env = 'live'")
-        await database.close()
-
     try:
         asyncio.run(service.start())
         test, live = service.key("test", org=None), service.key("live", org=None)
-        organization = service.command("org", "list", "--json")["items"][0]["id"]
-        asyncio.run(with_sender_in_live())
+        asyncio.run(ready_in_live(service, ADMIN_TOKEN))
         yield Running(service, test, live, port, side)
     finally:
         asyncio.run(service.wipe())

@@ -1,17 +1,14 @@
 """Opens of e-mails, and clicks in them: what is recorded and told of each (C27.2, C10.2.9, C23.6)."""
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from random import Random
 from typing import Any
 
 import orjson
 import pytest
-from tests.channels.example.policy import PAGES
 from tests.message_rows import insert_messages
 
 from recado.domain.channels.email import EMAIL
-from recado.domain.channels.policies import POLICIES
 from recado.domain.core.ids import MESSAGE, IdSource
 from recado.domain.email.public_tokens import EmailKey, PublicTokens
 from recado.domain.links.tracked import TrackedLink
@@ -81,8 +78,6 @@ class Mailed:
 
 @pytest.fixture
 async def mailed(database: Database, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Mailed]:
-    policy = replace(PAGES, channel=EMAIL, clicked="email.clicked")
-    monkeypatch.setitem(POLICIES, EMAIL, policy)  # type: ignore[arg-type]
     for pause in ("EVERY", "NET"):
         monkeypatch.setattr(recorder, pause, 3_600.0)
     found = Mailed(database)

@@ -8,9 +8,11 @@ import aiohttp
 
 from recado.channel_table import CHANNELS
 from recado.channels.core.adapters import ProviderPlace
+from recado.channels.core.errors import ProviderError
 from recado.channels.http.outbound_http import CONNECTIONS
 from recado.cli.doctor.finding import Finding, failure, ok, warning
 from recado.config.settings import Settings
+from recado.email_adapters import signing_key, txt_records
 from recado.engine.clock import SystemClock
 from recado.providers import adapters_of
 
@@ -36,7 +38,29 @@ async def providers(settings: Settings) -> list[Finding]:
             if adapter.callbacks is not None and adapter.callbacks.challenged:
                 address = f"{settings.address()}/v2/callbacks/{channel}/{adapter.callbacks.name}"
                 findings += _entered_by_hand(name, address, adapter.place)
-    return findings
+    return [*findings, *await _signature(settings)]
+
+
+async def _signature(settings: Settings) -> list[Finding]:
+    """Whether receivers find the public half of the DKIM key, with which `smtp` and `ses` sign."""
+    key = signing_key(settings)
+    if key is None or settings.adapter_email not in ("smtp", "ses"):
+        return []
+    name = f"{key.selector}._domainkey.{key.domain}"
+    try:
+        texts = await txt_records(settings).texts(name, "")
+    except ProviderError:
+        return [warning("providers", f"email: no name server says whether {name} has the DKIM key")]
+    if key.public in map(_public_of, texts):
+        return [ok("providers", f"email: the DKIM key is at {name}")]
+    what = "another DKIM key than RECADO_DKIM_KEY" if texts else "no TXT record with the DKIM key"
+    return [failure("providers", f"email: {name} has {what}: enter it, or receivers refuse the signature")]
+
+
+def _public_of(record: str) -> str:
+    """The key in a DKIM record, without the spaces that it may hold; empty: none, or withdrawn."""
+    tags = (tag.partition("=") for tag in record.split(";"))
+    return next(("".join(value.split()) for name, _, value in tags if name.strip() == "p"), "")
 
 
 def _entered_by_hand(name: str, address: str, place: ProviderPlace) -> Iterator[Finding]:

@@ -12,7 +12,12 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.serialization import load_der_private_key, load_pem_private_key
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    PublicFormat,
+    load_der_private_key,
+    load_pem_private_key,
+)
 
 Header = tuple[str, bytes]
 """A name, and its value as it stands in the message: with its folds, without the line end."""
@@ -35,6 +40,14 @@ class DkimKey:
     domain: str
     selector: str
     key: RSAPrivateKey | Ed25519PrivateKey = field(repr=False)
+
+    @property
+    def public(self) -> str:
+        """Its public half as `p` of the DNS record has it: base64 (RFC 6376, 3.6.1; RFC 8463, 4)."""
+        public = self.key.public_key()
+        if isinstance(self.key, RSAPrivateKey):
+            return base64.b64encode(public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)).decode()
+        return base64.b64encode(public.public_bytes(Encoding.Raw, PublicFormat.Raw)).decode()
 
     def sign(self, headers: Sequence[Header], body: bytes, at: datetime) -> Header:
         """The header that goes before those. `body` has CRLF for line ends."""

@@ -1,5 +1,6 @@
 """What makes an e-mail acceptable: its sender, its content from a template or as given, and its address (C10.2)."""
 
+import sys
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -22,6 +23,7 @@ from recado.services.messages.acceptance_rules import due_time, json_text, new_m
 from recado.services.messages.draft import MessageDraft
 from recado.storage.access.organizations import OrganizationDirectory
 from recado.storage.billing.prices import PriceDirectory
+from recado.storage.core.fair_memory import Held
 from recado.storage.core.postgres import Database
 from recado.storage.email import senders
 from recado.storage.email.senders import EmailSender
@@ -31,6 +33,8 @@ from recado.storage.messages.messages import ConsentCheck, NewMessage
 
 NO_REPLY: Final = "no-reply"
 """The address that a domain sends from where nobody names one."""
+TEXTS, TRAVELLING = 2, 3
+"""How often a content is in memory: as text, without and with its links; in bytes, as it is made, told and written."""
 LONG: Final = 16 * 1024  # characters: a shorter template is rendered in less than a step of the loop
 
 _SUPPRESSED: Final = Cause(EmailReason.SUPPRESSED, "the address is suppressed")
@@ -41,7 +45,7 @@ _NO_SENDER: Final = Cause(EmailReason.NO_VERIFIED_SENDER, "no verified sender co
 class AskedEmail:
     """What a caller gave, besides what every message has. With a template it has neither `html` nor `text`.
 
-    `tracking` None: links and opens are tracked unless it is transactional (C10.2.9).
+    `tracking` None: links and opens are tracked unless it is transactional (C10.2.9). `held`: the memory of the send.
     """
 
     from_mailbox: NamedAddress | None = None
@@ -51,6 +55,7 @@ class AskedEmail:
     variables: Mapping[str, Value] = field(default_factory=dict, repr=False)
     transactional: bool = False
     tracking: bool | None = None
+    held: Held | None = field(default=None, repr=False, compare=False)
 
 
 class _Texts(NamedTuple):
@@ -94,11 +99,17 @@ class EmailRules:
         return None
 
     async def read(self, draft: MessageDraft) -> NewMessage:
-        """Raises `Problem` REFERENCE_NOT_FOUND for the template, TEXT_TOO_LONG for what it becomes."""
+        """Raises `Problem` REFERENCE_NOT_FOUND for the template, TEXT_TOO_LONG for what it becomes.
+
+        `Unavailable` where there is no memory for that.
+        """
         asked = draft.content
         assert isinstance(asked, AskedEmail)  # noqa: S101 - the draft of this channel
         organization = await self._organizations.of_caller(draft.organization_id)
         texts = await self._texts(draft, asked)
+        body_bytes = _bytes_of(texts.html) + _bytes_of(texts.text)
+        if asked.held is not None:
+            asked.held.take(TEXTS * (_memory_of(texts.html) + _memory_of(texts.text)) + TRAVELLING * body_bytes)
         mailbox = await self._mailbox(draft, asked.from_mailbox)
         refused = _NO_SENDER if mailbox is None else await self._suppressed(draft)
         price = None
@@ -121,7 +132,7 @@ class EmailRules:
             price=price,
         )
         shown = mailbox or asked.from_mailbox
-        details = {"subject": texts.subject, "bodyBytes": _bytes_of(texts.html) + _bytes_of(texts.text)}
+        details = {"subject": texts.subject, "bodyBytes": body_bytes}
         new.details = json_text(details if shown is None else {**details, "from": shown.text})
         new.refused = refused
         if refused is _NO_SENDER:
@@ -186,3 +197,7 @@ def _usual_address(sender: EmailSender) -> str:
 
 def _bytes_of(text: str | None) -> int:
     return 0 if text is None else len(text.encode())
+
+
+def _memory_of(text: str | None) -> int:
+    return 0 if text is None else sys.getsizeof(text)

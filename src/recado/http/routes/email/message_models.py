@@ -116,8 +116,8 @@ class EmailModel(ApiModel):
     sent_at: datetime | None = None
     delivered_at: datetime | None = None
     failed_at: datetime | None = None
-    opened_at: datetime | None = None
-    clicked_at: datetime | None = None
+    opened_at: Annotated[datetime | None, Field(description="The first time.")] = None
+    clicked_at: Annotated[datetime | None, Field(description="The first time, on any of its links.")] = None
     created_at: datetime
     updated_at: datetime
 

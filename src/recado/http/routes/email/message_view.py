@@ -15,9 +15,12 @@ from recado.services.messages.acceptance_rules import no_consent
 from recado.storage.messages.message_reads import Message
 
 _TIMES: Final = (
-    ("sent_at", "sentAt"), ("delivered_at", "deliveredAt"), ("failed_at", "failedAt"), ("opened_at", "openedAt"),
+    ("sent_at", "sentAt"),
+    ("delivered_at", "deliveredAt"),
+    ("failed_at", "failedAt"),
+    ("opened_at", "openedAt"),
     ("clicked_at", "clickedAt"),
-)  # fmt: skip
+)
 
 
 def email_view(message: Message, *, unmasked: bool) -> dict[str, Any]:

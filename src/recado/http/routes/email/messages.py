@@ -1,5 +1,7 @@
 """E-mail messages: send one and hear what its provider says, list and read (C10.1)."""
 
+import sys
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -21,6 +23,8 @@ from recado.http.routes.messages.message_pages import MessagePages
 from recado.http.wire.reply import REPLAYED, Reply
 from recado.services.messages.acceptance import Acceptance, AcceptedMessage
 from recado.services.messages.draft import MessageDraft
+from recado.services.messages.email_rules import AskedEmail
+from recado.storage.core.fair_memory import FairMemory, Held
 from recado.storage.core.fair_places import FairPlaces
 from recado.storage.messages import message_reads
 from recado.storage.messages.message_reads import Message, MessageFilter
@@ -31,6 +35,8 @@ OUTBOUND: Final = "outbound"
 BODY_LIMIT: Final = 8 * MIB
 AT_ONCE, AT_ONCE_EACH, MOST_WAITING = 400, 100, 1_000
 """Sends under way, each with its content in memory: in all and of an organization, and how many of one wait besides."""
+MEMORY, MEMORY_EACH = 256 * MIB, 64 * MIB
+"""Bytes that the contents of sends take, under way and waiting: in all and of an organization."""
 
 
 class EmailOperations:
@@ -46,9 +52,14 @@ class EmailOperations:
         )
         self._acceptance = acceptance
         self._places = FairPlaces(AT_ONCE, each=AT_ONCE_EACH, most_waiting=MOST_WAITING)
+        self._memory = FairMemory(MEMORY, each=MEMORY_EACH)
 
     async def create(self, call: Call) -> Reply:
-        draft = email_draft(call)
+        with self._memory.holding(call.principal.organization_id) as held:
+            return await self._create(call, held)
+
+    async def _create(self, call: Call, held: Held) -> Reply:
+        draft = email_draft(call, held)
         async with self._places.place(draft.organization_id):
             done = await self._acceptance.accept(draft)
         unmasked = call.can(PII)
@@ -80,9 +91,11 @@ class EmailOperations:
         return found(message if message.direction == OUTBOUND else None)
 
 
-def email_draft(call: Call) -> MessageDraft:
-    """The draft in the body of `call`. Raises `Problem` 422."""
+def email_draft(call: Call, held: Held) -> MessageDraft:
+    """The draft in the body of `call`. Raises `Problem` 422, and `Unavailable` where there is no memory for it."""
     body: CreateEmail = call.body
+    asked = body.asked
+    held.take(_memory_of(asked))
     if body.metadata is not None and (wrong := metadata_errors(body.metadata)):
         raise validation_error(wrong, code="METADATA_INVALID")
     principal, key = call.principal, call.idempotency
@@ -101,8 +114,12 @@ def email_draft(call: Call) -> MessageDraft:
         key_hash=None if key is None else key.key_hash,
         fingerprint=None if key is None else key.fingerprint,
         sent_by=principal.person,
-        content=body.asked,
+        content=replace(asked, held=held),
     )
+
+
+def _memory_of(asked: AskedEmail) -> int:
+    return sum(map(sys.getsizeof, (asked.html, asked.text, *asked.variables.values())))
 
 
 def _filter(call: Call, query: EmailQuery) -> MessageFilter:
