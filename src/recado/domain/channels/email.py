@@ -197,7 +197,6 @@ POLICY: Final = Policy(
         _S.BOUNCED: "email.bounced",
         _S.COMPLAINED: "email.complained",
     },
-    clicked="email.clicked",
     received=None,
     clicked="email.clicked",
     tells=_tells,
