@@ -56,6 +56,11 @@ class MailServer:
         for peer in self.peers:
             peer.close()
         await self._server.wait_closed()
+        # Each connection has a task, which outlives it.
+        serving = [peer.serving for peer in self.peers if peer.serving is not None]
+        for task in serving:
+            task.cancel()
+        await asyncio.gather(*serving, return_exceptions=True)
 
     @property
     def open(self) -> int:
@@ -84,6 +89,11 @@ class Peer(SMTP):
         for verb in VERBS:
             self._smtp_methods[verb] = partial(self._reacting, verb, self._smtp_methods[verb])
         server.peers.append(self)
+
+    @property
+    def serving(self) -> "asyncio.Task[None] | None":
+        """What reads from its connection."""
+        return self._handler_coroutine
 
     @property
     def is_open(self) -> bool:

@@ -21,6 +21,9 @@ OF_OTHER_CHANNELS = {  # than chat-app, whose machine is the one of messages her
     MessageStatus.BOUNCED,
     MessageStatus.COMPLAINED,
     MessageEvent.OVERDUE,
+    MessageEvent.REPORT_BOUNCED,
+    MessageEvent.REPORT_COMPLAINED,
+    MessageEvent.LATE_COMPLAINED,
 }
 each_machine = pytest.mark.parametrize(("machine", "events"), MACHINES, ids=lambda value: getattr(value, "name", ""))
 
