@@ -153,14 +153,14 @@ async def test_one_click_unsubscribes_and_the_next_send_is_refused(
 async def test_to_what_is_transactional_nothing_is_added(live: Mail, mail_server: MailServer) -> None:
     await live.send("plain@example.com", html=HTML, transactional=True)
     email, html = taken(mail_server)
-    assert html.rstrip("\n") == HTML
+    assert html.rstrip("\r\n") == HTML
     assert [name for name in email if name.startswith("List-")] == []
 
 
 async def test_without_tracking_it_can_still_be_unsubscribed_from(live: Mail, mail_server: MailServer) -> None:
     await live.send("untracked@example.com", html=HTML, tracking=False)
     email, html = taken(mail_server)
-    assert (html.rstrip("\n"), "List-Unsubscribe" in email) == (HTML, True)
+    assert (html.rstrip("\r\n"), "List-Unsubscribe" in email) == (HTML, True)
 
 
 async def test_in_test_a_link_tells_of_the_click_too(
