@@ -18,6 +18,7 @@ from recado.channels.chatapp.chat_address import SANDBOX_ADDRESS, ChatAddress
 from recado.channels.chatapp.cloud import Cloud
 from recado.channels.chatapp.sandbox import Sandbox
 from recado.channels.core.adapters import Adapter, Adapters, ProviderPlace
+from recado.channels.core.bridge.bridge import LONGEST_CALL
 from recado.channels.core.provider import Account
 from recado.channels.http.outbound_guard import Turn
 from recado.channels.http.outbound_http import CONNECTIONS
@@ -35,7 +36,7 @@ from recado.domain.core.clock import Clock
 from recado.domain.core.ids import IdSource
 from recado.domain.links.tracked import MessageLinks
 from recado.domain.messages.sms_text import segment_texts
-from recado.email_adapters import LONGEST_CALL, email_adapters
+from recado.email_adapters import email_adapters
 from recado.http.api.route import Route
 from recado.http.routes.core.dependencies import Dependencies
 from recado.http.routes.email.messages import email_routes

@@ -7,6 +7,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from recado.channels.core.adapters import Adapter, ProviderPlace
+from recado.channels.core.bridge.bridge import LONGEST_CALL
 from recado.channels.email.bridge import EmailBridge
 from recado.channels.email.composing import THREADS, Composer
 from recado.channels.email.dns_proof import DnsProof
@@ -26,7 +27,6 @@ from recado.storage.core.fair_places import FairPlaces
 
 QUESTIONS_AT_ONCE, QUESTIONS_EACH, MOST_QUESTIONS_WAITING = 16, 2, 50  # to name servers, in all and of an organization
 MOST_EMAILS_WAITING: Final = 200  # of an organization: to be made, and to be handed over
-LONGEST_CALL: Final = 15  # seconds (C29.2): so many seconds of a bridge's pace are in flight at most
 _PARTS: Final = 2
 
 
@@ -40,15 +40,19 @@ def email_adapters(settings: Settings, clock: Clock, connections: int) -> Mappin
     if live is not None:
         adapter = live(settings, clock, connections)
         if adapter.sender is not None:
-            simulator = EmailSandbox(clock, settings.sandbox_time_scale, simulator_domain=settings.simulator_domain)
-            adapter = replace(adapter, sender=WithSimulator(adapter.sender, simulator, settings.simulator_domain))
+            mailboxes = WithSimulator(adapter.sender, email_sandbox(settings, clock), settings.simulator_domain)
+            adapter = replace(adapter, sender=mailboxes)
         found["live", None] = adapter
     return found
 
 
 def sandbox(settings: Settings, clock: Clock, connections: int) -> Adapter:
-    made = EmailSandbox(clock, settings.sandbox_time_scale, simulator_domain=settings.simulator_domain)
+    made = email_sandbox(settings, clock)
     return Adapter(sender=made, verifier=made)
+
+
+def email_sandbox(settings: Settings, clock: Clock) -> EmailSandbox:
+    return EmailSandbox(clock, settings.sandbox_time_scale, simulator_domain=settings.simulator_domain)
 
 
 def bridge(settings: Settings, clock: Clock, connections: int) -> Adapter:

@@ -68,8 +68,8 @@ CASES = (
         'recado_messages_failed_total{$,channel="chatapp",code="recipient_unreachable"}': ("0+50x30", "0+50x30"),
     }, "11m", "10m", {**_BY_INSTANCE, "channel": "chatapp"}),
     Case("RecadoMessagesFail", {
-        'recado_messages_failed_total{$,channel="chatapp",code="other"}': ("0+6x30", "0x30"),
-    }, "11m", "10m", {**_BY_INSTANCE, "channel": "chatapp"}),
+        'recado_messages_failed_total{$,channel="sms",code="carrier_rejected"}': ("0+6x30", "0x30"),
+    }, "11m", "10m", {**_BY_INSTANCE, "channel": "sms"}),
     Case("RecadoWalletRefuses", {"recado_wallet_holds_refused_total{$}": ("0 1x10", "1x10")}, "5m"),
     Case("RecadoGatewayUnreachable", {
         'recado_gateway_circuits_open{$,channel="sms",env="live",gateway="gateway_a"}': ("1x10", "0x10"),

@@ -66,7 +66,7 @@ def test_what_is_told_to_look_at_is_there() -> None:
     members = {name for name in named if "_" not in name}
     assert len(entries) > 10
     assert members
-    assert [name for name in entries if f'"{name}"' not in source] == []
+    assert [name for name in entries if f'"{name.removesuffix("_total")}"' not in source] == []
     assert [name for name in members if not re.search(rf"\b{name}\b", contract)] == []
 
 

@@ -53,7 +53,7 @@ async def test_the_database_comes_back_to_a_moment_or_to_its_end_as_the_page_say
 
     async def pasted(block: str) -> str:
         """What the block prints; the service is ended and started beside it."""
-        script = f"set -eu\nsystemctl() {{ :; }}\n{WHERE}\n{block}"
+        script = f'set -eu\nsystemctl() {{ :; }}\nrunuser() {{ shift 3; "$@"; }}\n{WHERE}\n{block}'
         script = script.replace("/var/lib/recado/data", str(service.data_dir)).replace(
             "/var/backups/recado", str(archive)
         )

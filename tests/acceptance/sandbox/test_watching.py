@@ -20,6 +20,7 @@ from tests.deploy import promtool
 from tests.program import Api, Service, free_port
 from tests.waiting import until
 
+from recado.domain.channels.policies import POLICIES
 from recado.domain.messages.message import CLASSES as PRIORITIES
 from recado.domain.messages.message import FailureCode, WaitReason
 from recado.http.api.request_figures import CLASSES as STATUSES
@@ -33,7 +34,7 @@ ADDED = {"instance", "job"}  # by Prometheus
 VALUES: Mapping[str, set[str]] = {
     "status": set(STATUSES),
     "class": {priority.value for priority in PRIORITIES},
-    "code": {code.value for code in FailureCode} | {OTHER},
+    "code": {*map(str, FailureCode), *(str(code) for each in POLICIES.values() for code in each.refusals), OTHER},
     "reason": {reason.value for reason in WaitReason} | {"ready", "sending"},
     "env": {"live", "test"},
     "gateway": {"own"},

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Hashable
 from typing import Final, Generic, TypeVar
 
 from recado.domain.core.clock import Clock
+from recado.storage.core.directory import failure_was_seen
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -33,7 +34,7 @@ class Kept(Generic[K, V]):
         reading = self._reading.get(key)
         if reading is None:
             reading = self._reading[key] = asyncio.ensure_future(self._read_again(key))
-            reading.add_done_callback(_was_seen)
+            reading.add_done_callback(failure_was_seen)
         return await asyncio.shield(reading)  # who leaves does not end it for the others
 
     def forget(self, key: K) -> None:
@@ -61,9 +62,3 @@ class Kept(Generic[K, V]):
             del self._answers[key]
         while len(self._answers) > MOST:
             self._answers.popitem(last=False)
-
-
-def _was_seen(task: "asyncio.Task[V]") -> None:
-    """A reading whose every caller has gone may fail without a warning."""
-    if not task.cancelled():
-        task.exception()

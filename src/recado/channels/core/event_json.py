@@ -37,7 +37,7 @@ def _report(read: Status, info: ValidationInfo) -> Status:
         if read.code is not None and text_or_none(read.code, 128) is None:
             raise unread("code")
         code = refusal_code(read.code, info.context or PROVIDER_CODES)
-    if read.status == "bounced":
+    if read.status == "bounced":  # only e-mail has bounces
         code = bounce_code(code, read.bounce_type)
     return read if code == read.code else replace(read, code=code)
 

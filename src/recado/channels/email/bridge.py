@@ -5,22 +5,23 @@ from typing import Any, ClassVar
 
 from recado.channels.core.bridge.bridge import ChannelBridge
 from recado.channels.core.provider import OutboundMessage
-from recado.channels.core.refusals import PROVIDER_CODES
-from recado.domain.channels.email import REFUSALS
-from recado.domain.email.content import EmailContent
+from recado.channels.core.refusals import codes_of
+from recado.channels.email.composing import content_of
+from recado.domain.channels.email import EMAIL
 
 
 class EmailBridge(ChannelBridge):
     """As of any channel. Its `account` is the gateway that the installation has it for."""
 
-    codes: ClassVar[Collection[str]] = PROVIDER_CODES | REFUSALS
+    codes: ClassVar[Collection[str]] = codes_of(EMAIL)
 
     def quotable(self, message: OutboundMessage) -> Sequence[str] | None:
         """A body is stored nowhere, nor is a part of it (C10.2.5)."""
         return None
 
     def content(self, message: OutboundMessage) -> Mapping[str, Any]:
-        content = _content(message)
+        content = content_of(message)
+        assert content is not None  # noqa: S101 - every message of this channel has it
         told: dict[str, Any] = {"type": "email", "from": {"address": content.from_address}, "subject": content.subject}
         if content.from_name is not None:
             told["from"]["name"] = content.from_name
@@ -28,9 +29,3 @@ class EmailBridge(ChannelBridge):
         if content.headers:
             told["headers"] = [{"name": name, "value": value} for name, value in content.headers]
         return {**told, "transactional": content.transactional}
-
-
-def _content(message: OutboundMessage) -> EmailContent:
-    content = (message.details or {}).get("content")
-    assert isinstance(content, EmailContent)  # noqa: S101 - every message of this channel has it
-    return content

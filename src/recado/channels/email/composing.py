@@ -5,8 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from recado.channels.core.provider import OutboundMessage, Refused
-from recado.channels.email.codes import CONTENT_REJECTED, INVALID_ADDRESS
 from recado.channels.http.outbound_guard import Turn
+from recado.domain.channels.email import EmailReason
 from recado.domain.core.clock import Clock
 from recado.domain.email.content import EmailContent
 from recado.domain.email.dkim import DkimKey
@@ -14,6 +14,8 @@ from recado.domain.email.mime import EmailOnWire, Origin, UnsendableEmail, compo
 
 CONTENT: Final = "content"
 """Where the details of a message hold its content."""
+TIMEOUT: Final = 15.0  # seconds, for all of a send (C29.2)
+PLACE_WITHIN: Final = 5.0  # seconds of them that it waits for its place
 SHORT: Final = 16 * 1024  # characters of text and HTML, which take about a millisecond
 THREADS: Final = 2
 
@@ -41,8 +43,8 @@ class Composer:
 
     async def compose(self, message: OutboundMessage) -> EmailOnWire:
         """Raises `UnsendableEmail`, and what `turn` does."""
-        content = (message.details or {}).get(CONTENT)
-        if not isinstance(content, EmailContent):
+        content = content_of(message)
+        if content is None:
             raise UnsendableEmail("content", "there is none")
         origin = Origin(message.id, message.organization_id, self._clock.now())
         if len(content.html or "") + len(content.text or "") <= SHORT or self._threads is None:
@@ -59,15 +61,21 @@ class Composer:
                 raise
 
 
-def refusal_of(unsendable: UnsendableEmail) -> Refused:
+def content_of(message: OutboundMessage) -> EmailContent | None:
+    """What is to be sent. Every message of this channel has it."""
+    content = (message.details or {}).get(CONTENT)
+    return content if isinstance(content, EmailContent) else None
+
+
+def unsendable_outcome(unsendable: UnsendableEmail) -> Refused:
     """What an e-mail that cannot be made comes to."""
-    code = INVALID_ADDRESS if unsendable.field == "to" else CONTENT_REJECTED
+    code = EmailReason.INVALID_ADDRESS if unsendable.field == "to" else EmailReason.CONTENT_REJECTED
     return Refused(code, f"{unsendable.field}: {unsendable}")
 
 
-def texts_of(message: OutboundMessage) -> list[str]:
+def quotable_of(message: OutboundMessage) -> list[str]:
     """What a provider could quote back to us in the text of a refusal."""
-    content = (message.details or {}).get(CONTENT)
-    if not isinstance(content, EmailContent):
+    content = content_of(message)
+    if content is None:
         return [message.to]
     return [message.to, content.subject, content.from_address, content.from_name or ""]

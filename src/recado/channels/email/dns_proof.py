@@ -11,7 +11,7 @@ _WORD: Final = "svc-verify="
 
 
 class DnsProof:
-    """The `SenderVerifier` of the `smtp` adapter, whose server knows nothing of senders."""
+    """The `SenderVerifier` of all who send in live, the sandbox aside: what they send through need know no senders."""
 
     at_once = False
 

@@ -5,8 +5,8 @@ from typing import Any, ClassVar
 
 from recado.channels.core.bridge.bridge import ChannelBridge
 from recado.channels.core.provider import OutboundMessage
-from recado.channels.core.refusals import PROVIDER_CODES
-from recado.domain.channels.sms import REFUSALS
+from recado.channels.core.refusals import codes_of
+from recado.domain.channels.sms import SMS
 
 _TOLD = ("route", "transactional", "encoding", "segments", "from")
 
@@ -14,7 +14,7 @@ _TOLD = ("route", "transactional", "encoding", "segments", "from")
 class SmsBridge(ChannelBridge):
     """As of any channel. Its `account` is the gateway that the installation has it for."""
 
-    codes: ClassVar[Collection[str]] = PROVIDER_CODES | REFUSALS
+    codes: ClassVar[Collection[str]] = codes_of(SMS)
 
     def content(self, message: OutboundMessage) -> Mapping[str, Any]:
         details, text = message.details or {}, (message.payload or {}).get("text") or {}

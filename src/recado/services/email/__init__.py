@@ -1,1 +1,1 @@
-"""E-mail: what is done with its records beside keeping them."""
+"""E-mail: what is added to one before it leaves, who opens and unsubscribes, and how senders are proven."""

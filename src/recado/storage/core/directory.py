@@ -55,7 +55,7 @@ class Directory(Generic[K, V]):
         loading = self._loading.get(key)
         if loading is None:
             loading = self._loading[key] = asyncio.ensure_future(self._read(key))
-            loading.add_done_callback(_failure_was_seen)
+            loading.add_done_callback(failure_was_seen)
         return await asyncio.shield(loading)  # a caller that goes away must not end the query of the others
 
     def forget(self, key: K) -> None:
@@ -99,7 +99,7 @@ class Directory(Generic[K, V]):
                 del self._loading[key]
 
 
-def _failure_was_seen(task: "asyncio.Task[object]") -> None:
+def failure_was_seen(task: "asyncio.Task[object]") -> None:
     """A query whose every caller has gone may fail without a warning."""
     if not task.cancelled():
         task.exception()

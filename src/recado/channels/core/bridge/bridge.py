@@ -6,7 +6,7 @@ which none comes, becomes an outcome value; nothing personal enters a text or a 
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import orjson
 from typing_extensions import Unpack
@@ -20,6 +20,8 @@ from recado.channels.core.provider import Account, OutboundMessage, Outcome, Ref
 from recado.channels.core.references import NamedBy
 from recado.channels.core.refusals import PROVIDER_CODES
 from recado.channels.http.outbound_http import MAX_ANSWER
+
+LONGEST_CALL: Final = 15  # seconds (C29.2): so many seconds of a bridge's pace are in flight at most
 
 
 class ChannelBridge(HttpProvider, SignedCallbacks, ABC):

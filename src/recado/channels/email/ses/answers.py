@@ -5,19 +5,19 @@ from typing import Final
 
 from recado.channels.core.provider import ACCOUNT_BLOCKED, Down, Outcome, Refused, SlowDown, Unknown
 from recado.channels.core.refusals import bounded_text
-from recado.channels.email.codes import CONTENT_REJECTED, INVALID_ADDRESS, PROVIDER_ERROR
+from recado.domain.channels.email import EmailReason
 
 _LARGE: Final = 413
 
 
-def _of_message(text: str) -> str:
+def _of_message(text: str) -> EmailReason:
     """SES refuses a sender that it does not know by the same code as what is in a message."""
-    return PROVIDER_ERROR if "not verified" in text else CONTENT_REJECTED
+    return EmailReason.PROVIDER_ERROR if "not verified" in text else EmailReason.CONTENT_REJECTED
 
 
-def _of_request(text: str) -> str:
+def _of_request(text: str) -> EmailReason:
     told = text.lower()
-    return INVALID_ADDRESS if "address" in told or "domain" in told else PROVIDER_ERROR
+    return EmailReason.INVALID_ADDRESS if "address" in told or "domain" in told else EmailReason.PROVIDER_ERROR
 
 
 _TOO_FAST: Final = frozenset(
@@ -33,7 +33,7 @@ _DOWN: Final[Mapping[str, str]] = {
     "NotFoundException": "not_found",
 }
 _BY_STATUS: Final[Mapping[int, str]] = {401: "unauthorized", 403: "unauthorized", 404: "not_found", 405: "not_found"}
-_REFUSALS: Final[Mapping[str, Callable[[str], str]]] = {
+_REFUSALS: Final[Mapping[str, Callable[[str], EmailReason]]] = {
     "MessageRejected": _of_message,
     "BadRequestException": _of_request,
 }
@@ -48,5 +48,7 @@ def outcome_of(code: str, status: int, text: str, personal: Sequence[str]) -> Ou
     if not 400 <= status < 500 or status == 408:
         return Unknown()
     read = _REFUSALS.get(code)
-    meaning = CONTENT_REJECTED if status == _LARGE else read(text) if read is not None else PROVIDER_ERROR
+    meaning = EmailReason.PROVIDER_ERROR if read is None else read(text)
+    if status == _LARGE:
+        meaning = EmailReason.CONTENT_REJECTED
     return Refused(meaning, bounded_text(f"{code} {text}", personal))

@@ -11,7 +11,7 @@ from recado.channels.core.errors import MalformedCallback
 from recado.channels.core.events import Event, ReportStatus, Status
 from recado.channels.core.fields import Text256, Time, object_in, text_or_none
 from recado.channels.core.reading import Shape, field, json_object
-from recado.channels.email.codes import CONTENT_REJECTED, INVALID_ADDRESS, MAILBOX_FULL, PROVIDER_ERROR, SUPPRESSED
+from recado.domain.channels.email import EmailReason
 
 TAG: Final = "recado_id"
 """The tag that carries our message id."""
@@ -19,10 +19,10 @@ TAG: Final = "recado_id"
 _KEPT_BACK: Final = frozenset({"Suppressed", "OnAccountSuppressionList", "OnTenantSuppressionList"})
 """Bounces and complaints of messages that SES did not send, for the address had one before."""
 _TEMPORARY: Final[Mapping[str, str]] = {
-    "MailboxFull": MAILBOX_FULL,
-    "MessageTooLarge": CONTENT_REJECTED,
-    "ContentRejected": CONTENT_REJECTED,
-    "AttachmentRejected": CONTENT_REJECTED,
+    "MailboxFull": EmailReason.MAILBOX_FULL,
+    "MessageTooLarge": EmailReason.CONTENT_REJECTED,
+    "ContentRejected": EmailReason.CONTENT_REJECTED,
+    "AttachmentRejected": EmailReason.CONTENT_REJECTED,
 }
 _TEXT: Final = Shape[str](Text256)
 _TIME: Final = Shape[Any](Time)
@@ -34,14 +34,16 @@ _Meaning = tuple[ReportStatus, str | None]
 def _bounce(bounce: Mapping[str, Any]) -> _Meaning:
     kind = text_or_none(bounce.get("bounceSubType"), 64) or ""
     if bounce.get("bounceType") == "Permanent":
-        return "bounced", SUPPRESSED if kind in _KEPT_BACK else INVALID_ADDRESS
-    return "bounced", _TEMPORARY.get(kind, PROVIDER_ERROR)
+        return "bounced", EmailReason.SUPPRESSED if kind in _KEPT_BACK else EmailReason.INVALID_ADDRESS
+    return "bounced", _TEMPORARY.get(kind, EmailReason.PROVIDER_ERROR)
 
 
 def _complaint(complaint: Mapping[str, Any]) -> _Meaning | None:
     if complaint.get("complaintFeedbackType") == "not-spam":
         return None
-    return ("bounced", SUPPRESSED) if complaint.get("complaintSubType") in _KEPT_BACK else ("complained", None)
+    if complaint.get("complaintSubType") in _KEPT_BACK:
+        return "bounced", EmailReason.SUPPRESSED
+    return "complained", None
 
 
 _KINDS: Final[Mapping[str, tuple[str, Callable[[Mapping[str, Any]], _Meaning | None]]]] = {
@@ -49,8 +51,8 @@ _KINDS: Final[Mapping[str, tuple[str, Callable[[Mapping[str, Any]], _Meaning | N
     "Delivery": ("delivery", lambda _: ("delivered", None)),
     "Bounce": ("bounce", _bounce),
     "Complaint": ("complaint", _complaint),
-    "Reject": ("reject", lambda _: ("failed", CONTENT_REJECTED)),
-    "Rendering Failure": ("failure", lambda _: ("failed", PROVIDER_ERROR)),
+    "Reject": ("reject", lambda _: ("failed", EmailReason.CONTENT_REJECTED)),
+    "Rendering Failure": ("failure", lambda _: ("failed", EmailReason.PROVIDER_ERROR)),
 }
 """By the type of a report: where its details are, and what they mean. Whatever is not here, a delay too, is nothing."""
 

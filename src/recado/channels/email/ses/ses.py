@@ -15,7 +15,7 @@ from recado.channels.core.errors import MalformedCallback
 from recado.channels.core.events import CallbackEvent
 from recado.channels.core.provider import Accepted, Account, Down, NoPlace, OutboundMessage, Outcome, Unknown
 from recado.channels.core.references import NamedBy
-from recado.channels.email.composing import Composer, refusal_of, texts_of
+from recado.channels.email.composing import PLACE_WITHIN, TIMEOUT, Composer, quotable_of, unsendable_outcome
 from recado.channels.email.ses.answers import outcome_of
 from recado.channels.email.ses.reports import TAG, events_of
 from recado.channels.email.ses.sns import NOTIFICATION, Envelope, SnsHosts, envelope_of, key_of
@@ -28,8 +28,6 @@ from recado.domain.email.mime import EmailOnWire, UnsendableEmail
 
 log = structlog.get_logger()
 
-TIMEOUT: Final = 15.0  # seconds, for all of a send (C29.2)
-PLACE_WITHIN: Final = 5.0  # seconds of them that it waits for its place
 CONNECT_WITHIN: Final = 5.0
 FETCH_WITHIN: Final = 5.0  # seconds, for a certificate
 MOST_KEYS: Final = 16  # of certificates, kept
@@ -114,7 +112,7 @@ class Ses:
                     begun = True
                     return await self._call(email, message)
         except UnsendableEmail as unsendable:
-            return refusal_of(unsendable)
+            return unsendable_outcome(unsendable)
         except Unavailable:
             return NoPlace()
         except TimeoutError:
@@ -137,7 +135,7 @@ class Ses:
             told = error.response.get("Error", {})
             status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
             code, text = str(told.get("Code", "")), str(told.get("Message", ""))
-            return outcome_of(code, status, text, texts_of(message))
+            return outcome_of(code, status, text, quotable_of(message))
         except (
             exceptions.EndpointConnectionError,
             exceptions.ConnectTimeoutError,

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from recado.channels.core.provider import Down, Outcome, Refused, Retry, SlowDown
 from recado.channels.core.refusals import bounded_text
-from recado.channels.email.codes import CONTENT_REJECTED, INVALID_ADDRESS, PROVIDER_ERROR
+from recado.domain.channels.email import EmailReason
 
 CLOSING: Final = 421
 _ENHANCED = re.compile(r"\s*([245]\.\d{1,3}\.\d{1,3})\b")
@@ -39,17 +39,17 @@ class SmtpReply(NamedTuple):
 
 _BY_STATUS: Final[Mapping[str, str]] = {
     **dict.fromkeys(
-        ("5.1.0", "5.1.1", "5.1.2", "5.1.3", "5.1.6", "5.1.10", "5.2.0", "5.2.1", "5.4.1", "5.4.4"), INVALID_ADDRESS
+        ("5.1.0", "5.1.1", "5.1.2", "5.1.3", "5.1.6", "5.1.10", "5.2.0", "5.2.1", "5.4.1", "5.4.4"),
+        EmailReason.INVALID_ADDRESS,
     ),
     **dict.fromkeys(
-        ("5.2.3", "5.3.4", "5.6.0", "5.6.1", "5.6.2", "5.6.3", "5.6.5", "5.6.6", "5.7.3", "5.7.7"), CONTENT_REJECTED
+        ("5.2.3", "5.3.4", "5.6.0", "5.6.1", "5.6.2", "5.6.3", "5.6.5", "5.6.6", "5.7.3", "5.7.7"),
+        EmailReason.CONTENT_REJECTED,
     ),
 }
 """Refusals for good whose status says enough, whatever is refused."""
-_OF_RECIPIENT: Final[Mapping[int, str]] = {550: INVALID_ADDRESS, 551: INVALID_ADDRESS, 553: INVALID_ADDRESS}
-_OF_CONTENT: Final[Mapping[int, str]] = {
-    550: CONTENT_REJECTED, 552: CONTENT_REJECTED, 554: CONTENT_REJECTED, 571: CONTENT_REJECTED,
-}  # fmt: skip
+_OF_RECIPIENT: Final[Mapping[int, str]] = dict.fromkeys((550, 551, 553), EmailReason.INVALID_ADDRESS)
+_OF_CONTENT: Final[Mapping[int, str]] = dict.fromkeys((550, 552, 554, 571), EmailReason.CONTENT_REJECTED)
 _BY_CODE: Final[Mapping[Step, Mapping[int, str]]] = {
     Step.RECIPIENT: _OF_RECIPIENT,
     Step.DATA: _OF_CONTENT,
@@ -81,11 +81,11 @@ def refused(reply: SmtpReply, step: Step, personal: Sequence[str] = ()) -> Outco
 
 def _code_of(code: int, status: str | None, step: Step) -> str:
     if step is Step.SENDER:
-        return CONTENT_REJECTED if status == "5.3.4" else PROVIDER_ERROR
+        return EmailReason.CONTENT_REJECTED if status == "5.3.4" else EmailReason.PROVIDER_ERROR
     if status is not None and (found := _BY_STATUS.get(status)) is not None:
         return found
     if status is not None and status.startswith(_POLICY):
-        return PROVIDER_ERROR if step is Step.RECIPIENT else CONTENT_REJECTED
+        return EmailReason.PROVIDER_ERROR if step is Step.RECIPIENT else EmailReason.CONTENT_REJECTED
     if status is not None and status != "5.0.0":
-        return PROVIDER_ERROR
-    return _BY_CODE[step].get(code, PROVIDER_ERROR)
+        return EmailReason.PROVIDER_ERROR
+    return _BY_CODE[step].get(code, EmailReason.PROVIDER_ERROR)

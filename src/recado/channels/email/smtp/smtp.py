@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
 
 from recado.channels.core.provider import (
     Accepted,
@@ -16,8 +15,7 @@ from recado.channels.core.provider import (
     Unknown,
 )
 from recado.channels.core.references import NamedBy
-from recado.channels.email.codes import CONTENT_REJECTED, INVALID_ADDRESS
-from recado.channels.email.composing import Composer, refusal_of, texts_of
+from recado.channels.email.composing import PLACE_WITHIN, TIMEOUT, Composer, quotable_of, unsendable_outcome
 from recado.channels.email.smtp.connections import (
     LostStep,
     NoConnection,
@@ -28,12 +26,10 @@ from recado.channels.email.smtp.connections import (
 )
 from recado.channels.email.smtp.replies import CLOSING, Step, refused
 from recado.channels.http.outbound_guard import Turn
+from recado.domain.channels.email import EmailReason
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Unavailable
 from recado.domain.email.mime import EmailOnWire, UnsendableEmail
-
-TIMEOUT: Final = 15.0  # seconds, for all of a send (C29.2)
-PLACE_WITHIN: Final = 5.0  # seconds of them that it waits for a connection's place
 
 
 class Smtp:
@@ -74,7 +70,7 @@ class Smtp:
                 email = await self._composer.compose(message)
                 return await self._in_its_place(email, message, call)
         except UnsendableEmail as unsendable:
-            return refusal_of(unsendable)
+            return unsendable_outcome(unsendable)
         except Unavailable:
             return NoPlace()
         except TimeoutError:
@@ -93,7 +89,7 @@ class Smtp:
             except LostStep as lost:
                 return Unknown() if lost.step is Step.CONTENT else Down("connect_failed")
             except RefusedStep as refusal:
-                return refused(refusal.reply, refusal.step, texts_of(message))
+                return refused(refusal.reply, refusal.step, quotable_of(message))
             except _NotForThisServer as unfit:
                 return Refused(unfit.code, unfit.text)
         return Accepted(f"{message.id}@{email.sender.rpartition('@')[2]}")
@@ -156,6 +152,8 @@ def _is_gone(failed: LostStep | RefusedStep) -> bool:
 
 def _check(email: EmailOnWire, connection: SmtpConnection) -> None:
     if connection.largest is not None and len(email.data) > connection.largest:
-        raise _NotForThisServer(CONTENT_REJECTED, f"the mail server takes {connection.largest} bytes at most")
+        raise _NotForThisServer(
+            EmailReason.CONTENT_REJECTED, f"the mail server takes {connection.largest} bytes at most"
+        )
     if email.utf8 and not connection.takes_utf8:
-        raise _NotForThisServer(INVALID_ADDRESS, "the mail server takes no address outside of ASCII")
+        raise _NotForThisServer(EmailReason.INVALID_ADDRESS, "the mail server takes no address outside of ASCII")

@@ -1,1 +1,1 @@
-"""E-mail: the records that it is sent with."""
+"""E-mail: messages, and the records that they are sent with."""

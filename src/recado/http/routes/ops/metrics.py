@@ -16,6 +16,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from recado.actors.dispatch.lane_context import LaneContext
 from recado.actors.ops.kept import Kept
 from recado.actors.webhooks.webhook_dispatcher import WebhookDispatcher
+from recado.domain.channels.policies import POLICIES
 from recado.domain.core.clock import Clock
 from recado.domain.dispatch.breaker import BreakerState
 from recado.domain.messages.message import CLASSES as PRIORITIES
@@ -40,9 +41,9 @@ from recado.storage.ops.scope import INSTALLATION, Scope
 
 _FORWARDED: Final = ("X-Forwarded-For", "Forwarded", "X-Real-IP", "Via")
 _LOOPBACK: Final = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
-_CODES: Final = frozenset(code.value for code in FailureCode)
+_CODES: Final = frozenset(map(str, FailureCode)) | {str(code) for each in POLICIES.values() for code in each.refusals}
 OTHER: Final = "other"
-"""Stands for codes that the contract does not name, such as those of providers."""
+"""Stands for codes that are neither of C15.4 nor a provider's refusal on the channel."""
 _OWN: Final = "own"  # of gateways of which each number has one
 
 
