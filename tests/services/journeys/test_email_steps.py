@@ -1,5 +1,6 @@
 """Steps that send by e-mail: what is queued of them, and what is left out (C9.3, C9.8.3, C10.2.5)."""
 
+from collections import Counter
 from datetime import timedelta
 from typing import Any
 
@@ -7,6 +8,7 @@ import orjson
 import pytest
 from tests.journey_emails import SIMULATOR, add_email_template
 from tests.services.journeys.conftest import END, ENDS, ENV, Way, on
+from tests.services.journeys.test_simulations import tried
 
 from recado.domain.contacts.contact import email_hash
 from recado.domain.core.phones import recipient_hash
@@ -127,3 +129,22 @@ async def test_a_condition_hears_of_an_email(way: Way, signal: str, change: str)
     await way.db.execute(f"update messages set {change} where id = $1", message.id, way.clock.now())
     await way.work()
     assert ("ask", "sim", None) in await way.trail(execution)
+
+
+async def test_a_dry_run_tells_who_would_get_the_email_and_what_it_costs(way: Way) -> None:
+    journey = await way.journey(await email(way, "ask"), on("lido", "hello"), *ENDS)
+    await way.person(name="Ana", email=ANA)
+    await way.person(name="Bo", email="bo@example.com")
+    await way.person(name="Cid")
+    await way.person(email="nobody@example.com")
+    await way.db.execute(_SUPPRESS, way.organization.id, ENV, ANA, email_hash(way.organization.id, ANA))
+
+    found = await tried(way, journey, shown=4)
+    numbers = found.tallies.numbers("hello")
+    assert (found.tallies.entered, numbers.result("enviado"), numbers.result("pulado")) == (4, 1, 3)
+    details = Counter(line.detail for trail in found.trails for line in trail.lines if line.step_id == "hello")
+    assert details == {None: 1, "sem_email": 1, "variavel_vazia": 1, "email_suprimido": 1}
+    (offer,) = found.lanes.values()
+    assert (offer.channel, offer.units) == ("email", 1)
+    assert offer.coins
+    assert found.hindered == []
