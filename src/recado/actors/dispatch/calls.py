@@ -99,7 +99,7 @@ class Calls:
         `contents`: by channel, what makes the content of messages whose rows hold none.
         """
         self._begun = begun or BegunCalls(None)
-        self._contents = contents or {}
+        self._contents: Mapping[str, ContentOf] = {} if contents is None else contents
         self._sending = sending
         self._clock = clock
         self._expect = expect
