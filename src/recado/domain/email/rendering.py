@@ -108,7 +108,7 @@ class Rendered:
     missing: tuple[str, ...]
 
 
-class Measured(NamedTuple):
+class EmailSize(NamedTuple):
     """The subject of an e-mail with values, and the bytes of its body."""
 
     subject: str
@@ -133,7 +133,7 @@ class EmailParts:
         """The names that its parts use."""
         return self._used
 
-    def measure(self, values: Mapping[str, Value]) -> Measured:
+    def measure(self, values: Mapping[str, Value]) -> EmailSize:
         """What it becomes, and how large, without the work of putting it together. Raises as `render`."""
         texts = self._texts(values)
         sizes = {}
@@ -142,7 +142,7 @@ class EmailParts:
                 sizes[part] = pieces.size({name: _WRITTEN[part](texts[name]) for name in pieces.names})
                 if sizes[part] > MOST_OF[part]:
                     raise _too_long(part)
-        return Measured(self._filled(EmailPart.SUBJECT, self._parts[EmailPart.SUBJECT], texts), sum(sizes.values()))
+        return EmailSize(self._filled(EmailPart.SUBJECT, self._parts[EmailPart.SUBJECT], texts), sum(sizes.values()))
 
     def render(self, values: Mapping[str, Value]) -> Rendered:
         """Values that no part uses do nothing. Raises `Problem` TEXT_TOO_LONG, before anything grows."""

@@ -94,10 +94,20 @@ class DepartingEmails:
         self._simulator_domain = simulator_domain
         self._long = FairPlaces(LONG_AT_ONCE, each=LONG_EACH, most_waiting=LONG_WAITING)
         self._looks: Batcher[QueuedEmail, _Known] = Batcher(
-            "look_at_emails", self._look, clock=clock, max_rows=MOST_ROWS, linger=LINGER
+            "look_at_emails",
+            self._look,
+            clock=clock,
+            max_rows=MOST_ROWS,
+            linger=LINGER,
+            owner=lambda message: message.organization_id,
         )
         self._drawn: Batcher[_Drawn, bool] = Batcher(
-            "links_of_emails", self._store, clock=clock, max_rows=MOST_ROWS, linger=LINGER
+            "links_of_emails",
+            self._store,
+            clock=clock,
+            max_rows=MOST_ROWS,
+            linger=LINGER,
+            owner=lambda drawn: drawn.message.organization_id,
         )
 
     async def start(self) -> None:

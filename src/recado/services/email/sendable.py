@@ -15,13 +15,13 @@ from recado.storage.email.templates import TEMPLATES
 
 TemplateKey = tuple[str, str, str]
 """Organization, environment, template."""
-SenderKey = tuple[str, str, str | None]
+MailboxKey = tuple[str, str, str | None]
 """Organization, environment, and the address that it is to cover; None: the default sender is asked for."""
 
 NO_REPLY: Final = "no-reply"
 """The address that a domain sends from where nobody names one."""
 LONG: Final = 16 * 1024  # characters: a shorter template is rendered in less than a step of the loop
-MOST_KEPT: Final = 16 * 1024 * 1024  # characters of templates in memory
+MOST_TEMPLATES, MOST_KEPT = 1_000, 16 * 1024 * 1024  # templates in memory, and their characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +37,13 @@ class SendableTemplate:
 
 
 class SendableTemplates(Directory[TemplateKey, SendableTemplate]):
-    """A change is seen within 5 seconds. Those that are used last stay, as many as `MOST_KEPT` says."""
+    """A change is seen within 5 seconds. Those that are used last stay, as many as the two bounds let."""
 
     def __init__(self, executor: Executor, *, clock: Clock) -> None:
         self._executor = executor
-        super().__init__(self._load_one, clock=clock, most=MOST_KEPT, weight=lambda template: template.size)
+        super().__init__(
+            self._load_one, clock=clock, capacity=MOST_TEMPLATES, most=MOST_KEPT, weight=lambda template: template.size
+        )
 
     async def _load_one(self, key: TemplateKey) -> SendableTemplate | None:
         template = await TEMPLATES.get(self._executor, *key)
@@ -52,14 +54,14 @@ class SendableTemplates(Directory[TemplateKey, SendableTemplate]):
         return SendableTemplate(template.content(), template.size)
 
 
-class SendableMailboxes(Directory[SenderKey, NamedAddress]):
+class SendableMailboxes(Directory[MailboxKey, NamedAddress]):
     """Whom e-mails are from, of verified senders. A change is seen within 5 seconds."""
 
     def __init__(self, executor: Executor, *, clock: Clock) -> None:
         self._executor = executor
         super().__init__(self._load_one, clock=clock)
 
-    async def _load_one(self, key: SenderKey) -> NamedAddress | None:
+    async def _load_one(self, key: MailboxKey) -> NamedAddress | None:
         organization_id, env, address = key
         sender = await senders.sending(self._executor, organization_id, env, address)
         if sender is None:
