@@ -11,6 +11,7 @@ from recado.engine.turns import turns
 from recado.storage.core.directory import Directory
 from recado.storage.core.rows import Executor
 from recado.storage.email import senders
+from recado.storage.email.senders import EmailSender
 from recado.storage.email.templates import TEMPLATES
 
 TemplateKey = tuple[str, str, str]
@@ -22,6 +23,11 @@ NO_REPLY: Final = "no-reply"
 """The address that a domain sends from where nobody names one."""
 LONG: Final = 16 * 1024  # characters: a shorter template is rendered in less than a step of the loop
 MOST_TEMPLATES, MOST_KEPT = 1_000, 16 * 1024 * 1024  # templates in memory, and their characters
+
+
+def usual_address(sender: EmailSender) -> str:
+    """What a sender sends from where nobody names an address."""
+    return sender.address or f"{NO_REPLY}@{sender.domain}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,4 +72,4 @@ class SendableMailboxes(Directory[MailboxKey, NamedAddress]):
         sender = await senders.sending(self._executor, organization_id, env, address)
         if sender is None:
             return None
-        return NamedAddress(address or sender.address or f"{NO_REPLY}@{sender.domain}", sender.display_name)
+        return NamedAddress(address or usual_address(sender), sender.display_name)

@@ -20,7 +20,7 @@ from recado.domain.messages.message import Cause
 from recado.domain.senders.sender import route_sender
 from recado.engine.turns import turns
 from recado.services.email.departing import VARIABLES
-from recado.services.email.sendable import LONG, NO_REPLY, SendableMailboxes, SendableTemplates
+from recado.services.email.sendable import LONG, SendableMailboxes, SendableTemplates, usual_address
 from recado.services.email.tracking import EmailTracking
 from recado.services.messages.acceptance_rules import due_time, json_text, new_message
 from recado.services.messages.draft import MessageDraft
@@ -28,7 +28,6 @@ from recado.storage.access.organizations import Organization, OrganizationDirect
 from recado.storage.billing.prices import PriceDirectory
 from recado.storage.core.postgres import Database
 from recado.storage.email import senders
-from recado.storage.email.senders import EmailSender
 from recado.storage.email.suppressions import suppressed_among
 from recado.storage.email.templates import TEMPLATES
 from recado.storage.messages.messages import ConsentCheck, NewMessage
@@ -217,7 +216,7 @@ class EmailRules:
         if sender is None:
             return None
         if given is None:
-            return NamedAddress(_usual_address(sender), sender.display_name)
+            return NamedAddress(usual_address(sender), sender.display_name)
         return given if given.name is not None else NamedAddress(given.address, sender.display_name)
 
     async def _suppressed(self, draft: MessageDraft) -> Cause | None:
@@ -225,10 +224,6 @@ class EmailRules:
             self._database, draft.organization_id, draft.env, [draft.to], simulator_domain=self._simulator_domain
         )
         return _SUPPRESSED if found else None
-
-
-def _usual_address(sender: EmailSender) -> str:
-    return sender.address or f"{NO_REPLY}@{sender.domain}"
 
 
 def _bytes_of(text: str | None) -> int:
