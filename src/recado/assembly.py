@@ -37,7 +37,9 @@ from recado.services.batches.resend import Resends
 from recado.services.billing.payments import Payments
 from recado.services.dispatch.records import Records
 from recado.services.effects.outbox import Outbox
+from recado.services.email.departing import DepartingEmails
 from recado.services.email.opens import EmailOpens
+from recado.services.email.sendable import SendableMailboxes, SendableTemplates
 from recado.services.email.sender_verification import SenderVerification
 from recado.services.email.tracking import EmailTracking
 from recado.services.email.unsubscriptions import Unsubscriptions
@@ -127,18 +129,26 @@ class Assembly:
             elsewhere=html_document.places_by(self.html_workers),
         )  # fmt: skip
 
+        email_templates, mailboxes = SendableTemplates(db, clock=clock), SendableMailboxes(db, clock=clock)
+        self.departing_emails = DepartingEmails(
+            db, clock=clock, templates=email_templates, mailboxes=mailboxes, tracking=tracking,
+            simulator_domain=settings.simulator_domain,
+        )  # fmt: skip
+
         def rule_parts(channel: str) -> RuleParts:
             sends_in = adapters.sends_in(channel)
             return RuleParts(
                 database=db, directories=directories, windows=windows, ids=ids, clock=clock, sends_in=sends_in,
                 prices=prices, links=links, tracking=tracking, simulator_domain=settings.simulator_domain,
+                email_templates=email_templates, mailboxes=mailboxes,
             )  # fmt: skip
 
         batch_rules = {each.channel: each.batches(rule_parts(each.channel)) for each in CHANNELS if each.batches}
         rules = [each.rules(rule_parts(each.channel)) for each in CHANNELS]
         step_messages = StepMessages(
-            rules, numbers=directories.numbers, templates=directories.templates, organizations=directories.organizations
-        )
+            rules, numbers=directories.numbers, templates=directories.templates,
+            organizations=directories.organizations, emails=email_templates,
+        )  # fmt: skip
         system = self.system = ActorSystem(
             records,
             batch_rules=batch_rules,
@@ -154,6 +164,7 @@ class Assembly:
             opens=lambda code: clicks.open(code, counted=True),
             begun=BegunCalls(settings.data_dir, boot=boot_id()),
             step_messages=step_messages,
+            contents={EMAIL: self.departing_emails.content_of},
             calls_of_steps=calls_of_steps,
             payments=payments,
             prices=prices,
@@ -221,6 +232,7 @@ class Assembly:
             recipients,
             self.customer_events,
             self.journey_entries,
+            self.departing_emails,
             system.root,
             self.batch_acceptance,
             replies,

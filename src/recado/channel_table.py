@@ -46,6 +46,7 @@ from recado.http.routes.sms.sms_models import CreateSmsBatch
 from recado.services.batches.channel_batches import ChannelBatches
 from recado.services.batches.chatapp_batches import ChatAppBatches
 from recado.services.batches.sms_batches import SmsBatches
+from recado.services.email.sendable import SendableMailboxes, SendableTemplates
 from recado.services.email.tracking import EmailTracking
 from recado.services.messages.acceptance import Acceptance, ChannelRules
 from recado.services.messages.chatapp_rules import ChatAppRules
@@ -69,7 +70,7 @@ class RuleParts:
     """What the rules of a channel are made of. `sends_in`: the environments in which somebody sends for it.
 
     `links`: makes those of a message whose links are tracked (C27.1); `tracking`: what is added to e-mails;
-    `simulator_domain`: of the mailbox simulator.
+    `simulator_domain`: of the mailbox simulator; `email_templates`, `mailboxes`: what queued e-mails are made of.
     """
 
     database: Database
@@ -82,6 +83,8 @@ class RuleParts:
     links: Callable[[], MessageLinks]
     simulator_domain: str
     tracking: EmailTracking
+    email_templates: SendableTemplates
+    mailboxes: SendableMailboxes
 
 
 def _no_gateways(settings: Settings, adapters: Adapters) -> Sequence[GatewayPlan]:
@@ -406,6 +409,8 @@ def email_rules(parts: RuleParts) -> ChannelRules:
         prices=parts.prices,
         simulator_domain=parts.simulator_domain,
         tracking=parts.tracking,
+        templates=parts.email_templates,
+        mailboxes=parts.mailboxes,
     )
 
 

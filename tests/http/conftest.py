@@ -16,6 +16,7 @@ import pytest
 from tests.http.contract import Contract
 from tests.http.scripted_provider import ScriptedProvider, ShiftedClock
 from tests.http.scripted_verifier import ScriptedVerifier
+from tests.journey_emails import email_rules
 
 from recado.actors.dispatch.lane_context import LaneContext
 from recado.actors.ops.actor_tree import ActorTree
@@ -79,6 +80,7 @@ from recado.services.dispatch.records import Records
 from recado.services.effects.consequences import Consequences
 from recado.services.effects.outbox import Outbox
 from recado.services.email.opens import EmailOpens
+from recado.services.email.sendable import SendableTemplates
 from recado.services.email.sender_verification import SenderVerification
 from recado.services.email.unsubscriptions import Unsubscriptions
 from recado.services.events.customer_events import CustomerEvents
@@ -439,16 +441,18 @@ def simulations(database: Database, directories: Directories, clock: ShiftedCloc
     }
     numbers, templates = directories.numbers, directories.templates
     windows = ChatWindows(database, clock=clock)
+    emails = SendableTemplates(database, clock=clock)
     rules = [
         ChatAppRules(numbers=numbers, templates=templates, windows=windows, **shared),
         SmsRules(links=partial(MessageLinks, "https://l.recado.test", os.urandom), **shared),
+        email_rules(database, emails, **shared),
     ]
     return JourneySimulations(
         SimulationParts(
             db=database,
             evaluation=Evaluation(database),
             step_messages=StepMessages(
-                rules, numbers=numbers, templates=templates, organizations=directories.organizations
+                rules, numbers=numbers, templates=templates, organizations=directories.organizations, emails=emails
             ),
             directories=directories,
             clock=clock,

@@ -100,7 +100,8 @@ async def test_steps_of_channels_that_are_not_run_yet_are_named(api: Api) -> Non
         assert (refused.status, refused.code) == (409, "INVALID_STATE")
         assert refused.body["meta"] == {"status": "rascunho", "notRun": ["/passos/1"]}
         assert refused.body["detail"] == (
-            "This release does not run a part of the journey: steps send by chat-app and SMS only. Change /passos/1."
+            "This release does not run a part of the journey: "
+            "steps send by chat-app, SMS and e-mail only. Change /passos/1."
         )
     assert (await shown(api, found))["status"] == "rascunho"
 

@@ -7,7 +7,7 @@ from functools import partial
 
 import structlog
 
-from recado.actors.dispatch.calls import Calls
+from recado.actors.dispatch.calls import Calls, ContentOf
 from recado.actors.dispatch.direct_sends import DirectSends
 from recado.actors.dispatch.due_poller import DuePoller
 from recado.actors.dispatch.gateway import GatewayPlan, told_by
@@ -133,6 +133,7 @@ class ActorSystem:
         owing: AfterCommit,
         opens: Callable[[str], Awaitable[object]],
         begun: BegunCalls,
+        contents: Mapping[str, ContentOf],
         step_messages: StepMessages,
         calls_of_steps: int,
         payments: Payments | None = None,
@@ -143,8 +144,9 @@ class ActorSystem:
         """`batch_rules`: of the channels that have batches. `begun`: the calls of this process, and of the one before.
 
         `changed` hears of changes made here; `owing`, that people who opted out are owed an answer (C28.3).
-        `opens`: follows the link of a code, for people of the sandbox. `step_messages`: makes those of journeys.
-        `calls_of_steps`: calls of webhook steps in flight at once (C31).
+        `opens`: follows the link of a code, for people of the sandbox. `step_messages`: makes those of journeys;
+        `contents`: by channel, what makes the content of those whose rows hold none. `calls_of_steps`: calls of webhook
+        steps in flight at once (C31).
 
         `session_providers`: those who tell on connections of their own, each with its channel.
 
@@ -192,6 +194,7 @@ class ActorSystem:
             expect=self.sandbox_reports.expect,
             stopped=self.receipts.stopped,
             begun=begun,
+            contents=contents,
         )
         self.lane_context = LaneContext(
             records,

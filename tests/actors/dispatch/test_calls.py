@@ -1,6 +1,8 @@
 """What a call tells besides its outcome (C28.4), and whom it gives its place."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
@@ -17,12 +19,14 @@ from recado.actors.dispatch.calls import Calls, Departure
 from recado.actors.dispatch.gateway import Gateway
 from recado.actors.dispatch.lane_context import LaneContext
 from recado.channels.core.events import Preference
-from recado.channels.core.provider import Accepted, Outcome, Refused, Retry, Unknown
+from recado.channels.core.provider import Accepted, NoPlace, Outcome, Refused, Retry, Unknown
 from recado.channels.core.references import NamedBy
+from recado.domain.channels.email import EMAIL
 from recado.domain.channels.policies import POLICIES
 from recado.domain.channels.policy import Deadline
 from recado.domain.channels.source import Source
 from recado.domain.core.errors import Unavailable
+from recado.domain.messages.message import Cause
 from recado.engine.clock import VirtualClock
 from recado.services.dispatch.row import Row
 from recado.services.ops.activity import Activity
@@ -217,3 +221,77 @@ async def test_calls_of_one_environment_take_no_room_of_the_same_account_in_the_
     assert test.has_place(replace(ACCOUNT, env="test", organization_id="org_2"), lambda: None)
     await calls.stop()
     assert live.has_place(ACCOUNT, lambda: None)
+
+
+class Made:
+    """Makes the content of e-mails, or does not."""
+
+    def __init__(self, content: object) -> None:
+        self.content = content
+        self.open = 0
+
+    @asynccontextmanager
+    async def __call__(self, row: Any) -> AsyncIterator[object]:
+        if isinstance(self.content, Exception):
+            raise self.content
+        self.open += 1
+        yield self.content
+        self.open -= 1
+
+
+class Taking(Provider):
+    """Notes what it is given; it would know its answer at once."""
+
+    def __init__(self, outcome: Outcome, made: Made) -> None:
+        super().__init__(outcome)
+        self.given: list[tuple[Any, int]] = []
+        self._made = made
+
+    async def send(self, message: Any, *_: Any) -> Outcome:
+        self.given.append((message.details, self._made.open))
+        return self.outcome
+
+    def outcome_of(self, *_: Any) -> Outcome:
+        return self.outcome
+
+
+async def call_of_made(content: object, details: Any = None) -> tuple[Outcome | None, list[tuple[Any, int]]]:
+    """A call for a message of which `content` is made."""
+    made = Made(content)
+    calls = Calls(sending(settle=AsyncMock()), clock=VirtualClock(NOW), expect=lambda at: None, contents={EMAIL: made})
+    each = departure(Accepted("1"))
+    each.row.channel, each.row.details = EMAIL, details
+    provider = Taking(Accepted("1"), made)
+    each.provider = cast("Any", provider)
+    ended: list[Outcome | None] = []
+    calls.begin(each, lambda _, what: ended.append(what))
+    await calls.stop()
+    assert made.open == 0
+    return ended[0], provider.given
+
+
+async def test_what_a_row_does_not_hold_is_made_for_the_time_of_its_call() -> None:
+    ended, given = await call_of_made("a body", {"subject": "s"})
+    assert ended == Accepted("1")
+    assert given == [({"subject": "s", "content": "a body"}, 1)]
+
+
+@pytest.mark.parametrize(
+    ("content", "outcome"),
+    [
+        (Cause("suppressed", "the address is suppressed"), Refused("suppressed", "the address is suppressed")),
+        (Unavailable("later"), NoPlace()),
+        (ValueError("broken"), Retry()),
+    ],
+)
+async def test_nobody_is_called_where_no_content_can_be_made(content: object, outcome: Outcome) -> None:
+    with capture_logs() as lines:
+        assert await call_of_made(content) == (outcome, [])
+    assert [line["error"] for line in lines if line["event"] == "content_not_made"] == (
+        ["ValueError"] if outcome == Retry() else []
+    )
+
+
+async def test_content_that_came_with_the_message_is_not_made_again() -> None:
+    ended, given = await call_of_made(ValueError("asked"), {"content": "given"})
+    assert (ended, given) == (Accepted("1"), [])

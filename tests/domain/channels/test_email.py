@@ -4,6 +4,7 @@ from itertools import permutations
 
 import pytest
 
+from recado.domain.channels.chatapp import POLICY as CHATAPP
 from recado.domain.channels.email import (
     MACHINE,
     POLICY,
@@ -16,7 +17,7 @@ from recado.domain.channels.email import (
 )
 from recado.domain.channels.policy import MessageFacts
 from recado.domain.email.suppression import SuppressionReason
-from recado.domain.messages.message import FailureCode, MessageStatus, Report
+from recado.domain.messages.message import FailureCode, MessageEvent, MessageStatus, Report, WaitReason
 
 S, R = MessageStatus, Report
 
@@ -81,3 +82,11 @@ def test_an_event_tells_subject_and_sender_and_why_it_came_back() -> None:
     assert POLICY.tells("delivered", facts) == told
     assert POLICY.tells("bounced", facts) == {**told, "reason": "mailbox_full", "bounceType": "temporary"}
     assert POLICY.tells("complained", facts) == {**told, "reason": "complaint"}
+
+
+def test_what_a_journey_queues_waits_for_its_pause_and_for_no_template_of_a_number() -> None:
+    assert WaitReason.OWNER_PAUSED in [gate.reason for gate in POLICY.gates.gates]
+    assert not POLICY.gates.asks_template
+    assert CHATAPP.gates.asks_template
+    assert MACHINE.move(S.QUEUED, MessageEvent.RETURN_TO_QUEUE) is S.QUEUED
+    assert MACHINE.move(S.QUEUED, MessageEvent.EXPIRED) is S.FAILED

@@ -130,3 +130,19 @@ def test_five_thousand_emails_are_made_in_a_second() -> None:
     for n in range(1_000):
         made.render(dict.fromkeys(names, f"value <{n}>"))
     assert 1_000 / (time.process_time() - began) > 5_000
+
+
+def test_it_is_measured_as_it_would_be_rendered() -> None:
+    made = content("Olá, {{v}}", "<p>{{v}} é {{v}}</p>", text="Não: {{v}}", v=None)
+    for value in ("Ana & Zoë", "", "a\nb"):
+        rendered, measured = made.render({"v": value}), made.measure({"v": value})
+        assert measured.subject == rendered.subject
+        assert measured.body_bytes == len(rendered.html.encode()) + len((rendered.text or "").encode())
+    assert made.used == {"v"}
+
+
+@pytest.mark.parametrize("parts", [{"subject": "{{v}}" * 26}, {"html": "é" * (MIB // 2 - 4) + "{{v}}"}])
+def test_what_would_be_too_long_is_refused_when_it_is_measured(parts: dict[str, str]) -> None:
+    with pytest.raises(Problem) as caught:
+        content(**parts, v=None).measure({"v": "x" * 10})
+    assert caught.value.code == "TEXT_TOO_LONG"

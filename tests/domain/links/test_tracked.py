@@ -56,3 +56,13 @@ def test_a_message_in_the_place_of_another_has_codes_of_its_own_for_the_same_add
     assert told == f"See {BASE}/l/{a.code}, {BASE}/l/{b.code} and {BASE}/l/{a.code}."
     assert [a.url, b.url] == ["https://example.com/a", "https://example.com/b"]
     assert links().in_place_of(text, ()) == text
+
+
+def test_what_is_made_once_more_keeps_the_codes_that_are_stored_and_tells_the_new_ones() -> None:
+    first = links()
+    first.shorten("https://example.com/a")
+    again = MessageLinks(BASE, random.Random(2).randbytes, first.rows)
+    assert again.shorten("https://example.com/a") == first.shorten("https://example.com/a")
+    assert again.rows == ()
+    again.shorten("https://example.com/b")
+    assert [link.url for link in again.rows] == ["https://example.com/b"]

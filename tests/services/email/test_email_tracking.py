@@ -34,7 +34,10 @@ class Elsewhere:
 def track(elsewhere: Elsewhere | None = None) -> EmailTracking:
     draws = random.Random(3).randbytes
     return EmailTracking(
-        link_base=BASE, tokens=TOKENS, links=lambda: MessageLinks(BASE, draws), elsewhere=elsewhere or Elsewhere()
+        link_base=BASE,
+        tokens=TOKENS,
+        links=lambda known: MessageLinks(BASE, draws, known),
+        elsewhere=elsewhere or Elsewhere(),
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from tests.acme import BODY, acme, add_template
+from tests.journey_emails import email_rules
 from tests.people import insert_people
 from tests.storage.journeys.rows import insert_journey, new_entry
 
@@ -23,6 +24,7 @@ from recado.engine.clock import VirtualClock
 from recado.services.effects.consequences import Consequences
 from recado.services.effects.outbox import Outbox
 from recado.services.effects.wallet import Wallet
+from recado.services.email.sendable import SendableTemplates
 from recado.services.journeys.execution_turns import ExecutionTurns
 from recado.services.journeys.running import RunningJourneys
 from recado.services.journeys.step_calls import StepCalls
@@ -170,13 +172,19 @@ async def open_way(database: Database, at: datetime = BORN, seed: int = 7) -> As
         "sends_in": {ENV},
         "prices": directories.prices,
     }
+    emails = SendableTemplates(database, clock=clock)
     rules = [
         ChatAppRules(numbers=directories.numbers, templates=directories.templates, windows=windows, **shared),
         SmsRules(links=partial(MessageLinks, "https://links.example.org", os.urandom), **shared),
+        email_rules(database, emails, **shared),
     ]
     made = await acme(database, clock, ids)
     step_messages = StepMessages(
-        rules, numbers=directories.numbers, templates=directories.templates, organizations=directories.organizations
+        rules,
+        numbers=directories.numbers,
+        templates=directories.templates,
+        organizations=directories.organizations,
+        emails=emails,
     )
     step_calls = StepCalls(database, clock=clock, ids=ids, wanted=lambda: None, due=lambda: None)
     accepted: list[NewMessage] = []

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -40,8 +41,8 @@ class Table:
             await asyncio.sleep(0)
 
 
-def directory(table: Table, clock: VirtualClock | None = None, **options: float) -> Directory[str, str]:
-    return Directory(table.load, clock=clock or VirtualClock(START), **options)  # type: ignore[arg-type]
+def directory(table: Table, clock: VirtualClock | None = None, **options: Any) -> Directory[str, str]:
+    return Directory(table.load, clock=clock or VirtualClock(START), **options)
 
 
 async def test_a_record_is_loaded_once_and_served_until_its_time_is_over() -> None:
@@ -155,6 +156,16 @@ async def test_the_least_recently_used_record_goes_when_there_are_too_many() -> 
     assert len(cache) == 2
     cache.clear()
     assert len(cache) == 0
+
+
+async def test_records_go_that_weigh_too_much_together_but_the_last_one_stays() -> None:
+    table = Table(a="1", b="22", c="333", d="4444444")
+    cache = directory(table, most=5, weight=len)
+    for key in ("a", "b", "c"):
+        await cache.get(key)
+    assert (cache.peek("a"), cache.peek("b"), cache.peek("c")) == (None, "22", "333")
+    await cache.get("d")
+    assert (len(cache), cache.peek("d")) == (1, "4444444")
 
 
 async def test_a_failure_that_nobody_waits_for_any_more_warns_nobody() -> None:

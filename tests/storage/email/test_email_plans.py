@@ -40,6 +40,11 @@ async def filled(database: Database) -> Database:
     [
         (SUPPRESSIONS.sql.page, (*OWNER, b"x" * 32, None, 50, 0), "email_suppressions_organization_id_env_hash_key"),
         (SUPPRESSIONS.sql.among, (*OWNER, [b"x" * 32]), "email_suppressions_organization_id_env_hash_key"),
+        (
+            SUPPRESSIONS.sql.suppressed,
+            (["org_1"] * 2, ["test"] * 2, [b"x" * 32, b"y" * 32]),
+            "email_suppressions_organization_id_env_hash_key",
+        ),
         (SUPPRESSIONS.sql.page, (*OWNER, None, None, 50, 0), "email_suppressions_pkey"),
         (SENDERS.sql.has_default, ("org_1", "live"), "email_senders_default"),
         (SENDERS.sql.sending, ("org_1", "live", ["a@d1", "d1"]), "email_senders_organization_id_env_name_key_key"),

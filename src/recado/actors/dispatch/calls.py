@@ -5,7 +5,7 @@ A call belongs to no actor: when the sender's lane fails, its calls go on and ar
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -37,10 +37,11 @@ from recado.channels.core.references import NamedBy
 from recado.domain.channels.policies import POLICIES
 from recado.domain.channels.source import Source
 from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Unavailable
 from recado.domain.dispatch.pair_pacing import PairPacing
 from recado.domain.dispatch.retry import MAX_ATTEMPTS, RETRY_DELAYS, retry_delay
 from recado.domain.messages.message import Cause, FailureCode, WaitReason, last_error
-from recado.services.dispatch.row import Row
+from recado.services.dispatch.row import CONTENT, Row
 from recado.services.dispatch.sending import Sending, Settled
 from recado.services.ops.activity import ConnectionKey
 from recado.storage.dispatch.begun_calls import BegunCalls
@@ -71,6 +72,11 @@ class Departure:
 
 Done = Callable[[Departure, Outcome | None], None]
 SettlementOf = Callable[[Departure, Outcome], Settled | None]
+ContentOf = Callable[[Row], AbstractAsyncContextManager[object]]
+"""Makes what a message says, which is in memory for the time of its call; a `Cause` where nothing can be made.
+
+Raises `Unavailable` where that is so only now.
+"""
 OutcomeOf = Callable[[OutboundMessage, Account, int], Outcome | None]
 """As `AnswersAtOnce` tells it."""
 
@@ -86,11 +92,14 @@ class Calls:
         expect: Callable[[datetime], None],
         stopped: Callable[[Source, Preference], Awaitable[None]] | None = None,
         begun: BegunCalls | None = None,
+        contents: Mapping[str, ContentOf] | None = None,
     ) -> None:
         """`expect` is told when a report of the sandbox will be due; `stopped`, with its source, who stopped marketing
         at the provider and was therefore refused (C28.4); `begun` notes the calls, for anyone who comes after us.
+        `contents`: by channel, what makes the content of messages whose rows hold none.
         """
         self._begun = begun or BegunCalls(None)
+        self._contents: Mapping[str, ContentOf] = {} if contents is None else contents
         self._sending = sending
         self._clock = clock
         self._expect = expect
@@ -150,9 +159,9 @@ class Calls:
     def _known(self, departure: Departure) -> Outcome | None:
         """What the provider says at once; None when it must be waited for."""
         outcome_of: OutcomeOf | None = getattr(departure.provider, "outcome_of", None)
-        if outcome_of is None:
-            return None
         row = departure.row
+        if outcome_of is None or self._content_of(row) is not None:
+            return None
         try:
             return outcome_of(_message(row, departure.template), departure.account, row.attempts + 1)
         except Exception as error:  # noqa: BLE001 - as in `_call`
@@ -221,10 +230,26 @@ class Calls:
 
     async def _call(self, departure: Departure) -> Outcome:
         row = departure.row
+        content_of = self._content_of(row)
+        if content_of is None:
+            return await _sent(departure, _message(row, departure.template))
+        message = _message(row, None)
         try:
-            return await departure.provider.send(_message(row, departure.template), departure.account, row.attempts + 1)
-        except Exception as error:  # noqa: BLE001 - an adapter never raises
-            return _raised(departure, error)
+            async with content_of(row) as content:
+                if isinstance(content, Cause):
+                    return Refused(content.code, content.text)
+                message.details = {**(row.details or {}), CONTENT: content}
+                return await _sent(departure, message)
+        except Unavailable:
+            return NoPlace()
+        except Exception as error:  # noqa: BLE001 - its provider was not called: it is tried again, some times
+            log.error("content_not_made", message_id=row.id, error=type(error).__name__)
+            return Retry()
+
+    def _content_of(self, row: Row) -> ContentOf | None:
+        """What makes its content; None where that is in its row, or came with it."""
+        content_of = self._contents.get(row.channel)
+        return None if content_of is None or (row.details is not None and CONTENT in row.details) else content_of
 
     def settlement_of(self, departure: Departure, outcome: Outcome) -> Settled:
         """What becomes of a message that was queued."""
@@ -287,6 +312,13 @@ class Calls:
             False,
             now,
         )
+
+
+async def _sent(departure: Departure, message: OutboundMessage) -> Outcome:
+    try:
+        return await departure.provider.send(message, departure.account, departure.row.attempts + 1)
+    except Exception as error:  # noqa: BLE001 - an adapter never raises
+        return _raised(departure, error)
 
 
 def _raised(departure: Departure, error: Exception) -> Outcome:

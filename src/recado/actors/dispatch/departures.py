@@ -316,7 +316,7 @@ class Departures:
         if self._context.sending.may_be_overtaken(now):
             return False
         template = None
-        if row.template_id is not None:
+        if row.template_id is not None and view.gates.asks_template:
             template = records.templates.peek((row.organization_id, row.env, row.template_id))
             if template is None:
                 return False  # it was changed: read again before the next claim

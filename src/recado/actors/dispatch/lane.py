@@ -253,7 +253,7 @@ class Lane(Actor):
         claimed = False
         try:
             template = None
-            if row.template_id is not None:
+            if row.template_id is not None and view.gates.asks_template:
                 template_key = (self._key.organization_id, self._key.env, row.template_id)
                 templates = self._context.records.templates
                 template = templates.peek(template_key)

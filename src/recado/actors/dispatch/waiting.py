@@ -84,7 +84,7 @@ class WaitExplainer:
 
     async def _facts(self, sender: SenderKey, message: Message) -> _Facts:
         template = None
-        if message.template_id is not None:
+        if message.template_id is not None and POLICIES[sender.channel].gates.asks_template:
             template = await self._records.templates.get((sender.organization_id, sender.env, message.template_id))
         return _Facts(await read_sender(self._records, sender), template)
 

@@ -1,4 +1,4 @@
-"""E-mail: sent while its caller waits, paid for by its recipients, and told of by bounces and complaints (C10)."""
+"""E-mail: sent while its caller waits, or queued by a journey; bounces and complaints tell of it (C10)."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -103,6 +103,9 @@ MACHINE: Final = Machine(
     "e-mail",
     {
         (_S.QUEUED, _E.CLAIM): _S.QUEUED,
+        (_S.QUEUED, _E.RETURN_TO_QUEUE): _S.QUEUED,
+        (_S.QUEUED, _E.EXPIRED): _S.FAILED,
+        (_S.QUEUED, _E.SET_ASIDE): _S.FAILED,
         (_S.QUEUED, _E.OPTED_OUT): _S.FAILED,
         (_S.QUEUED, _E.WITHDRAWN): _S.FAILED,
         (_S.QUEUED, _E.ACCEPTED): _S.SENT,
@@ -148,6 +151,7 @@ UNANSWERED: Final = Cause(
 
 GATES: Final = GateTable(
     gates.ORGANIZATION_SUSPENDED,
+    gates.OWNER_PAUSED,
     gates.SLOWED_DOWN,
     gates.NO_CONNECTION,
     gates.RATE,
@@ -155,7 +159,7 @@ GATES: Final = GateTable(
 
 TRANSACTIONAL: Final = "transactional"
 """What a message that answers what its person did is told apart by."""
-_TTL: Final = timedelta(hours=1)  # of what is sent at once nothing waits
+_TTL: Final = timedelta(hours=1)  # only what a journey sends waits
 
 
 def is_transactional(category: str | None) -> bool:
@@ -190,7 +194,7 @@ POLICY: Final = Policy(
     ttl=lambda category, priority: _TTL,
     price_kind=lambda category, byo: EMAIL_RECIPIENT,
     unanswered=UNANSWERED,
-    refusals=REFUSALS,
+    refusals=REFUSALS | {EmailReason.NO_VERIFIED_SENDER},
     answered=ANSWERED,
     events={
         _S.DELIVERED: "email.delivered",

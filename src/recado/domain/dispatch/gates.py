@@ -174,10 +174,10 @@ RATE: Final = SenderGate(_R.RATE, _BY.MOMENT, None, force_passes=True)
 class GateTable:
     """The gates of one channel, in the order in which they hold (C14.5). Before all of them a message is due.
 
-    `counted_by_the_lane`: from that place on only the lane knows what holds the whole sender. `held_by_sender`: what a
-    change of the sender or of its organization may let go. `held_without_moment`: what nothing but a change lets go;
-    when the process died between the two, somebody has to look. `passed_by_force`: of what is waited for, what forcing
-    a message puts aside.
+    `asks_template`: one of them asks for the template of a message, which is its number's. `counted_by_the_lane`: from
+    that place on only the lane knows what holds the whole sender. `held_by_sender`: what a change of the sender or of
+    its organization may let go. `held_without_moment`: what nothing but a change lets go; when the process died between
+    the two, somebody has to look. `passed_by_force`: of what is waited for, what forcing a message puts aside.
     """
 
     __slots__ = (
@@ -185,6 +185,7 @@ class GateTable:
         "_of_sender",
         "_own",
         "_place",
+        "asks_template",
         "counted_by_the_lane",
         "gates",
         "held_by_sender",
@@ -198,6 +199,7 @@ class GateTable:
         self.counted_by_the_lane = min(
             self._place[gate.reason] for gate in gates if isinstance(gate, SenderGate) and gate.check is None
         )
+        self.asks_template = any(Release.TEMPLATE in gate.release for gate in gates)
         self._of_sender = tuple(gate.check for gate in gates if isinstance(gate, SenderGate) and gate.check is not None)
         self._of_class = tuple(
             tuple(gate.check for gate in gates if isinstance(gate, ClassGate) and gate.klass == klass)

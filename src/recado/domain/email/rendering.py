@@ -4,11 +4,12 @@ A part is taken apart once; to render it is to put its pieces together.
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from html import escape
-from typing import Final
+from typing import Final, NamedTuple
 
 from recado.domain.core.errors import Problem
 
@@ -66,18 +67,24 @@ _WRITTEN: Final[Mapping[EmailPart, Callable[[str], str]]] = {
 class Pieces:
     """A part taken apart: what stands between its placeholders, and their names, each in order."""
 
-    __slots__ = ("_names", "_pieces", "_plain", "names")
+    __slots__ = ("_names", "_pieces", "_plain", "_plain_bytes", "_times", "names")
 
     def __init__(self, text: str) -> None:
         self._pieces = _PLACEHOLDER.split(text)
         self._names = self._pieces[1::2]
         self._plain = sum(map(len, self._pieces[::2]))
-        self.names = tuple(dict.fromkeys(self._names))
+        self._plain_bytes = len("".join(self._pieces[::2]).encode(errors="replace"))
+        self._times = Counter(self._names)
+        self.names = tuple(self._times)
 
     def length(self, values: Mapping[str, str]) -> int:
         """How many characters it becomes, known before anything is put together."""
-        lengths = {name: len(values[name]) for name in self.names}
-        return self._plain + sum(map(lengths.__getitem__, self._names))
+        return self._plain + sum(times * len(values[name]) for name, times in self._times.items())
+
+    def size(self, values: Mapping[str, str]) -> int:
+        """As `length`, in bytes of UTF-8."""
+        sizes = (times * len(values[name].encode(errors="replace")) for name, times in self._times.items())
+        return self._plain_bytes + sum(sizes)
 
     def filled(self, values: Mapping[str, str]) -> str:
         """With a value for each of its names."""
@@ -101,6 +108,13 @@ class Rendered:
     missing: tuple[str, ...]
 
 
+class EmailSize(NamedTuple):
+    """The subject of an e-mail with values, and the bytes of its body."""
+
+    subject: str
+    body_bytes: int
+
+
 class EmailParts:
     """A template, to be rendered as often as one likes.
 
@@ -114,10 +128,25 @@ class EmailParts:
         self._examples = dict(examples)
         self._used = frozenset(name for pieces in self._parts.values() for name in pieces.names)
 
+    @property
+    def used(self) -> frozenset[str]:
+        """The names that its parts use."""
+        return self._used
+
+    def measure(self, values: Mapping[str, Value]) -> EmailSize:
+        """What it becomes, and how large, without the work of putting it together. Raises as `render`."""
+        texts = self._texts(values)
+        sizes = {}
+        for part, pieces in self._parts.items():
+            if part is not EmailPart.SUBJECT:
+                sizes[part] = pieces.size({name: _WRITTEN[part](texts[name]) for name in pieces.names})
+                if sizes[part] > MOST_OF[part]:
+                    raise _too_long(part)
+        return EmailSize(self._filled(EmailPart.SUBJECT, self._parts[EmailPart.SUBJECT], texts), sum(sizes.values()))
+
     def render(self, values: Mapping[str, Value]) -> Rendered:
         """Values that no part uses do nothing. Raises `Problem` TEXT_TOO_LONG, before anything grows."""
-        texts = {name: "" if example is None else example for name, example in self._examples.items()}
-        texts |= {name: as_text(value) for name, value in values.items() if name in self._used}
+        texts = self._texts(values)
         rendered = {part: self._filled(part, pieces, texts) for part, pieces in self._parts.items()}
         return Rendered(
             rendered[EmailPart.SUBJECT],
@@ -125,6 +154,10 @@ class EmailParts:
             rendered.get(EmailPart.TEXT),
             tuple(name for name in self._examples if name in self._used and name not in values),
         )
+
+    def _texts(self, values: Mapping[str, Value]) -> dict[str, str]:
+        texts = {name: "" if example is None else example for name, example in self._examples.items()}
+        return texts | {name: as_text(value) for name, value in values.items() if name in self._used}
 
     def _filled(self, part: EmailPart, pieces: Pieces, texts: Mapping[str, str]) -> str:
         write = _WRITTEN[part]

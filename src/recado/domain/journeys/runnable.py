@@ -52,8 +52,8 @@ T = TypeVar("T")
 DEFAULT_SMS_ROUTE: Final = "premium"
 DEFAULT_RCS_ROUTE: Final = "easy_rcs"
 
-MODES_NOT_RUN: Final = frozenset({StepMode.SEND_EMAIL, StepMode.SEND_RCS})
-"""What this release does not do: no step sends by e-mail or RCS yet."""
+MODES_NOT_RUN: Final = frozenset({StepMode.SEND_RCS})
+"""What this release does not do: no step sends by RCS yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,15 +26,17 @@ class MessageLinks:
     `link_base`: the address of public routes, without a slash at its end.
     """
 
-    def __init__(self, link_base: str, random_bytes: RandomBytes) -> None:
+    def __init__(self, link_base: str, random_bytes: RandomBytes, known: Sequence[TrackedLink] = ()) -> None:
+        """`known`: those that are stored already, of a message that is made once more."""
         self._link_base = link_base
         self._random_bytes = random_bytes
-        self._codes: dict[str, str] = {}
+        self._known = frozenset(code for code, _ in known)
+        self._codes: dict[str, str] = {url: code for code, url in known}
 
     @property
     def rows(self) -> tuple[TrackedLink, ...]:
         """What is to be stored with the message; nothing where no address was given."""
-        return tuple(TrackedLink(code, url) for url, code in self._codes.items())
+        return tuple(TrackedLink(code, url) for url, code in self._codes.items() if code not in self._known)
 
     def shorten(self, url: str) -> str:
         """What stands in the message in place of an address."""

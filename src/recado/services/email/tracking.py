@@ -3,7 +3,7 @@
 Whoever sends calls it with the e-mail as it was rendered, and stores the links in the commit of the message.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple, Protocol
 
@@ -42,10 +42,10 @@ class EmailTracking:
         *,
         link_base: str,
         tokens: PublicTokens,
-        links: Callable[[], MessageLinks],
+        links: Callable[[Sequence[TrackedLink]], MessageLinks],
         elsewhere: PlacesElsewhere,
     ) -> None:
-        """`links`: makes those of one message."""
+        """`links`: makes those of one message, of which some may be stored already."""
         self._link_base = link_base
         self._tokens = tokens
         self._links = links
@@ -60,10 +60,12 @@ class EmailTracking:
         contact_id: str | None,
         transactional: bool,
         tracking: bool | None = None,
+        known: Sequence[TrackedLink] = (),
     ) -> TrackedEmail:
         """The e-mail of this message to an address. `tracking` None: unless it is transactional.
 
-        Asked again for the same message it draws other codes. Raises `Unavailable` where large HTML cannot be read.
+        `known`: its links that are stored already; asked again without them it draws other codes. Raises `Unavailable`
+        where large HTML cannot be read.
         """
         if not transactional:
             who = Unsubscription(message, contact_id, email_hash(message.organization_id, to))
@@ -75,7 +77,7 @@ class EmailTracking:
             places = await self._elsewhere(content.html, caller=message.organization_id)
         else:
             places = places_of(content.html)
-        links = self._links()
+        links = self._links(known)
         html = rewritten(content.html, places, self._shorten(links), self._image(message))
         return TrackedEmail(replace(content, html=html), links.rows)
 

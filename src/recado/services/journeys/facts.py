@@ -1,20 +1,23 @@
 """Gathers what executions decide by, for a whole turn at once (C9.6, C9.8): contacts, earlier sends, counts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 from zoneinfo import ZoneInfo
 
+from recado.domain.contacts.contact import Contact
 from recado.domain.dispatch.quiet_hours import QuietHours
 from recado.domain.journeys.decide import ContactConsent, Facts, KnownContact, reads_contact
+from recado.domain.journeys.execution import SkipReason
 from recado.domain.journeys.graph import StepChannel, StepSignal
 from recado.domain.journeys.sends import QuietWindow, SendFacts, counts_after
 from recado.domain.journeys.signal_conditions import ANSWERED_ON, EarlierSend, SendState
-from recado.domain.journeys.steps import SendStep, SignalCondition, WebhookStep
+from recado.domain.journeys.steps import EmailSend, SendStep, SignalCondition, WebhookStep
 from recado.domain.journeys.webhook_calls import LastCall
 from recado.services.journeys.standing import Standing
 from recado.storage.access.organizations import Organization, OrganizationDirectory
 from recado.storage.core.rows import Executor
+from recado.storage.email import suppressions
 from recado.storage.journeys import execution_facts, step_calls
 from recado.storage.journeys.execution_facts import ContactKey, EventQuestion, PassedSend, ReplyQuestion
 
@@ -54,12 +57,15 @@ class RoundFacts:
         earlier: Mapping[str, EarlierSend],
         calls: Mapping[str, tuple[LastCall | None, bool]],
         *,
+        suppressed: Collection[str] = (),
         otherwise: EarlierSend | None = None,
     ) -> None:
         """By execution; `silences`: by organization. `calls`: the last one, and whether another may be made.
 
-        `otherwise`: how the earlier sends stand that are not among `earlier`.
+        `suppressed`: those whose e-mail goes to nobody; `otherwise`: how the earlier sends stand that are not among
+        `earlier`.
         """
+        self._suppressed = suppressed
         self._otherwise = otherwise
         self._silences = silences
         self._counts = counts
@@ -76,7 +82,8 @@ class RoundFacts:
                 silences.append(QuietWindow(journey.plan.silence, journey.zone))
             cap = journey.plan.cap
             recent = 0 if cap is None else self._counts.get(execution.id, 0) + pending
-            send = SendFacts(silences, None if cap is None else cap.mensagens, recent)
+            obstacle = SkipReason.EMAIL_SUPPRESSED if execution.id in self._suppressed else None
+            send = SendFacts(silences, None if cap is None else cap.mensagens, recent, obstacle)
         elif isinstance(step, SignalCondition):
             earlier = self._earlier.get(execution.id, self._otherwise)
         elif isinstance(step, WebhookStep):
@@ -109,6 +116,7 @@ async def round_facts(
     if unread:
         await read_people(executor, unread)
     sends = [each for each in standing if isinstance(each.step, SendStep) and not each.execution.teste]
+    suppressed = await _suppressed(executor, [each for each in standing if isinstance(each.step, SendStep)])
     silences = {}
     for organization_id in {each.execution.organization_id for each in sends}:
         silences[organization_id] = quiet_windows(await organizations.get(organization_id))
@@ -123,6 +131,7 @@ async def round_facts(
         {execution_id: count for (execution_id, _, _), count in zip(capped, counts, strict=True)},
         await _earlier_sends(executor, standing),
         await _calls(executor, standing),
+        suppressed=suppressed,
     )
 
 
@@ -132,6 +141,21 @@ def quiet_windows(organization: Organization | None) -> list[QuietWindow]:
         return []
     hours = QuietHours(organization.quiet_start, organization.quiet_end)
     return [QuietWindow(hours, ZoneInfo(organization.time_zone))]
+
+
+async def _suppressed(executor: Executor, sends: Sequence[Standing]) -> set[str]:
+    """The executions that are to send an e-mail to an address which gets none (C10.5)."""
+    asking = [
+        (each.execution, each.contact.email)
+        for each in sends
+        if isinstance(each.step, SendStep)
+        and isinstance(each.step.content, EmailSend)
+        and isinstance(each.contact, Contact)
+        and each.contact.email
+    ]
+    addresses = [(execution.organization_id, execution.env, email) for execution, email in asking]
+    found = await suppressions.suppressed_of(executor, addresses) if addresses else set()
+    return {asking[place][0].id for place in found}
 
 
 async def _earlier_sends(executor: Executor, standing: Sequence[Standing]) -> dict[str, EarlierSend]:

@@ -16,7 +16,7 @@ from recado.domain.core.errors import Problem
 from recado.domain.journeys.field_conditions import field_holds
 from recado.domain.journeys.field_values import OF_ENTRY, Entry, contact_value
 from recado.domain.journeys.runnable import RunnableJourney
-from recado.domain.journeys.steps import ContactVariable, FieldCondition, SendStep, SmsSend
+from recado.domain.journeys.steps import ContactVariable, EmailSend, FieldCondition, SendStep, SmsSend
 from recado.domain.journeys.variables import variable_values
 from recado.domain.messages.placeholders import filled
 from recado.services.messages.sms_content import SmsForm
@@ -53,6 +53,7 @@ class GatheredKind:
     """`contact`: one of them, as far as the journey looks at it. `ids`: some of theirs.
 
     `answers`: by step, what it comes to for them, where that is not the same for all; None: nobody has asked.
+    `suppressed`: their address gets no e-mail.
     """
 
     contact: Contact
@@ -61,6 +62,7 @@ class GatheredKind:
     count: int = 0
     ids: list[str] = field(default_factory=list)
     answers: KindAnswers | None = None
+    suppressed: bool = False
 
 
 class Gathering:
@@ -93,16 +95,16 @@ class Gathering:
         """Whether there is no room for more."""
         return len(self._kinds) >= MOST_KINDS or self._bytes >= MOST_BYTES
 
-    def add(self, found: FoundKind) -> None:
-        """Some contacts more, while it is not full."""
+    def add(self, found: FoundKind, *, suppressed: bool = False) -> None:
+        """Some contacts more, while it is not full. `suppressed`: their address gets no e-mail."""
         if self.full:
             return
         contact = found.contact
         answers = tuple([answer(contact) for answer in self._answers])
-        key = (contact.opt_in_status, region_of(contact.phone), found.registered, found.recent, answers)
+        key = (contact.opt_in_status, region_of(contact.phone), found.registered, found.recent, suppressed, answers)
         kind = self._kinds.get(key)
         if kind is None:
-            kind = GatheredKind(contact, found.registered, found.recent)
+            kind = GatheredKind(contact, found.registered, found.recent, suppressed=suppressed)
             kind.answers = KindAnswers(self._places, answers)
             self._kinds[key] = kind
             self._bytes += found.size + self._kind_bytes
@@ -124,8 +126,14 @@ def _answers(
         match step:
             case FieldCondition() if not step.field.startswith(OF_ENTRY):
                 yield step.id, _condition(step, zone)
-            case SendStep() if any(isinstance(each, ContactVariable) for each in step.variables.values()):
+            case SendStep() if _differs(step):
                 yield step.id, _send(step, zone, entry, shorten if step.id in tracked else None)
+
+
+def _differs(step: SendStep) -> bool:
+    """Whether it may come to one thing for this contact, and to another for that."""
+    variables = step.variables.values()
+    return isinstance(step.content, EmailSend) or any(isinstance(each, ContactVariable) for each in variables)
 
 
 def _condition(step: FieldCondition, zone: ZoneInfo) -> Answer:
@@ -133,10 +141,15 @@ def _condition(step: FieldCondition, zone: ZoneInfo) -> Answer:
 
 
 def _send(step: SendStep, zone: ZoneInfo, entry: Entry, shorten: Callable[[str], str] | None) -> Answer:
-    """Whether a variable is empty (None), or the segments of the text; of a template, that it is complete."""
+    """Whether a variable is empty (None), or the segments of the text; of a template, that it is complete.
+
+    Of an e-mail also whether there is an address (0: none).
+    """
     content, form = step.content, SmsForm()
 
     def answer(contact: Contact) -> int | None:
+        if isinstance(content, EmailSend) and not contact.email:
+            return 0
         values: Mapping[str, str] | None = variable_values(step, contact, entry, zone)
         if values is None or not isinstance(content, SmsSend):
             return None if values is None else 1

@@ -28,7 +28,7 @@ from recado.domain.journeys.simulation.departure_times import DAY, SenderLimits
 from recado.domain.journeys.simulation.fields import fields_of
 from recado.domain.journeys.simulation.tallies import Tallies
 from recado.domain.journeys.simulation.walk import ContactKind, Offer, Trail, Walk
-from recado.domain.journeys.steps import SendStep
+from recado.domain.journeys.steps import EmailSend, SendStep
 from recado.domain.links.text_links import short_link
 from recado.domain.messages.message import CRITICAL
 from recado.domain.senders.number import TIER_LIMITS, NumberStatus, effective_per_second
@@ -44,11 +44,12 @@ from recado.storage.batches.audiences import Audience
 from recado.storage.core.fair_places import FairPlaces
 from recado.storage.core.postgres import Database
 from recado.storage.dispatch import dispatch
+from recado.storage.email import suppressions
 from recado.storage.journeys import execution_facts, simulation_facts
 from recado.storage.journeys.execution_facts import ContactKey
 from recado.storage.journeys.executions import Execution
 from recado.storage.journeys.journeys import Journey
-from recado.storage.journeys.simulation_facts import AudienceFacts, LookedAt
+from recado.storage.journeys.simulation_facts import AudienceFacts, FoundKind, LookedAt
 
 AT_ONCE: Final = 2  # dry runs, one of an organization
 MOST_WAITING: Final = 1  # of an organization
@@ -215,14 +216,25 @@ class _Run:
         )
         while rows := await facts.rows():
             async for some in in_pieces(rows, ASKED_AT_ONCE):
-                for found in await facts.kinds(some):
+                kinds = await facts.kinds(some)
+                suppressed = await self._suppressed(kinds)
+                for place, found in enumerate(kinds):
                     if self._enough():
                         await self._next_step()
-                    gathering.add(found)
+                    gathering.add(found, suppressed=place in suppressed)
             if self._seconds > READ_SECONDS or gathering.full:
                 self._partial = True
                 break
         return gathering.kinds
+
+    async def _suppressed(self, kinds: Sequence[FoundKind]) -> set[int]:
+        """The places of those whose address gets no e-mail, if the journey sends some."""
+        if not any(isinstance(step.content, EmailSend) for step in self._sends):
+            return set()
+        where = (self._journey.organization_id, self._journey.env)
+        asked = [(place, each.contact.email) for place, each in enumerate(kinds) if each.contact.email]
+        found = await suppressions.suppressed_of(self._parts.db.searches, [(*where, email) for _, email in asked])
+        return {asked[n][0] for n in found}
 
     async def _shown(self, gathered: Sequence[GatheredKind]) -> list[GatheredKind]:
         """Some contacts, read whole and taken out of their kinds: of each kind one, the largest first, then others."""
@@ -235,7 +247,7 @@ class _Run:
         for key, (contact, registered) in (await execution_facts.contacts_of(self._parts.db, keys)).items():
             kind = kind_of[key.contact_id]
             kind.count -= 1
-            found.append(GatheredKind(contact, registered, kind.recent, 1, [contact.id]))
+            found.append(GatheredKind(contact, registered, kind.recent, 1, [contact.id], suppressed=kind.suppressed))
         return found
 
     # What their messages would be -------------------------------------------------------------------------------------
@@ -261,6 +273,8 @@ class _Run:
 
     async def _offer(self, step: SendStep, kind: GatheredKind, quiet: tuple[QuietWindow, ...]) -> Offer | SkipReason:
         """What they would get, or why not; made once for all kinds for whom it is the same."""
+        if kind.suppressed and isinstance(step.content, EmailSend):
+            return SkipReason.EMAIL_SUPPRESSED
         if kind.answers is None:
             return await self._make(step, kind, quiet)
         contact = kind.contact

@@ -4,10 +4,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from recado.domain.channels.chatapp import CHATAPP, TEMPLATE
+from recado.domain.channels.email import EMAIL
 from recado.domain.channels.sms import SMS, SmsRoute
 from recado.domain.contacts.consent import refusal_to_send
 from recado.domain.contacts.contact import Contact
 from recado.domain.core.errors import Problem, Unavailable
+from recado.domain.core.phones import recipient_hash
 from recado.domain.journeys.execution import SkipReason
 from recado.domain.journeys.graph import StepSignal
 from recado.domain.journeys.journey import Hindrance
@@ -18,9 +20,11 @@ from recado.domain.messages.message import Priority
 from recado.domain.senders.number import NumberStatus
 from recado.domain.templates.template import TemplateCategory, TemplateStatus
 from recado.domain.templates.template_content import variable_count
+from recado.services.email.sendable import SendableTemplates
 from recado.services.journeys.standing import Hindered, PendingSend, Standing
 from recado.services.messages.acceptance import ChannelRules
 from recado.services.messages.draft import MessageDraft
+from recado.services.messages.email_rules import QueuedEmailContent
 from recado.services.messages.sms_content import SmsForm
 from recado.storage.access.organizations import OrganizationDirectory
 from recado.storage.messages.messages import ConsentCheck
@@ -31,6 +35,7 @@ _BY_FIELD: Final = {
     "/numberId": SkipReason.NUMBER_UNAVAILABLE,
     "/templateId": SkipReason.TEMPLATE_UNAVAILABLE,
     "/route": SkipReason.NUMBER_UNAVAILABLE,
+    "/from": SkipReason.NUMBER_UNAVAILABLE,
 }
 """What a refusal of a message is to its journey, by the field that it is about; else its content is not valid."""
 
@@ -48,11 +53,13 @@ class StepMessages:
         numbers: NumberDirectory,
         templates: TemplateDirectory,
         organizations: OrganizationDirectory,
+        emails: SendableTemplates,
     ) -> None:
         self._rules = {each.channel: each for each in rules}
         self._numbers = numbers
         self._templates = templates
         self._organizations = organizations
+        self._emails = emails
 
     async def make(self, standing: Standing, decision: SendMessage) -> PendingSend | SkipReason | Hindered:
         """The message of an execution whose contact is there, or why there is none. Raises `Unavailable`."""
@@ -76,6 +83,8 @@ class StepMessages:
             return SkipReason.CONTENT_INVALID
         # Whatever its kind (C12.5.4): asked once more in its commit and in its claim.
         new.consent = ConsentCheck.GRANTED if granted_only else ConsentCheck.NOT_REFUSED
+        if isinstance(contact, Contact) and new.recipient != contact.phone:
+            new.contact_hash = recipient_hash(new.organization_id, contact.phone)
         new.owner = standing.execution.journey_id
         if standing.execution.teste:  # it takes its turn by itself: neither a pause nor quiet hours hold it (C9.9)
             new.owner, new.obeys_quiet_hours = standing.execution.id, False
@@ -119,7 +128,23 @@ class StepMessages:
                     details=form.asked,
                     priority=_priority(critical=form.route is SmsRoute.OTP),
                 )
-            case EmailSend() | RcsSend():
+            case EmailSend(template_id):
+                where = (standing.execution.organization_id, standing.execution.env)
+                known = await self._emails.get((*where, template_id))
+                if known is None:
+                    return _hindered(standing, Hindrance.TEMPLATE_UNAVAILABLE, template_id)
+                if not decision.values.keys() >= known.parts.used:
+                    return SkipReason.CONTENT_INVALID
+                return _draft(
+                    standing,
+                    channel=EMAIL,
+                    sender_id="",
+                    type=TEMPLATE,
+                    template_id=template_id,
+                    content=QueuedEmailContent(decision.values),
+                    priority=_priority(critical=False),
+                )
+            case RcsSend():
                 return SkipReason.NUMBER_UNAVAILABLE
 
 
@@ -151,7 +176,7 @@ def _draft(standing: Standing, **content: Any) -> MessageDraft:
     return MessageDraft(
         organization_id=execution.organization_id,
         env=execution.env,
-        to=contact.phone,
+        to=(contact.email or "") if content["channel"] == EMAIL else contact.phone,
         contact_id=contact.id,
         metadata=metadata,
         **content,
@@ -159,5 +184,7 @@ def _draft(standing: Standing, **content: Any) -> MessageDraft:
 
 
 def _skipped(refusal: Problem) -> SkipReason:
+    if refusal.code == "RECIPIENT_SUPPRESSED":
+        return SkipReason.EMAIL_SUPPRESSED
     fields = [error.path for error in refusal.errors]
     return next((_BY_FIELD[path] for path in fields if path in _BY_FIELD), SkipReason.CONTENT_INVALID)

@@ -5,37 +5,37 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from recado.domain.billing.prices import INTL
+from recado.domain.billing.prices import INTL, Price
 from recado.domain.channels.email import EMAIL, POLICY, ROUTE, TRANSACTIONAL, EmailReason
 from recado.domain.core.clock import Clock
+from recado.domain.core.errors import field_refused
 from recado.domain.core.ids import EMAIL_TEMPLATE, MESSAGE, IdSource
 from recado.domain.core.references import reference_not_found
 from recado.domain.email.content import EmailContent
 from recado.domain.email.mailbox import NamedAddress
 from recado.domain.email.public_tokens import EmailKey
 from recado.domain.email.rendering import Value
+from recado.domain.email.suppression import always_suppressed
 from recado.domain.email.template import EmailTemplateStatus
 from recado.domain.messages.message import Cause
 from recado.domain.senders.sender import route_sender
 from recado.engine.turns import turns
+from recado.services.email.departing import VARIABLES
+from recado.services.email.sendable import LONG, SendableMailboxes, SendableTemplates, usual_address
 from recado.services.email.tracking import EmailTracking
 from recado.services.messages.acceptance_rules import due_time, json_text, new_message
 from recado.services.messages.draft import MessageDraft
-from recado.storage.access.organizations import OrganizationDirectory
+from recado.storage.access.organizations import Organization, OrganizationDirectory
 from recado.storage.billing.prices import PriceDirectory
 from recado.storage.core.fair_memory import Held
 from recado.storage.core.postgres import Database
 from recado.storage.email import senders
-from recado.storage.email.senders import EmailSender
 from recado.storage.email.suppressions import suppressed_among
 from recado.storage.email.templates import TEMPLATES
 from recado.storage.messages.messages import ConsentCheck, NewMessage
 
-NO_REPLY: Final = "no-reply"
-"""The address that a domain sends from where nobody names one."""
 TEXTS, TRAVELLING = 2, 3
 """How often a content is in memory: as text, without and with its links; in bytes, as it is made, told and written."""
-LONG: Final = 16 * 1024  # characters: a shorter template is rendered in less than a step of the loop
 
 _SUPPRESSED: Final = Cause(EmailReason.SUPPRESSED, "the address is suppressed")
 _NO_SENDER: Final = Cause(EmailReason.NO_VERIFIED_SENDER, "no verified sender covers `from`")
@@ -56,6 +56,16 @@ class AskedEmail:
     transactional: bool = False
     tracking: bool | None = None
     held: Held | None = field(default=None, repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedEmailContent:
+    """What a journey gives: the template is the draft's, and it is rendered when the message leaves (C10.2.5).
+
+    From the default sender; not transactional, so that it is tracked and can be unsubscribed from (C9.10).
+    """
+
+    variables: Mapping[str, str] = field(repr=False)
 
 
 class _Texts(NamedTuple):
@@ -83,6 +93,8 @@ class EmailRules:
         prices: PriceDirectory | None,
         simulator_domain: str,
         tracking: EmailTracking,
+        templates: SendableTemplates,
+        mailboxes: SendableMailboxes,
     ) -> None:
         """`prices` None: nothing is billed (C25.2.4). `tracking`: adds links, the image and the way to unsubscribe."""
         self._database = database
@@ -93,6 +105,8 @@ class EmailRules:
         self._prices = prices
         self._simulator_domain = simulator_domain
         self._tracking = tracking
+        self._templates = templates
+        self._mailboxes = mailboxes
 
     def at_once(self, draft: MessageDraft) -> NewMessage | None:
         """None: its sender and its address are looked up in any case."""
@@ -104,6 +118,8 @@ class EmailRules:
         `Unavailable` where there is no memory for that.
         """
         asked = draft.content
+        if isinstance(asked, QueuedEmailContent):
+            return await self._queued(draft, asked)
         assert isinstance(asked, AskedEmail)  # noqa: S101 - the draft of this channel
         organization = await self._organizations.of_caller(draft.organization_id)
         texts = await self._texts(draft, asked)
@@ -112,25 +128,8 @@ class EmailRules:
             asked.held.take(TEXTS * (_memory_of(texts.html) + _memory_of(texts.text)) + TRAVELLING * body_bytes)
         mailbox = await self._mailbox(draft, asked.from_mailbox)
         refused = _NO_SENDER if mailbox is None else await self._suppressed(draft)
-        price = None
-        if self._prices is not None and refused is None:
-            kind = POLICY.price_kind(None, False)
-            price = await self._prices.price_of(draft.organization_id, draft.env, kind, INTL, self._clock.now())
-        category = TRANSACTIONAL if asked.transactional else None
-        message_id = self._ids.new(MESSAGE)
-        now = self._ids.moment_of(message_id)
-        new = new_message(
-            draft,
-            organization,
-            route_sender(EMAIL, draft.env, ROUTE),
-            POLICY.obeys(draft.type, category, draft.priority),
-            message_id=message_id,
-            due_at=due_time(draft, now),
-            now=now,
-            ttl=POLICY.ttl(category, draft.priority),
-            held_ms=organization.held_ms,
-            price=price,
-        )
+        price = None if refused is not None else await self._price(draft)
+        new = self._new(draft, organization, price, TRANSACTIONAL if asked.transactional else None)
         shown = mailbox or asked.from_mailbox
         details = {"subject": texts.subject, "bodyBytes": body_bytes}
         new.details = json_text(details if shown is None else {**details, "from": shown.text})
@@ -148,13 +147,61 @@ class EmailRules:
             )
             new.content, new.links = await self._tracking.prepare(
                 rendered,
-                EmailKey(draft.organization_id, draft.env, message_id),
+                EmailKey(draft.organization_id, draft.env, new.id),
                 to=draft.to,
                 contact_id=draft.contact_id,
                 transactional=asked.transactional,
                 tracking=asked.tracking,
             )
         return new
+
+    async def _queued(self, draft: MessageDraft, given: QueuedEmailContent) -> NewMessage:
+        """A message that waits for its turn. Its record shows the subject and the size that it would have now.
+
+        Raises `Problem` REFERENCE_NOT_FOUND, SENDER_NOT_VERIFIED, TEXT_TOO_LONG, and RECIPIENT_SUPPRESSED for what
+        needs no look at the suppressions.
+        """
+        if always_suppressed(draft.to, self._simulator_domain):
+            raise field_refused("RECIPIENT_SUPPRESSED", "/to", "The address is suppressed.")
+        where = (draft.organization_id, draft.env)
+        template_id = draft.template_id or ""
+        template = await self._templates.get((*where, template_id))
+        if template is None:
+            raise reference_not_found("templateId", EMAIL_TEMPLATE, template_id, draft.env)
+        mailbox = await self._mailboxes.get((*where, None))
+        if mailbox is None:
+            raise field_refused("SENDER_NOT_VERIFIED", "/from", "No verified sender is the default.")
+        measured = template.parts.measure(given.variables)
+        organization = await self._organizations.of_caller(draft.organization_id)
+        draft.payload = {VARIABLES: dict(given.variables)}
+        new = self._new(draft, organization, await self._price(draft), None)
+        details = {"subject": measured.subject, "bodyBytes": measured.body_bytes, "from": mailbox.text}
+        new.details = json_text(details)
+        return new
+
+    async def _price(self, draft: MessageDraft) -> Price | None:
+        if self._prices is None:
+            return None
+        kind = POLICY.price_kind(None, False)
+        return await self._prices.price_of(draft.organization_id, draft.env, kind, INTL, self._clock.now())
+
+    def _new(
+        self, draft: MessageDraft, organization: Organization, price: Price | None, category: str | None
+    ) -> NewMessage:
+        message_id = self._ids.new(MESSAGE)
+        now = self._ids.moment_of(message_id)
+        return new_message(
+            draft,
+            organization,
+            route_sender(EMAIL, draft.env, ROUTE),
+            POLICY.obeys(draft.type, category, draft.priority),
+            message_id=message_id,
+            due_at=due_time(draft, now),
+            now=now,
+            ttl=POLICY.ttl(category, draft.priority),
+            held_ms=organization.held_ms,
+            price=price,
+        )
 
     async def check_window(self, new: NewMessage) -> None:
         """No e-mail needs one."""
@@ -181,7 +228,7 @@ class EmailRules:
         if sender is None:
             return None
         if given is None:
-            return NamedAddress(_usual_address(sender), sender.display_name)
+            return NamedAddress(usual_address(sender), sender.display_name)
         return given if given.name is not None else NamedAddress(given.address, sender.display_name)
 
     async def _suppressed(self, draft: MessageDraft) -> Cause | None:
@@ -189,10 +236,6 @@ class EmailRules:
             self._database, draft.organization_id, draft.env, [draft.to], simulator_domain=self._simulator_domain
         )
         return _SUPPRESSED if found else None
-
-
-def _usual_address(sender: EmailSender) -> str:
-    return sender.address or f"{NO_REPLY}@{sender.domain}"
 
 
 def _bytes_of(text: str | None) -> int:

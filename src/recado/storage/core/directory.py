@@ -16,7 +16,10 @@ V = TypeVar("V")
 
 
 class Directory(Generic[K, V]):
-    """Records by key. `ttl` in seconds. The least recently used go beyond `capacity` records, and when they expired."""
+    """Records by key. `ttl` in seconds. The least recently used go beyond `capacity` records, and when they expired.
+
+    `weight`: of a record, where `most` is what all of them may weigh together; the last one stays, whatever it weighs.
+    """
 
     def __init__(
         self,
@@ -25,11 +28,15 @@ class Directory(Generic[K, V]):
         clock: Clock,
         ttl: float = 5.0,
         capacity: int = 10_000,
+        most: int = 0,
+        weight: Callable[[V], int] | None = None,
     ) -> None:
         self._load = load
         self._monotonic = clock.monotonic
         self._ttl = ttl
         self._capacity = capacity
+        self._most = most
+        self._weight = weight
         self._records: OrderedDict[K, tuple[float, V]] = OrderedDict()
         self._loading: dict[K, asyncio.Task[V | None]] = {}
 
@@ -84,6 +91,12 @@ class Directory(Generic[K, V]):
         records, now = self._records, self._monotonic()
         while records and (len(records) > self._capacity or next(iter(records.values()))[0] <= now):
             records.popitem(last=False)
+        if self._weight is None:
+            return
+        total = sum(self._weight(record) for _, record in records.values())
+        while total > self._most and len(records) > 1:
+            _, (_, dropped) = records.popitem(last=False)
+            total -= self._weight(dropped)
 
     async def _read(self, key: K) -> V | None:
         mine = asyncio.current_task()

@@ -19,6 +19,16 @@ on conflict (organization_id, env, hash) do nothing
 -- name: among
 select hash from email_suppressions where organization_id = $1 and env = $2 and hash = any($3::bytea[])
 
+-- name: suppressed
+-- Which of these addresses, by their hashes ($3), get nothing; of any organization.
+select g.n
+from unnest($1::text[], $2::text[], $3::bytea[]) with ordinality as g (organization_id, env, hash, n)
+where exists (
+    select from email_suppressions
+    where organization_id = g.organization_id and env = g.env and hash = g.hash
+    offset 0
+)
+
 -- name: mask
 update email_suppressions set email = $4
 where

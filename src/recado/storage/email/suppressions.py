@@ -73,6 +73,24 @@ async def suppressed_among(
     }
 
 
+async def suppressed_of(
+    executor: Executor, addresses: Sequence[tuple[str, str, str]], *, simulator_domain: str | None = None
+) -> set[int]:
+    """The places of those of these addresses, each with its organization and environment, that get nothing.
+
+    `simulator_domain` None: whoever asks looks for the simulator's by itself.
+    """
+    given = [
+        (organization_id, env, email_hash(organization_id, address)) for organization_id, env, address in addresses
+    ]
+    found = {row["n"] - 1 for row in await executor.fetch(SQL.suppressed, *columns(given, 3))}
+    if simulator_domain is None:
+        return found
+    return found | {
+        place for place, (_, _, address) in enumerate(addresses) if always_suppressed(address, simulator_domain)
+    }
+
+
 async def forget_address(connection: Executor, organization_id: str, env: str, address: str) -> None:
     """Keep of an address only what is seen of it masked, unless another contact has it: its contact was deleted."""
     await connection.execute(

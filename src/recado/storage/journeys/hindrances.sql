@@ -76,4 +76,6 @@ order by 1, 2, 3;
 -- What a template or a number is called, also one that is deleted.
 select name from templates where organization_id = $1 and env = $2 and id = $3
 union all
+select name from email_templates where organization_id = $1 and env = $2 and id = $3
+union all
 select verified_name from numbers where organization_id = $1 and env = $2 and id = $3;

@@ -20,6 +20,17 @@ class CodeTaken(Exception):
     """Another message has the code already: nothing was stored, and others are to be drawn."""
 
 
+class DrawnLink(NamedTuple):
+    """A link of a message that leaves."""
+
+    code: str
+    organization_id: str
+    env: str
+    channel: str
+    message_id: str
+    url: str
+
+
 class FoundLink(NamedTuple):
     """A link that somebody opens."""
 
@@ -71,6 +82,11 @@ async def insert(
     given = stored_columns(links)
     if len(await connection.fetch(SQL.insert, organization_id, env, channel, *given)) < len(given[0]):
         raise CodeTaken
+
+
+async def insert_drawn(executor: Executor, links: Sequence[DrawnLink]) -> set[str]:
+    """Store links of messages that were stored before. Answers the codes that are stored; others have the rest."""
+    return {row["code"] for row in await executor.fetch(SQL.insert_drawn, *columns(links, 6))}
 
 
 async def by_code(executor: Executor, codes: Sequence[str], now: datetime) -> dict[str, FoundLink]:

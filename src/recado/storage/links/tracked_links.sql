@@ -19,6 +19,16 @@ order by l.code
 on conflict (code) do nothing
 returning code;
 
+-- name: insert_drawn
+-- Links that were drawn when their messages, stored long since, left. As above.
+insert into tracked_links (code, organization_id, env, channel, message_id, url)
+select code, organization_id, env, channel, message_id, url
+from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[])
+    as l (code, organization_id, env, channel, message_id, url)
+order by code
+on conflict (code) do nothing
+returning code;
+
 -- name: by_code
 select t.code, t.organization_id, t.env, t.channel, t.message_id, t.url
 from unnest($1::text[]) as g (code)

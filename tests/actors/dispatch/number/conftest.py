@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from tests.acme import acme, add_template
 
-from recado.actors.dispatch.calls import Calls
+from recado.actors.dispatch.calls import Calls, ContentOf
 from recado.actors.dispatch.lane import Lane
 from recado.actors.dispatch.lane_context import LaneContext
 from recado.actors.dispatch.lane_messages import Changed, Look
@@ -155,6 +155,7 @@ class Line:
     organization: Organization
     number: Number
     template: Template
+    contents: dict[str, ContentOf]
 
     @property
     def key(self) -> SenderKey:
@@ -278,7 +279,8 @@ async def line(database: Database) -> AsyncIterator[Line]:
         totals=MessageTotals(db, clock=clock, emptied=lambda keys: None),
     )
     sending = Sending(db, clock=clock, tell=tell, admission=admission, consequences=consequences, recording=recording)
-    calls = Calls(sending, clock=clock, expect=lambda at: None)
+    contents: dict[str, ContentOf] = {}
+    calls = Calls(sending, clock=clock, expect=lambda at: None, contents=contents)
     context = LaneContext(records, sending, calls, Moments(clock), clock.monotonic() + 1.0)
     make = partial(Lane, context=context)
     await sending.start()
@@ -297,6 +299,7 @@ async def line(database: Database) -> AsyncIterator[Line]:
         made.organization,
         made.number,
         template,
+        contents,
     )
     await registry.stop()
     await supervisor.stop()

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from recado.domain.journeys.field_values import OF_ENTRY
-from recado.domain.journeys.steps import ContactVariable, FieldCondition, SendStep, Step
+from recado.domain.journeys.steps import ContactVariable, EmailSend, FieldCondition, SendStep, Step
 
 
 def fields_of(steps: Mapping[str, Step]) -> tuple[str, ...]:
@@ -15,4 +15,6 @@ def fields_of(steps: Mapping[str, Step]) -> tuple[str, ...]:
                 found.add(step.field)
             case SendStep():
                 found |= {each.field for each in step.variables.values() if isinstance(each, ContactVariable)}
+                if isinstance(step.content, EmailSend):
+                    found.add("email")
     return tuple(sorted(found))

@@ -76,7 +76,7 @@ def refuse_not_run(journey: Journey) -> None:
     places = not_run(journey.definition())
     if places:
         detail = (
-            "This release does not run a part of the journey: steps send by chat-app and SMS only. "
+            "This release does not run a part of the journey: steps send by chat-app, SMS and e-mail only. "
             f"Change {', '.join(places)}."
         )
         raise Problem("INVALID_STATE", detail, meta={"status": journey.status.value, "notRun": places})

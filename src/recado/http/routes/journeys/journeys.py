@@ -351,7 +351,7 @@ def journey_routes(
             errors=("JORNADA_COM_PROBLEMAS", "JORNADA_ARQUIVADA", "INVALID_STATE"),
             description=(
                 "A draft begins, a paused one goes on; one that is active stays as it is. A version takes the place "
-                "of those before it: they take no more entries. This release runs no steps by e-mail or RCS: 409 "
+                "of those before it: they take no more entries. This release runs no steps by RCS: 409 "
                 "`INVALID_STATE`, with pointers to them in `meta.notRun`."
             ),
         ),
@@ -381,7 +381,7 @@ def journey_routes(
             description=(
                 "Its messages are sent and billed as any other. Rules of entry, frequency cap, quiet hours and pause "
                 "do not hold for it, and it is not counted. A journey is tested 20 times an hour at most. Needs the "
-                "scope `messages:send` as well. This release runs no steps by e-mail or RCS: 409 `INVALID_STATE`, with "
+                "scope `messages:send` as well. This release runs no steps by RCS: 409 `INVALID_STATE`, with "
                 "pointers to them in `meta.notRun`."
             ),
         ),

@@ -1,0 +1,75 @@
+"""Templates and senders of e-mail as journeys send with them: read once for many messages, for some seconds."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from recado.domain.core.clock import Clock
+from recado.domain.email.mailbox import NamedAddress
+from recado.domain.email.rendering import EmailParts
+from recado.domain.email.template import EmailTemplateStatus
+from recado.engine.turns import turns
+from recado.storage.core.directory import Directory
+from recado.storage.core.rows import Executor
+from recado.storage.email import senders
+from recado.storage.email.senders import EmailSender
+from recado.storage.email.templates import TEMPLATES
+
+TemplateKey = tuple[str, str, str]
+"""Organization, environment, template."""
+MailboxKey = tuple[str, str, str | None]
+"""Organization, environment, and the address that it is to cover; None: the default sender is asked for."""
+
+NO_REPLY: Final = "no-reply"
+"""The address that a domain sends from where nobody names one."""
+LONG: Final = 16 * 1024  # characters: a shorter template is rendered in less than a step of the loop
+MOST_TEMPLATES, MOST_KEPT = 1_000, 16 * 1024 * 1024  # templates in memory, and their characters
+
+
+def usual_address(sender: EmailSender) -> str:
+    """What a sender sends from where nobody names an address."""
+    return sender.address or f"{NO_REPLY}@{sender.domain}"
+
+
+@dataclass(frozen=True, slots=True)
+class SendableTemplate:
+    """One that is active. `size`: characters of its longer parts."""
+
+    parts: EmailParts
+    size: int
+
+    @property
+    def long(self) -> bool:
+        return self.size > LONG
+
+
+class SendableTemplates(Directory[TemplateKey, SendableTemplate]):
+    """A change is seen within 5 seconds. Those that are used last stay, as many as the two bounds let."""
+
+    def __init__(self, executor: Executor, *, clock: Clock) -> None:
+        self._executor = executor
+        super().__init__(
+            self._load_one, clock=clock, capacity=MOST_TEMPLATES, most=MOST_KEPT, weight=lambda template: template.size
+        )
+
+    async def _load_one(self, key: TemplateKey) -> SendableTemplate | None:
+        template = await TEMPLATES.get(self._executor, *key)
+        if template is None or template.status is not EmailTemplateStatus.ACTIVE:
+            return None
+        if template.size > LONG:  # it takes milliseconds to take one apart
+            await turns.next()
+        return SendableTemplate(template.content(), template.size)
+
+
+class SendableMailboxes(Directory[MailboxKey, NamedAddress]):
+    """Whom e-mails are from, of verified senders. A change is seen within 5 seconds."""
+
+    def __init__(self, executor: Executor, *, clock: Clock) -> None:
+        self._executor = executor
+        super().__init__(self._load_one, clock=clock)
+
+    async def _load_one(self, key: MailboxKey) -> NamedAddress | None:
+        organization_id, env, address = key
+        sender = await senders.sending(self._executor, organization_id, env, address)
+        if sender is None:
+            return None
+        return NamedAddress(address or usual_address(sender), sender.display_name)
