@@ -12,6 +12,7 @@ from recado.domain.senders.sender import SenderKey
 from recado.engine.actor import Actor
 from recado.engine.runtime import Runtime
 from recado.engine.supervisor import Supervisor
+from recado.storage.core.callers import SERVICE, working_for
 from recado.storage.ops.scope import INSTALLATION
 
 NO_DATABASE: Any = None  # of lanes nothing is stored that this looks at
@@ -57,4 +58,29 @@ async def test_restarts_under_way_are_bounded_in_all_and_of_an_organization(monk
     await asyncio.wait([task for _, task in tree._restarts.values()])
     assert [lanes.find(key).restarts for key in keys] == [1, 1, 0, 1, 0, 0]  # type: ignore[union-attr]
     tree.restart(mine[2])
+    await root.stop()
+
+
+async def test_what_an_order_starts_again_does_not_run_with_the_share_of_whoever_gave_it() -> None:
+    starters = []
+
+    class Noting:
+        async def start(self) -> None:
+            starters.append(working_for.get())
+
+        async def stop(self) -> None:
+            """Nothing."""
+
+    runtime = Runtime.system()
+    root = Supervisor("recado", runtime=runtime)
+    lanes, webhooks = (root.add_supervisor(Supervisor(name, runtime=runtime)) for name in ("lanes", "webhooks"))
+    root.add_service("callbacks", Noting())
+    tree = ActorTree(NO_DATABASE, root=root, lanes=lanes, webhooks=webhooks)
+    await root.start()
+    place = await tree.find(INSTALLATION, "recado/callbacks")
+    assert place is not None
+    working_for.set("org_1")
+    tree.restart(place)
+    await asyncio.wait([task for _, task in tree._restarts.values()])
+    assert starters == [SERVICE, SERVICE]
     await root.stop()

@@ -6,6 +6,7 @@ sees everything.
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator
+from contextvars import Context
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
@@ -91,7 +92,8 @@ class ActorTree:
         if place.path in self._restarts:
             return
         work = place.parent.restart_child(place.child)
-        task = asyncio.get_running_loop().create_task(work, name="operator's restart")
+        # What starts there runs on, and not with the share of whoever ordered it.
+        task = asyncio.get_running_loop().create_task(work, name="operator's restart", context=Context())
         self._restarts[place.path] = place, task
         task.add_done_callback(lambda done: self._ended(place.path, done))
 
