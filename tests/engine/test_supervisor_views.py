@@ -6,7 +6,8 @@ import logging
 import pytest
 from tests.engine.workers import STEADY, Worker, states, supervise
 
-from recado.engine.child import State
+from recado.engine.actor_cell import ActorCell
+from recado.engine.child import Child, State
 from recado.engine.failure import Crash
 from recado.engine.supervisor import Strategy, Supervisor
 
@@ -116,6 +117,36 @@ async def test_operators_restart_a_child_by_its_path(runtime, clock):
     assert diary.count("a started") == 3
     with pytest.raises(LookupError):
         await root.restart("root/numbers/none")
+    await root.stop()
+
+
+async def test_a_child_is_looked_up_by_its_path_among_however_many(runtime, monkeypatch):
+    looked_at = []
+
+    def name(child):
+        looked_at.append(child)
+        return Child.name.fget(child)
+
+    monkeypatch.setattr(ActorCell, "name", property(name), raising=False)
+    root = Supervisor("root", runtime=runtime)
+    numbers = root.add_supervisor(Supervisor("numbers", runtime=runtime))
+    keys = ["a:b", ("org_1", "hook"), ("org_1", "a:b"), ("org_1", "live", "email", "a@b:1"), ("org_1", "live", "a/b")]
+    for key in [*keys, *map(str, range(100))]:
+        numbers.spawn(key, lambda: Worker([]))
+        root.spawn(key, lambda: Worker([]))
+    for parent in (root, numbers):
+        for key in keys:
+            path = parent.find(key).path
+            looked_at.clear()
+            assert root.parent_of(path) is parent
+            assert parent.named(path) is parent.find(key)
+            assert len(looked_at) == 1
+    for path in ("root/none", "root/numbers/none:none:none:none", "root/numbers/", "root/", "root/100/1"):
+        assert root.parent_of(path).named(path) is None
+    for path in ("root", "numbers/1", ""):
+        assert root.parent_of(path) is None
+    assert root.parent_of("root/numbers") is root
+    assert root.named("root/numbers") is numbers
     await root.stop()
 
 

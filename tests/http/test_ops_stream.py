@@ -13,6 +13,7 @@ from recado.domain.core.errors import Problem, Unavailable
 from recado.engine.clock import VirtualClock
 from recado.http.routes.ops import stream as module
 from recado.http.routes.ops.stream import Feed, OperatorStream
+from recado.storage.core.callers import SERVICE, working_for
 from recado.storage.ops.scope import INSTALLATION, Scope
 
 MINE, OTHERS = Scope("org_1", "live"), Scope("org_2", "live")
@@ -129,6 +130,25 @@ async def test_one_look_a_second_serves_all_and_there_is_none_when_nobody_looks(
         await viewer.leaves()
     await clock.advance(5)
     assert looked.looks == [MINE] * 5
+
+
+async def test_the_looks_for_all_take_nothing_of_the_share_of_whoever_came_first(
+    clock: Any, looked: Any, hub: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    callers = []
+
+    class Noting:
+        async def get(self, scope: Scope) -> list[tuple[str, bytes]]:
+            callers.append(working_for.get())
+            return []
+
+    monkeypatch.setitem(hub._looks, "numbers", Noting())
+    working_for.set("org_1")
+    viewers = [Viewer(hub.events(scope, None)) for scope in (MINE, OTHERS)]
+    await clock.settle()
+    assert callers == [SERVICE, SERVICE]
+    for viewer in viewers:
+        await viewer.leaves()
 
 
 async def test_a_viewer_hears_of_its_own_scope_alone(clock: Any, looked: Any, hub: Any) -> None:

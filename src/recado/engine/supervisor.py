@@ -30,6 +30,7 @@ A = TypeVar("A", bound=Actor)
 __all__ = ["Strategy", "Supervisor"]
 
 DEFAULT_BACKOFF: Final = Backoff()
+_COLONS: Final = (1, 2, 3)  # between the parts of a tuple that is a key
 
 
 class Supervisor(Child):
@@ -232,15 +233,22 @@ class Supervisor(Child):
         """The supervisor below which `path` would be a child: this one, or one below it."""
         if not path.startswith(self.path + "/"):
             return None
-        for child in self._children.values():
-            if isinstance(child, Supervisor) and (found := child.parent_of(path)) is not None:
-                return found
-        return self
+        name, below, _ = path.removeprefix(self.path + "/").partition("/")
+        child = self._children.get(name) if below else None
+        return child.parent_of(path) if isinstance(child, Supervisor) else self
 
     def named(self, path: str) -> Child | None:
-        """The child at that path, if it is one of this supervisor."""
+        """The child at that path, if it is one of this supervisor whose key is a text or a tuple of texts.
+
+        It is looked up and not looked for, since there may be tens of thousands: only the last part of a tuple, which
+        has two to four, may hold a colon.
+        """
         name = path.removeprefix(self.path + "/")
-        return next((child for child in self.children() if child.name == name), None)
+        for key in (name, *(tuple(name.split(":", colons)) for colons in _COLONS)):
+            child = self._children.get(key)
+            if child is not None and child.name == name:
+                return child
+        return None
 
     async def _give_up(self, error: BaseException) -> None:
         """Halt everything and escalate to the parent; the root resolves `failed`."""

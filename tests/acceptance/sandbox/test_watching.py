@@ -17,10 +17,11 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.acceptance.sandbox.customer import Customer, phone
 from tests.acceptance.sandbox.test_metrics import scraped, value, values
 from tests.deploy import promtool
-from tests.program import Api, Service, free_port
+from tests.program import Api, Refused, Service, free_port
 from tests.waiting import until
 
 from recado.domain.channels.policies import POLICIES
+from recado.actors.ops.actor_tree import ONLY_WITH_THE_PROGRAM
 from recado.domain.messages.message import CLASSES as PRIORITIES
 from recado.domain.messages.message import FailureCode, WaitReason
 from recado.http.api.request_figures import CLASSES as STATUSES
@@ -54,6 +55,9 @@ async def busy(service: Service, regular: Customer, api: Api, admin: Api) -> str
         return await value(service, "recado_restarts_total") > before
 
     await until(restarted, 10, "the restart is counted")
+    for name in sorted(ONLY_WITH_THE_PROGRAM):  # 404: nothing has that name
+        with pytest.raises(Refused, match="409"):
+            await admin.call("POST", "/v2/ops/actors/restart", {"path": f"recado/{name}"})
     await regular.send(phone("9005"))  # waits for its second try
 
     async def queued() -> str | None:

@@ -6,12 +6,13 @@ from typing import Any
 import pytest
 
 from recado.actors.ops import actor_tree
-from recado.actors.ops.actor_tree import ActorPlace, ActorTree
-from recado.domain.core.errors import Unavailable
+from recado.actors.ops.actor_tree import ONLY_WITH_THE_PROGRAM, ActorPlace, ActorTree
+from recado.domain.core.errors import Problem, Unavailable
 from recado.domain.senders.sender import SenderKey
 from recado.engine.actor import Actor
 from recado.engine.runtime import Runtime
 from recado.engine.supervisor import Supervisor
+from recado.storage.core.callers import SERVICE, working_for
 from recado.storage.ops.scope import INSTALLATION
 
 NO_DATABASE: Any = None  # of lanes nothing is stored that this looks at
@@ -57,4 +58,61 @@ async def test_restarts_under_way_are_bounded_in_all_and_of_an_organization(monk
     await asyncio.wait([task for _, task in tree._restarts.values()])
     assert [lanes.find(key).restarts for key in keys] == [1, 1, 0, 1, 0, 0]  # type: ignore[union-attr]
     tree.restart(mine[2])
+    await root.stop()
+
+
+async def test_what_an_order_starts_again_does_not_run_with_the_share_of_whoever_gave_it() -> None:
+    starters = []
+
+    class Noting:
+        async def start(self) -> None:
+            starters.append(working_for.get())
+
+        async def stop(self) -> None:
+            """Nothing."""
+
+    runtime = Runtime.system()
+    root = Supervisor("recado", runtime=runtime)
+    lanes, webhooks = (root.add_supervisor(Supervisor(name, runtime=runtime)) for name in ("lanes", "webhooks"))
+    root.add_service("callbacks", Noting())
+    tree = ActorTree(NO_DATABASE, root=root, lanes=lanes, webhooks=webhooks)
+    await root.start()
+    place = await tree.find(INSTALLATION, "recado/callbacks")
+    assert place is not None
+    working_for.set("org_1")
+    tree.restart(place)
+    await asyncio.wait([task for _, task in tree._restarts.values()])
+    assert starters == [SERVICE, SERVICE]
+    await root.stop()
+
+
+async def test_what_knows_which_calls_have_begun_is_not_restarted_apart() -> None:
+    stopped: list[object] = []
+
+    class Nothing:
+        async def start(self) -> None:
+            """Nothing."""
+
+        async def stop(self) -> None:
+            stopped.append(self)
+
+    runtime = Runtime.system()
+    root = Supervisor("recado", runtime=runtime)
+    lanes, webhooks = (root.add_supervisor(Supervisor(name, runtime=runtime)) for name in ("lanes", "webhooks"))
+    for name in ONLY_WITH_THE_PROGRAM:
+        root.add_service(name, Nothing())
+    tree = ActorTree(NO_DATABASE, root=root, lanes=lanes, webhooks=webhooks)
+    await root.start()
+    for name in ONLY_WITH_THE_PROGRAM:
+        place = await tree.find(INSTALLATION, f"recado/{name}")
+        assert place is not None
+        for order in (tree.admit, tree.restart):
+            with pytest.raises(Problem, match="with the whole program alone") as refused:
+                order(place)
+            assert (refused.value.code, refused.value.status) == ("CONFLICT", 409)
+    assert (tree._restarts, stopped) == ({}, [])
+    lanes.spawn("calls", Actor)  # of that name somewhere else
+    place = await tree.find(INSTALLATION, "recado/lanes/calls")
+    assert place is not None
+    tree.admit(place)
     await root.stop()

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -148,3 +149,16 @@ def test_white_space_is_relaxed_as_the_rfc_has_it() -> None:
 
 def test_when_it_was_signed_is_told() -> None:
     assert f" t={int(AT.timestamp())};".encode() in compose(CONTENT, "ana@example.com", ORIGIN, signing(RSA)).data
+
+
+def test_spaces_go_as_if_they_were_looked_for_at_each_place() -> None:
+    chance = Random(1)
+    for _ in range(3_000):
+        body = bytes(chance.choices(b" \t\r\nab", k=chance.randrange(30)))
+        plain = re.sub(rb"[ \t]+", b" ", re.sub(rb"[ \t]+\r\n", b"\r\n", body)).rstrip(b"\r\n")
+        assert relaxed_body(body) == (plain + b"\r\n" if plain else b"")
+
+
+def test_a_long_run_of_spaces_inside_a_line_is_read_once() -> None:
+    """Read at each space anew, this would take hours."""
+    assert relaxed_body(b" " * 1024 * 1024 + b"a\r\n") == b" a\r\n"

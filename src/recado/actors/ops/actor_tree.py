@@ -6,13 +6,14 @@ sees everything.
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator
+from contextvars import Context
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
 import structlog
 
-from recado.domain.core.errors import Unavailable
+from recado.domain.core.errors import Unavailable, conflict
 from recado.domain.senders.sender import SenderKey
 from recado.engine.child import Child, Node
 from recado.engine.supervisor import Supervisor
@@ -24,6 +25,10 @@ from recado.storage.ops.scope import Scope
 AT_ONCE: Final = 250  # actors in a turn of the event loop
 MOST_RESTARTS: Final = 100  # under way at once
 RESTARTS_OF_AN_ORGANIZATION: Final = 25  # of them
+ONLY_WITH_THE_PROGRAM: Final = frozenset({"sending", "calls", "direct sends", "ownership", "rescuer"})
+"""Services below the root that are not restarted apart. Together they know which numbers this process owns and which
+calls it has begun: one that begins anew beside the others forgets that, and after a kill what is in hand is sent twice.
+Those that wait for calls to end would never stop while lanes begin others."""
 
 log = structlog.get_logger(__name__)
 
@@ -75,7 +80,14 @@ class ActorTree:
         return ActorPlace(path, parent, child)
 
     def admit(self, place: "ActorPlace") -> None:
-        """`Unavailable` while too many restarts are under way, in all or of its organization, for one more."""
+        """`Unavailable` while too many restarts are under way, in all or of its organization, for one more.
+
+        409 for what is restarted with the whole program alone.
+        """
+        if place.parent is self._root and place.child.key in ONLY_WITH_THE_PROGRAM:
+            name = place.child.name
+            detail = f"`{name}` knows which calls have begun, and is restarted with the whole program alone."
+            raise conflict("CONFLICT", detail)
         if place.path in self._restarts:
             return
         if len(self._restarts) >= MOST_RESTARTS:
@@ -91,7 +103,8 @@ class ActorTree:
         if place.path in self._restarts:
             return
         work = place.parent.restart_child(place.child)
-        task = asyncio.get_running_loop().create_task(work, name="operator's restart")
+        # What starts there runs on, and not with the share of whoever ordered it.
+        task = asyncio.get_running_loop().create_task(work, name="operator's restart", context=Context())
         self._restarts[place.path] = place, task
         task.add_done_callback(lambda done: self._ended(place.path, done))
 

@@ -28,7 +28,7 @@ _LEFT_OUT: Final = frozenset({"date", "message-id"})
 _ONCE_MORE: Final = ("from", "to", "subject")
 """Signed once more than they are there, so that nobody adds another one."""
 _SPACE: Final = re.compile(rb"[ \t\r\n]+")
-_SPACE_AT_END: Final = re.compile(rb"[ \t]+\r\n")
+_SPACE_AT_END: Final = re.compile(rb"(?<![ \t])[ \t]+\r\n")  # looked for once a run of spaces, not at each of them
 _SPACES: Final = re.compile(rb"[ \t]+")
 _PEM: Final = "-----BEGIN"
 

@@ -185,8 +185,9 @@ def ops_routes(
         ),
         OPERATIONS.route(
             "POST /v2/ops/actors/restart", "restartActor", "Restart an actor", handlers.restart,
-            body=RestartActor, responses={202: RestartedOut}, errors=("NOT_FOUND",), administered=True,
-            description="It keeps its mailbox, and reads again what it knew. The answer does not wait for it.",
+            body=RestartActor, responses={202: RestartedOut}, errors=("NOT_FOUND", "CONFLICT"), administered=True,
+            description="It keeps its mailbox, and reads again what it knew. The answer does not wait for it. What "
+            "knows which calls to providers have begun is restarted with the whole program alone: 409.",
         ),
         OPERATIONS.route(
             "GET /v2/ops/webhooks", "listWebhookStates", "See how deliveries to webhooks fare",

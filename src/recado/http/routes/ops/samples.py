@@ -25,7 +25,7 @@ from recado.storage.core.fair_places import FairPlaces
 from recado.storage.ops.scope import Scope
 
 STEP_BYTES: Final = 256 * 1024  # that are sent at once
-SAMPLED_AT_ONCE, MOST_WAITING = 2, 8  # samples that are made: in all, and of one scope that wait
+SAMPLED_AT_ONCE, MOST_WAITING = 2, 16  # samples that are made: in all, and of an organization that wait
 
 MOST_SUMS: Final = 256  # scopes: more than there are viewers of the stream
 
@@ -65,7 +65,7 @@ class Samples:
 
     def _kept(self, sample: Callable[[Scope], AsyncIterator[Iterable[tuple[str, bytes]]]]) -> "Kept[Scope, Sample]":
         async def made(scope: Scope) -> Sample:
-            async with self._places.place(f"{scope.organization_id} {scope.env}"):
+            async with self._places.place(scope.organization_id):
                 return [each async for some in sample(scope) for each in some]
 
         return Kept(made, clock=self._clock, times=0.0)

@@ -8,6 +8,7 @@ import asyncio
 import re
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping
+from contextvars import Context
 from typing import Final
 
 import orjson
@@ -133,7 +134,9 @@ class OperatorStream:
                 seen = None
             while self._clock.monotonic() < end:
                 if self._task is None or self._task.done():
-                    self._task = asyncio.get_running_loop().create_task(self._run(), name="stream of operators")
+                    self._task = asyncio.get_running_loop().create_task(
+                        self._run(), name="stream of operators", context=Context()
+                    )  # it looks for all, and not with the share of whoever came first
                 await asyncio.shield(feed.turn)
                 news = [feed.whole()] if seen is None else feed.since(seen)
                 if news is None:

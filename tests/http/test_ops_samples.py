@@ -1,0 +1,44 @@
+"""Who waits for whom while samples for operators are made (C34.1)."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import Any
+
+from tests.waiting import until
+
+from recado.engine.clock import VirtualClock
+from recado.http.routes.ops.samples import Samples
+from recado.storage.ops.scope import Scope
+
+NOTHING: Any = None
+
+
+class Slow:
+    """Numbers whose looks end when they may."""
+
+    def __init__(self) -> None:
+        self.looks: list[Scope] = []
+        self.may_end = asyncio.Event()
+
+    async def of(self, scope: Scope) -> AsyncIterator[list[Any]]:
+        self.looks.append(scope)
+        await self.may_end.wait()
+        yield []
+
+
+async def test_an_organization_holds_one_of_the_two_places_whatever_its_environments() -> None:
+    slow: Any = Slow()
+    clock = VirtualClock(datetime(2026, 1, 31, 12, tzinfo=UTC))
+    samples = Samples(numbers=slow, actors=NOTHING, webhooks=NOTHING, providers=NOTHING, clock=clock)
+    mine, also_mine, theirs = Scope("org_1", "live"), Scope("org_1", "test"), Scope("org_2", "live")
+    looks = [asyncio.create_task(samples.numbers.get(scope)) for scope in (mine, also_mine, theirs)]
+
+    async def both() -> bool:
+        return len(slow.looks) == 2
+
+    await until(both, 10, "two look")
+    assert slow.looks == [mine, theirs]
+    slow.may_end.set()
+    assert await asyncio.gather(*looks) == [[], [], []]
+    assert slow.looks == [mine, theirs, also_mine]
