@@ -14,6 +14,8 @@ SHORT = "<img src=x onerror=hacked=1>"
 SUPPRESSED = 51  # one more than a page of a list has
 REFUSED = "+5511987659001"  # the sandbox refuses to send there
 TAKEN = "+5511987650102"
+ARRIVED, BOUNCED = "success+console@simulator.test", "bounce+console@simulator.test"
+"""The mailbox simulator decides what becomes of e-mail there."""
 ODD = [
     {"id": "round", "tipo": "esperar", "minutos": 5, "proximo": "trip"},
     {
@@ -53,6 +55,7 @@ async def make_records(shown: Shown) -> dict[str, str]:
         await _people(api, ids, signed_in["tokens"]["test"])
         await _contents(api, ids, shown.number_id)
         await _journey(api, ids)
+        await _emails(api, ids)
         await _batches(api, ids)
     return ids
 
@@ -131,6 +134,21 @@ async def _journey(api: Api, ids: dict[str, str]) -> None:
     ids |= {"waiting": waiting, "standing": standing["executionId"]}
     draft = {**body, "name": named("draft"), "inicio": "nowhere", "passos": ODD}
     ids["draft"] = (await api.call("POST", "/v2/journeys", draft, permitirProblemas="true"))["id"]
+
+
+async def _emails(api: Api, ids: dict[str, str]) -> None:
+    """One that arrived, and one that came back, whose address is released again."""
+    for to, status in ((ARRIVED, "delivered"), (BOUNCED, "bounced")):
+        content = {"to": to, "subject": named(status), "html": MAIL, "transactional": True}
+        ids[status] = (await api.call("POST", "/v2/email/messages", content, key=status))["id"]
+
+    async def reported() -> bool:
+        found = [await api.call("GET", f"/v2/email/messages/{ids[each]}") for each in ("delivered", "bounced")]
+        return [each["status"] for each in found] == ["delivered", "bounced"]
+
+    await until(reported, 30, "one e-mail is delivered, and one has bounced", every=0.05)
+    (suppressed,) = (await api.call("GET", "/v2/email/suppressions", email=BOUNCED))["items"]
+    await api.call("DELETE", f"/v2/email/suppressions/{suppressed['id']}")
 
 
 async def _batches(api: Api, ids: dict[str, str]) -> None:

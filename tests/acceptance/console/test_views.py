@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import pytest
 from tests.acceptance.console.conftest import AXE, CHROMIUM, HOSTILE, Shown, Visit, console
-from tests.acceptance.console.records import MAIL, SHORT, SUPPRESSED, TAKEN, make_records, named
+from tests.acceptance.console.records import BOUNCED, MAIL, SHORT, SUPPRESSED, TAKEN, make_records, named
 
 pytestmark = [
     pytest.mark.browser,
@@ -46,6 +46,8 @@ def views(ids: dict[str, str]) -> Iterator[tuple[str, str]]:
     yield f"/email/templates/{ids['mail']}", f"subject value {SHORT}"
     yield "/email/senders", named("sender")
     yield "/email/suppressions", "gone50@example.com"
+    yield f"/messages/{ids['bounced']}", named("bounced")
+    yield f"/messages/{ids['delivered']}", named("delivered")
     yield "/api-keys", named("key")
     yield "/accounts", named("person")
     yield "/audit", "api_key.create"
@@ -254,6 +256,43 @@ def test_an_email_is_shown_with_values_and_neither_runs_nor_calls_anything(actin
         assert page.get_by_role("region", name="Stored HTML").text_content() == MAIL
 
     acting(f"/email/templates/{ids['mail']}", act)
+
+
+def test_an_email_is_found_by_its_address_and_tells_what_its_channel_knows(acting: Acting, ids: dict[str, str]) -> None:
+    def timeline(page: Any) -> Any:
+        return page.locator("ol.timeline .badge").all_text_contents()
+
+    def find_one_that_bounced(page: Any) -> None:
+        page.get_by_label("Phone or e-mail").fill(BOUNCED)
+        page.get_by_label("Status").select_option("failed")
+        page.get_by_role("button", name="Search").click()
+        page.get_by_text("clear the other filters").wait_for()
+        page.get_by_label("Status").select_option("")
+        page.get_by_role("button", name="Search").click()
+        row = page.get_by_role("row").filter(has_text=named("bounced"))
+        row.get_by_text("invalid address").wait_for()
+        row.get_by_role("link", name=ids["bounced"]).click()
+        page.locator("main > p .badge").get_by_text("bounced").wait_for()
+        page.get_by_text("invalid address").wait_for()
+        assert timeline(page) == ["Accepted", "Sent", "Bounced"]
+        for name in ("Archive", "Send again"):
+            assert page.get_by_role("button", name=name).count() == 0, "neither is possible"
+
+    def opened(route: Any) -> None:
+        answer = route.fetch()
+        email = answer.json()
+        route.fulfill(response=answer, json={**email, "openedAt": email["sentAt"], "clickedAt": email["sentAt"]})
+
+    def read_one_that_was_opened(page: Any) -> None:
+        page.route("**/v2/email/messages/*", opened)
+        page.get_by_label("Message id").fill(ids["delivered"])
+        page.get_by_role("button", name="Search").click()
+        page.locator("main > p .badge").get_by_text("delivered").wait_for()
+        assert timeline(page) == ["Accepted", "Sent", "Delivered", "Opened", "Clicked"]
+        page.unroute("**/v2/email/messages/*")
+
+    acting("/messages", find_one_that_bounced)
+    acting("/messages", read_one_that_was_opened)
 
 
 def test_an_address_is_suppressed_and_released(acting: Acting) -> None:

@@ -13,6 +13,7 @@ from recado.domain.access.account import AccountStatus, Role
 from recado.domain.batches.batch import BatchStatus
 from recado.domain.batches.campaign import CampaignStatus
 from recado.domain.billing.wallet import WalletStatus
+from recado.domain.channels.email import EmailReason
 from recado.domain.contacts.consent import ConsentStatus
 from recado.domain.contacts.contact import CompanyRole, ContactSource
 from recado.domain.dispatch.breaker import BreakerState
@@ -49,6 +50,7 @@ NAMED: dict[str, type[StrEnum]] = {
     "companyRole": CompanyRole,
     "consent": ConsentStatus,
     "contactSource": ContactSource,
+    "emailReason": EmailReason,
     "emailTemplateStatus": EmailTemplateStatus,
     "endReason": EndReason,
     "executionStatus": ExecutionStatus,

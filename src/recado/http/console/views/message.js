@@ -20,7 +20,7 @@ const EVERY = 5; // seconds
 const EVENT_WITHIN = 60_000; // ms after a change, in which its event is stored
 
 export function render({ params }) {
-  const read = useGet(`/messages/${part(params.id)}`, {}, { every: EVERY });
+  const read = useLoad((signal) => messageOf(params.id, signal), [params.id], { every: EVERY });
   return html`
     <${Page} title=${t("message.of", { id: params.id })} back=${{ href: href("/messages"), text: t("messages.title") }}
       actions=${read.data && html`<${Actions} message=${read.data} reload=${read.reload} />`}>
@@ -29,7 +29,16 @@ export function render({ params }) {
   `;
 }
 
+/** The message; `email`: what its channel says of it, where it is an e-mail that went out. */
+async function messageOf(id, signal) {
+  const message = await get(`/messages/${part(id)}`, {}, { signal });
+  if (message.channel !== "email" || message.direction !== "outbound") return message;
+  return { ...message, email: await get(`/v2/email/messages/${part(id)}`, {}, { signal }) };
+}
+
+/** An e-mail is neither archived nor sent again: its content is kept nowhere. */
 function Actions({ message, reload }) {
+  if (message.channel === "email") return null;
   const address = `/messages/${part(message.id)}`;
   const able = (...statuses) => message.direction === "outbound" && statuses.includes(message.status);
   return html`
@@ -43,12 +52,16 @@ function Actions({ message, reload }) {
 }
 
 function Message({ message }) {
+  const { email } = message;
   return html`
-    <p><${MessageStatus} status=${message.status} /></p>
+    <p><${MessageStatus} status=${email?.status ?? message.status} /></p>
     <${Facts} rows=${[
       [t("field.channel"), word("channel", message.channel)],
       [t("messages.direction"), word("direction", message.direction)],
       [t("messages.to"), message.to],
+      [t("message.from"), email?.from],
+      [t("emailTemplates.subject"), email?.subject],
+      [t("message.reason"), email?.reason && word("emailReason", email.reason)],
       [t("message.type"), word("messageType", message.type)],
       [t("message.priority"), word("priority", message.priority)],
       [t("message.attempts"), count(message.attempts)],
@@ -94,7 +107,7 @@ function Timeline({ message }) {
 
 /** What happened, in its order, and what is waited for. [{name, at?, tone?, says?}] */
 function stepsOf(message) {
-  const { status, waiting } = message;
+  const { status, waiting, email } = message;
   const inbound = message.direction === "inbound";
   const from = later(message.createdAt, message.scheduledAt);
   const steps = [{ name: inbound ? "received" : "accepted", at: message.createdAt }];
@@ -104,7 +117,11 @@ function stepsOf(message) {
   if (!inbound && message.sentAt) steps.push({ name: "sent", at: message.sentAt, tone: "good", says: sentSays(message, from) });
   if (message.deliveredAt && !inbound) steps.push({ name: "delivered", at: message.deliveredAt, tone: "good" });
   if (message.readAt) steps.push({ name: "read", at: message.readAt, tone: "good" });
-  if (message.failedAt) steps.push({ name: "failed", at: message.failedAt, tone: "bad", says: message.originalError ?? message.lastError });
+  if (email?.openedAt) steps.push({ name: "opened", at: email.openedAt, tone: "good" });
+  if (email?.clickedAt) steps.push({ name: "clicked", at: email.clickedAt, tone: "good" });
+  if (email?.status === "complained") steps.push({ name: "complained", tone: "bad" }); // no moment is kept of it
+  const failed = email?.status === "bounced" ? "bounced" : "failed";
+  if (message.failedAt) steps.push({ name: failed, at: message.failedAt, tone: "bad", says: message.originalError ?? message.lastError });
   if (status === "archived") steps.push({ name: "archived", at: message.updatedAt });
   return steps;
 }
@@ -147,7 +164,11 @@ function SmsReceipt({ id }) {
 
 /** The deliveries that tell of the message, of every subscription: found near the moments at which it changed. */
 function Deliveries({ message }) {
-  const moments = [message.createdAt, message.sentAt, message.deliveredAt, message.readAt, message.failedAt, message.updatedAt];
+  const { email } = message;
+  const moments = [
+    message.createdAt, message.sentAt, message.deliveredAt, message.readAt, message.failedAt, message.updatedAt,
+    email?.openedAt, email?.clickedAt,
+  ];
   const changes = [...new Set(moments.filter(Boolean))];
   const found = useLoad((signal) => deliveriesOf(message.id, changes, signal), [message.id, changes.join()]);
   if (!found.data) return found.error ? html`<${Failure} error=${found.error} retry=${found.reload} />` : html`<${Loading} />`;

@@ -1,6 +1,6 @@
 // Messages: searched by id, recipient, contact, campaign and the like.
 import { html, useState } from "../lib.js";
-import { part } from "../api.js";
+import { ApiError, part } from "../api.js";
 import { session } from "../session.js";
 import { usePages } from "../load.js";
 import { Badge, Page } from "../parts/page.js";
@@ -15,7 +15,9 @@ export const title = "messages.title";
 
 const STATUSES = ["queued", "sending", "sent", "delivered", "read", "failed", "archived"];
 const CHANNELS = ["chatapp", "sms", "email", "social"];
-export const MESSAGE_TONES = { delivered: "good", read: "good", failed: "bad", queued: "warn", sending: "warn" };
+export const MESSAGE_TONES = {
+  delivered: "good", read: "good", failed: "bad", bounced: "bad", complained: "bad", queued: "warn", sending: "warn",
+};
 
 // What was searched for last, so that one comes back to it. Not in the address, which the browser keeps: it may be a phone.
 let kept = { token: null, filters: {} };
@@ -31,21 +33,36 @@ const COLUMNS = () => [
   { name: t("messages.error"), wide: true, cell: (each) => each.lastError },
 ];
 
+/** Of what an address was sent. */
+const EMAIL_COLUMNS = () => [
+  ...COLUMNS().slice(0, 2),
+  { name: t("messages.to"), cell: (each) => each.to },
+  { name: t("emailTemplates.subject"), wide: true, cell: (each) => each.subject },
+  { name: t("messages.campaign"), cell: (each) => each.campaignId },
+  { name: t("field.createdAt"), cell: (each) => time(each.createdAt) },
+  { name: t("message.reason"), wide: true, cell: (each) => word("emailReason", each.reason) },
+];
+
+/** What the list of e-mails, which alone finds an address, takes besides; of `channel` and `direction` it has these. */
+const WITH_ADDRESS = { recipient: null, campaignId: null, channel: "email", direction: "outbound" };
+
 export function render({ query }) {
   const token = session.value.tokens[session.value.env];
   const asked = Object.keys(query).length > 0;
   const [filters, setFilters] = useState(asked ? query : kept.token === token ? kept.filters : {});
   const search = async ({ id, ...values }) => {
     if (id) return go(`/messages/${part(id.trim())}`);
+    if (isAddress(values.recipient)) onlyWithAddress(values);
     kept = { token, filters: values };
     setFilters(values);
   };
-  const pages = usePages("/messages", filters);
+  const byAddress = isAddress(filters.recipient);
+  const pages = usePages(...(byAddress ? ofAddress(filters) : ofAny(filters)));
   return html`
     <${Page} title=${t(title)}>
       <${Form} inline label=${t("messages.search")} submit=${t("messages.search")} values=${filters} run=${search} fields=${[
         { name: "id", label: t("messages.id"), type: "search", placeholder: "msg_…" },
-        { name: "phone", label: t("messages.phone"), type: "search", placeholder: "+55…", pointer: "phone" },
+        { name: "recipient", label: t("messages.recipient"), type: "search", placeholder: "+55…" },
         { name: "contactId", label: t("messages.contact"), type: "search" },
         { name: "campaignId", label: t("messages.campaign"), type: "search" },
         { name: "numberId", label: t("numbers.number"), type: "search", placeholder: "num_…" },
@@ -56,10 +73,28 @@ export function render({ query }) {
         { name: "from", label: t("field.from"), type: "datetime-local" },
         { name: "to", label: t("field.to"), type: "datetime-local" },
       ]} />
-      <${PagedTable} from=${pages} label=${t(title)} columns=${COLUMNS()}
+      <${PagedTable} from=${pages} label=${t(title)} columns=${byAddress ? EMAIL_COLUMNS() : COLUMNS()}
         empty=${t(Object.keys(filters).length ? "messages.none" : "messages.empty")} />
     <//>
   `;
+}
+
+function isAddress(recipient) {
+  return recipient?.includes("@") ?? false;
+}
+
+function onlyWithAddress(values) {
+  const able = ([name, value]) => name in WITH_ADDRESS && [null, value].includes(WITH_ADDRESS[name]);
+  if (Object.entries(values).every(able)) return;
+  throw new ApiError(422, { errors: [{ path: "/recipient", message: t("messages.address") }] });
+}
+
+function ofAddress({ recipient, campaignId }) {
+  return ["/v2/email/messages", { to: recipient, campaignId }];
+}
+
+function ofAny({ recipient, ...others }) {
+  return ["/messages", { ...others, phone: recipient }];
 }
 
 export function MessageStatus({ status }) {
