@@ -20,8 +20,8 @@ from tests.deploy import promtool
 from tests.program import Api, Refused, Service, free_port
 from tests.waiting import until
 
-from recado.domain.channels.policies import POLICIES
 from recado.actors.ops.actor_tree import ONLY_WITH_THE_PROGRAM
+from recado.domain.channels.policies import POLICIES
 from recado.domain.messages.message import CLASSES as PRIORITIES
 from recado.domain.messages.message import FailureCode, WaitReason
 from recado.http.api.request_figures import CLASSES as STATUSES
