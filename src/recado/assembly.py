@@ -131,7 +131,7 @@ class Assembly:
             sends_in = adapters.sends_in(channel)
             return RuleParts(
                 database=db, directories=directories, windows=windows, ids=ids, clock=clock, sends_in=sends_in,
-                prices=prices, links=links, tracking=tracking, simulator_domain=settings.simulator_domain,
+                prices=prices, links=links, tracking=tracking, simulator_domain=settings.email_simulator_domain,
             )  # fmt: skip
 
         batch_rules = {each.channel: each.batches(rule_parts(each.channel)) for each in CHANNELS if each.batches}

@@ -40,14 +40,16 @@ def email_adapters(settings: Settings, clock: Clock, connections: int) -> Mappin
     if live is not None:
         adapter = live(settings, clock, connections)
         if adapter.sender is not None:
-            simulator = EmailSandbox(clock, settings.sandbox_time_scale, simulator_domain=settings.simulator_domain)
-            adapter = replace(adapter, sender=WithSimulator(adapter.sender, simulator, settings.simulator_domain))
+            simulator = EmailSandbox(
+                clock, settings.sandbox_time_scale, simulator_domain=settings.email_simulator_domain
+            )
+            adapter = replace(adapter, sender=WithSimulator(adapter.sender, simulator, settings.email_simulator_domain))
         found["live", None] = adapter
     return found
 
 
 def sandbox(settings: Settings, clock: Clock, connections: int) -> Adapter:
-    made = EmailSandbox(clock, settings.sandbox_time_scale, simulator_domain=settings.simulator_domain)
+    made = EmailSandbox(clock, settings.sandbox_time_scale, simulator_domain=settings.email_simulator_domain)
     return Adapter(sender=made, verifier=made)
 
 
