@@ -3,12 +3,13 @@
 Nothing is measured for it: whoever does something counts it in an integer, and these are read when somebody asks.
 """
 
+import asyncio
 import hmac
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_network
-from typing import Final
+from typing import Final, TypeVar
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -17,6 +18,7 @@ from recado.actors.dispatch.lane_context import LaneContext
 from recado.actors.ops.kept import Kept
 from recado.actors.webhooks.webhook_dispatcher import WebhookDispatcher
 from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Unavailable
 from recado.domain.dispatch.breaker import BreakerState
 from recado.domain.messages.message import CLASSES as PRIORITIES
 from recado.domain.messages.message import FailureCode
@@ -44,6 +46,9 @@ _CODES: Final = frozenset(code.value for code in FailureCode)
 OTHER: Final = "other"
 """Stands for codes that the contract does not name, such as those of providers."""
 _OWN: Final = "own"  # of gateways of which each number has one
+PATIENCE = 5.0  # seconds that a scrape waits for the database; Prometheus itself waits for ten, by default
+
+V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,13 +80,20 @@ class Metrics:
         self._measured = measured
 
     async def text(self) -> bytes:
-        """In the format of Prometheus."""
+        """In the format of Prometheus. What the database does not answer is left out: the rest is wanted then most."""
         measured = self._measured
-        queues, backlogs = await measured.queues.get(INSTALLATION), await measured.backlogs.get(INSTALLATION)
-        found = [
-            *self._requests(), *self._messages(), *self._queues(queues), *self._gateways(), *self._batchers(),
-            *self._actors(), *self._webhooks(backlogs), *self._rest(backlogs),
-        ]  # fmt: skip
+        queues, backlogs = await asyncio.gather(
+            _answered(measured.queues.get(INSTALLATION)), _answered(measured.backlogs.get(INSTALLATION))
+        )
+        found = [*self._requests(), *self._messages()]
+        if queues is not None:
+            found += self._queues(queues)
+        found += [*self._gateways(), *self._batchers(), *self._actors(), *self._webhooks()]
+        if backlogs is not None:
+            found += _backlogs(backlogs)
+        answers = queues is not None and backlogs is not None
+        found += [_gauge("recado_database_answers", "Whether the database answers", (), {(): int(answers)})]
+        found += self._rest()
         return generate_latest(_Collected(found))
 
     def _requests(self) -> Iterator[Metric]:
@@ -177,7 +189,7 @@ class Metrics:
         yield _gauge("recado_mailbox_deepest", "Messages in the fullest mailbox", ("kind",), deepest)
         yield _counter("recado_restarts", "Restarts", ("kind",), _labelled(self._measured.restarts))
 
-    def _webhooks(self, backlogs: Backlogs) -> Iterator[Metric]:
+    def _webhooks(self) -> Iterator[Metric]:
         dispatcher = self._measured.webhooks
         attempts: dict[tuple[str, ...], int] = {
             ("delivered",): dispatcher.delivered,
@@ -185,11 +197,9 @@ class Metrics:
         }
         yield _counter("recado_webhook_attempts", "Attempts to deliver", ("outcome",), attempts)
         yield _gauge("recado_webhook_calls_in_flight", "Attempts under way", (), {(): dispatcher.queue.calls})
-        yield _gauge("recado_webhook_backlog", "Deliveries that are not settled", (), {(): backlogs.deliveries})
 
-    def _rest(self, backlogs: Backlogs) -> Iterator[Metric]:
+    def _rest(self) -> Iterator[Metric]:
         measured = self._measured
-        yield _gauge("recado_callbacks_waiting", "Callbacks that are not processed", (), {(): backlogs.callbacks})
         yield _gauge("recado_callbacks_postponed", "Callbacks that stand aside", (), {(): measured.postponed()})
         pools = {(name,): pool.places for name, pool in measured.database.pools.items()}
         places: dict[tuple[str, ...], int] = {key: each.places for key, each in pools.items()}
@@ -210,6 +220,20 @@ class _Collected(CollectorRegistry):
 
     def collect(self) -> Iterable[Metric]:
         return self._found
+
+
+async def _answered(asked: Awaitable[V]) -> V | None:
+    """None: the database is away, or does not answer in time."""
+    try:
+        async with asyncio.timeout(PATIENCE):
+            return await asked
+    except (Unavailable, TimeoutError):
+        return None
+
+
+def _backlogs(backlogs: Backlogs) -> Iterator[Metric]:
+    yield _gauge("recado_webhook_backlog", "Deliveries that are not settled", (), {(): backlogs.deliveries})
+    yield _gauge("recado_callbacks_waiting", "Callbacks that are not processed", (), {(): backlogs.callbacks})
 
 
 def _cells(parent: Supervisor) -> Iterator[ActorCell]:
