@@ -132,14 +132,14 @@ class Assembly:
         email_templates, mailboxes = SendableTemplates(db, clock=clock), SendableMailboxes(db, clock=clock)
         self.departing_emails = DepartingEmails(
             db, clock=clock, templates=email_templates, mailboxes=mailboxes, tracking=tracking,
-            simulator_domain=settings.simulator_domain,
+            simulator_domain=settings.email_simulator_domain,
         )  # fmt: skip
 
         def rule_parts(channel: str) -> RuleParts:
             sends_in = adapters.sends_in(channel)
             return RuleParts(
                 database=db, directories=directories, windows=windows, ids=ids, clock=clock, sends_in=sends_in,
-                prices=prices, links=links, tracking=tracking, simulator_domain=settings.simulator_domain,
+                prices=prices, links=links, tracking=tracking, simulator_domain=settings.email_simulator_domain,
                 email_templates=email_templates, mailboxes=mailboxes,
             )  # fmt: skip
 

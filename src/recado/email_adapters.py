@@ -40,7 +40,7 @@ def email_adapters(settings: Settings, clock: Clock, connections: int) -> Mappin
     if live is not None:
         adapter = live(settings, clock, connections)
         if adapter.sender is not None:
-            mailboxes = WithSimulator(adapter.sender, email_sandbox(settings, clock), settings.simulator_domain)
+            mailboxes = WithSimulator(adapter.sender, email_sandbox(settings, clock), settings.email_simulator_domain)
             adapter = replace(adapter, sender=mailboxes)
         found["live", None] = adapter
     return found
@@ -52,7 +52,7 @@ def sandbox(settings: Settings, clock: Clock, connections: int) -> Adapter:
 
 
 def email_sandbox(settings: Settings, clock: Clock) -> EmailSandbox:
-    return EmailSandbox(clock, settings.sandbox_time_scale, simulator_domain=settings.simulator_domain)
+    return EmailSandbox(clock, settings.sandbox_time_scale, simulator_domain=settings.email_simulator_domain)
 
 
 def bridge(settings: Settings, clock: Clock, connections: int) -> Adapter:

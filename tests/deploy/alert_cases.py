@@ -35,6 +35,7 @@ CASES = (
     Case("RecadoDown", {"up{$}": ("0x10", "1x10")}, "1m", "0m"),
     Case("RecadoDown", {'up{instance="x",job="another"}': ("1x10", "1x10"), "up{$}": ("_x10", "1x10")},
          "1m", "0m", {"job": "recado"}),
+    Case("RecadoDown", {"recado_database_answers{$}": ("0x10", "1x10"), "up{$}": ("1x10", "1x10")}, "1m", "0m"),
     Case("RecadoRequestsFail", {
         'recado_http_requests_total{$,method="POST",route="/messages",status="2xx"}': ("0+1000x30", "0+1000x30"),
         'recado_http_requests_total{$,method="GET",route="/messages",status="5xx"}': ("0+11x30", "0+9x30"),

@@ -171,6 +171,38 @@ async def test_after_the_default_is_deleted_the_next_that_is_verified_becomes_it
     assert (await verified(api, "c.example.com"))["isDefault"]
 
 
+async def test_after_the_default_is_deleted_the_oldest_verified_one_is_it(api: Any) -> None:
+    first = await verified(api, "a.example.com")
+    await make(api, {"domain": "b.example.com"})
+    third, fourth = await verified(api, "c.example.com"), await verified(api, "d.example.com")
+    assert (await api.delete(f"{PATH}/{first['id']}", env="live")).status == 204
+    assert [(await shown(api, each))["isDefault"] for each in (third, fourth)] == [True, False]
+    assert (await api.delete(f"{PATH}/{fourth['id']}", env="live")).status == 204
+    assert (await shown(api, third))["isDefault"]
+    (in_test,) = (await api.get(PATH)).body["items"]
+    assert in_test["isDefault"]
+
+
+async def test_of_many_defaults_that_are_deleted_at_once_the_last_one_leaves_one(api: Any) -> None:
+    made = [await verified(api, f"d{n}.example.com") for n in range(4)]
+    answers = await asyncio.gather(*(api.delete(f"{PATH}/{each['id']}", env="live") for each in made[:3]))
+    assert {answer.status for answer in answers} == {204}
+    assert (await shown(api, made[3]))["isDefault"]
+
+
+async def test_after_the_default_fails_the_oldest_verified_one_is_it(api: Any) -> None:
+    first = await verified(api, "a.example.com")
+    second, third = await verified(api, "b.example.com"), await verified(api, "c.example.com")
+    api.verifiers["live"].entered.discard("_svc.a.example.com")
+    for _ in range(MOST_MISSES):
+        assert (await shown(api, first))["isDefault"]
+        api.clock.shift(DAY)
+        await api.sender_verification.check_due()
+    states = [await shown(api, each) for each in (first, second, third)]
+    assert [each["status"] for each in states] == ["failed", "verified", "verified"]
+    assert [each["isDefault"] for each in states] == [False, True, False]
+
+
 async def test_a_name_is_changed_and_cleared(api: Any) -> None:
     sender = await make(api, {**DOMAIN, "displayName": "Old"})
     assert (await api.patch(f"{PATH}/{sender['id']}", {"displayName": "New"}, env="live")).body["displayName"] == "New"

@@ -178,6 +178,23 @@ async def test_without_a_contact_everybody_with_the_address_is_opted_out(api: An
     assert [await status(api, each) for each in known] == ["denied", "denied"]
 
 
+async def test_beside_the_contact_everybody_with_the_address_is_opted_out(api: Any) -> None:
+    known = [await person(api, f"+551198765000{n}", email=email) for n, email in enumerate([ANA, ANA.lower()])]
+    named = await person(api, "+5511987650009", email="new@example.com")
+    key = await mailed(api)
+    await asked(api, "POST", way_out(api, key, named))
+    assert [await status(api, each) for each in (*known, named)] == ["denied"] * 3
+
+
+async def test_past_the_time_of_its_message_the_contact_alone_is_opted_out_with_the_address(api: Any) -> None:
+    known = [await person(api, f"+551198765000{n}", email=email) for n, email in enumerate([ANA, ANA.lower()])]
+    key = await mailed(api)
+    await api.database.execute("delete from messages")
+    await asked(api, "POST", way_out(api, key, known[0]))
+    assert [await status(api, each) for each in known] == ["denied", "unknown"]
+    assert ("email", email_hash(key.organization_id, ANA), "unsubscribe") in await registered(api)
+
+
 async def test_a_token_outlives_its_message_and_its_contact(api: Any) -> None:
     await api.post("/webhooks", {"url": "https://hooks.example.com/", "events": ["contact.opted_out"]})
     contact = await person(api, "+5511987650001", email=ANA)

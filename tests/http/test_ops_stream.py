@@ -191,11 +191,37 @@ async def test_without_news_a_heartbeat_shows_that_the_connection_stands(clock: 
     for _ in range(module.HEARTBEAT + 1):
         await clock.advance(1)
     assert viewer.got == [b":\n\n"]
-    looked.away = True
-    for _ in range(module.HEARTBEAT):
-        await clock.advance(1)
-    assert viewer.got == [b":\n\n"] * 2
     await viewer.leaves()
+
+
+async def test_nothing_says_that_it_is_live_while_looks_fail(clock: Any, looked: Any, hub: Any) -> None:
+    looked.away = True
+    viewer = Viewer(hub.events(MINE, None))
+    await clock.settle()
+    for _ in range(module.HEARTBEAT + 1):
+        await clock.advance(1)
+    assert viewer.got == []
+    looked.away = False
+    await clock.advance(1)
+    assert viewer.got[0] == b"retry: 2000\n\n"
+    assert [data["whole"] for _, data in viewer.told()] == [True] * len(module.KINDS)
+    looked.away = True
+    for _ in range(module.HEARTBEAT + 1):
+        await clock.advance(1)
+    assert viewer.got == []
+    looked.away = False
+    await clock.advance(1)
+    assert viewer.got == [b":\n\n"]
+    await viewer.leaves()
+
+
+async def test_it_ends_when_looks_fail_for_long(clock: Any, looked: Any, hub: Any) -> None:
+    looked.away = True
+    viewer = Viewer(hub.events(MINE, None))
+    await clock.settle()
+    for _ in range(int(module.LONGEST_FAILING) + 2):
+        await clock.advance(1)
+    assert (viewer.got, viewer.ended) == ([], True)
 
 
 async def test_it_ends_after_five_minutes(clock: Any, looked: Any, hub: Any) -> None:

@@ -370,7 +370,7 @@ class Settings(BaseSettings):
         description="E-mails that leave within a second at most, in live and in test.",
         json_schema_extra={"form": "a whole number from 1 to 10,000", "default": "`100`"},
     )
-    simulator_domain: str = Field(
+    email_simulator_domain: str = Field(
         "simulator.test",
         pattern=r"^[a-z0-9.-]{1,240}$",
         description="The domain of the mailbox simulator, for whose addresses the service answers itself.",

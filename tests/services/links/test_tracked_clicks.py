@@ -141,6 +141,22 @@ async def test_a_click_is_the_last_interaction_of_the_contact(linked: Linked) ->
     assert set((await linked.counted()).values()) == {1}
 
 
+async def test_a_click_on_an_email_is_one_of_the_oldest_contact_with_its_address(linked: Linked) -> None:
+    oldest, other, elsewhere = [await linked.contact(f"+551198765000{n}") for n in range(3)]
+    await linked.db.execute("update contacts set email = 'Ana@example.com', email_key = 'ana@example.com'")
+    await linked.db.execute("update contacts set email = null, email_key = null where id = $1", elsewhere)
+    await linked.message("AAAAAAAA", channel="email", recipient="ANA@example.com")
+    await linked.message("BBBBBBBB", channel="email", recipient="ana@example.com", contact_id=elsewhere)
+    before = SystemClock().now()
+    await linked.click("AAAAAAAA")
+    assert await linked.touched(oldest) >= before
+    assert [await linked.touched(each) for each in (other, elsewhere)] == [None, None]
+    await linked.db.execute("update contacts set last_interaction_at = null")
+    await linked.click("BBBBBBBB")
+    assert [await linked.touched(each) for each in (oldest, other)] == [None, None]
+    assert await linked.touched(elsewhere) >= before
+
+
 async def test_a_later_interaction_stays(linked: Linked) -> None:
     contact = await linked.contact("+5511987650001")
     later = SystemClock().now() + timedelta(hours=1)

@@ -1,6 +1,7 @@
 """Suppressions, senders and templates are found by their indexes, however many there are."""
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -49,6 +50,7 @@ async def filled(database: Database) -> Database:
         (SENDERS.sql.has_default, ("org_1", "live"), "email_senders_default"),
         (SENDERS.sql.sending, ("org_1", "live", ["a@d1", "d1"]), "email_senders_organization_id_env_name_key_key"),
         (SENDERS.sql.sending, ("org_1", "live", []), "email_senders_default"),
+        (SENDERS.sql.next_default, ("org_1", "live", datetime(2026, 1, 31, tzinfo=UTC)), "email_senders_pkey"),
         (TEMPLATES.sql.named, (*OWNER, "n1"), "email_templates_by_name"),
         (TEMPLATES.sql.page, (*OWNER, None, None, None, 50, 0), "email_templates_pkey"),
     ],

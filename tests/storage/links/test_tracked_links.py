@@ -136,7 +136,10 @@ async def test_links_are_found_by_code_and_by_message_alone(database: Database, 
 
 async def test_clicks_find_messages_and_contacts_by_their_keys(database: Database) -> None:
     found = await plan_for_any(database.hot, tracked_links.SQL.count)
-    assert {"contacts_phone"} <= indexes(found)
+    assert {"contacts_phone", "contacts_email"} <= indexes(found)
+    (by_address,) = [node for node in found if node.get("Index Name") == "contacts_email"]
+    assert "email_key >= " in by_address["Index Cond"]
+    assert any("contact_id IS NULL" in node.get("One-Time Filter", "") for node in found)  # else nobody is looked for
     for statement in (tracked_links.SQL.lock_contacts, tracked_links.SQL.touch):
         found = await plan_for_any(database.hot, statement)
         assert not whole_tables(found)

@@ -26,7 +26,7 @@ class Unsubscriptions:
         self.find = tokens.unsubscribed
 
     async def record(self, who: Unsubscription, *, ip: str, user_agent: str | None, now: datetime) -> None:
-        """Opt out the contact that the message named, without one every contact with its address, and the address.
+        """Opt out the contact that the message named, every contact with its address, and the address.
 
         A repeat changes nothing.
         """
@@ -42,10 +42,9 @@ class Unsubscriptions:
         await self._changes.opt_out(await self._contacts(who), address, change, by=SYSTEM, now=now)
 
     async def _contacts(self, who: Unsubscription) -> list[str]:
-        if who.contact_id is not None:
-            return [who.contact_id]
+        named = [] if who.contact_id is None else [who.contact_id]
         organization_id, env, _ = who.message
         recipient = await opens.recipient(self._db, who.message)
         if recipient is None or email_hash(organization_id, recipient) != who.address_hash:  # past its time, or erased
-            return []
-        return await contacts.ids_by_email(self._db, organization_id, env, recipient)
+            return named
+        return list({*named, *await contacts.ids_by_email(self._db, organization_id, env, recipient)})

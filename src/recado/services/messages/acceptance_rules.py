@@ -5,7 +5,7 @@ What only one channel asks is in its own rules (`chatapp_rules.py`).
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 import orjson
 
@@ -61,9 +61,9 @@ def no_channel(channel: str, known: Iterable[str]) -> Problem:
     return field_refused("ROUTE_NOT_AVAILABLE", "/channel", detail)
 
 
-def no_consent(code: str, field: str = "to") -> Problem:
-    """422, by the code of the refusal (C12.5.5). `field`: what named the person."""
-    return field_refused(code, f"/{field}", REFUSED[code], motivo=_REASONS[code])
+def no_consent(code: str, field: str = "to", **meta: Any) -> Problem:
+    """422, by the code of the refusal (C12.5.5). `field`: what named the person; `meta`: of the message, if stored."""
+    return field_refused(code, f"/{field}", REFUSED[code], motivo=_REASONS[code], **meta)
 
 
 def _consent_check(draft: MessageDraft, organization: Organization, asks_grant: bool) -> ConsentCheck:

@@ -4,6 +4,16 @@ select exists (select from email_senders where organization_id = $1 and env = $2
 -- name: no_default
 update email_senders set is_default = false, updated_at = $3 where organization_id = $1 and env = $2 and is_default;
 
+-- name: next_default
+-- The oldest verified one, where there is no default any more.
+update email_senders
+set is_default = true, updated_at = $3
+where
+    organization_id = $1 and env = $2
+    and id = (
+        select id from email_senders where organization_id = $1 and env = $2 and status = 'verified' order by id limit 1
+    );
+
 -- name: claim_check
 update email_senders set checked_at = $4
 where organization_id = $1 and env = $2 and id = $3 and (checked_at is null or checked_at <= $5)

@@ -79,8 +79,8 @@ async def insert(connection: Executor, new: EmailSender) -> EmailSender:
 async def save(connection: Executor, before: EmailSender, after: EmailSender, now: datetime) -> EmailSender:
     """Write a change, in the transaction that holds the organization and the row.
 
-    Who becomes the default takes that from the one that was; the first that is verified becomes it, and who fails is
-    it no more.
+    Who becomes the default takes that from the one that was; the first that is verified becomes it, and who fails
+    leaves it to the oldest verified one.
     """
     if after.status is not EmailSenderStatus.VERIFIED:
         after = replace(after, is_default=False)
@@ -88,7 +88,17 @@ async def save(connection: Executor, before: EmailSender, after: EmailSender, no
         await connection.execute(SQL.no_default, after.organization_id, after.env, now)
     elif before.status is not EmailSenderStatus.VERIFIED:
         after = await _first_as_default(connection, after)
-    return await SENDERS.save(connection, before, after, now)
+    saved = await SENDERS.save(connection, before, after, now)
+    if before.is_default and not saved.is_default:
+        await connection.execute(SQL.next_default, saved.organization_id, saved.env, now)
+    return saved
+
+
+async def delete(connection: Executor, sender: EmailSender, now: datetime) -> None:
+    """Remove it, in the transaction that holds the organization and the row. As default it is followed likewise."""
+    await SENDERS.delete(connection, sender)
+    if sender.is_default:
+        await connection.execute(SQL.next_default, sender.organization_id, sender.env, now)
 
 
 async def get_held(connection: Executor, organization_id: str, env: str, sender_id: str) -> EmailSender | None:

@@ -43,7 +43,7 @@ order by t.message_id, t.code;
 
 -- name: count
 -- Clicks by code. Answers one row for each message: how it is, whether any of its links was clicked before, and whom it went to, by
--- contact or, without one, by phone.
+-- contact or, without one, by phone, of an e-mail by address: the oldest with it.
 with given as (
     select * from unnest($1::text[], $2::bigint[], $3::timestamptz[], $4::timestamptz[]) as g (code, n, first_at, last_at)
 ),
@@ -64,7 +64,7 @@ messages_clicked as materialized (
 )
 select
     c.organization_id, c.env, c.message_id, c.clicks, c.last_at, m.status, m.campaign_id,
-    coalesce(m.contact_id, k.id) as person_id,
+    coalesce(m.contact_id, k.id, e.id) as person_id,
     not exists ( -- as it was before this statement
         select from tracked_links where message_id = c.message_id and first_clicked_at is not null offset 0
     ) as fresh
@@ -79,7 +79,18 @@ left join lateral ( -- along the index of phones, whatever the statistics say (i
     where organization_id = c.organization_id and env = c.env and phone >= m.recipient
     order by phone
     limit 1
-) k on m.contact_id is null and k.phone = m.recipient;
+) k on m.contact_id is null and k.phone = m.recipient
+cross join lateral ( -- along the index of addresses, as recipients.sql
+    select min(a.id) as id
+    from (
+        select id from contacts
+        where
+            organization_id = c.organization_id and env = c.env and email_key between lower(m.recipient) and lower(m.recipient)
+            and c.channel = 'email' and m.contact_id is null
+        order by email_key
+        offset 0
+    ) a
+) e;
 
 -- name: lock_contacts
 -- In the order of their ids, each found through the key (inbound_contacts.sql); in a statement of its own, as campaigns.sql says.

@@ -107,10 +107,10 @@ def refusal_of(message: Message, headers: Mapping[str, str] | None = None) -> Pr
     if message.status != MessageStatus.FAILED or message.sent_at is not None:
         return None
     code = message.failure_code or ""
-    if code == FailureCode.OPTED_OUT:
-        return no_consent(OPTED_OUT)
-    told = _REFUSED.get(code, _FAILED)
     reason = str(reason_of(code) or EmailReason.PROVIDER_ERROR)
+    if code == FailureCode.OPTED_OUT:
+        return no_consent(OPTED_OUT, messageId=message.id, reason=reason)
+    told = _REFUSED.get(code, _FAILED)
     return Problem(
         told.code, told.detail, meta={**told.meta, "messageId": message.id, "reason": reason}, headers=headers
     )

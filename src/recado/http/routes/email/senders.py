@@ -66,6 +66,14 @@ class EmailSenderOperations:
                 await self.senders.note(connection, call, "email_sender.update", after, details)
         return await self.senders.reply(call, after)
 
+    async def delete(self, call: Call) -> Reply:
+        async with self.senders.database.transaction() as connection:
+            await lock_organization(connection, call.principal.organization_id)
+            sender = await self.senders.hold(connection, call, call.resource)
+            await senders.delete(connection, sender, call.now)
+            await self.senders.note(connection, call, "email_sender.delete", sender)
+        return Reply(204)
+
     async def verify(self, call: Call) -> Reply:
         with answered_with_502():
             verified = await self.verification.verify(call.resource, call.now)
@@ -112,7 +120,7 @@ def email_sender_routes(dependencies: Dependencies, *, verification: SenderVerif
             operations.patch, body=EmailSenderPatch, errors=("INVALID_STATE",),
         ),
         resource.route(
-            "DELETE /v2/email/senders/{id}", "deleteEmailSender", "Delete a sender", resource.delete,
+            "DELETE /v2/email/senders/{id}", "deleteEmailSender", "Delete a sender", operations.delete,
         ),
         resource.route(
             "POST /v2/email/senders/{id}/verify", "verifyEmailSender", "Look now whether a sender is yours",

@@ -22,8 +22,8 @@ GIF: Final = (
 )
 """One transparent pixel."""
 SUFFIX: Final = ".gif"
-REFUSALS_OF_ADDRESS: Final = (20.0, 100)
-"""A second, and at once: so many are recorded of one address. Mail programs send those of many people from a few."""
+REFUSALS_OF_ADDRESS: Final = (200.0, 2_000)
+"""A second, and at once: so many are recorded of an address. Mailbox providers post those of many people from a few."""
 LONGEST_BODY: Final = 8 * 1024  # bytes: what it says is `List-Unsubscribe=One-Click`, or nothing
 
 

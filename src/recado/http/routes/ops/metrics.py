@@ -3,12 +3,13 @@
 Nothing is measured for it: whoever does something counts it in an integer, and these are read when somebody asks.
 """
 
+import asyncio
 import hmac
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_network
-from typing import Final
+from typing import Final, TypeVar
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -18,6 +19,7 @@ from recado.actors.ops.kept import Kept
 from recado.actors.webhooks.webhook_dispatcher import WebhookDispatcher
 from recado.domain.channels.policies import POLICIES
 from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Unavailable
 from recado.domain.dispatch.breaker import BreakerState
 from recado.domain.messages.message import CLASSES as PRIORITIES
 from recado.domain.messages.message import FailureCode
@@ -45,6 +47,9 @@ _CODES: Final = frozenset(map(str, FailureCode)) | {str(code) for each in POLICI
 OTHER: Final = "other"
 """Stands for codes that are neither of C15.4 nor a provider's refusal on the channel."""
 _OWN: Final = "own"  # of gateways of which each number has one
+PATIENCE = 5.0  # seconds that a scrape waits for the database; Prometheus itself waits for ten, by default
+
+V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,13 +81,20 @@ class Metrics:
         self._measured = measured
 
     async def text(self) -> bytes:
-        """In the format of Prometheus."""
+        """In the format of Prometheus. What the database does not answer is left out: the rest is wanted then most."""
         measured = self._measured
-        queues, backlogs = await measured.queues.get(INSTALLATION), await measured.backlogs.get(INSTALLATION)
-        found = [
-            *self._requests(), *self._messages(), *self._queues(queues), *self._gateways(), *self._batchers(),
-            *self._actors(), *self._webhooks(backlogs), *self._rest(backlogs),
-        ]  # fmt: skip
+        queues, backlogs = await asyncio.gather(
+            _answered(measured.queues.get(INSTALLATION)), _answered(measured.backlogs.get(INSTALLATION))
+        )
+        found = [*self._requests(), *self._messages()]
+        if queues is not None:
+            found += self._queues(queues)
+        found += [*self._gateways(), *self._batchers(), *self._actors(), *self._webhooks()]
+        if backlogs is not None:
+            found += _backlogs(backlogs)
+        answers = queues is not None and backlogs is not None
+        found += [_gauge("recado_database_answers", "Whether the database answers", (), {(): int(answers)})]
+        found += self._rest()
         return generate_latest(_Collected(found))
 
     def _requests(self) -> Iterator[Metric]:
@@ -178,7 +190,7 @@ class Metrics:
         yield _gauge("recado_mailbox_deepest", "Messages in the fullest mailbox", ("kind",), deepest)
         yield _counter("recado_restarts", "Restarts", ("kind",), _labelled(self._measured.restarts))
 
-    def _webhooks(self, backlogs: Backlogs) -> Iterator[Metric]:
+    def _webhooks(self) -> Iterator[Metric]:
         dispatcher = self._measured.webhooks
         attempts: dict[tuple[str, ...], int] = {
             ("delivered",): dispatcher.delivered,
@@ -186,11 +198,9 @@ class Metrics:
         }
         yield _counter("recado_webhook_attempts", "Attempts to deliver", ("outcome",), attempts)
         yield _gauge("recado_webhook_calls_in_flight", "Attempts under way", (), {(): dispatcher.queue.calls})
-        yield _gauge("recado_webhook_backlog", "Deliveries that are not settled", (), {(): backlogs.deliveries})
 
-    def _rest(self, backlogs: Backlogs) -> Iterator[Metric]:
+    def _rest(self) -> Iterator[Metric]:
         measured = self._measured
-        yield _gauge("recado_callbacks_waiting", "Callbacks that are not processed", (), {(): backlogs.callbacks})
         yield _gauge("recado_callbacks_postponed", "Callbacks that stand aside", (), {(): measured.postponed()})
         pools = {(name,): pool.places for name, pool in measured.database.pools.items()}
         places: dict[tuple[str, ...], int] = {key: each.places for key, each in pools.items()}
@@ -211,6 +221,20 @@ class _Collected(CollectorRegistry):
 
     def collect(self) -> Iterable[Metric]:
         return self._found
+
+
+async def _answered(asked: Awaitable[V]) -> V | None:
+    """None: the database is away, or does not answer in time."""
+    try:
+        async with asyncio.timeout(PATIENCE):
+            return await asked
+    except (Unavailable, TimeoutError):
+        return None
+
+
+def _backlogs(backlogs: Backlogs) -> Iterator[Metric]:
+    yield _gauge("recado_webhook_backlog", "Deliveries that are not settled", (), {(): backlogs.deliveries})
+    yield _gauge("recado_callbacks_waiting", "Callbacks that are not processed", (), {(): backlogs.callbacks})
 
 
 def _cells(parent: Supervisor) -> Iterator[ActorCell]:

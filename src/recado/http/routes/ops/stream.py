@@ -22,6 +22,7 @@ from recado.storage.ops.scope import Scope
 EVERY: Final = 1.0  # seconds
 HEARTBEAT: Final = 15  # looks without news, after which a line without meaning shows that the connection stands
 LONGEST = 300.0  # seconds: then the viewer comes back, and shows its credential again
+LONGEST_FAILING: Final = 30.0  # seconds without a look that succeeds, after which the viewer comes back: it may be gone
 KEPT_FOR: Final = 60.0  # seconds that a feed without viewers remembers what it told
 VIEWERS: Final = 100
 VIEWERS_OF_AN_ORGANIZATION: Final = 5
@@ -39,11 +40,16 @@ Look = Callable[[Scope], "asyncio.Future[Sample]"]
 
 
 class Feed:
-    """What the viewers of a scope are told. `name` tells it from one before, whose numbers mean nothing here."""
+    """What the viewers of a scope are told. `name` tells it from one before, whose numbers mean nothing here.
+
+    `failing`: the last look came to nothing, or there was none yet. Its viewers hear nothing then: whatever they hear
+    says that what they see is true.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.viewers = 0
+        self.failing = True
         self.left_at = 0.0  # when the last viewer left
         self.number = 0  # of the last look with news
         self.shown: dict[str, dict[str, bytes]] = {kind: {} for kind in KINDS}
@@ -127,9 +133,9 @@ class OperatorStream:
         feed = self._feed(scope)
         feed.viewers += 1
         try:
-            yield f"retry: {RETRY_MS}\n\n".encode()
-            end = self._clock.monotonic() + LONGEST
-            seen, silent = feed.resumed(last_id), 0
+            heard = self._clock.monotonic()
+            end = heard + LONGEST
+            seen, silent, begun = feed.resumed(last_id), 0, False
             if seen is None or feed.since(seen) is None:
                 seen = None
             while self._clock.monotonic() < end:
@@ -138,6 +144,12 @@ class OperatorStream:
                         self._run(), name="stream of operators", context=Context()
                     )  # it looks for all, and not with the share of whoever came first
                 await asyncio.shield(feed.turn)
+                if feed.failing:
+                    if self._clock.monotonic() - heard > LONGEST_FAILING:
+                        return
+                    silent = HEARTBEAT - 1  # the first look that succeeds is told at once, also without news
+                    continue
+                heard = self._clock.monotonic()
                 news = [feed.whole()] if seen is None else feed.since(seen)
                 if news is None:
                     log.info("slow_viewer_let_go")
@@ -146,6 +158,8 @@ class OperatorStream:
                 silent = 0 if news else silent + 1
                 if silent == HEARTBEAT:
                     news, silent = [b":\n\n"], 0
+                if not begun:
+                    news, begun = [f"retry: {RETRY_MS}\n\n".encode(), *news], True
                 for told in news:
                     for start in range(0, len(told), PIECE):
                         yield told[start : start + PIECE]
@@ -174,18 +188,23 @@ class OperatorStream:
             await asyncio.wait([task])
 
     async def _run(self) -> None:
-        """Look once a second while anybody looks."""
+        """Look once a second while anybody looks: each feed beside the others."""
         while looked_at := [(scope, feed) for scope, feed in self._feeds.items() if feed.viewers]:
-            for scope, feed in looked_at:
-                try:
-                    feed.look({kind: await kept.get(scope) for kind, kept in self._looks.items()})
-                except Unavailable:  # the next look may succeed
-                    log.debug("look_failed")
-                except Exception as error:  # noqa: BLE001 - one feed's fault is not that of the others
-                    log.error("look_failed", error=type(error).__name__)
-                feed.wake()
+            await asyncio.gather(*(self._look(scope, feed) for scope, feed in looked_at))
             await self._clock.sleep(EVERY)
             self._forget(self._clock.monotonic() - KEPT_FOR)
+
+    async def _look(self, scope: Scope, feed: Feed) -> None:
+        try:
+            feed.look({kind: await kept.get(scope) for kind, kept in self._looks.items()})
+            feed.failing = False
+        except Unavailable:  # the next look may succeed
+            feed.failing = True
+            log.debug("look_failed")
+        except Exception as error:  # noqa: BLE001 - one feed's fault is not that of the others
+            feed.failing = True
+            log.error("look_failed", error=type(error).__name__)
+        feed.wake()
 
     def _forget(self, left_before: float) -> None:
         for scope, feed in list(self._feeds.items()):
