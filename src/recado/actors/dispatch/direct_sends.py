@@ -24,7 +24,7 @@ from recado.services.dispatch.row import Row, row_of
 from recado.services.dispatch.sending import Settled
 from recado.services.dispatch.withdrawing import REFUSED
 from recado.storage.dispatch.settlements import Failed, Uncertain
-from recado.storage.messages.messages import AcceptResult, ConsentCheck, NewMessage, NoConsent, Stored
+from recado.storage.messages.messages import STORED, AcceptResult, ConsentCheck, NewMessage, NoConsent, Stored
 from recado.storage.messages.recipients import RecipientKey, find
 
 ANSWER_WITHIN = 15.0  # seconds
@@ -124,6 +124,7 @@ class DirectSends:
         self._clock = context.records.clock
         self._lines: dict[GatewayShare, _Line] = {}
         self._under_way: dict[asyncio.Task[Answered], bool] = {}  # is it waited for?
+        self._in_doubt: set[str] = set()  # messages whose calls have begun, and have no outcome yet
 
     async def start(self) -> None:
         """Nothing runs until somebody sends."""
@@ -135,6 +136,9 @@ class DirectSends:
 
     async def send(self, new: NewMessage) -> Answered:
         """Store the message and give it to the provider; with its answer, None where none came within 15 seconds.
+
+        Only a call that is under way then is left to end behind its caller's back: whatever else is known of the
+        message by then is waited for until it is committed.
 
         Where the message was not stored, the result says why. Raises `Unavailable` when its gateway has no turn for it
         while `CALL_NEEDS` seconds of that time are left: nothing is stored then. With less, a message would be stored
@@ -149,14 +153,12 @@ class DirectSends:
                 return await asyncio.shield(refusing)
         give_up_at = self._clock.monotonic() + ANSWER_WITHIN
         gateway = await self._permitted(new, give_up_at - CALL_NEEDS)
-        stored: asyncio.Future[AcceptResult] = asyncio.get_running_loop().create_future()
-        sending = self._begun(self._store_and_send(new, gateway, give_up_at, stored))
+        sending = self._begun(self._store_and_send(new, gateway, give_up_at))
         with self._waited_for(sending):
             await self._answered(sending, give_up_at)
-            if not sending.done():
-                either: set[asyncio.Future[Any]] = {sending, stored}
-                await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-            return sending.result() if sending.done() else (stored.result(), None)
+            if not sending.done() and new.id in self._in_doubt:
+                return STORED, None
+            return await asyncio.shield(sending)
 
     def _begun(self, work: Coroutine[Any, Any, Answered]) -> "asyncio.Task[Answered]":
         """Work that ends also when its caller goes away."""
@@ -203,9 +205,7 @@ class DirectSends:
                 line.leave()
                 del self._lines[gateway]
 
-    async def _store_and_send(
-        self, new: NewMessage, gateway: GatewayShare, give_up_at: float, stored: "asyncio.Future[AcceptResult]"
-    ) -> Answered:
+    async def _store_and_send(self, new: NewMessage, gateway: GatewayShare, give_up_at: float) -> Answered:
         result: AcceptResult | None = None
         self._context.sending.claim_new(new)
         row = row_of(new)
@@ -217,8 +217,6 @@ class DirectSends:
             finally:
                 if type(result) is not Stored:
                     gateway.hand_back()
-            if not stored.done():
-                stored.set_result(result)
             if type(result) is not Stored:
                 return result, None
             return result, await self._send(row, gateway, give_up_at)
@@ -282,6 +280,7 @@ class DirectSends:
             def settlement_of(departure: Departure, outcome: Outcome) -> Settled | None:
                 nonlocal again_at
                 again_at = None
+                self._in_doubt.discard(row.id)
                 if isinstance(outcome, Accepted | Refused):
                     return self._context.calls.settlement_of(departure, outcome)
                 at = self._clock.now()
@@ -294,7 +293,9 @@ class DirectSends:
 
             ended: asyncio.Future[Outcome | None] = asyncio.get_running_loop().create_future()
             gateway.take(now, forced=False)
+            self._in_doubt.add(row.id)
             if not self._context.calls.begin(departure, _into(ended), settlement_of):
+                self._in_doubt.discard(row.id)
                 gateway.ended(None, pauses)
                 return None
             permitted.used()
@@ -345,7 +346,11 @@ class DirectSends:
                 gateway.come_back(_wake(woken), ready_at)
             elif gateway.room.has_place(account, _wake(woken)):
                 return gateway
-            await woken
+            timer = self._clock.call_at(give_up_at, _wake(woken))
+            try:
+                await woken
+            finally:
+                timer.cancel()
         return None
 
 

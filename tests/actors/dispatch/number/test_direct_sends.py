@@ -448,3 +448,34 @@ async def test_who_refused_while_a_message_waited_for_its_turn_is_not_written_to
     assert not line.provider.calls
     assert await direct.row(new.id) is None
     assert gateway.gateway.permits == 0
+
+
+@pytest.mark.parametrize("after", [None, 0.2, 5.0, 14.0, 60.0])
+async def test_what_the_provider_slows_down_to_the_end_has_failed_when_its_caller_hears(
+    direct: Direct, after: float | None
+) -> None:
+    """No call is in doubt: the answer comes with the row that it tells of."""
+    gateway = of_another(direct.line)
+    new, result, outcome = await direct.answer(SlowDown(after), within=ANSWER_WITHIN + 0.5)
+    assert result == STORED
+    assert isinstance(outcome, Retry | SlowDown)
+    row = await direct.row(new.id)
+    assert (row["status"], row["last_error"].partition(":")[0], row["direct"]) == ("failed", "provider_error", None)
+    assert gateway.gateway.permits == 0
+
+
+async def test_what_waits_for_a_place_of_a_call_to_the_end_has_failed_when_its_caller_hears(direct: Direct) -> None:
+    gateway = of_another(direct.line)
+    account = Account(
+        sender_id="gateway", organization_id="", env="test", provider_id="gateway", owner=direct.line.organization.id
+    )
+    for _ in range(gateway.room.each):  # calls that stall
+        gateway.room.take(account)
+    new = direct.new()
+    sending = direct.send(new)
+    await direct.line.goes_on(ANSWER_WITHIN + 0.5, step=0.1)
+    assert sending.done()
+    assert await sending == (STORED, Retry())
+    row = await direct.row(new.id)
+    assert (row["status"], row["last_error"].partition(":")[0]) == ("failed", "provider_error")
+    assert (direct.line.provider.calls, gateway.gateway.permits) == ([], 0)

@@ -1,5 +1,6 @@
 """E-mail messages: send one and hear what its provider says, list and read (C10.1)."""
 
+import asyncio
 import sys
 from dataclasses import replace
 from functools import partial
@@ -7,7 +8,7 @@ from typing import Final
 
 from recado.domain.access.scopes import PII
 from recado.domain.channels.email import EMAIL, POLICY
-from recado.domain.core.errors import not_found, validation_error
+from recado.domain.core.errors import Unavailable, not_found, validation_error
 from recado.domain.core.ids import MESSAGE
 from recado.domain.core.metadata import metadata_errors
 from recado.domain.core.retention import MESSAGES_MONTHS, months_before
@@ -35,6 +36,8 @@ OUTBOUND: Final = "outbound"
 BODY_LIMIT: Final = 8 * MIB
 AT_ONCE, AT_ONCE_EACH, MOST_WAITING = 400, 100, 1_000
 """Sends under way, each with its content in memory: in all and of an organization, and how many of one wait besides."""
+TURN_WITHIN = 10.0
+"""Seconds that a send waits to be under way: with the 15 of its provider it is answered within the 30 of a request."""
 MEMORY, MEMORY_EACH = 256 * MIB, 64 * MIB
 """Bytes that the contents of sends take, under way and waiting: in all and of an organization."""
 
@@ -60,8 +63,17 @@ class EmailOperations:
 
     async def _create(self, call: Call, held: Held) -> Reply:
         draft = email_draft(call, held)
-        async with self._places.place(draft.organization_id):
+        owner = draft.organization_id
+        if not self._places.take(owner):
+            try:
+                async with asyncio.timeout(TURN_WITHIN):
+                    await self._places.turn(owner)
+            except TimeoutError:
+                raise Unavailable("Too many e-mails are under way: try again shortly.") from None
+        try:
             done = await self._acceptance.accept(draft)
+        finally:
+            self._places.leave(owner)
         unmasked = call.can(PII)
         if not isinstance(done, AcceptedMessage):
             answered = done.message.failure_code in POLICY.answered
