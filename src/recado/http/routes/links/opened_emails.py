@@ -98,8 +98,9 @@ def opened_email_routes(
         ),
         Route(
             method="GET", path="/u/{token}", handler=pages.ask, operation_id="askToUnsubscribe",
-            summary="Ask a person whether they want no more messages", tag="Links", access=Access.PUBLIC,
-            rate_class=PUBLIC, responses={200: None}, response_types={200: html, 404: TEXT},
+            summary="Ask a person whether they want no more messages",
+            description="A page with a button, for who follows the address of `List-Unsubscribe`. Nothing is recorded.",
+            tag="Links", access=Access.PUBLIC, rate_class=PUBLIC, responses={200: None}, response_types={200: html, 404: TEXT},
         ),
         Route(
             method="POST", path="/u/{token}", handler=pages.record, operation_id="unsubscribe",
