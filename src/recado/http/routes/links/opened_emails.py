@@ -100,7 +100,8 @@ def opened_email_routes(
             method="GET", path="/u/{token}", handler=pages.ask, operation_id="askToUnsubscribe",
             summary="Ask a person whether they want no more messages",
             description="A page with a button, for who follows the address of `List-Unsubscribe`. Nothing is recorded.",
-            tag="Links", access=Access.PUBLIC, rate_class=PUBLIC, responses={200: None}, response_types={200: html, 404: TEXT},
+            tag="Links", access=Access.PUBLIC, rate_class=PUBLIC,
+            responses={200: None}, response_types={200: html, 404: TEXT},
         ),
         Route(
             method="POST", path="/u/{token}", handler=pages.record, operation_id="unsubscribe",
