@@ -128,14 +128,37 @@ async def test_a_refusal_repeats_nothing_personal(mail_server: MailServer, made:
     )
 
 
-@pytest.mark.parametrize("verb", ["CONNECT", "EHLO", "MAIL", "RCPT", "DATA", "CONTENT"])
-async def test_a_server_that_stalls_leaves_only_what_it_had_whole_in_doubt(
-    mail_server: MailServer, made: Made, verb: str
+@pytest.mark.parametrize(
+    ("verb", "outcome"),
+    [
+        ("CONNECT", Down("timeout")),
+        ("EHLO", Down("timeout")),
+        ("MAIL", Retry()),
+        ("RCPT", Retry()),
+        ("DATA", Retry()),
+        ("CONTENT", Unknown()),
+    ],
+)
+async def test_a_server_that_stalls_is_down_before_an_email_and_leaves_only_what_it_had_whole_in_doubt(
+    mail_server: MailServer, made: Made, verb: str, outcome: Outcome
 ) -> None:
     mail_server.at[verb] = mail_server.hang
-    found = await sending(await made(mail_server.port, timeout=SOON))
-    assert found == (Unknown() if verb == "CONTENT" else Down("timeout"))
+    assert await sending(await made(mail_server.port, timeout=SOON)) == outcome
     assert verb in mail_server.heard
+
+
+async def test_a_server_that_had_no_time_to_open_is_not_down(mail_server: MailServer, made: Made) -> None:
+    mail_server.at["EHLO"] = mail_server.hang
+    adapter = await made(mail_server.port, timeout=SOON, opens_within=2 * SOON)  # the rest went for the content
+    assert await sending(adapter) == Retry()
+
+
+async def test_a_server_that_stalls_at_a_second_connection_is_down(mail_server: MailServer, made: Made) -> None:
+    adapter = await made(mail_server.port, timeout=SOON)
+    assert await sending(adapter) == TAKEN
+    mail_server.at["MAIL"] = lost_once(mail_server, None)
+    mail_server.at["EHLO"] = mail_server.hang
+    assert await sending(adapter) == Down("timeout")
 
 
 @pytest.mark.parametrize("verb", ["CONNECT", "EHLO", "MAIL", "RCPT", "DATA", "CONTENT"])
@@ -243,8 +266,8 @@ async def test_who_finds_no_place_says_nothing_of_the_server(mail_server: MailSe
     first, second = sending(adapter), sending(adapter)
     await mail_server.stalled.wait()
     assert await sending(adapter) == NoPlace()  # one waits already
-    assert await second in (NoPlace(), Down("timeout"))
-    assert await first == Down("timeout")
+    assert await second in (NoPlace(), Retry())
+    assert await first == Retry()
 
 
 async def test_a_send_that_is_cancelled_leaves_its_connection_to_nobody(mail_server: MailServer, made: Made) -> None:
