@@ -9,6 +9,7 @@ import pytest
 from tests.channels.email.conftest import ACCOUNT, Made, MailServer, Peer, an_email, sending
 from tests.domain.email.emails import lines_of
 from tests.domain.email.test_mime import read
+from tests.waiting import until
 
 from recado.channels.core.provider import (
     Accepted,
@@ -364,6 +365,36 @@ async def test_long_emails_of_one_organization_wait_for_each_other(
         assert b"yyy" in (await composer.compose(other)).data
         assert not waiting.done()
     assert b"xxx" in (await waiting).data
+    composer.stop()
+
+
+class SlowKey:
+    """A key that signs when it is told to."""
+
+    def __init__(self) -> None:
+        self.told = threading.Event()
+
+    def sign(self, *_: Any) -> tuple[str, bytes]:
+        self.told.wait(30)
+        return "DKIM-Signature", b"v=1"
+
+
+async def test_who_goes_away_waits_for_no_thread_whose_turn_goes_on(clock: VirtualClock) -> None:
+    key, places = SlowKey(), FairPlaces(1, most_waiting=1)
+    composer = Composer(clock=clock, turn=places.place, key=cast("DkimKey", key))
+    composer.start()
+    try:
+        made = asyncio.create_task(composer.compose(an_email(text="x" * SHORT * 2)))
+        await until(lambda: places.taken == 1, 5, "it has its turn")
+        await asyncio.sleep(0)
+        made.cancel()
+        await asyncio.wait({made}, timeout=5)
+        assert made.cancelled()
+        await asyncio.sleep(SOON)
+        assert places.taken == 1
+    finally:
+        key.told.set()
+    await until(lambda: places.taken == 0, 5, "its turn is over")
     composer.stop()
 
 
