@@ -140,7 +140,7 @@ def parse_file(value: Any) -> Any:
 
 
 def parse_host_pattern(value: Any) -> Any:
-    """A host name, in which `*` stands for one label; the domain itself is named."""
+    """A host name, in which `*` stands for one label, a region's; the domain itself is named."""
     text = str(value).strip().lower()
     if not _HOST_PATTERN.fullmatch(text):
         raise ValueError("it is no host name of at least three labels, of which the last two are named")

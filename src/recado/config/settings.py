@@ -428,8 +428,8 @@ class Settings(BaseSettings):
     )
     ses_certificate_hosts: Annotated[str, BeforeValidator(parse_host_pattern)] = _setting(
         "sns.*.amazonaws.com",
-        "The hosts from which certificates of SNS are fetched, and at which subscriptions are confirmed; a `*` is one "
-        "label.",
+        "The hosts from which certificates of SNS are fetched, and at which subscriptions are confirmed; a `*` is "
+        "the name of a region.",
         "a host name such as sns.eu-west-1.amazonaws.com",
         "`sns.*.amazonaws.com`",
     )

@@ -169,7 +169,9 @@ async def made(clock: VirtualClock) -> AsyncIterator[Made]:
     """Makes adapters at a port, and stops them."""
     adapters: list[Smtp] = []
 
-    async def make(port: int, *, places: Turn | None = None, timeout: float = 15.0, **server: Any) -> Smtp:
+    async def make(
+        port: int, *, places: Turn | None = None, timeout: float = 15.0, opens_within: float = 0.0, **server: Any
+    ) -> Smtp:
         adapter = Smtp(
             SmtpServer(
                 **{"host": "127.0.0.1", "tls": False, "starttls": False, "name": "recado.test", **server}, port=port
@@ -178,6 +180,7 @@ async def made(clock: VirtualClock) -> AsyncIterator[Made]:
             places=places or (lambda _: nullcontext()),
             clock=clock,
             timeout=timeout,
+            opens_within=opens_within,
         )
         adapters.append(adapter)
         await adapter.start()

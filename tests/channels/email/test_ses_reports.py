@@ -31,6 +31,7 @@ from recado.channels.email.ses.ses import FETCH_AGAIN_AFTER, MOST_KEYS, Ses, Ses
 from recado.channels.email.ses.sns import SnsHosts
 from recado.channels.http.answer import Answer, NotSent
 from recado.channels.http.outbound_guard import Turn
+from recado.config.settings import Settings
 from recado.domain.core.errors import Problem
 from recado.engine.clock import VirtualClock
 from recado.http.api.call import Call
@@ -301,7 +302,24 @@ async def test_no_certificate_is_fetched_from_elsewhere(ses: Ses, sns: Sns, url:
     assert sns.asked == []
 
 
-def test_a_pattern_is_a_host_or_a_label_of_one() -> None:
+@pytest.mark.parametrize("label", ["us-east-1", "us-gov-west-1", "ap-southeast-2", "us-iso-east-1"])
+def test_a_region_stands_for_a_star(label: str) -> None:
+    assert SnsHosts("sns.*.amazonaws.com").has(f"https://sns.{label}.amazonaws.com/x.pem", ".pem")
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        "s3", "s3-eu-west-1", "s3-website-us-east-1", "s3-website.eu-west-1", "s3.eu-west-1", "s3-accelerate",
+        "s3-external-1", "s3-us-gov-west-1", "s3-fips-us-gov-west-1", "execute-api", "elb", "eu-west-1.evil", "",
+    ],
+)  # fmt: skip
+def test_no_bucket_of_that_name_is_a_host_of_sns(label: str) -> None:
+    for pattern in ("sns.*.amazonaws.com", Settings.model_fields["ses_certificate_hosts"].default):
+        assert not SnsHosts(pattern).has(f"https://sns.{label}.amazonaws.com/x.pem", ".pem")
+
+
+def test_a_pattern_is_a_host_or_one_with_a_region() -> None:
     assert SnsHosts("sns.*.amazonaws.com").has(CERTIFICATE, ".pem")
     assert SnsHosts("sns.eu-west-1.amazonaws.com").has(CERTIFICATE.replace("sns.", "SNS."), ".pem")
     assert not SnsHosts("sns.us-east-1.amazonaws.com").has(CERTIFICATE, ".pem")

@@ -111,6 +111,16 @@ async def test_a_request_names_the_message_and_what_makes_reports(peer: FakeBrid
     assert SECRET not in str(request)
 
 
+NOT_THIS_IDENTITY = (
+    "User `arn:aws:iam::123456789012:user/recado' is not authorized to perform `ses:SendEmail' on resource "
+    "`arn:aws:ses:eu-west-1:123456789012:identity/news@example.com'"
+)
+
+
+def refusal(text: str) -> Refused:
+    return Refused("provider_error", text)
+
+
 @pytest.mark.parametrize(
     ("behaviour", "outcome"),
     [
@@ -120,10 +130,11 @@ async def test_a_request_names_the_message_and_what_makes_reports(peer: FakeBrid
         (error(503, "ServiceUnavailable"), SlowDown()),
         (error(400, "AccountSuspendedException"), Down("account_blocked")),
         (error(400, "SendingPausedException"), Down("account_blocked")),
-        (error(400, "MailFromDomainNotVerifiedException"), Down("forbidden")),
         (error(404, "NotFoundException", "Configuration set"), Down("not_found")),
         (error(403, "InvalidClientTokenId"), Down("unauthorized")),
         (error(403, "SignatureDoesNotMatch"), Down("unauthorized")),
+        (error(403, "AccessDeniedException", "not authorized to perform `ses:SendEmail'"), Down("unauthorized")),
+        (error(403, "AccessDeniedException", NOT_THIS_IDENTITY), refusal("AccessDeniedException of the identity")),
         (error(500, "InternalFailure"), Unknown()),
         (error(408, "RequestTimeout"), Unknown()),
         (error(302, "Moved"), Unknown()),
@@ -150,6 +161,7 @@ async def test_an_answer_says_what_becomes_of_the_email(
         ("BadRequestException", "Illegal address", "invalid_address"),
         ("BadRequestException", "Missing final '@domain'", "invalid_address"),
         ("BadRequestException", "Invalid EmailTag", "provider_error"),
+        ("MailFromDomainNotVerifiedException", "Mail from news@example.com is not verified", "provider_error"),
         ("Whatever", "The secret of the house; ana@example.com", "provider_error"),
     ],
 )

@@ -9,6 +9,7 @@ import pytest
 from tests.channels.email.conftest import ACCOUNT, Made, MailServer, Peer, an_email, sending
 from tests.domain.email.emails import lines_of
 from tests.domain.email.test_mime import read
+from tests.waiting import until
 
 from recado.channels.core.provider import (
     Accepted,
@@ -128,14 +129,37 @@ async def test_a_refusal_repeats_nothing_personal(mail_server: MailServer, made:
     )
 
 
-@pytest.mark.parametrize("verb", ["CONNECT", "EHLO", "MAIL", "RCPT", "DATA", "CONTENT"])
-async def test_a_server_that_stalls_leaves_only_what_it_had_whole_in_doubt(
-    mail_server: MailServer, made: Made, verb: str
+@pytest.mark.parametrize(
+    ("verb", "outcome"),
+    [
+        ("CONNECT", Down("timeout")),
+        ("EHLO", Down("timeout")),
+        ("MAIL", Retry()),
+        ("RCPT", Retry()),
+        ("DATA", Retry()),
+        ("CONTENT", Unknown()),
+    ],
+)
+async def test_a_server_that_stalls_is_down_before_an_email_and_leaves_only_what_it_had_whole_in_doubt(
+    mail_server: MailServer, made: Made, verb: str, outcome: Outcome
 ) -> None:
     mail_server.at[verb] = mail_server.hang
-    found = await sending(await made(mail_server.port, timeout=SOON))
-    assert found == (Unknown() if verb == "CONTENT" else Down("timeout"))
+    assert await sending(await made(mail_server.port, timeout=SOON)) == outcome
     assert verb in mail_server.heard
+
+
+async def test_a_server_that_had_no_time_to_open_is_not_down(mail_server: MailServer, made: Made) -> None:
+    mail_server.at["EHLO"] = mail_server.hang
+    adapter = await made(mail_server.port, timeout=SOON, opens_within=2 * SOON)  # the rest went for the content
+    assert await sending(adapter) == Retry()
+
+
+async def test_a_server_that_stalls_at_a_second_connection_is_down(mail_server: MailServer, made: Made) -> None:
+    adapter = await made(mail_server.port, timeout=SOON)
+    assert await sending(adapter) == TAKEN
+    mail_server.at["MAIL"] = lost_once(mail_server, None)
+    mail_server.at["EHLO"] = mail_server.hang
+    assert await sending(adapter) == Down("timeout")
 
 
 @pytest.mark.parametrize("verb", ["CONNECT", "EHLO", "MAIL", "RCPT", "DATA", "CONTENT"])
@@ -243,8 +267,8 @@ async def test_who_finds_no_place_says_nothing_of_the_server(mail_server: MailSe
     first, second = sending(adapter), sending(adapter)
     await mail_server.stalled.wait()
     assert await sending(adapter) == NoPlace()  # one waits already
-    assert await second in (NoPlace(), Down("timeout"))
-    assert await first == Down("timeout")
+    assert await second in (NoPlace(), Retry())
+    assert await first == Retry()
 
 
 async def test_a_send_that_is_cancelled_leaves_its_connection_to_nobody(mail_server: MailServer, made: Made) -> None:
@@ -341,6 +365,36 @@ async def test_long_emails_of_one_organization_wait_for_each_other(
         assert b"yyy" in (await composer.compose(other)).data
         assert not waiting.done()
     assert b"xxx" in (await waiting).data
+    composer.stop()
+
+
+class SlowKey:
+    """A key that signs when it is told to."""
+
+    def __init__(self) -> None:
+        self.told = threading.Event()
+
+    def sign(self, *_: Any) -> tuple[str, bytes]:
+        self.told.wait(30)
+        return "DKIM-Signature", b"v=1"
+
+
+async def test_who_goes_away_waits_for_no_thread_whose_turn_goes_on(clock: VirtualClock) -> None:
+    key, places = SlowKey(), FairPlaces(1, most_waiting=1)
+    composer = Composer(clock=clock, turn=places.place, key=cast("DkimKey", key))
+    composer.start()
+    try:
+        made = asyncio.create_task(composer.compose(an_email(text="x" * SHORT * 2)))
+        await until(lambda: places.taken == 1, 5, "it has its turn")
+        await asyncio.sleep(0)
+        made.cancel()
+        await asyncio.wait({made}, timeout=5)
+        assert made.cancelled()
+        await asyncio.sleep(SOON)
+        assert places.taken == 1
+    finally:
+        key.told.set()
+    await until(lambda: places.taken == 0, 5, "its turn is over")
     composer.stop()
 
 

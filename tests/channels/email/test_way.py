@@ -213,6 +213,21 @@ async def test_a_contact_that_opted_out_is_refused_whatever_the_address(mail: Ma
     assert told["meta"]["motivo"] == "opt_out"
 
 
+async def test_the_consent_of_a_contact_opens_only_its_own_address(mail: Mail) -> None:
+    given = {"phone": "+5511987651237", "email": "Agreed@example.com", "optIn": {"status": "granted"}}
+    contact = await mail.api.call("POST", "/contacts", given)
+    await mail.api.call("PATCH", "/v2/organization", {"requireGrantedForMarketing": True})
+    try:
+        assert (await mail.send("agreed@example.com", contactId=contact["id"]))["status"] == "sent"
+        told = await mail.refused(422, "CONSENT_REQUIRED", "stranger@example.com", contactId=contact["id"])
+        assert told["meta"]["motivo"] == "sem_consentimento"
+        await mail.send("stranger@example.com", contactId=contact["id"], transactional=True)
+        await mail.api.call("POST", "/contacts", {**given, "phone": "+5511987651238", "email": "stranger@example.com"})
+        assert (await mail.send("stranger@example.com", contactId=contact["id"]))["status"] == "sent"
+    finally:
+        await mail.api.call("PATCH", "/v2/organization", {"requireGrantedForMarketing": False})
+
+
 async def test_a_deleted_contact_leaves_nothing_personal_in_its_emails(mail: Mail) -> None:
     contact = await mail.api.call("POST", "/contacts", {"phone": "+5511987651236", "email": "gone.soon@example.com"})
     sent = await mail.send("gone.soon@example.com", contactId=contact["id"])

@@ -1,9 +1,20 @@
 """How tags and addresses compare (C12.2)."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.domain.contacts.contact import FIELDS, Contact, Kind, email_hash, tag_key, tags_united, tags_without
+from recado.domain.contacts.contact import (
+    FIELDS,
+    Contact,
+    Kind,
+    email_hash,
+    email_key,
+    tag_key,
+    tags_united,
+    tags_without,
+)
+from recado.domain.email.mime import wire_address
 
 tags = st.lists(st.text("aAbBßẞ ", min_size=1, max_size=3))
 
@@ -28,6 +39,31 @@ def test_tags_are_removed_whatever_their_case(kept: list[str], removed: list[str
 def test_an_address_has_one_hash_whatever_its_case() -> None:
     assert email_hash("org_1", "Maria@Example.com") == email_hash("org_1", "maria@example.COM")
     assert email_hash("org_1", "maria@example.com") != email_hash("org_2", "maria@example.com")
+
+
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        "Ana@\uff45xample.com",
+        "ana@example\u3002com",
+        "ana@exam\u00adple.com",
+        "ana@EXAMPLE\uff0ecom",
+        "ana@example.com",
+    ],
+)
+def test_an_address_has_the_key_of_the_one_that_servers_are_told(spelled: str) -> None:
+    assert email_key(spelled) == wire_address(spelled, "to").text.lower() == "ana@example.com"
+
+
+def test_a_domain_has_one_key_in_letters_and_encoded() -> None:
+    assert email_key("Jos\u00c9@B\u00fccher.example") == email_key("jos\u00e9@xn--bcher-kva.example")
+
+
+@pytest.mark.parametrize(
+    "spelled", ["Ana@\u200b", "Ana@\u3002\u3002\u00e9", "no address \u00c9", "\u00c9@", "\u00e9@\ud800.com"]
+)
+def test_what_is_no_address_has_a_key_too(spelled: str) -> None:
+    assert email_key(spelled) == spelled.lower()
 
 
 def test_each_field_is_an_attribute_of_the_record_and_has_a_name_of_its_own() -> None:

@@ -28,6 +28,14 @@ from recado.domain.email.plain_text import LONGEST, text_of_html
         ("<p>Tom &amp; Ana &lt;3&nbsp;you &eacute;</p>", "Tom & Ana <3 you é"),
         ("<p>broken <b>here", "broken here"),
         ("a\x00b \ud800", "ab ?"),
+        ("a < b && c<d <3", "a < b && c"),
+        ("1 < 2 &lt;b&gt;", "1 < 2 <b>"),
+        ("a<b x='>\">' y>b</b>c<!-- <p> --!>d<!>e<?x?>f</ g>h", "abcdefh"),
+        ("<a class=x HREF='https://x.example/?a&amp;b&quot;c' href=no>Here</a>", 'Here (https://x.example/?a&b"c)'),
+        ("<a href=https://x.example/>Here</a> there", "Here (https://x.example/) there"),
+        ("<textarea><b>&amp;</textarea> <xmp><i>&amp;</xmp> b", "<b>& <i>&amp; b"),
+        ("a<svg><path d=1 /><text>no</text></svg>b<svg/>c", "abc"),
+        ("a<style/>b</style>c<o:p>d</o:p><plaintext>e</p>", "acde</p>"),
     ],
 )
 def test_html_reads_as_text(html: str, text: str) -> None:
@@ -46,6 +54,26 @@ def test_a_quarter_of_a_mebibyte_of_anything_takes_as_long_as_it_is(piece: str) 
     text = text_of_html(piece * (256 * 1024 // len(piece)))
     assert len(text) <= LONGEST
     assert time.process_time() - began < 2  # a tenth of a second, where nobody else is
+
+
+def many_attributes(start: str) -> str:
+    return start + " ".join(f"a{n}=1" for n in range(45_000)) + ">seen"
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        "<a ", "<p ", "<html ", "<body ", "<x\"y ", "<svg><![CDATA[ > <b ", "<math><style><b ", "<!--><b ",
+        "<!--a--!><b ",
+        "<noscript><b ", "<plaintext><b ", "<textarea><b ", "<title></title ><b ", "<script><!--<script></script><b ",
+        "<b c='>'><i ", "</b><!x'><i ", "<?x '><i ", "<template><b ", "<select><b ", "<a a=1 ",
+    ],
+)  # fmt: skip
+def test_a_tag_with_many_attributes_takes_as_long_as_it_is(start: str) -> None:
+    html = many_attributes(start)
+    began = time.process_time()
+    text_of_html(html)
+    assert time.process_time() - began < 2  # it was 13 seconds
 
 
 def test_a_table_takes_no_more_room_than_its_text() -> None:

@@ -110,7 +110,7 @@ async def test_asked_again_it_draws_other_codes() -> None:
     assert first.url == second.url
 
 
-@pytest.mark.parametrize(("html", "asked"), [("x" * 100, 0), ("x" * 101, 1), ("<" * 11, 1)])
+@pytest.mark.parametrize(("html", "asked"), [("x" * 100, 0), ("x" * 101, 1), ("<" * 11, 1), ("<&" * 6, 1)])
 async def test_large_html_is_looked_through_elsewhere(html: str, asked: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tracking, "LARGE", 100)
     monkeypatch.setattr(tracking, "MOST_AT_ONCE", 10)

@@ -2,12 +2,14 @@
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
 from typing import Final
 
 from recado.channels.core.provider import OutboundMessage, Refused
 from recado.channels.http.outbound_guard import Turn
 from recado.domain.channels.email import EmailReason
 from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Unavailable
 from recado.domain.email.content import EmailContent
 from recado.domain.email.dkim import DkimKey
 from recado.domain.email.mime import EmailOnWire, Origin, UnsendableEmail, compose
@@ -31,6 +33,7 @@ class Composer:
         self._turn = turn
         self._key = key
         self._threads: ThreadPoolExecutor | None = None
+        self._ending: set[asyncio.Task[None]] = set()  # turns of those who went away
 
     def start(self) -> None:
         if self._threads is None:
@@ -49,16 +52,31 @@ class Composer:
         origin = Origin(message.id, message.organization_id, self._clock.now())
         if len(content.html or "") + len(content.text or "") <= SHORT or self._threads is None:
             return compose(content, message.to, origin, self._key)
-        async with self._turn(message.organization_id):
+        async with AsyncExitStack() as turn:
+            await turn.enter_async_context(self._turn(message.organization_id))
+            if self._threads is None:
+                raise Unavailable("The service stops.")
             work = asyncio.get_running_loop().run_in_executor(
                 self._threads, compose, content, message.to, origin, self._key
             )
-            # The thread goes on when its caller goes away: until it ends, its turn is not over.
             try:
                 return await asyncio.shield(work)
             except asyncio.CancelledError:
-                await asyncio.wait({work})
+                self._leave(work, turn.pop_all())
                 raise
+
+    def _leave(self, work: "asyncio.Future[EmailOnWire]", turn: AsyncExitStack) -> None:
+        """Its caller waits no longer. The thread goes on, and until it ends its turn is not over."""
+
+        async def end() -> None:
+            await asyncio.wait({work})
+            if not work.cancelled():
+                work.exception()  # nobody asks for it any more
+            await turn.aclose()
+
+        ending = asyncio.get_running_loop().create_task(end())
+        self._ending.add(ending)
+        ending.add_done_callback(self._ending.discard)
 
 
 def content_of(message: OutboundMessage) -> EmailContent | None:

@@ -5,6 +5,7 @@ imports, SQL and the catalogue are made of those.
 """
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum, StrEnum, auto
@@ -13,6 +14,7 @@ from typing import Any, Final
 
 from recado.domain.contacts.consent import CONSENT_FIELDS, Consent, ConsentStatus
 from recado.domain.core.ids import Identified
+from recado.domain.core.mail_domains import ascii_domain
 from recado.domain.core.phones import recipient_hash
 
 MOST_ATTRIBUTES: Final = 100
@@ -212,12 +214,17 @@ TEXTS: Final = tuple(each for each in FIELDS if each.kind is Kind.TEXT and each.
 
 
 def email_key(address: str) -> str:
-    """How addresses compare (C2.4)."""
-    return address.lower()
+    """How addresses compare (C2.4): in lower case, and the domain as mail servers are told it."""
+    if address.isascii():
+        return address.lower()
+    local, at, domain = address.rpartition("@")
+    with suppress(ValueError):  # nothing is sent to what is no domain
+        domain = ascii_domain(domain)
+    return f"{local}{at}{domain}".lower()
 
 
 def email_hash(organization_id: str, address: str) -> bytes:
-    """SHA-256 (32 bytes) of organization id, a colon, and the address in lower case: as in the registry (C30.2)."""
+    """SHA-256 (32 bytes) of organization id, a colon, and the key of the address: as in the registry (C30.2)."""
     return sha256(f"{organization_id}:{email_key(address)}".encode()).digest()
 
 

@@ -5,7 +5,7 @@ it is. Each search goes on where the last one ended, so time grows with the leng
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from html.entities import html5
 from typing import Final, NamedTuple
@@ -30,6 +30,9 @@ _RAW: Final = {
     for name in ("style", "textarea", "title", "xmp", "iframe", "noembed", "noframes")
 }
 """Elements that hold text whatever it looks like, and what ends each."""
+_NEVER_WRITTEN: Final = frozenset({*_RAW, "script", "plaintext"})
+_SEEN_RAW: Final = frozenset({"textarea", "xmp", "plaintext"})
+_WRITTEN: Final = re.compile(r"[a-z][a-z0-9:_.-]{0,63}")
 _IN_SCRIPT: Final = re.compile(r"<!--|-->|</?script(?=[\t\n\f\r />])", re.IGNORECASE | re.ASCII)
 
 _REFERENCE: Final = re.compile(r"&(?:#([0-9]++);?|#[xX]([0-9a-fA-F]++);?|([A-Za-z][A-Za-z0-9]*+;?))")
@@ -96,6 +99,66 @@ def rewritten(html: str, places: HtmlPlaces, shorten: Callable[[str], str], last
         parts += [html[at:start], text]
         at = end
     return "".join([*parts, html[at:]])
+
+
+def bare(html: str, kept: Mapping[str, str]) -> str:
+    """The HTML written anew, so that each parser finds the same few things in it: text, and tags of elements.
+
+    `kept`: by element, the one attribute that stays. Raw text is left out, but for what a browser shows of it.
+    """
+    parts: list[str] = []
+    at = foreign = 0
+    while (markup := _MARKUP.search(html, at)) is not None:
+        start = markup.start()
+        parts.append(html[at:start].replace("<", "&lt;"))
+        opened = _TAG_NAME.match(html, start)
+        if opened is None:
+            at = _end_of_other(html, start, in_foreign=foreign > 0)
+        else:
+            closes, name = opened[1], opened[2].lower()
+            at, value, empty = _only_attribute(html, opened.end(), None if closes else kept.get(name))
+            if at >= 0 and name in _FOREIGN:
+                foreign = max(0, foreign - 1) if closes else foreign + (not empty)
+            if at >= 0 and name in _NEVER_WRITTEN:
+                at = at if closes or foreign else _end_of_bare_raw(html, name, at, parts)
+            elif at >= 0 and _WRITTEN.fullmatch(name):
+                attribute = "" if value is None else f' {kept[name]}="{_quoted(html[value])}"'
+                parts.append(f"<{closes}{name}{attribute}{'/' if empty and not closes else ''}>")
+        if at < 0:  # the rest is swallowed
+            return "".join(parts)
+    parts.append(html[at:].replace("<", "&lt;"))
+    return "".join(parts)
+
+
+def _only_attribute(html: str, at: int, wanted: str | None) -> tuple[int, slice | None, bool]:
+    """Behind a tag whose name ends at a place, the value of its first attribute of that name, and whether it ends
+    in a slash. Below 0: it is open."""
+    span: slice | None = None
+    named = False
+    last = at
+    while (found := _ATTRIBUTE.match(html, at)) is not None:
+        at = found.end()
+        value = found.lastindex
+        if value is None:
+            return at, span, at - 2 >= last and html[at - 2] == "/"
+        last = at
+        if wanted is not None and not named and found[1].lower() == wanted:
+            named = True
+            span = slice(*found.span(value)) if value > 1 else None
+    return -1, None, False
+
+
+def _quoted(value: str) -> str:
+    return value.replace('"', "&quot;").replace("<", "&lt;")
+
+
+def _end_of_bare_raw(html: str, name: str, start: int, parts: list[str]) -> int:
+    """Where markup goes on after the start tag of an element that holds text; what is seen of it comes to the parts."""
+    end = _end_of_raw(html, name, start)
+    if name in _SEEN_RAW:
+        text = html[start:] if end < 0 else html[start:end]
+        parts.append((text if name == "textarea" else text.replace("&", "&amp;")).replace("<", "&lt;"))
+    return end
 
 
 def address_in(value: str) -> str | None:

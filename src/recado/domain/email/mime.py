@@ -12,8 +12,7 @@ from email.header import Header as EncodedWords
 from email.utils import format_datetime
 from typing import Final
 
-import idna
-
+from recado.domain.core.mail_domains import ascii_domain
 from recado.domain.email.content import EmailContent
 from recado.domain.email.dkim import DkimKey, Header
 from recado.domain.email.plain_text import text_of_html
@@ -84,12 +83,10 @@ def wire_address(address: str, name: str) -> WireAddress:
     local, at, domain = address.rpartition("@")
     if not at or not _LOCAL.fullmatch(local) or _CONTROL.search(local) or not _is_text(local):
         raise UnsendableEmail(name, "it is no address")
-    if not domain.isascii():
-        try:
-            domain = idna.encode(domain, uts46=True).decode()
-        except (idna.IDNAError, UnicodeError):
-            raise UnsendableEmail(name, "its domain is none") from None
-    domain = domain.lower()
+    try:
+        domain = ascii_domain(domain)
+    except ValueError:
+        raise UnsendableEmail(name, "its domain is none") from None
     if not _DOMAIN.fullmatch(domain):
         raise UnsendableEmail(name, "its domain is none")
     text = f"{local}@{domain}"

@@ -7,6 +7,7 @@ from typing import Final
 
 from lxml import etree
 
+from recado.domain.email.html_links import bare
 from recado.domain.email.rendering import MIB
 
 LONGEST: Final = MIB // 4  # characters
@@ -22,6 +23,8 @@ _BLOCKS: Final = frozenset(
 _PARAGRAPHS: Final = frozenset({"p", "h1", "h2", "h3", "h4", "h5", "h6"})
 _ITEM: Final = "- "
 _CELLS: Final = frozenset({"td", "th"})
+_ATTRIBUTES: Final = {"a": "href", "img": "alt"}
+"""Those that are read. The parser's time grows with the square of how many a tag has: it gets no others."""
 _EVENTS: Final = ("start", "end")
 
 
@@ -32,7 +35,7 @@ def text_of_html(html: str) -> str:
     """
     parser = etree.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, no_network=True)
     try:
-        root = etree.fromstring(html.replace("\0", "").encode(errors="replace"), parser)
+        root = etree.fromstring(bare(html.replace("\0", ""), _ATTRIBUTES).encode(errors="replace"), parser)
     except etree.XMLSyntaxError:  # a document without any element
         return ""
     lines = _Lines()

@@ -17,7 +17,13 @@ from recado.domain.core.errors import Problem, Unavailable, no_provider
 from recado.domain.core.ids import IdSource
 from recado.domain.core.phones import recipient_hash
 from recado.domain.messages.message import MessageStatus
-from recado.services.messages.acceptance_rules import check_consent, check_contact, no_channel, no_consent
+from recado.services.messages.acceptance_rules import (
+    check_consent,
+    check_contact,
+    is_own_address,
+    no_channel,
+    no_consent,
+)
 from recado.services.messages.admission import not_covered
 from recado.services.messages.draft import MessageDraft
 from recado.services.messages.replacing import check_replaceable
@@ -139,6 +145,8 @@ class Acceptance:
             elif new.consent is ConsentCheck.DONE or (new.consent.asks and not sends):
                 # Others are asked in the commit, which never comes where nothing is sent: a refusal goes before that.
                 await self._check_consent(new, known)
+                if known is not None and POLICIES[new.channel].direct and not is_own_address(new, known):
+                    await self._ask_of_address(new)
             if not sends:
                 raise await self._without_provider(new)
         except Problem as refusal:
@@ -214,6 +222,12 @@ class Acceptance:
         organization = await self._organizations.of_caller(new.organization_id)
         granted_only = new.asks_grant and organization.require_granted_for_marketing
         check_consent(known, granted_only=granted_only, field=field)
+
+    async def _ask_of_address(self, new: NewMessage) -> None:
+        """The consent of a contact is none of whoever has another address: it is asked about in the commit."""
+        organization = await self._organizations.of_caller(new.organization_id)
+        if new.asks_grant and organization.require_granted_for_marketing:
+            new.consent = ConsentCheck.GRANTED
 
     async def _without_provider(self, new: NewMessage) -> Problem:
         """502, or the 402 that comes before it (C2.6): the wallet is asked by the commit, which never comes here."""

@@ -10,7 +10,7 @@ from typing import Any, Final
 import orjson
 
 from recado.domain.billing.prices import Price
-from recado.domain.channels.address import AddressKind
+from recado.domain.channels.address import AddressKind, canonical
 from recado.domain.channels.policies import address_kind, recipient_key
 from recado.domain.channels.policy import Obeys
 from recado.domain.contacts.consent import CONSENT_REQUIRED, OPTED_OUT, refusal_to_send
@@ -46,6 +46,13 @@ def check_contact(draft: MessageDraft, known: Recipient) -> None:
         message = "`to` is not the phone of the contact `contactId`: leave one of them out."
         raise field_refused("RECIPIENT_MISMATCH", "/to", message)
     draft.to = known.phone
+
+
+def is_own_address(new: NewMessage, known: Recipient) -> bool:
+    """Whether it goes to an address of the contact that it names."""
+    kind = address_kind(new.channel)
+    own = {AddressKind.PHONE: known.phone, AddressKind.EMAIL: known.email}.get(kind)
+    return own is not None and canonical(kind, own) == canonical(kind, new.recipient)
 
 
 def check_consent(known: Recipient, *, granted_only: bool, field: str) -> None:

@@ -1,5 +1,6 @@
 """What SES answers to a send, and what becomes of one that it did not answer: to outcomes (C29.2). Pure."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
@@ -29,10 +30,11 @@ _TOO_FAST: Final = frozenset(
 _DOWN: Final[Mapping[str, str]] = {
     "AccountSuspendedException": ACCOUNT_BLOCKED,
     "SendingPausedException": ACCOUNT_BLOCKED,
-    "MailFromDomainNotVerifiedException": "forbidden",
     "NotFoundException": "not_found",
 }
 _BY_STATUS: Final[Mapping[int, str]] = {401: "unauthorized", 403: "unauthorized", 404: "not_found", 405: "not_found"}
+_NOT_ALLOWED: Final = "AccessDeniedException"
+_OF_IDENTITY: Final = re.compile(r":identity/", re.IGNORECASE)
 _REFUSALS: Final[Mapping[str, Callable[[str], EmailReason]]] = {
     "MessageRejected": _of_message,
     "BadRequestException": _of_request,
@@ -43,6 +45,9 @@ def outcome_of(code: str, status: int, text: str, personal: Sequence[str]) -> Ou
     """Of an error that SES answered with. `personal`: what must not be in a refusal's text."""
     if code in _TOO_FAST or status in (429, 503):
         return SlowDown()
+    if code == _NOT_ALLOWED and _OF_IDENTITY.search(text):
+        # Of who sends as that identity, not of the account. The text names the credentials, which are not theirs.
+        return Refused(EmailReason.PROVIDER_ERROR, f"{code} of the identity")
     if (down := _DOWN.get(code) or _BY_STATUS.get(status)) is not None:
         return Down(down)
     if not 400 <= status < 500 or status == 408:

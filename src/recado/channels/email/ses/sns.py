@@ -35,6 +35,7 @@ _SIGNED: Final[Mapping[str, Sequence[str]]] = {
 }
 """The fields that are signed, in their order; `Subject` where there is one."""
 _HASHES: Final[Mapping[str, Callable[[], HashAlgorithm]]] = {"1": SHA1, "2": SHA256}
+_REGION: Final = r"[a-z]{2}(?:-[a-z]+)+-[0-9]{1,2}"
 _LONGEST: Final = 2_048  # characters, of an address
 
 
@@ -104,10 +105,13 @@ def _text(told: Mapping[str, Any], name: str) -> str:
 
 
 class SnsHosts:
-    """Which addresses are those of SNS. `pattern`: of host names, in which a `*` stands for one label."""
+    """Which addresses are those of SNS. `pattern`: of host names, in which a `*` stands for the name of a region.
+
+    For no other label: a bucket may be called `sns`, and what is in it is at `sns.s3.amazonaws.com`.
+    """
 
     def __init__(self, pattern: str) -> None:
-        self._hosts = re.compile(re.escape(pattern.lower()).replace(r"\*", "[a-z0-9-]+"))
+        self._hosts = re.compile(re.escape(pattern.lower()).replace(r"\*", _REGION))
 
     def has(self, url: str, suffix: str = "") -> bool:
         """Whether it is one that may be fetched: over TLS, at the usual port, and nobody named in it."""

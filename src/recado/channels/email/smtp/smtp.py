@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from recado.channels.core.provider import (
     Accepted,
@@ -12,6 +13,7 @@ from recado.channels.core.provider import (
     OutboundMessage,
     Outcome,
     Refused,
+    Retry,
     Unknown,
 )
 from recado.channels.core.references import NamedBy
@@ -31,6 +33,8 @@ from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Unavailable
 from recado.domain.email.mime import EmailOnWire, UnsendableEmail
 
+OPENS_WITHIN: Final = 5.0  # seconds: a server that had fewer for its greeting is not held to be out of order
+
 
 class Smtp:
     """One mail server. `places`: the bound on its connections, shared among organizations; raises `Unavailable`."""
@@ -49,11 +53,12 @@ class Smtp:
         clock: Clock,
         timeout: float = TIMEOUT,
         place_within: float = PLACE_WITHIN,
+        opens_within: float = OPENS_WITHIN,
     ) -> None:
         self._connections = SmtpConnections(server, clock=clock)
         self._composer = composer
         self._places = places
-        self._timeout, self._place_within = timeout, place_within
+        self._timeout, self._place_within, self._opens_within = timeout, place_within, opens_within
 
     async def start(self) -> None:
         self._composer.start()
@@ -74,14 +79,20 @@ class Smtp:
         except Unavailable:
             return NoPlace()
         except TimeoutError:
-            if call.step is None:
-                return NoPlace()
-            return Unknown() if call.step is Step.CONTENT else Down("timeout")
+            return self._timed_out(call)
+
+    def _timed_out(self, call: "_Call") -> Outcome:
+        """A server that opens late is out of order; what one e-mail waits for behind that is no word on the others."""
+        if call.step is None:
+            return NoPlace()
+        if call.step is Step.CONTENT:
+            return Unknown()
+        opening = call.step is Step.OPENING and call.seconds() >= self._opens_within
+        return Down("timeout") if opening else Retry()
 
     async def _in_its_place(self, email: EmailOnWire, message: OutboundMessage, call: "_Call") -> Outcome:
         async with asyncio.timeout(self._place_within) as waiting, self._places(message.organization_id):
             waiting.reschedule(None)
-            call.step = Step.OPENING
             try:
                 await self._deliver(email, call)
             except NoConnection as none:
@@ -97,6 +108,7 @@ class Smtp:
     async def _deliver(self, email: EmailOnWire, call: "_Call") -> None:
         """On a connection that was kept, and on a new one where that is found to be gone before it knows anything."""
         while True:
+            call.begin()
             kept = self._connections.kept()
             connection = kept or await self._connections.open()
             try:
@@ -134,6 +146,16 @@ class _Call:
 
     def __init__(self) -> None:
         self.step: Step | None = None
+        self._began = 0.0
+
+    def begin(self) -> None:
+        """On a connection: what it waited for before is not the server's doing."""
+        self.step = Step.OPENING
+        self._began = asyncio.get_running_loop().time()
+
+    def seconds(self) -> float:
+        """Since it began."""
+        return asyncio.get_running_loop().time() - self._began
 
 
 class _NotForThisServer(Exception):
