@@ -83,7 +83,7 @@ async def test_who_moves_journeys_looks_at_those_that_are_not_archived(database:
 HINDRANCES = {
     "take_failures": {"journey_failures_pkey"},
     "without_coins": {"journeys_without_coins", "wallets_pkey"},
-    "label": {"templates_pkey", "numbers_pkey"},
+    "label": {"templates_pkey", "email_templates_pkey", "numbers_pkey"},
 }
 
 
