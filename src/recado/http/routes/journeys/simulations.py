@@ -56,11 +56,11 @@ class SimulationOperations:
         """What is asked is looked at first, then the journey, and then those whom it would take along."""
         body: JourneySimulation = call.body
         journey: Journey = call.resource
-        call.check_revision(journey.revision)
         check_data(body.dados)
         start = body.inicio or call.now
         if not call.now - LATE <= start <= call.now + FARTHEST:
             raise validation_error([FieldError("/inicio", "OUT_OF_RANGE", "must be within the next year")])
+        call.check_revision(journey.revision)
         seen = await examined(self.journeys.database, journey)
         if seen.problems:
             raise with_problems(seen.problems, journey)
