@@ -53,7 +53,7 @@ def _operate(shown: Shown) -> None:
         page.get_by_role("button", name="Pause").click()
         page.get_by_role("dialog").get_by_role("button", name="Pause").click()
         page.get_by_role("button", name="Resume").wait_for()
-        page.locator("main p .badge").get_by_text("paused by an operator").wait_for()
+        page.locator("main p .badge").get_by_text("paused by an operator").first.wait_for()
         page.get_by_role("button", name="Resume").click()
         page.get_by_role("button", name="Pause").wait_for()
 
@@ -70,10 +70,10 @@ def _operate(shown: Shown) -> None:
         assert page.evaluate("document.documentElement.lang") == "pt-BR"
 
         page.locator("header .switch").get_by_label("Produção").check()
-        page.get_by_text("Não existe neste ambiente.").wait_for()
+        page.get_by_text("Não existe neste ambiente.").first.wait_for()
         visit.complaints.clear()  # of what answered 404, as it should
         page.get_by_role("link", name="Números", exact=True).click()
-        page.get_by_text("Nenhum número neste ambiente.").wait_for()
+        page.get_by_text("Nenhum número neste ambiente.").first.wait_for()
 
         with page.expect_response("**/v2/sessions/current") as ended:
             page.get_by_role("button", name="Sair").click()
@@ -94,7 +94,7 @@ def _lose_the_stream(shown: Shown) -> None:
         state = page.locator(".liveness")
         page.route(stream, lambda route: route.abort())
         page.reload()
-        state.get_by_text("Stale").wait_for()
+        state.get_by_text("Stale").first.wait_for()
         page.unroute(stream)
         state.get_by_text("Live", exact=True).wait_for()
 
@@ -111,7 +111,7 @@ def _end_the_session(shown: Shown) -> None:
         headers = {"Authorization": f"Bearer {token}"}
         assert page.request.delete(f"{shown.url}/v2/sessions/current", headers=headers).status == 204
         page.get_by_role("link", name="Wallet").click()
-        page.get_by_text("Your session has ended.").wait_for()
+        page.get_by_text("Your session has ended.").first.wait_for()
         visit.sign_in(shown)
         page.get_by_role("heading", name="Wallet").wait_for()
         page.get_by_role("heading", name="Ledger").wait_for()

@@ -82,7 +82,7 @@ def _measure(shown: Shown) -> tuple[float, float, int]:
         page.add_init_script(TIMED)
         page.reload()
         page.wait_for_function("() => window.shownAt > 0")
-        page.get_by_text("10,000 shown").wait_for()
+        page.get_by_text("10,000 shown").first.wait_for()
         devtools = page.context.new_cdp_session(page)
         devtools.send("Performance.enable", {"timeDomain": "threadTicks"})  # others may use the processor as well
         page.wait_for_function("() => window.ticks >= 2")

@@ -75,9 +75,9 @@ def acting(shown: Shown) -> Iterator[Acting]:
 
 def test_lists_go_on_by_skip_and_by_cursor(acting: Acting, ids: dict[str, str]) -> None:
     def all_suppressed(page: Any) -> None:
-        page.get_by_text(f"50 of {SUPPRESSED}").wait_for()
+        page.get_by_text(f"50 of {SUPPRESSED}").first.wait_for()
         page.get_by_role("button", name="Show more").click()
-        page.get_by_text(f"{SUPPRESSED} of {SUPPRESSED}").wait_for()
+        page.get_by_text(f"{SUPPRESSED} of {SUPPRESSED}").first.wait_for()
         assert page.locator("tbody tr").count() == SUPPRESSED
         assert page.get_by_role("button", name="Show more").count() == 0
 
@@ -85,7 +85,7 @@ def test_lists_go_on_by_skip_and_by_cursor(acting: Acting, ids: dict[str, str]) 
         page.get_by_label("Action", exact=True).fill("email_suppression.create")
         page.get_by_role("button", name="Filter").click()
         page.get_by_role("button", name="Show more").click()
-        page.get_by_text(f"{SUPPRESSED} shown").wait_for()
+        page.get_by_text(f"{SUPPRESSED} shown").first.wait_for()
         assert page.locator("tbody tr").count() == SUPPRESSED
 
     acting("/email/suppressions", all_suppressed)
@@ -153,7 +153,7 @@ def test_a_batch_is_paused_resumed_and_canceled_for_good(acting: Acting, ids: di
         page.get_by_role("button", name="Resume").click()
         page.get_by_role("button", name="Pause", exact=True).wait_for()
         press(page, "Cancel the batch", "Cancel this batch?")
-        page.locator("main p .badge").get_by_text("canceled").wait_for()
+        page.locator("main p .badge").get_by_text("canceled").first.wait_for()
         assert page.get_by_role("button", name="Pause", exact=True).count() == 0
 
     acting(f"/batches/{ids['held']}", act)
@@ -162,10 +162,10 @@ def test_a_batch_is_paused_resumed_and_canceled_for_good(acting: Acting, ids: di
 def test_failed_messages_are_sent_again_after_it_is_shown_what_that_does(acting: Acting, ids: dict[str, str]) -> None:
     def act(page: Any) -> None:
         page.get_by_role("button", name="See what would be sent").click()
-        page.get_by_text("Would be sent again").wait_for()
+        page.get_by_text("Would be sent again", exact=True).wait_for()
         press(page, "Send again", "Send again")
         page.get_by_text("Being sent again as the batch").get_by_role("link").click()
-        page.get_by_text("Requested").wait_for()
+        page.get_by_text("Requested").first.wait_for()
 
     acting(f"/batches/{ids['failed']}", act)
 
@@ -195,7 +195,7 @@ def test_documents_of_a_contact_are_revealed_for_a_reason_and_a_contact_is_found
         dialog = page.get_by_role("dialog")
         dialog.get_by_label("Reason").fill("The customer asks on the phone")
         dialog.get_by_role("button", name="Reveal documents").click()
-        page.get_by_text("52998224725").wait_for()
+        page.get_by_text("52998224725").first.wait_for()
         page.get_by_role("button", name="Hide documents").click()
         page.get_by_role("button", name="Reveal documents").wait_for()
         assert page.get_by_text("52998224725").count() == 0
@@ -203,7 +203,7 @@ def test_documents_of_a_contact_are_revealed_for_a_reason_and_a_contact_is_found
         page.get_by_role("link", name="Contacts", exact=True).click()
         page.get_by_label("Name, phone or e-mail").fill(TAKEN)
         page.get_by_role("button", name="Filter").click()
-        page.get_by_text("1 of 1").wait_for()
+        page.get_by_text("1 of 1").first.wait_for()
         assert TAKEN not in page.url
 
     acting(f"/contacts/{ids['contact']}", act)
@@ -212,7 +212,7 @@ def test_documents_of_a_contact_are_revealed_for_a_reason_and_a_contact_is_found
 def test_a_refusal_is_recorded(acting: Acting, ids: dict[str, str]) -> None:
     def act(page: Any) -> None:
         press(page, "Record a refusal", "Record that this contact wants no more messages?")
-        page.locator("main > p .badge").get_by_text("denied").wait_for()
+        page.locator("main > p .badge").get_by_text("denied").first.wait_for()
         page.get_by_role("cell", name="denied").wait_for()
         assert page.get_by_role("button", name="Record a refusal").count() == 0
 
@@ -222,14 +222,14 @@ def test_a_refusal_is_recorded(acting: Acting, ids: dict[str, str]) -> None:
 def test_templates_are_read_anew_and_what_the_review_would_refuse_is_told(acting: Acting, ids: dict[str, str]) -> None:
     def read_anew(page: Any) -> None:
         press(page, "Synchronize", "Synchronize")
-        page.get_by_text("It has begun.").wait_for()
+        page.get_by_text("It has begun.").first.wait_for()
         page.get_by_role("dialog").get_by_role("button", name="Close").click()
 
     def hand_in(page: Any) -> None:
         press(page, "Submit for review", "Submit this template for review?")
         page.get_by_role("alert").wait_for()
         page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
-        page.locator("main > p .badge").get_by_text("draft").wait_for()
+        page.locator("main > p .badge").get_by_text("draft").first.wait_for()
 
     acting("/templates", read_anew)
     acting(f"/templates/{ids['template']}", hand_in)
@@ -266,14 +266,14 @@ def test_an_email_is_found_by_its_address_and_tells_what_its_channel_knows(actin
         page.get_by_label("Phone or e-mail").fill(BOUNCED)
         page.get_by_label("Status").select_option("failed")
         page.get_by_role("button", name="Search").click()
-        page.get_by_text("clear the other filters").wait_for()
+        page.get_by_text("clear the other filters").first.wait_for()
         page.get_by_label("Status").select_option("")
         page.get_by_role("button", name="Search").click()
         row = page.get_by_role("row").filter(has_text=named("bounced"))
-        row.get_by_text("invalid address").wait_for()
+        row.get_by_text("invalid address").first.wait_for()
         row.get_by_role("link", name=ids["bounced"]).click()
-        page.locator("main > p .badge").get_by_text("bounced").wait_for()
-        page.get_by_text("invalid address").wait_for()
+        page.locator("main > p .badge").get_by_text("bounced").first.wait_for()
+        page.get_by_text("invalid address").first.wait_for()
         assert timeline(page) == ["Accepted", "Sent", "Bounced"]
         for name in ("Archive", "Send again"):
             assert page.get_by_role("button", name=name).count() == 0, "neither is possible"
@@ -287,7 +287,7 @@ def test_an_email_is_found_by_its_address_and_tells_what_its_channel_knows(actin
         page.route("**/v2/email/messages/*", opened)
         page.get_by_label("Message id").fill(ids["delivered"])
         page.get_by_role("button", name="Search").click()
-        page.locator("main > p .badge").get_by_text("delivered").wait_for()
+        page.locator("main > p .badge").get_by_text("delivered").first.wait_for()
         assert timeline(page) == ["Accepted", "Sent", "Delivered", "Opened", "Clicked"]
         page.unroute("**/v2/email/messages/*")
 
@@ -301,7 +301,7 @@ def test_an_address_is_suppressed_and_released(acting: Acting) -> None:
         dialog = page.get_by_role("dialog")
         dialog.get_by_label("Address", exact=True).fill("never@example.com")
         dialog.get_by_role("button", name="Suppress an address").click()
-        page.get_by_text("never@example.com").wait_for()
+        page.get_by_text("never@example.com").first.wait_for()
         press(page, "Release never@example.com", "Release never@example.com", act="Release")
         page.get_by_role("rowheader", name="never@example.com").wait_for(state="detached")
 
@@ -345,7 +345,7 @@ def test_the_token_of_a_key_is_shown_once(acting: Acting) -> None:
         assert other not in page.content()
 
         press(page, "Revoke the key from the console", "Revoke the key from the console", act="Revoke")
-        page.get_by_text("revoked").wait_for()
+        page.get_by_text("revoked").first.wait_for()
 
     acting("/api-keys", act)
 
@@ -361,13 +361,13 @@ def test_a_person_is_invited_given_another_role_and_disabled(acting: Acting) -> 
         page.get_by_role("dialog").get_by_role("button", name="Close").click()
 
         row = page.get_by_role("row").filter(has_text="bia@example.com")
-        row.get_by_text("operator").wait_for()
+        row.get_by_text("operator").first.wait_for()
         page.get_by_role("button", name="Change the role of Bia").click()
         page.get_by_role("dialog").get_by_label("Role", exact=True).select_option("analyst")
         page.get_by_role("dialog").get_by_role("button", name="Save").click()
-        row.get_by_text("analyst").wait_for()
+        row.get_by_text("analyst").first.wait_for()
         press(page, "Disable Bia", "Disable Bia", act="Disable")
-        row.get_by_text("disabled").wait_for()
+        row.get_by_text("disabled").first.wait_for()
 
     acting("/accounts", act)
 
@@ -381,7 +381,7 @@ def test_settings_are_kept_and_what_is_refused_stands_at_its_field(acting: Actin
         page.locator(".field", has_text="Time zone").locator(".fault").wait_for()
         page.get_by_label("Time zone").fill("America/Manaus")
         page.get_by_role("button", name="Save").click()
-        page.get_by_text("Saved.").wait_for()
+        page.get_by_text("Saved.").first.wait_for()
         page.reload()
         page.get_by_label("Time zone").wait_for()
         assert page.get_by_label("Time zone").input_value() == "America/Manaus"
@@ -390,7 +390,7 @@ def test_settings_are_kept_and_what_is_refused_stands_at_its_field(acting: Actin
         page.get_by_label("Quiet hours: end").fill("")
         page.get_by_label("Time zone").fill("America/Sao_Paulo")
         page.get_by_role("button", name="Save").click()
-        page.get_by_text("Saved.").wait_for()
+        page.get_by_text("Saved.").first.wait_for()
 
     acting("/organization", act)
 
@@ -398,8 +398,8 @@ def test_settings_are_kept_and_what_is_refused_stands_at_its_field(acting: Actin
 def test_an_execution_is_ended(acting: Acting, ids: dict[str, str]) -> None:
     def act(page: Any) -> None:
         press(page, "End it", "End this execution?")
-        page.locator("main > p .badge").get_by_text("canceled").wait_for()
-        page.get_by_text("ended by a person").wait_for()
+        page.locator("main > p .badge").get_by_text("canceled").first.wait_for()
+        page.get_by_text("ended by a person").first.wait_for()
 
     acting(f"/journeys/{ids['waiting']}/executions/{ids['standing']}", act)
 
