@@ -57,7 +57,7 @@ async def test_it_finds_what_the_stream_does_not_tell_of_and_leaves_the_terminal
         terminal.type("/0002\r")
         await terminal.shows("1–1 of 1 number", SECOND["displayPhone"])
         terminal.type("py")
-        await terminal.shows("pause: refused with 403 SCOPE_REQUIRED: This operation needs the scope")
+        await terminal.shows("pause: refused with 403 SCOPE_REQUIRED: This operation needs the scope ops:write")
         process.send_signal(signal.SIGTERM)
         assert await asyncio.wait_for(process.wait(), SEEN_WITHIN) == 128 + signal.SIGTERM
         assert terminal.now == terminal.before
