@@ -123,6 +123,21 @@ async def test_lanes_together_leave_at_the_pace_of_their_gateway_and_each_of_the
     assert max(lane.left[BULK] for lane in lanes) - min(lane.left[BULK] for lane in lanes) <= 5
 
 
+@pytest.mark.parametrize(
+    ("per_second", "lanes", "rows"),
+    [(100, 1, 320), (2_000, 1, 500), (2_000, 2, 320), (10_000, 1, 1_280), (10_000, 5, 500)],
+)
+def test_lanes_of_a_fast_gateway_hold_together_what_it_lets_depart_in_a_moment(
+    per_second: float, lanes: int, rows: int
+) -> None:
+    clock = VirtualClock(START)
+    at = gateway(clock, per_second=per_second)
+    borrowing = [LaneOfAnOrganization(clock, at, f"org_{place}", bulk=1_000) for place in range(lanes)]
+    assert [lane.gateway.reach for lane in borrowing] == [rows] * lanes
+    at.forget(borrowing[0].borrower)
+    assert borrowing[0].gateway.reach >= rows
+
+
 async def test_classes_share_sixteen_to_four_to_one_whoever_has_them() -> None:
     clock = VirtualClock(START)
     at = gateway(clock, per_second=210)

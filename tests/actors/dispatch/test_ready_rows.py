@@ -117,6 +117,28 @@ def test_memory_holds_a_window_however_many_arrive() -> None:
     assert [wanted.klass for wanted in rows.wanted(FREE, NOW)[0]] == [NORMAL]
 
 
+def test_a_lane_of_a_fast_gateway_holds_more_and_reads_on_before_it_is_out_of_them() -> None:
+    rows = fresh()
+    rows.reach(4 * WINDOW)
+    rows.arrive(tuple(row(number) for number in range(100_000)))
+    assert len(rows) == 4 * WINDOW
+    taken(rows, 3 * WINDOW + 1)
+    assert [(wanted.klass, wanted.limit) for wanted in rows.wanted(FREE, NOW)[0]] == [(NORMAL, 4 * WINDOW)]
+
+
+def test_a_lane_that_may_hold_less_from_now_on_lets_what_is_beyond_it_leave_first() -> None:
+    rows = fresh()
+    rows.reach(2 * WINDOW)
+    rows.arrive(tuple(row(number) for number in range(2 * WINDOW)))
+    rows.reach(WINDOW)
+    assert len(rows) == 2 * WINDOW
+    taken(rows, WINDOW)
+    rows.arrive((row(5_000),))
+    assert len(rows) == WINDOW  # it is in the table
+    assert taken(rows, WINDOW) == [f"msg_{number}" for number in range(WINDOW, 2 * WINDOW)]
+    assert [wanted.klass for wanted in rows.wanted(FREE, NOW)[0]] == [NORMAL]
+
+
 def refilling() -> tuple[ReadyRows, int]:
     """While the first refill reads; and its limit."""
     rows = ReadyRows()

@@ -12,11 +12,12 @@ from recado.services.dispatch.row import OWNERS, ROWS_PER_OWNER, WINDOW, Row
 class ClassWindow:
     """Up to 16 owners in rotation, 320 rows in all; inside an owner, by due time and id."""
 
-    __slots__ = ("_arrived", "_owners", "after_owner", "missed", "more", "refilling", "size")
+    __slots__ = ("_arrived", "_owners", "after_owner", "missed", "more", "reach", "refilling", "size")
 
     def __init__(self) -> None:
         self._owners: dict[str, deque[Row]] | None = None  # in rotation; none while the window is empty, as most are
         self.size = 0
+        self.reach = WINDOW  # how many rows it holds
         self.more = True  # nobody has looked yet
         self.refilling = False
         self.missed = False  # the table may have a row that the refill under way does not read
@@ -29,13 +30,13 @@ class ClassWindow:
         One that comes while a refill reads is kept until its end: were it turned away, another refill would have to
         follow, and in dense traffic there would be no end of them.
         """
-        if self.more or self.size >= WINDOW:
+        if self.more or self.size >= self.reach:
             self.more = True
             if not self.refilling:
                 return False
             if self._arrived is None:
                 self._arrived = []
-            if len(self._arrived) >= WINDOW:
+            if len(self._arrived) >= self.reach:
                 self.missed = True
                 return False
             self._arrived.append(row)
@@ -56,7 +57,7 @@ class ClassWindow:
             counts[row.owner] = counts.get(row.owner, 0) + 1
             if row.id in known:
                 continue
-            if self.size >= WINDOW:
+            if self.size >= self.reach:
                 self.missed = True
                 break
             known[row.id] = None
@@ -98,12 +99,12 @@ class ClassWindow:
 
     def limit_per_owner(self) -> int:
         """How many rows of each owner a refill may bring: few owners have more each."""
-        return max(ROWS_PER_OWNER, WINDOW // (len(self._owners) if self._owners else 1))
+        return max(ROWS_PER_OWNER, self.reach // (len(self._owners) if self._owners else 1))
 
     @property
     def low(self) -> bool:
         """Time to read on, before the window is empty."""
-        return self.more and not self.refilling and self.size < WINDOW // 4
+        return self.more and not self.refilling and self.size < self.reach // 4
 
     def clear(self) -> None:
         """Forget every row; the table still has them."""

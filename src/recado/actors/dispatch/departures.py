@@ -130,7 +130,7 @@ class Departures:
         if isinstance(gateway, GatewayShare):
             if forced:
                 return gateway.lets_ahead(len(self._claiming) + len(self._claimed))
-            return bool(self._borrower_at(gateway).permits)
+            return self.has_permit(gateway)
         waiting = len(self._claiming) + len(self._claimed)
         if not gateway.may_call(now, waiting):
             return False
@@ -170,6 +170,10 @@ class Departures:
         """The sender is held: the permits that it has, and its turns, are others' meanwhile."""
         if self._borrower is not None:
             self.borrow(self._borrower.gateway, {})
+
+    def has_permit(self, gateway: GatewayShare) -> bool:
+        """Whether the lane has one that it has not used."""
+        return bool(self._borrower_at(gateway).permits)
 
     def next_permit(self, gateway: GatewayShare) -> int:
         """The class of the next permit, which is used now. Without one there is an IndexError."""

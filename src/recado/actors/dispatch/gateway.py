@@ -34,6 +34,7 @@ from recado.domain.dispatch.shared_breaker import (
     SharedBreaker,
 )
 from recado.domain.messages.message import WaitReason
+from recado.services.dispatch.row import WINDOW
 
 log = structlog.get_logger()
 
@@ -41,6 +42,9 @@ WEIGHTS: Final = (16, 4, 1)
 """Of the classes (C14.5.1)."""
 REMEMBERED: Final = 1_000
 """Organizations whose failures a gateway remembers while they have nothing under way; beyond, the oldest go."""
+REACH_SECONDS: Final = 0.25
+REACH_AT_MOST: Final = 1_280
+"""Rows of a class that a lane holds at a fast gateway: many numbers' traffic goes through it (C14.5.2)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,6 +276,11 @@ class SharedGateway:
         self._alarm: TimerHandle | None = None
         self._alarm_at = 0.0
 
+    @property
+    def borrowers(self) -> int:
+        """How many lanes have asked for permits, and not ended."""
+        return len(self._borrowers)
+
     # Organizations ----------------------------------------------------------------------------------------------------
 
     def share_of(self, organization_id: str) -> "GatewayShare":
@@ -493,6 +502,12 @@ class GatewayShare(Gateway):
     def forget(self, borrower: Borrower) -> None:
         """See the gateway."""
         self.gateway.forget(borrower)
+
+    @property
+    def reach(self) -> int:
+        """How many rows of a class a lane holds: its part of what the gateway lets depart in a moment (C14.5.2)."""
+        part = int(self.pacer.per_second * REACH_SECONDS) // max(1, self.gateway.borrowers)
+        return max(WINDOW, min(part, REACH_AT_MOST))
 
     def may_probe(self, now: float) -> bool:
         """Whether its own circuit, which is open, leaves room for one more permit."""

@@ -176,6 +176,7 @@ class Lane(Actor):
         if self._rows.wants_forced:
             await self._read_forced()
         if isinstance(gateway, GatewayShare):
+            self._rows.reach(gateway.reach)
             left = await self._claim_by_permits(view, gateway)
         else:
             left = await self._claim_in_turns(view, gateway)
@@ -209,11 +210,13 @@ class Lane(Actor):
         What is claimed leaves room for more, so permits are asked for until there are none.
         """
         departures, rows = self._departures, self._rows
-        left = False
+        left, asked = False, False
         while True:
             now = self._clock.now()
             room = departures.has_room(view, now)
-            departures.borrow(gateway, rows.open_classes(view, now) if room else {})
+            if not (asked and room and departures.has_permit(gateway)):
+                departures.borrow(gateway, rows.open_classes(view, now) if room else {})
+                asked = True
             if not room or not self._may_claim(view, gateway, now):
                 departures.wanted = not room
                 return left

@@ -45,6 +45,11 @@ class ReadyRows:
         forced = self._forced
         return (len(forced) if forced else 0) + critical.size + normal.size + bulk.size
 
+    def reach(self, rows: int) -> None:
+        """Hold so many rows of each class from now on; what is beyond them stays until it has left."""
+        for window in self._classes:
+            window.reach = rows
+
     @property
     def idle(self) -> bool:
         """Nothing in memory, and nothing more in the table as far as is known."""
