@@ -25,6 +25,7 @@ from recado.domain.core.errors import Unavailable
 from recado.domain.dispatch.day_usage import DayUsage
 from recado.domain.dispatch.gates import Hold
 from recado.domain.dispatch.tier_usage import TierUsage
+from recado.domain.dispatch.waits import LEAST
 from recado.domain.messages.message import WaitReason
 from recado.services.dispatch.row import Row
 from recado.storage.dispatch.dispatch import CLAIMED, IN_WINDOW, LOST
@@ -290,7 +291,9 @@ class Departures:
                 continue
             sent_at = self._context.moments.at(now)
             self._rows.gone(row.id)
-            waits = self._context.waits.told(row, sent_at, self._context.records.owners)
+            waits = None
+            if sent_at - row.due_at >= LEAST:
+                waits = self._context.waits.told(row, sent_at, self._context.records.owners)
             departure = Departure(
                 row, sent_at, gateway, provider, account, template, gateway.breaker.pauses, view.pairs, waits
             )
@@ -346,7 +349,8 @@ class Departures:
             if row.repeat_of is not None and not isinstance(outcome, Refused):
                 self._day.add(row.repeat_of)  # it may have left then
             self._tell_pair(departure, outcome)
-        self._remember(departure)
+        if departure.returned is not None or self._context.waits.any_held:
+            self._remember(departure)
         opened = departure.gateway.ended(outcome, departure.pauses)
         if self._closed:
             return

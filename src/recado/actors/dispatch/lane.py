@@ -241,6 +241,9 @@ class Lane(Actor):
     def _note_closings(self, holding: Hold | None, now: datetime) -> None:
         """Remember since when the sender, or a class of it, is held, for those that wait meanwhile (C34.4)."""
         waits, view, sender_id = self._context.waits, self._view, self._key.sender_id
+        if holding is None and not waits.remembers(sender_id):
+            self._note_classes(now)
+            return  # as mostly
         if holding is None and waits.closed_for(sender_id) is WaitReason.NO_CONNECTION and view is not None:
             holding = view.gateway.current.trouble()  # until the probe has got through
         if holding is None:
@@ -249,8 +252,14 @@ class Lane(Actor):
             since = None if view is None else view.state.held_since(holding.reason)
             waits.note(sender_id, WHOLE, holding.reason, now, since)
             return
-        if view is not None:
-            for klass in view.gates.gated_classes:
+        self._note_classes(now)
+
+    def _note_classes(self, now: datetime) -> None:
+        view, waits, sender_id = self._view, self._context.waits, self._key.sender_id
+        if view is None:
+            return
+        for klass in view.gates.gated_classes:
+            if self._rows.may_have(klass) or waits.closed_for(sender_id, klass) is not None:
                 hold = view.gates.class_hold(view.state, klass, now)
                 waits.note(sender_id, klass, None if hold is None else hold.reason, now)
 
@@ -282,7 +291,8 @@ class Lane(Actor):
                     template = await templates.get(template_key)
                     now = self._clock.now()
             verdict = check_gates(row, template, view, self._context.records, now)
-            self._context.waits.passed(row, now)
+            if self._context.waits.any_held:
+                self._context.waits.passed(row, now)
             match verdict:
                 case None:
                     left = claimed = self._departures.claim(row, template, view, gateway, permit=permit)

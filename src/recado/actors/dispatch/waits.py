@@ -8,7 +8,7 @@ from datetime import datetime
 
 import orjson
 
-from recado.domain.dispatch.waits import LEAST, Closings, Held, sum_up
+from recado.domain.dispatch.waits import Closings, Held, sum_up
 from recado.domain.messages.message import WaitReason
 from recado.services.dispatch.owners import Owners
 from recado.services.dispatch.row import Row
@@ -34,6 +34,10 @@ class Waits:
         self._count = 0
 
     # Things that hold many --------------------------------------------------------------------------------------------
+
+    def remembers(self, sender_id: str) -> bool:
+        """Whether anything of the sender is closed, or was, since its lane began."""
+        return sender_id in self._closings
 
     def closed_for(self, sender_id: str, thing: Thing = WHOLE) -> WaitReason | None:
         """For what it was closed when it was last looked at."""
@@ -74,6 +78,11 @@ class Waits:
             del self._closings[sender_id]
 
     # Messages that are held by themselves -----------------------------------------------------------------------------
+
+    @property
+    def any_held(self) -> bool:
+        """Whether a message that was held by itself is remembered: where none is, nobody asks."""
+        return self._count > 0
 
     def held(self, row: Row, reason: WaitReason | None, since: datetime, until: datetime) -> None:
         """It waited for this from then on, until then at the latest; see `Held`."""
@@ -123,12 +132,10 @@ class Waits:
     # What is told -----------------------------------------------------------------------------------------------------
 
     def told(self, row: Row, sent_at: datetime, owners: Owners) -> str | None:
-        """Milliseconds by reason, as JSON, of a message that departs now; None when it hardly waited.
+        """Milliseconds by reason, as JSON, of a message that departs now, `LEAST` after it was due or later.
 
-        `owners`: batches and journeys, which know their pauses.
+        None: each reason held it for less than that. `owners`: batches and journeys, which know their pauses.
         """
-        if sent_at - row.due_at < LEAST:
-            return None
         waited = sum_up(row.due_at, sent_at, self._layers(row, sent_at, owners))
         return orjson.dumps(waited).decode() if waited else None
 
