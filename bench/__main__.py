@@ -34,6 +34,7 @@ ALL = (
     "due",
     "memory",
     "idle",
+    "operators",
     "audience",
     "imports",
     "exports",

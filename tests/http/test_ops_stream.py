@@ -27,7 +27,8 @@ class Looked:
         self.looks: list[Scope] = []
         self.away = False
         for kind in module.KINDS:
-            setattr(self, kind, Kind(self, kind))
+            name = f"first_{kind}" if kind in ("numbers", "actors") else kind
+            setattr(self, name, Kind(self, kind))
 
 
 class Kind:

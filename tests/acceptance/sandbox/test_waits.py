@@ -26,6 +26,21 @@ async def test_a_scheduled_message_waits_for_its_moment_and_leaves_on_time(custo
     read = await customer.reaches(message, "read")
 
     assert timedelta() <= moment(read["sentAt"]) - moment(message["scheduledAt"]) <= POLLED
+    [scheduled, *_] = read["waits"]
+    until = moment(read["scheduledAt"]) - moment(read["createdAt"])
+    assert scheduled == {"reason": "scheduled", "ms": until // timedelta(milliseconds=1)}
+
+
+async def test_what_waited_for_the_pace_says_how_long_once_it_has_left(api: Api) -> None:
+    customer = await Customer.arrive(api, per_second=1)
+    messages = [await customer.send(phone()) for _ in range(3)]
+    read = [await customer.reaches(message, "read") for message in messages]
+
+    last = read[-1]
+    [rate] = last["waits"]
+    took = (moment(last["sentAt"]) - moment(last["createdAt"])) // timedelta(milliseconds=1)
+    assert rate["reason"] == "rate"
+    assert 1_000 <= rate["ms"] <= took
 
 
 async def test_a_forced_message_leaves_before_its_moment(customer: Customer) -> None:

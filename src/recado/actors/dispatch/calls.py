@@ -58,6 +58,7 @@ class Departure:
     """One claimed message on its way: to whom it is given, and the moment its token was taken.
 
     `pauses`: how many its gateway had made by then; `pairs`: where it counts towards its recipient, if anywhere.
+    `waits`: what it waited for until now, as it is stored. `returned`: how it went back to the queue, once it did.
     """
 
     row: Row
@@ -68,6 +69,8 @@ class Departure:
     template: Template | None
     pauses: int
     pairs: PairPacing | None = None
+    waits: str | None = None
+    returned: Returned | None = None
 
 
 Done = Callable[[Departure, Outcome | None], None]
@@ -216,6 +219,8 @@ class Calls:
             row = departure.row
             connection = ConnectionKey(row.organization_id, row.env, row.channel, departure.gateway.name)
             self._sending.activity.call_failed(connection, departure.sent_at)
+            if isinstance(settled, Returned):
+                departure.returned = settled
         done(departure, outcome)
 
     async def _tell_stopped(self, departure: Departure) -> None:
@@ -270,6 +275,7 @@ class Calls:
                     planned(outcome.followups, now),
                     POLICIES[row.channel].deadlines(row.details, departure.sent_at),
                     gateway=departure.gateway.name,
+                    waits=departure.waits,
                 )
             case Refused():
                 return _failed(row, POLICIES[row.channel].failure_code(outcome.code), outcome.text, now)

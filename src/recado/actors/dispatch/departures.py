@@ -25,6 +25,7 @@ from recado.domain.core.errors import Unavailable
 from recado.domain.dispatch.day_usage import DayUsage
 from recado.domain.dispatch.gates import Hold
 from recado.domain.dispatch.tier_usage import TierUsage
+from recado.domain.dispatch.waits import LEAST
 from recado.domain.messages.message import WaitReason
 from recado.services.dispatch.row import Row
 from recado.storage.dispatch.dispatch import CLAIMED, IN_WINDOW, LOST
@@ -294,8 +295,11 @@ class Departures:
                 continue
             sent_at = self._context.moments.at(now)
             self._rows.gone(row.id)
+            waits = None
+            if sent_at - row.due_at >= LEAST:
+                waits = self._context.waits.told(row, sent_at, self._context.records.owners)
             departure = Departure(
-                row, sent_at, gateway, provider, account, template, gateway.breaker.pauses, view.pairs
+                row, sent_at, gateway, provider, account, template, gateway.breaker.pauses, view.pairs, waits
             )
             gateway.take(now, forced=row.force)
             if not self._context.calls.begin(departure, self._ended):
@@ -349,6 +353,8 @@ class Departures:
             if row.repeat_of is not None and not isinstance(outcome, Refused):
                 self._day.add(row.repeat_of)  # it may have left then
             self._tell_pair(departure, outcome)
+        if departure.returned is not None or self._context.waits.any_held:
+            self._remember(departure)
         opened = departure.gateway.ended(outcome, departure.pauses)
         if self._closed:
             return
@@ -363,6 +369,16 @@ class Departures:
         if not self.in_flight and not self._claiming and not self._claimed:
             self._claiming.clear()  # an emptied dict keeps its size, and thousands of numbers rest here
             self._rows.rest()
+
+    def _remember(self, departure: Departure) -> None:
+        """What its message waits for from now on, when it goes back; the call itself was no wait (C34.4)."""
+        waits, row, returned = self._context.waits, departure.row, departure.returned
+        if returned is None:
+            waits.gone(row)
+            return
+        waits.held(row, None, departure.sent_at, returned.returned_at)
+        if returned.reason is not None and returned.not_before is not None:
+            waits.held(row, WaitReason(returned.reason), returned.returned_at, returned.not_before)
 
     def _tell_pair(self, departure: Departure, outcome: Outcome) -> None:
         """What an outcome says of the pace towards its recipient (C14.5, pair)."""

@@ -29,6 +29,7 @@ from recado.actors.dispatch.lane_messages import (
 )
 from recado.actors.dispatch.ready_rows import ReadyRows, Wanted
 from recado.actors.dispatch.sender_view import SenderView
+from recado.actors.dispatch.waits import WHOLE
 from recado.domain.channels.policies import POLICIES
 from recado.domain.core.errors import Unavailable
 from recado.domain.dispatch.day_usage import DayUsage
@@ -93,6 +94,7 @@ class Lane(Actor):
     async def stopping(self) -> None:
         self._tasks.quiet()
         await self._departures.close()
+        self._context.waits.rest(self._key.sender_id, gone=self._view is None)
         if not self._departures.in_flight:  # else what is under way would be missing in the day
             self._context.forget(self._key.sender_id)
 
@@ -135,6 +137,7 @@ class Lane(Actor):
                 self._stale = True
             case TemplateMoved():
                 self._departures.doubt()
+                self._context.waits.note(self._key.sender_id, message.template_id, None, self._clock.now())
                 self._tasks.begin(self._holding.let_go(WaitReason.TEMPLATE_STATE, template_id=message.template_id))
             case OwnerMoved():
                 self._tasks.begin(self._holding.let_go(WaitReason.OWNER_PAUSED, owner=message.owner))
@@ -160,7 +163,9 @@ class Lane(Actor):
         """Let claimed messages depart, claim those whose moment is near, and read on when a lane runs low."""
         if self._stale:
             await self._read_again()
-        departures, holding = self._departures, self._held_by(self._clock.now())
+        now = self._clock.now()
+        departures, holding = self._departures, self._held_by(now)
+        self._note_closings(holding, now)
         if holding is not None:
             departures.view = None
             for row in await departures.give_back():
@@ -236,6 +241,31 @@ class Lane(Actor):
             return Hold(WaitReason.NUMBER_STATE)
         return view.sender_hold(now) or gateway.holding() or self._departures.day_hold(view.per_day, now)
 
+    def _note_closings(self, holding: Hold | None, now: datetime) -> None:
+        """Remember since when the sender, or a class of it, is held, for those that wait meanwhile (C34.4)."""
+        waits, view, sender_id = self._context.waits, self._view, self._key.sender_id
+        if holding is None and not waits.remembers(sender_id):
+            self._note_classes(now)
+            return  # as mostly
+        if holding is None and waits.closed_for(sender_id) is WaitReason.NO_CONNECTION and view is not None:
+            holding = view.gateway.current.trouble()  # until the probe has got through
+        if holding is None:
+            waits.note(sender_id, WHOLE, None, now)
+        else:
+            since = None if view is None else view.state.held_since(holding.reason)
+            waits.note(sender_id, WHOLE, holding.reason, now, since)
+            return
+        self._note_classes(now)
+
+    def _note_classes(self, now: datetime) -> None:
+        view, waits, sender_id = self._view, self._context.waits, self._key.sender_id
+        if view is None:
+            return
+        for klass in view.gates.gated_classes:
+            if self._rows.may_have(klass) or waits.closed_for(sender_id, klass) is not None:
+                hold = view.gates.class_hold(view.state, klass, now)
+                waits.note(sender_id, klass, None if hold is None else hold.reason, now)
+
     def _may_claim(self, view: SenderView, gateway: Gateway, now: datetime) -> bool:
         answer = self._departures.may_claim(view, gateway, now, forced=self._rows.has_forced)
         if answer is True:
@@ -264,6 +294,8 @@ class Lane(Actor):
                     template = await templates.get(template_key)
                     now = self._clock.now()
             verdict = check_gates(row, template, view, self._context.records, now)
+            if self._context.waits.any_held:
+                self._context.waits.passed(row, now)
             match verdict:
                 case None:
                     left = claimed = self._departures.claim(row, template, view, gateway, permit=permit)
@@ -311,7 +343,11 @@ class Lane(Actor):
         if not self._holding.hold(row, hold):
             return False
         self._rows.gone(row.id)
+        waits, now = self._context.waits, self._clock.now()
+        if hold.reason is not WaitReason.TEMPLATE_STATE and hold.reason is not WaitReason.OWNER_PAUSED:
+            waits.held(row, hold.reason, now, hold.until)
         if hold.reason is WaitReason.TEMPLATE_STATE and row.template_id is not None:
+            waits.note(self._key.sender_id, row.template_id, hold.reason, now)
             self._tasks.begin(self._holding.hold_template(row.template_id))
         return True
 
@@ -326,6 +362,7 @@ class Lane(Actor):
         left = self._holding.fail(row, verdict, self._clock.now())
         if left:
             self._rows.gone(row.id)
+            self._context.waits.gone(row)
         return left
 
     def _later(self, row: Row) -> None:

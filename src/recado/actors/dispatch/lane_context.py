@@ -16,6 +16,7 @@ from recado.actors.dispatch.gateway import (
 )
 from recado.actors.dispatch.ready_rows import Wanted
 from recado.actors.dispatch.sender_view import SenderRecords, SenderView, connect, limit_comes, read_sender, view_of
+from recado.actors.dispatch.waits import Waits
 from recado.channels.http.outbound_http import CONNECTIONS
 from recado.domain.core.errors import Unavailable
 from recado.domain.core.moments import Moments
@@ -53,6 +54,8 @@ class LaneContext:
 
     `consents`: what a refusal stops before its call.
 
+    `waits`: what held messages so far, until they leave.
+
     `starting`: lanes that have not read their sender yet.
 
     `connections`: by channel and environment, how many calls the adapter of those who have a gateway of their own bears
@@ -67,6 +70,7 @@ class LaneContext:
     connections: Mapping[tuple[str, str], int] = field(default_factory=dict)
     starting: int = 0
     consents: ConsentWatch = field(default_factory=ConsentWatch)
+    waits: Waits = field(default_factory=Waits)
     _own: dict[str, Gateway] = field(default_factory=dict)
     _rooms: dict[tuple[str, str], CallRoom] = field(default_factory=dict)
     _shared: dict[tuple[str, str], Failover] = field(default_factory=dict)

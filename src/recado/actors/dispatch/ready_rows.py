@@ -66,6 +66,11 @@ class ReadyRows:
         """Time to read forced rows: the table may hold more, and few are left in memory."""
         return self.look_for_forced and (self._forced is None or len(self._forced) < WINDOW // 4)
 
+    def may_have(self, klass: int) -> bool:
+        """Whether there is something of the class to send, in memory or, as far as is known, in the table."""
+        window = self._classes[klass]
+        return window.size > 0 or window.more
+
     def arrive(self, rows: tuple[Row, ...]) -> None:
         """Take messages that were just accepted, as far as the window reaches."""
         known = self._known

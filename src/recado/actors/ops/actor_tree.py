@@ -5,7 +5,7 @@ sees everything.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextvars import Context
 from dataclasses import dataclass
 from itertools import islice
@@ -56,7 +56,7 @@ class ActorTree:
         self._webhooks = webhooks
         self._restarts: dict[str, tuple[ActorPlace, asyncio.Task[None]]] = {}
 
-    async def nodes(self, scope: Scope) -> AsyncIterator[list[Node]]:
+    async def nodes(self, scope: Scope) -> AsyncGenerator[list[Node]]:
         """Everything of the scope, parents first, some at a time, each part in a turn of its own."""
         found = self._root.nodes() if scope.whole else _nodes(await self._owned(scope))
         while True:

@@ -49,6 +49,12 @@ class SenderState:
     quiet: QuietHours | None
     zone: ZoneInfo
 
+    def held_since(self, reason: WaitReason) -> datetime | None:
+        """Since when it is held for this, where that is stored."""
+        if reason is WaitReason.OPERATOR_PAUSED:
+            return self.operator_paused_at
+        return self.suspended_at if reason is WaitReason.ORGANIZATION_SUSPENDED else None
+
     def held_total_ms(self, now: datetime) -> int:
         """Time that queued messages stood still through no fault of theirs, up to now, in milliseconds."""
         running = timedelta()
@@ -175,7 +181,8 @@ class GateTable:
     """The gates of one channel, in the order in which they hold (C14.5). Before all of them a message is due.
 
     `asks_template`: one of them asks for the template of a message, which is its number's. `counted_by_the_lane`: from
-    that place on only the lane knows what holds the whole sender. `held_by_sender`: what a change of the sender or of
+    that place on only the lane knows what holds the whole sender. `gated_classes`: those that may be held as one.
+    `held_by_sender`: what a change of the sender or of
     its organization may let go. `held_without_moment`: what nothing but a change lets go; when the process died between
     the two, somebody has to look. `passed_by_force`: of what is waited for, what forcing a message puts aside.
     """
@@ -187,6 +194,7 @@ class GateTable:
         "_place",
         "asks_template",
         "counted_by_the_lane",
+        "gated_classes",
         "gates",
         "held_by_sender",
         "held_without_moment",
@@ -205,6 +213,7 @@ class GateTable:
             tuple(gate.check for gate in gates if isinstance(gate, ClassGate) and gate.klass == klass)
             for klass, _ in enumerate(CLASSES)
         )
+        self.gated_classes = tuple(klass for klass, checks in enumerate(self._of_class) if checks)
         # What is asked of a message alone: by `force`, by whether it needs a window, and by class.
         self._own = tuple(
             tuple(

@@ -28,11 +28,12 @@ class OwnerPauses:
     def held_ms(self, due_at: datetime, now: datetime) -> int:
         """For how long a message that was due at `due_at` has been held."""
         held = timedelta()
-        for begin, end in self._spans(now):
+        for begin, end in self.spans(now):
             held += max(timedelta(), min(end, now) - max(begin, due_at))
         return held // _MILLISECOND
 
-    def _spans(self, now: datetime) -> Iterator[tuple[datetime, datetime]]:
+    def spans(self, now: datetime) -> Iterator[tuple[datetime, datetime]]:
+        """Begin and end of each pause that is known, one after the other; of the present one, now."""
         yield from zip(self.past[::2], self.past[1::2], strict=True)
         if self.paused_at is not None:
             yield self.paused_at, now

@@ -4,12 +4,12 @@ The rows of `batches` and `journeys` are the truth; this is read from them at th
 after each commit that moves one.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from recado.domain.batches.batch import BatchStatus
-from recado.domain.messages.owner_pauses import OwnerPauses
+from recado.domain.messages.owner_pauses import OwnerPauses, with_pause
 from recado.storage.batches.batches import OpenBatch
 
 _HELD = frozenset({BatchStatus.PAUSED.value, BatchStatus.CANCELED.value})
@@ -18,12 +18,16 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 @dataclass(slots=True)
 class _Pauses:
-    """`held_ms`: past pauses; `early_ms`: the part of them before `scheduled_at`, when the batch's messages are due."""
+    """`held_ms`: past pauses; `early_ms`: the part of them before `scheduled_at`, when the batch's messages are due.
+
+    `past`: begin and end of the last of them, of those that this process saw end.
+    """
 
     held_ms: int
     paused_at: datetime | None
     early_ms: int = 0
     scheduled_at: datetime | None = None
+    past: tuple[datetime, ...] = ()
 
 
 class Owners:
@@ -45,7 +49,9 @@ class Owners:
         read = [batch for batch in batches if batch.id not in moved]
         held = {batch.id for batch in read if batch.status in _HELD}
         pauses = {
-            batch.id: _Pauses(batch.held_ms, batch.paused_at, batch.early_ms, batch.scheduled_at)
+            batch.id: _Pauses(
+                batch.held_ms, batch.paused_at, batch.early_ms, batch.scheduled_at, self._past(batch.id, batch.held_ms)
+            )
             for batch in read
             if batch.held_ms or batch.paused_at is not None
         }
@@ -69,6 +75,25 @@ class Owners:
         if pauses.paused_at is not None and pauses.paused_at < now:
             held += (now - max(pauses.paused_at, due_at)) // _MILLISECOND
         return min(held, (now - due_at) // _MILLISECOND)
+
+    def pauses(self, owner: str, now: datetime) -> Sequence[tuple[datetime, datetime]]:
+        """Begin and end of the owner's pauses that are known, one after the other; of the present one, now (C34.4)."""
+        if (journey := self._journeys.get(owner)) is not None:
+            return list(journey.spans(now))
+        pauses = self._pauses.get(owner)
+        if pauses is None:
+            return ()
+        spans = list(zip(pauses.past[::2], pauses.past[1::2], strict=True))
+        return spans if pauses.paused_at is None else [*spans, (pauses.paused_at, now)]
+
+    def _past(self, owner: str, held_ms: int) -> tuple[datetime, ...]:
+        """Its past pauses, with the one that ended just now, when it stood still for so long in all."""
+        known = self._pauses.get(owner)
+        if known is None:
+            return ()
+        if known.paused_at is None or held_ms <= known.held_ms:
+            return known.past
+        return with_pause(known.past, known.paused_at, known.paused_at + (held_ms - known.held_ms) * _MILLISECOND)
 
     # Journeys ---------------------------------------------------------------------------------------------------------
 
@@ -102,7 +127,7 @@ class Owners:
     def resumed(self, owner: str, held_ms: int, *, early_ms: int = 0, scheduled_at: datetime | None = None) -> None:
         """The owner goes on, after having stood still for so long in all, and so long before it was scheduled."""
         self._held.discard(owner)
-        self._pauses[owner] = _Pauses(held_ms, None, early_ms, scheduled_at)
+        self._pauses[owner] = _Pauses(held_ms, None, early_ms, scheduled_at, self._past(owner, held_ms))
 
     def canceled(self, owner: str, at: datetime) -> None:
         """None of its messages leaves any more; nor does one outlive its time before it is archived."""

@@ -266,15 +266,15 @@ select id, 'in_window' from in_window;
 with given as (
     select
         organization_id, env, channel, id, sender_id, provider_message_id, moment(sent_us) as sent_at, template_category,
-        look_ups, account, adapter, gateway, entry_id::id as entry_id, captured, captured_units, captured_kind,
-        keeps_rest = 1 as keeps_rest
+        look_ups, account, adapter, gateway, waits::jsonb as waits, entry_id::id as entry_id, captured, captured_units,
+        captured_kind, keeps_rest = 1 as keeps_rest
     from unnest(
         unpack($1), unpack($2), unpack($3), unpack($4), unpack($5), $6::text[], unpack($7)::bigint[], unpack($8),
-        unpack($9)::smallint[], unpack({accounts}), unpack({adapters}), unpack({gateways}), unpack($18), unpack($19)::bigint[],
-        unpack($20)::integer[], unpack($21), unpack($22)::smallint[]
+        unpack($9)::smallint[], unpack({accounts}), unpack({adapters}), unpack({gateways}), unpack({waits}), unpack($18),
+        unpack($19)::bigint[], unpack($20)::integer[], unpack($21), unpack($22)::smallint[]
     ) as g (
         organization_id, env, channel, id, sender_id, provider_message_id, sent_us, template_category, look_ups,
-        account, adapter, gateway, entry_id, captured, captured_units, captured_kind, keeps_rest
+        account, adapter, gateway, waits, entry_id, captured, captured_units, captured_kind, keeps_rest
     )
 ),
 released as (
@@ -306,6 +306,7 @@ moved as (
         provider_message_id = g.provider_message_id,
         template_category = g.template_category,
         gateway = g.gateway,
+        waits = g.waits,
         updated_at = $10
     from given g
     where

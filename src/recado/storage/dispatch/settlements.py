@@ -24,9 +24,9 @@ PARTS = load("departures")
 
 
 def sent(*, accounts: int, **parts: str) -> str:
-    """The statement that records departures, with these parts; `accounts`: the place of the last three parameters."""
+    """The statement that records departures, with these parts; `accounts`: the place of the last four parameters."""
     statement = SQL.sent
-    for place, name in enumerate(("accounts", "adapters", "gateways"), accounts):
+    for place, name in enumerate(("accounts", "adapters", "gateways", "waits"), accounts):
         statement = statement.replace(f"{{{name}}}", f"${place}")
     for name, part in parts.items():
         statement = statement.replace(f"{{{name}}}", part)
@@ -87,6 +87,7 @@ class Departed:
     `look_ups` None: whatever names it tells whose it is.
     `capture` None: all that it holds is captured. The rest is released, unless one of its `deadlines` holds it.
     `gateway`: what it left through, where senders share it.
+    `waits`: milliseconds by reason, as JSON, of what it waited for (C34.4).
     """
 
     organization_id: str
@@ -103,6 +104,7 @@ class Departed:
     deadlines: Sequence[Deadline] = ()
     capture: Capture | None = None
     gateway: str | None = None
+    waits: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,11 +309,12 @@ def _departed(row: Departed, record: Mapping[str, Any]) -> Moved:
 
 
 def look_ups_of(rows: Sequence[Departed]) -> list[str | None]:
-    """The last three parameters of `sent`: accounts, adapters and gateways."""
+    """The last four parameters of `sent`: accounts, adapters, gateways and waits."""
     return [
         pack_some([None if row.look_ups is None else row.look_ups.account for row in rows]),
         pack_some([None if row.look_ups is None else row.look_ups.adapter for row in rows]),
         pack_some([row.gateway for row in rows]),
+        pack_some([row.waits for row in rows]),
     ]
 
 

@@ -36,6 +36,7 @@ class Message(Identified):
     `details`: what its channel alone knows of it. `gateway`: what it left through, of those that senders share;
     `receipt`: the last report as its provider gave it; `link_origin`: the JSON text of `origemDoLink` (C27.4).
     `opened_at`, `clicked_at`: when its person first did so, of an e-mail (C10.2.9).
+    `waits`: milliseconds by reason of what it waited for until it left (C34.4).
     """
 
     organization_id: str
@@ -81,6 +82,7 @@ class Message(Identified):
     link_origin: str | None = None
     opened_at: datetime | None = None
     clicked_at: datetime | None = None
+    waits: Mapping[str, int] | None = None
 
     @property
     def uncertain(self) -> bool:

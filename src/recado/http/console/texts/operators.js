@@ -211,6 +211,7 @@ export const operators = {
   "step.received": ["Recebida", "Received"],
   "step.scheduled": ["Agendada para", "Scheduled for"],
   "step.waiting": ["Espera", "Waits"],
+  "step.waited": ["Esperou", "Waited"],
   "step.claimed": ["Saindo", "Leaving"],
   "step.sent": ["Enviada", "Sent"],
   "step.sent.says": ["depois de {waited}, na tentativa {attempts}", "after {waited}, at attempt {attempts}"],

@@ -114,6 +114,7 @@ function stepsOf(message) {
   if (message.scheduledAt) steps.push({ name: "scheduled", at: message.scheduledAt });
   if (waiting) steps.push({ name: status === "sending" ? "claimed" : "waiting", tone: "warn", says: html`<${Waiting} waiting=${waiting} />` });
   else if (status === "sending") steps.push({ name: "claimed", tone: "warn" });
+  if (message.waits) steps.push({ name: "waited", says: html`<${Waited} waits=${message.waits} />` });
   if (!inbound && message.sentAt) steps.push({ name: "sent", at: message.sentAt, tone: "good", says: sentSays(message, from) });
   if (message.deliveredAt && !inbound) steps.push({ name: "delivered", at: message.deliveredAt, tone: "good" });
   if (message.readAt) steps.push({ name: "read", at: message.readAt, tone: "good" });
@@ -141,6 +142,12 @@ function Waiting({ waiting }) {
     ${waiting.detail && html` · ${waiting.detail}`}
     ${advice in TEXTS && html` · ${t(advice)}`}
   `;
+}
+
+/** What it waited for, and for how long, once it has left (C34.4). */
+function Waited({ waits }) {
+  return waits.map(({ reason, ms }) => html`
+    <div key=${reason}><strong>${word("reason", reason)}</strong> · ${duration(ms / 1000)}</div>`);
 }
 
 function SmsReceipt({ id }) {

@@ -221,6 +221,13 @@ class _Waiting(ApiModel):
     detail: str | None = None
 
 
+class _Waited(ApiModel):
+    """How long a message waited for one reason until it left, in milliseconds (C34.4)."""
+
+    reason: WaitReason
+    ms: int
+
+
 class LinkOrigin(ApiModel):
     """Which link brought the code that a person's message holds, and what its address said (C27.4)."""
 
@@ -272,9 +279,10 @@ class MessageModel(ApiModel):
 
 
 class MessageDetail(MessageModel):
-    """A message with the reason for its wait, while it is `queued` or `sending`."""
+    """A message with what it waits for, while it is `queued` or `sending`; once it left, with what it waited for."""
 
     waiting: _Waiting | None = None
+    waits: list[_Waited] | None = None
 
 
 class Billing(ApiModel):

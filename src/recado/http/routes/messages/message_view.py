@@ -3,7 +3,7 @@
 JSON columns are passed on as the texts that they are; recipients are masked without `pii:full` (C2.5).
 """
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import orjson
@@ -11,10 +11,11 @@ import orjson
 from recado.domain.channels.policies import masked_recipient, sender_field, shown
 from recado.domain.core.ids import created_at, time_in
 from recado.domain.core.timestamps import format_timestamp
-from recado.domain.messages.message import CLASSES
+from recado.domain.messages.message import CLASSES, WaitReason
 from recado.storage.messages.message_reads import Message
 from recado.storage.messages.messages import NewMessage
 
+_MILLISECOND = timedelta(milliseconds=1)
 _PRIORITIES = tuple(priority.value for priority in CLASSES)
 _TIMES = ("scheduled_at", "sent_at", "delivered_at", "read_at", "failed_at")
 _TEXTS = (
@@ -78,6 +79,16 @@ def message_view(message: Message, *, unmasked: bool) -> dict[str, Any]:
         if at is not None:
             view[name] = format_timestamp(at)
     return view
+
+
+def waits_view(message: Message) -> list[dict[str, Any]]:
+    """What a message that has left waited for, and how long: its moment first, then the longest (C34.4)."""
+    waits = sorted((message.waits or {}).items(), key=lambda each: (-each[1], each[0]))
+    if message.sent_at is not None and message.scheduled_at is not None:
+        until = min(message.scheduled_at, message.sent_at)
+        if until > message.created_at:
+            waits.insert(0, (WaitReason.SCHEDULED, (until - message.created_at) // _MILLISECOND))
+    return [{"reason": reason, "ms": ms} for reason, ms in waits]
 
 
 def created_view(message: Message, *, replayed: bool, unmasked: bool) -> dict[str, Any]:

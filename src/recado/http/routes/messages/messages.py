@@ -28,7 +28,7 @@ from recado.http.routes.messages.message_models import (
     MessageQuery,
 )
 from recado.http.routes.messages.message_pages import MessagePages
-from recado.http.routes.messages.message_view import AcceptedView, created_view, masked, message_view
+from recado.http.routes.messages.message_view import AcceptedView, created_view, masked, message_view, waits_view
 from recado.http.wire.reply import REPLAYED, Reply
 from recado.services.messages.acceptance import Acceptance, AcceptedMessage
 from recado.storage.core.moves import Effects
@@ -94,6 +94,8 @@ class MessageOperations:
             waiting = await self._explainer.explain(message.organization_id, message.env, message)
             if waiting is not None:
                 view["waiting"] = waiting
+        if waits := waits_view(message):
+            view["waits"] = waits
         return Reply(200, view)
 
     async def _opened(self, call: Call, message: Message) -> Message:

@@ -2,11 +2,13 @@
 
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
+from contextlib import aclosing
+from functools import partial
 from typing import Final
 
 from recado.actors.ops.actor_tree import ActorTree
 from recado.actors.ops.kept import Kept
-from recado.actors.ops.number_states import NumberStates
+from recado.actors.ops.number_states import NumberState, NumberStates
 from recado.actors.ops.provider_states import ProviderStates
 from recado.actors.ops.webhook_states import WebhookStates
 from recado.domain.core.clock import Clock
@@ -26,6 +28,9 @@ from recado.storage.ops.scope import Scope
 
 STEP_BYTES: Final = 256 * 1024  # that are sent at once
 SAMPLED_AT_ONCE, MOST_WAITING = 2, 16  # samples that are made: in all, and of an organization that wait
+
+MOST_ITEMS: Final = 1_000  # of a kind that the stream tells of: the first ones of the list
+RENDERED_AT_ONCE: Final = 250  # numbers in a turn of the event loop
 
 MOST_SUMS: Final = 256  # scopes: more than there are viewers of the stream
 
@@ -53,6 +58,8 @@ class Samples:
         self._places = FairPlaces(SAMPLED_AT_ONCE, most_waiting=MOST_WAITING)
         self.numbers = self._kept(self._number_sample)
         self.actors = self._kept(self._actor_sample)
+        self.first_numbers = self._kept(partial(self._number_sample, most=MOST_ITEMS))
+        self.first_actors = self._kept(self._first_actors)
         self.webhooks = self._kept(self._webhook_sample)
         self.providers = self._kept(self._provider_sample)
         self.throughput: Kept[Scope, Sample] = Kept(self._throughput, clock=clock, times=0.0)
@@ -62,6 +69,7 @@ class Samples:
         """A number of these was changed: whoever asks next sees it."""
         for scope in scopes:
             self.numbers.forget(scope)
+            self.first_numbers.forget(scope)
 
     def _kept(self, sample: Callable[[Scope], AsyncIterator[Iterable[tuple[str, bytes]]]]) -> "Kept[Scope, Sample]":
         async def made(scope: Scope) -> Sample:
@@ -70,34 +78,52 @@ class Samples:
 
         return Kept(made, clock=self._clock, times=0.0)
 
-    async def _number_sample(self, scope: Scope) -> AsyncIterator[Iterable[tuple[str, bytes]]]:
-        found: list[tuple[tuple[int, int, str], bytes]] = []
+    async def _number_sample(
+        self, scope: Scope, *, most: int | None = None
+    ) -> AsyncIterator[Iterable[tuple[str, bytes]]]:
+        """All numbers in their order, or so many of them; the sums are of all."""
+        found: list[tuple[int, int, str, NumberState]] = []
         sums: Counter[str] = Counter(dict.fromkeys(SUMMED, 0))
         async for states in self._numbers.of(scope):
-            now = self._clock.now()
             for state in states:
-                rank = (-state.trouble, -state.due, state.id)
-                found.append((rank, dump(number_state_view(state, now))))
+                found.append((-state.trouble, -state.due, state.id, state))
                 add_to_sums(sums, state)
         await turns.next()
         self._sums.pop(scope, None)
         if len(self._sums) >= MOST_SUMS:
             del self._sums[next(iter(self._sums))]
         self._sums[scope] = sums
-        found.sort()  # ids differ: what is rendered is not compared
-        yield [(rank[2], item) for rank, item in found]
+        found.sort()  # ids differ: states are not compared
+        shown = found if most is None else found[:most]
+        for start in range(0, len(shown), RENDERED_AT_ONCE):
+            await turns.next()
+            now = self._clock.now()
+            yield [
+                (number_id, dump(number_state_view(state, now)))
+                for _, _, number_id, state in shown[start : start + RENDERED_AT_ONCE]
+            ]
 
     async def _throughput(self, scope: Scope) -> Sample:
         """What goes through all numbers of the scope together."""
-        await self.numbers.get(scope)
+        await self.first_numbers.get(scope)
         if scope not in self._sums:  # others were looked at since that sample was made
-            self.numbers.forget(scope)
-            await self.numbers.get(scope)
+            self.first_numbers.forget(scope)
+            await self.first_numbers.get(scope)
         return [("throughput", dump(self._sums.get(scope, {})))]
 
     async def _actor_sample(self, scope: Scope) -> AsyncIterator[Iterable[tuple[str, bytes]]]:
         async for nodes in self._actors.nodes(scope):
             yield [(node.path, dump(actor_view(node))) for node in nodes]
+
+    async def _first_actors(self, scope: Scope) -> AsyncIterator[Iterable[tuple[str, bytes]]]:
+        found = 0
+        async with aclosing(self._actors.nodes(scope)) as parts:
+            async for nodes in parts:
+                some = nodes[: MOST_ITEMS - found]
+                found += len(some)
+                yield [(node.path, dump(actor_view(node))) for node in some]
+                if found == MOST_ITEMS:
+                    return
 
     async def _webhook_sample(self, scope: Scope) -> AsyncIterator[Iterable[tuple[str, bytes]]]:
         now = self._clock.now()

@@ -16,7 +16,7 @@ import structlog
 
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem, Unavailable
-from recado.http.routes.ops.samples import Sample, Samples
+from recado.http.routes.ops.samples import MOST_ITEMS, Sample, Samples
 from recado.storage.ops.scope import Scope
 
 EVERY: Final = 1.0  # seconds
@@ -24,9 +24,8 @@ HEARTBEAT: Final = 15  # looks without news, after which a line without meaning 
 LONGEST = 300.0  # seconds: then the viewer comes back, and shows its credential again
 LONGEST_FAILING: Final = 30.0  # seconds without a look that succeeds, after which the viewer comes back: it may be gone
 KEPT_FOR: Final = 60.0  # seconds that a feed without viewers remembers what it told
-VIEWERS: Final = 100
+VIEWERS: Final = 200
 VIEWERS_OF_AN_ORGANIZATION: Final = 5
-MOST_ITEMS: Final = 1_000  # of a kind: the first ones of the list
 REMEMBERED: Final = 60  # looks with news
 REMEMBERED_BYTES: Final = 4 * 1024 * 1024
 RETRY_MS: Final = 2_000
@@ -108,7 +107,7 @@ class OperatorStream:
 
     def __init__(self, samples: Samples, *, clock: Clock, random_bytes: Callable[[int], bytes]) -> None:
         self._looks = {
-            "numbers": samples.numbers, "actors": samples.actors, "webhooks": samples.webhooks,
+            "numbers": samples.first_numbers, "actors": samples.first_actors, "webhooks": samples.webhooks,
             "throughput": samples.throughput,
         }  # fmt: skip
         self._clock = clock

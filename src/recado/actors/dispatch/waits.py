@@ -1,0 +1,155 @@
+"""What the lanes of a process know of past waits, to be told with each departure (C34.4). In memory alone.
+
+A gate that holds many messages is remembered once for all of them; what holds one message by itself, by its id.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+import orjson
+
+from recado.domain.dispatch.waits import Closings, Held, sum_up
+from recado.domain.messages.message import WaitReason
+from recado.services.dispatch.owners import Owners
+from recado.services.dispatch.row import Row
+
+MOST = 50_000  # messages that were held by themselves: some 15 MB
+OF_ONE = 10_000  # of them, of an organization
+TIMES = 32  # of a message
+
+WHOLE: None = None
+"""The sender, among the things of it that are closed: else a class, or a template's id."""
+Thing = int | str | None
+
+
+class Waits:
+    """Outlives lanes. Beyond its bounds the oldest is forgotten, and told as a wait for a turn."""
+
+    __slots__ = ("_closings", "_count", "_messages", "_most", "_of_one")
+
+    def __init__(self, *, most: int = MOST, of_one: int = OF_ONE) -> None:
+        self._most, self._of_one = most, of_one
+        self._closings: dict[str, dict[Thing, Closings]] = {}
+        self._messages: dict[str, dict[str, list[Held]]] = {}  # by organization
+        self._count = 0
+
+    # Things that hold many --------------------------------------------------------------------------------------------
+
+    def remembers(self, sender_id: str) -> bool:
+        """Whether anything of the sender is closed, or was, since its lane began."""
+        return sender_id in self._closings
+
+    def closed_for(self, sender_id: str, thing: Thing = WHOLE) -> WaitReason | None:
+        """For what it was closed when it was last looked at."""
+        closings = self._closings.get(sender_id)
+        found = None if closings is None else closings.get(thing)
+        return None if found is None else found.reason
+
+    def note(
+        self,
+        sender_id: str,
+        thing: Thing,
+        reason: WaitReason | None,
+        now: datetime,
+        since: datetime | None = None,
+    ) -> None:
+        """It is closed for this, or open; see `Closings.note`."""
+        closings = self._closings.get(sender_id)
+        if closings is None:
+            if reason is None:
+                return
+            closings = self._closings[sender_id] = {}
+        found = closings.get(thing)
+        if found is None:
+            if reason is None:
+                return
+            found = closings[thing] = Closings()
+        found.note(reason, now, since)
+
+    def rest(self, sender_id: str, *, gone: bool) -> None:
+        """Its lane leaves memory: what is closed is remembered, unless the sender is gone."""
+        closings = self._closings.get(sender_id)
+        if closings is None:
+            return
+        for thing, found in list(closings.items()):
+            if gone or found.reason is None:
+                del closings[thing]
+        if not closings:
+            del self._closings[sender_id]
+
+    # Messages that are held by themselves -----------------------------------------------------------------------------
+
+    @property
+    def any_held(self) -> bool:
+        """Whether a message that was held by itself is remembered: where none is, nobody asks."""
+        return self._count > 0
+
+    def held(self, row: Row, reason: WaitReason | None, since: datetime, until: datetime) -> None:
+        """It waited for this from then on, until then at the latest; see `Held`."""
+        of_one = self._messages.setdefault(row.organization_id, {})
+        times = of_one.get(row.id)
+        if times is None:
+            self._make_room(of_one)
+            times = of_one[row.id] = []
+            self._count += 1
+        if len(times) < TIMES:
+            times.append((since, until, reason))
+
+    def passed(self, row: Row, now: datetime) -> None:
+        """It waits for none of that any more, maybe earlier than was said."""
+        times = self._times(row)
+        if times and times[-1][1] > now:
+            since, _, reason = times[-1]
+            times[-1] = (since, now, reason)
+
+    def gone(self, row: Row) -> None:
+        """It left the queue for good."""
+        of_one = self._messages.get(row.organization_id)
+        if of_one is None or of_one.pop(row.id, None) is None:
+            return
+        self._count -= 1
+        if not of_one:
+            del self._messages[row.organization_id]
+
+    def _times(self, row: Row) -> list[Held] | None:
+        if not self._count:
+            return None
+        return self._messages.get(row.organization_id, {}).get(row.id)
+
+    def _make_room(self, of_one: dict[str, list[Held]]) -> None:
+        """Who holds too much loses its own; when all together do, who adds, or else the first one."""
+        if len(of_one) < self._of_one and self._count < self._most:
+            return
+        if of_one:
+            del of_one[next(iter(of_one))]
+        else:
+            first, others = next(each for each in self._messages.items() if each[1])
+            del others[next(iter(others))]
+            if not others:
+                del self._messages[first]
+        self._count -= 1
+
+    # What is told -----------------------------------------------------------------------------------------------------
+
+    def told(self, row: Row, sent_at: datetime, owners: Owners) -> str | None:
+        """Milliseconds by reason, as JSON, of a message that departs now, `LEAST` after it was due or later.
+
+        None: each reason held it for less than that. `owners`: batches and journeys, which know their pauses.
+        """
+        waited = sum_up(row.due_at, sent_at, self._layers(row, sent_at, owners))
+        return orjson.dumps(waited).decode() if waited else None
+
+    def _layers(self, row: Row, now: datetime, owners: Owners) -> Iterable[Iterable[Held]]:
+        closings = self._closings.get(row.sender_id)
+        if closings is not None and (whole := closings.get(WHOLE)) is not None:
+            yield whole.until(now)
+        pauses = owners.pauses(row.owner, now)
+        if pauses:
+            yield ((since, until, WaitReason.OWNER_PAUSED) for since, until in pauses)
+        if closings is not None:
+            for thing in (row.klass, row.template_id):
+                if thing is not None and (found := closings.get(thing)) is not None:
+                    yield found.until(now)
+        times = self._times(row)
+        if times:
+            yield times
