@@ -2,17 +2,16 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from collections.abc import Coroutine
+from dataclasses import dataclass
 from pathlib import Path
 from signal import SIGTERM
 from typing import Any
 
 import pytest
-from aiohttp import web
 from tests.acceptance.console.conftest import CHROMIUM, PATIENCE, console
 from tests.acceptance.console.first_start import FirstStart, first_start
+from tests.acceptance.console.receiver import Receiver, receiver
 from tests.acceptance.sandbox.customer import Customer, approved_template, phone
 from tests.program import Api, Program
 from tests.waiting import until
@@ -35,33 +34,6 @@ SUM = """name => {
     const row = [...document.querySelectorAll(".sums div")].find(each => each.querySelector("dt").textContent === name);
     return Number(row?.querySelector("dd").textContent.replace(/[^0-9]/g, "") ?? 0);
 }"""
-
-
-@dataclass
-class Receiver:
-    """A customer's endpoint, which refuses what it gets until `answer` is another status. `took`: ids of deliveries."""
-
-    url: str = ""
-    answer: int = 500
-    took: set[str] = field(default_factory=set)
-
-    async def take(self, request: web.BaseRequest) -> web.Response:
-        if self.answer < 300:
-            self.took.add(request.headers["X-SVC-Delivery"])
-        return web.Response(status=self.answer)
-
-
-@asynccontextmanager
-async def receiver() -> AsyncIterator[Receiver]:
-    one = Receiver()
-    server = web.ServerRunner(web.Server(one.take), shutdown_timeout=0)
-    await server.setup()
-    try:
-        await web.TCPSite(server, "127.0.0.1", 0).start()
-        one.url = f"http://127.0.0.1:{server.addresses[0][1]}/hook"
-        yield one
-    finally:
-        await server.cleanup()
 
 
 async def test_an_operator_goes_from_the_first_sign_in_through_load_pause_restart_and_replay(tmp_path: Path) -> None:
