@@ -109,9 +109,8 @@ class Service(Program):
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         listen = f"127.0.0.1:{self.port}"
-        super().__init__(
-            folder, "serve", "serve", DATA_DIR=str(self.data_dir), LISTEN=listen, LOG_FORMAT="json", **settings
-        )
+        settings = {"DATA_DIR": str(self.data_dir), "LISTEN": listen, "LOG_FORMAT": "json", **settings}
+        super().__init__(folder, "serve", "serve", **settings)
 
     async def start(self) -> None:
         """Start, and come back when it is ready to serve."""

@@ -44,6 +44,7 @@ async def test_a_person_signs_in_and_acts_in_both_environments(api: Any) -> None
         "test": "svcs_test",
     }
     assert opened.body["account"] == account | {"lastLoginAt": opened.body["account"]["lastLoginAt"]}
+    assert opened.body["scopes"] == sorted(ALL_SCOPES)
     assert (await api.get("/v2/api-keys", token=tokens["test"])).body["items"][0]["env"] == "test"
     assert (await api.get("/v2/api-keys", token=tokens["live"])).body["items"][0]["env"] == "live"
 

@@ -23,13 +23,19 @@ HOSTILE = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """What the views find. `email`, `password`: of the organization's owner; the ids are of the test environment."""
+class SignIn:
+    """Where somebody signs in, and as whom."""
 
     url: str
-    token: str
     email: str
     password: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shown(SignIn):
+    """What the views find for the owner of the organization: `token` and the ids are of the test environment."""
+
+    token: str
     number_id: str
     message_id: str
     inbound_id: str
@@ -86,7 +92,7 @@ async def _seeded(service: Service) -> Shown:
 
             delivery = await until(tried, PATIENCE, "a delivery was tried")
         return Shown(
-            service.url, token, email, password, customer.number_id, message["id"], inbound["messageId"],
+            service.url, email, password, token, customer.number_id, message["id"], inbound["messageId"],
             webhook["id"], delivery["id"],
         )  # fmt: skip
     finally:
@@ -101,9 +107,9 @@ class Visit:
     complaints: list[str] = field(default_factory=list)
     hosts: set[str] = field(default_factory=set)
 
-    def sign_in(self, shown: Shown) -> None:
-        self.page.get_by_label("E-mail").fill(shown.email)
-        self.page.get_by_label("Password", exact=True).fill(shown.password)
+    def sign_in(self, person: SignIn) -> None:
+        self.page.get_by_label("E-mail").fill(person.email)
+        self.page.get_by_label("Password", exact=True).fill(person.password)
         self.page.get_by_role("button", name="Sign in").click()
 
     def at(self, place: str) -> None:
@@ -117,7 +123,7 @@ class Visit:
 
 
 @contextmanager
-def console(shown: Shown, **context: Any) -> Iterator[Visit]:
+def console(person: SignIn, **context: Any) -> Iterator[Visit]:
     """Signed in, in English, at the numbers of the test environment. Only in a thread without an event loop."""
     from playwright.sync_api import sync_playwright
 
@@ -129,8 +135,8 @@ def console(shown: Shown, **context: Any) -> Iterator[Visit]:
         page.on("request", lambda request: visit.hosts.add("/".join(request.url.split("/")[:3])))
         page.on("console", lambda said: visit.complaints.append(said.text) if said.type == "error" else None)
         page.on("pageerror", lambda error: visit.complaints.append(str(error)))
-        page.goto(f"{shown.url}/console")
-        visit.sign_in(shown)
+        page.goto(f"{person.url}/console")
+        visit.sign_in(person)
         page.get_by_role("heading", name="Numbers").wait_for()
         try:
             yield visit

@@ -1,7 +1,7 @@
 // The console: signing in, and around each view the frame with the menu, the environment and the language.
 import { Component, html, render, useEffect, useLayoutEffect, useState } from "./lib.js";
 import { get, post, remove } from "./api.js";
-import { change, begin, end, ended, session } from "./session.js";
+import { change, begin, end, ended, holds, session } from "./session.js";
 import { LANGUAGES, language, locale, speak, t } from "./texts.js";
 import { href, match, place } from "./router.js";
 import { useStore } from "./store.js";
@@ -108,7 +108,7 @@ function Languages() {
 }
 
 function Menu({ open, path }) {
-  const shown = VIEWS.filter((view) => view.menu);
+  const shown = VIEWS.filter((view) => view.menu && holds(view.scope));
   const groups = [...new Set(shown.map((view) => view.group))];
   return html`
     <nav id="menu" class=${open ? "open" : ""} aria-label=${t("frame.menu")}>

@@ -3,7 +3,7 @@ import { Store } from "./store.js";
 
 const KEPT = "recado.session";
 
-/** null, or {tokens: {live, test}, account, expiresAt, env, organization: {name, timeZone}}. */
+/** null, or {tokens: {live, test}, account, scopes, expiresAt, env, organization: {name, timeZone}}. */
 export const session = new Store(read());
 
 /** Why the last session ended, for the page where one signs in: "", "expired" or "signedOut". */
@@ -26,6 +26,14 @@ export function end(why) {
 /** The zone in which times are shown (C24.1). */
 export function timeZone() {
   return session.value?.organization?.timeZone ?? "America/Sao_Paulo";
+}
+
+/**
+ * Whether the session may do what needs `scope`, as far as its sign-in told: what was allowed since is refused here until
+ * one signs in again, and what was taken away is refused by the API. No `scope`: everybody may.
+ */
+export function holds(scope) {
+  return !scope || (session.value?.scopes?.includes(scope) ?? true);
 }
 
 function keep(value) {

@@ -6,7 +6,7 @@
 //      render  a component: render({params, query}), with the parameters of the path and of the search, all texts.
 //              It returns <${Page} title=…>…<//> (parts/page.js); hooks may be used (lib.js)
 // 2. A line in `VIEWS`, below. Those with `menu: true` stand in the menu, in this order, under the heading of their
-//    `group`, a key of a text. A view of one record has no `menu`: links lead there (`href` of router.js).
+//    `group`, a key of a text, for sessions that hold its `scope`, where it has one. A view of one record has no `menu`: links lead there (`href` of router.js).
 // 3. Its texts, in a file of `texts/`, Portuguese and English (texts.js). A view writes no text itself.
 //
 // What views are made of, each described in its module:
@@ -18,7 +18,8 @@
 //      parts/table.js   Table, PagedTable, More
 //      parts/form.js    Form, from a table of fields; choices, the options of a select
 //      parts/filters.js Filters: what a list is narrowed to
-//      parts/action.js  Action: a button that asks before it changes something; Dialog
+//      parts/action.js  Action: a button that asks before it changes something; Button, Dialog. `scope` of an Action, a Button
+//                       or a Form is what its operation needs: without it, it is shown as not allowed, and says why
 //      parts/tones.js   State: the state of a record as a badge
 //      parts/secret.js  Secret: what is shown once
 //      parts/chart.js   Chart: series over time
@@ -86,9 +87,9 @@ export const VIEWS = [
   contact,
   { ...suppressions, menu: true, group: "menu.people" },
   { ...email_senders, menu: true, group: "menu.settings" },
-  { ...api_keys, menu: true, group: "menu.settings" },
-  { ...accounts, menu: true, group: "menu.settings" },
-  { ...audit, menu: true, group: "menu.settings" },
+  { ...api_keys, menu: true, group: "menu.settings", scope: "apikeys:read" },
+  { ...accounts, menu: true, group: "menu.settings", scope: "accounts:read" },
+  { ...audit, menu: true, group: "menu.settings", scope: "audit:read" },
   { ...organization, menu: true, group: "menu.settings" },
 ];
 

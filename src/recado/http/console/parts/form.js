@@ -1,8 +1,9 @@
 // A form from a table of fields. What the API refuses stands at the field that it names.
 import { html, useRef, useState } from "../lib.js";
+import { Button } from "./action.js";
 import { Failure } from "./states.js";
 import { instant, wallTime } from "../format.js";
-import { timeZone } from "../session.js";
+import { holds, timeZone } from "../session.js";
 import { t, word } from "../texts.js";
 
 let forms = 0; // made so far: their fields have ids of their own
@@ -13,9 +14,9 @@ let forms = 0; // made so far: their fields have ids of their own
  * a list), a moment in the organization's zone being "datetime-local"; `options` of a select [[value, text]]; `pointer`: what the API calls it in its errors, `/name` unless said.
  * `values`: what stands there at first. `run(values)`: sends them, a promise; empty texts are left out of `values`
  * unless the field has `keepEmpty`. `done(result)`: afterwards. `inline`: fields beside one another.
- * `label`: what the form is for.
+ * `label`: what the form is for. `scope`: what the session needs to send it.
  */
-export function Form({ fields, values = {}, submit, run, done, inline = false, label }) {
+export function Form({ fields, values = {}, submit, run, done, inline = false, label, scope }) {
   const form = useRef(null);
   const [prefix] = useState(() => `form${(forms += 1)}`);
   const [busy, setBusy] = useState(false);
@@ -23,6 +24,7 @@ export function Form({ fields, values = {}, submit, run, done, inline = false, l
   const faults = faultsByField(fields, error);
   const send = async (event) => {
     event.preventDefault();
+    if (!holds(scope)) return;
     setBusy(true);
     setError(null);
     try {
@@ -40,8 +42,8 @@ export function Form({ fields, values = {}, submit, run, done, inline = false, l
     <form ref=${form} class=${inline ? "inline" : undefined} aria-label=${label} onSubmit=${send}>
       ${fields.map((field) => html`<${Field} key=${field.name} prefix=${prefix} field=${field} value=${values[field.name]}
         fault=${faults.get(field.name)} />`)}
-      <div class="actions"><button type="submit" class="main" disabled=${busy}>
-        ${busy ? t("action.busy") : submit}</button></div>
+      <div class="actions"><${Button} scope=${scope} type="submit" class="main" disabled=${busy}>
+        ${busy ? t("action.busy") : submit}<//></div>
       ${error && !faults.size && html`<${Failure} error=${error} />`}
     </form>
   `;

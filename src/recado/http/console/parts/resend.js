@@ -8,6 +8,9 @@ import { coins, count } from "../format.js";
 import { href } from "../router.js";
 import { t, word } from "../texts.js";
 
+/** What a session needs to send on a channel. */
+const SEND = { chatapp: "messages:send", sms: "sms:send", rcs: "rcs:send" };
+
 /** `channels`: those that the messages may be of; `filter`: which failed messages. */
 export function Resend({ channels, filter }) {
   const [plan, setPlan] = useState(null); // {wish, estimate, key}: what was asked, and what it would do
@@ -26,7 +29,7 @@ export function Resend({ channels, filter }) {
   return html`
     <${Section} title=${t("resend.title")}>
       <p>${t("resend.about")}</p>
-      <${Form} inline label=${t("resend.title")} submit=${t("resend.look")} run=${look} fields=${[
+      <${Form} inline scope=${SEND[channels[0]]} label=${t("resend.title")} submit=${t("resend.look")} run=${look} fields=${[
         ...(channels.length > 1
           ? [{ name: "channel", label: t("field.channel"), type: "select", options: channels.map((each) => [each, word("channel", each)]) }]
           : []),
@@ -39,7 +42,7 @@ export function Resend({ channels, filter }) {
           ...Object.entries(plan.estimate.skipped).map(([code, number]) => [t("resend.skipped", { code }), count(number)]),
         ]} />
         ${plan.estimate.matched > 0 && html`
-          <${Action} label=${t("resend.do")} run=${() => post("/messages/resend", plan.wish, { key: plan.key })} done=${sent}
+          <${Action} scope=${SEND[plan.wish.channel]} label=${t("resend.do")} run=${() => post("/messages/resend", plan.wish, { key: plan.key })} done=${sent}
             confirm=${{ title: t("resend.do"), text: t("resend.confirm", { number: count(plan.estimate.matched) }) }} />
         `}
       `}

@@ -38,6 +38,7 @@ export const frame = {
   "state.stale": ["Desatualizado: o que se vê é de {at}.", "Stale: what you see is from {at}."],
   "action.busy": ["Aguarde…", "Working…"],
   "action.cancel": ["Cancelar", "Cancel"],
+  "action.denied": ["Isto não é permitido a você", "You may not do this"],
   "table.more": ["Mostrar mais", "Show more"],
   "table.shown": ["{shown} mostrados", "{shown} shown"],
   "table.of": ["{shown} de {total}", "{shown} of {total}"],

@@ -2,7 +2,7 @@
 import { html, useState } from "../lib.js";
 import { newKey, part, patch, post, remove } from "../api.js";
 import { usePages } from "../load.js";
-import { Action, Dialog } from "../parts/action.js";
+import { Action, Button, Dialog } from "../parts/action.js";
 import { Form } from "../parts/form.js";
 import { Page } from "../parts/page.js";
 import { Secret } from "../parts/secret.js";
@@ -53,10 +53,10 @@ function Moves({ account, changed, invited }) {
     <div class="actions">
       <${Role} account=${account} done=${changed} />
       ${status !== "active" && html`
-        <${Action} label=${t("accounts.again")} describe=${t("accounts.again.of", { name })} run=${() => post(`${address}/invite`)} done=${invited}
+        <${Action} scope="accounts:write" label=${t("accounts.again")} describe=${t("accounts.again.of", { name })} run=${() => post(`${address}/invite`)} done=${invited}
           confirm=${{ title: t("accounts.again.of", { name }), text: t("accounts.again.text") }} />`}
       ${status !== "disabled" && html`
-        <${Action} label=${t("accounts.disable")} describe=${t("accounts.disable.of", { name })} danger run=${() => remove(address)} done=${changed}
+        <${Action} scope="accounts:write" label=${t("accounts.disable")} describe=${t("accounts.disable.of", { name })} danger run=${() => remove(address)} done=${changed}
           confirm=${{ title: t("accounts.disable.of", { name }), text: t("accounts.disable.text") }} />`}
     </div>
   `;
@@ -66,7 +66,7 @@ function Role({ account: { id, name, role }, done }) {
   const [open, setOpen] = useState(false);
   const close = () => setOpen(false);
   return html`
-    <button type="button" aria-label=${t("accounts.change.of", { name })} onClick=${() => setOpen(true)}>${t("accounts.change")}</button>
+    <${Button} scope="accounts:write" aria-label=${t("accounts.change.of", { name })} onClick=${() => setOpen(true)}>${t("accounts.change")}<//>
     ${open && html`
       <${Dialog} title=${t("accounts.change.of", { name })} close=${close}>
         <p>${t("accounts.change.text")}</p>
@@ -82,7 +82,7 @@ function Invite({ done }) {
   const [key, setKey] = useState(null); // of the request that the open form makes
   const close = () => setKey(null);
   return html`
-    <button type="button" class="main" onClick=${() => setKey(newKey())}>${t("accounts.invite")}</button>
+    <${Button} scope="accounts:write" class="main" onClick=${() => setKey(newKey())}>${t("accounts.invite")}<//>
     ${key && html`
       <${Dialog} title=${t("accounts.invite")} close=${close}>
         <${Form} label=${t("accounts.invite")} submit=${t("accounts.invite")} values=${{ role: "operator" }}

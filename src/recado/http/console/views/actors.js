@@ -24,7 +24,7 @@ const COLUMNS = (root) => [
   { name: t("field.status"), sort: (each) => TROUBLE[each.state],
     cell: (each) => html`<${Badge} tone=${TONES[each.state]}>${word("actorState", each.state)}<//>` },
   { name: t("actors.restart"), cell: (each) => html`
-    <${Action} label=${t("actors.restart")} describe=${t("actors.restartOf", { path: each.path })}
+    <${Action} scope="ops:write" label=${t("actors.restart")} describe=${t("actors.restartOf", { path: each.path })}
       run=${() => post("/v2/ops/actors/restart", { path: each.path })}
       confirm=${{ title: t("actors.restartTitle"), text: t("actors.restartText", { path: each.path }) }} />` },
   { name: t("actors.mailbox"), number: true, sort: (each) => each.mailbox, cell: (each) => count(each.mailbox) },

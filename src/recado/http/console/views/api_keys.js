@@ -2,7 +2,7 @@
 import { html, useState } from "../lib.js";
 import { get, newKey, part, post, remove } from "../api.js";
 import { useLoad, usePages } from "../load.js";
-import { Action, Dialog } from "../parts/action.js";
+import { Action, Button, Dialog } from "../parts/action.js";
 import { Form } from "../parts/form.js";
 import { Page } from "../parts/page.js";
 import { Secret } from "../parts/secret.js";
@@ -37,7 +37,7 @@ export function render() {
     { name: t("field.action"), cell: (each) => each.status !== "revoked" && html`
       <div class="actions">
         ${each.status === "active" && html`<${Rotate} apiKey=${each} done=${shown} />`}
-        <${Action} label=${t("apiKeys.revoke")} describe=${t("apiKeys.revoke.of", { name: each.name })} danger
+        <${Action} scope="apikeys:write" label=${t("apiKeys.revoke")} describe=${t("apiKeys.revoke.of", { name: each.name })} danger
           run=${() => remove(`/v2/api-keys/${part(each.id)}`)} done=${keys.reload}
           confirm=${{ title: t("apiKeys.revoke.of", { name: each.name }), text: t("apiKeys.revoke.text") }} />
       </div>` },
@@ -63,7 +63,7 @@ function Rotate({ apiKey: { id, name }, done }) {
   const close = () => setKey(null);
   const rotate = ({ grace }) => post(`/v2/api-keys/${part(id)}/rotate`, { graceSeconds: Number(grace) }, { key });
   return html`
-    <button type="button" aria-label=${t("apiKeys.rotate.of", { name })} onClick=${() => setKey(newKey())}>${t("apiKeys.rotate")}</button>
+    <${Button} scope="apikeys:write" aria-label=${t("apiKeys.rotate.of", { name })} onClick=${() => setKey(newKey())}>${t("apiKeys.rotate")}<//>
     ${key && html`
       <${Dialog} title=${t("apiKeys.rotate.of", { name })} close=${close}>
         <p>${t("apiKeys.rotate.text")}</p>
@@ -82,7 +82,7 @@ function Create({ done }) {
   const [key, setKey] = useState(null);
   const close = () => setKey(null);
   return html`
-    <button type="button" class="main" onClick=${() => setKey(newKey())}>${t("apiKeys.create")}</button>
+    <${Button} scope="apikeys:write" class="main" onClick=${() => setKey(newKey())}>${t("apiKeys.create")}<//>
     ${key && html`
       <${Dialog} title=${t("apiKeys.create")} close=${close}>
         <${CreateForm} idempotencyKey=${key} done=${(made) => { close(); done(made); }} />

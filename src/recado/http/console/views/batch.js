@@ -33,10 +33,10 @@ function Moves({ batch, done }) {
   const moving = MOVING.includes(batch.status);
   const paused = batch.status === "paused";
   return html`
-    ${moving && html`<${Action} label=${t("action.pause")} run=${move("pause")} done=${done} />`}
-    ${paused && html`<${Action} label=${t("action.resume")} run=${move("resume")} done=${done} />`}
+    ${moving && html`<${Action} scope="messages:send" label=${t("action.pause")} run=${move("pause")} done=${done} />`}
+    ${paused && html`<${Action} scope="messages:send" label=${t("action.resume")} run=${move("resume")} done=${done} />`}
     ${(moving || paused) && html`
-      <${Action} label=${t("batches.cancel")} danger run=${move("cancel")} done=${done} confirm=${{
+      <${Action} scope="messages:send" label=${t("batches.cancel")} danger run=${move("cancel")} done=${done} confirm=${{
         title: t("batches.cancel.title"), text: t("batches.cancel.text", { queued: count(batch.totals.queued) }),
       }} />
     `}

@@ -2,7 +2,7 @@
 import { html, useState } from "../lib.js";
 import { part, post } from "../api.js";
 import { useGet, usePages } from "../load.js";
-import { Action, Dialog } from "../parts/action.js";
+import { Action, Button, Dialog } from "../parts/action.js";
 import { Form } from "../parts/form.js";
 import { Facts, Page, Section } from "../parts/page.js";
 import { Loaded } from "../parts/states.js";
@@ -26,7 +26,7 @@ export function render({ params }) {
   };
   const found = contact.data;
   const optOut = html`
-    <${Action} label=${t("contacts.optOut")} danger done=${changed}
+    <${Action} scope="contacts:write" label=${t("contacts.optOut")} danger done=${changed}
       run=${() => post("/contacts/opt-out", { contactId: params.id, source: "console" })}
       confirm=${{ title: t("contacts.optOut.title"), text: t("contacts.optOut.text") }} />`;
   return html`
@@ -97,7 +97,7 @@ function Documents({ contact }) {
   };
   const button = revealed
     ? html`<button type="button" onClick=${() => setRevealed(null)}>${t("contacts.hide")}</button>`
-    : html`<button type="button" onClick=${() => setAsking(true)}>${t("contacts.reveal")}</button>`;
+    : html`<${Button} scope="contacts:pii" onClick=${() => setAsking(true)}>${t("contacts.reveal")}<//>`;
   return html`
     <${Section} title=${t("contacts.documents")} actions=${button}>
       <${Facts} rows=${there.map((each) => [word("document", each), revealed?.[each] ?? contact.documentos[each]])} />

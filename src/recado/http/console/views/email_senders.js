@@ -2,7 +2,7 @@
 import { html, useState } from "../lib.js";
 import { newKey, part, patch, post, remove } from "../api.js";
 import { usePages } from "../load.js";
-import { Action, Dialog } from "../parts/action.js";
+import { Action, Button, Dialog } from "../parts/action.js";
 import { Form } from "../parts/form.js";
 import { Page } from "../parts/page.js";
 import { Empty, Loaded } from "../parts/states.js";
@@ -41,11 +41,11 @@ function Sender({ sender, changed }) {
   const called = sender.domain ?? sender.address;
   const actions = html`
     ${sender.dnsRecords.length > 0 && html`
-      <${Action} label=${t("senders.verify")} describe=${t("senders.verify.of", { called })} run=${() => post(`${address}/verify`)} done=${changed} />`}
+      <${Action} scope="email:write" label=${t("senders.verify")} describe=${t("senders.verify.of", { called })} run=${() => post(`${address}/verify`)} done=${changed} />`}
     ${sender.status === "verified" && !sender.isDefault && html`
-      <${Action} label=${t("senders.makeDefault")} describe=${t("senders.makeDefault.of", { called })}
+      <${Action} scope="email:write" label=${t("senders.makeDefault")} describe=${t("senders.makeDefault.of", { called })}
         run=${() => patch(address, { isDefault: true })} done=${changed} />`}
-    <${Action} label=${t("action.delete")} describe=${t("senders.delete.of", { called })} danger run=${() => remove(address)} done=${changed}
+    <${Action} scope="email:write" label=${t("action.delete")} describe=${t("senders.delete.of", { called })} danger run=${() => remove(address)} done=${changed}
       confirm=${{ title: t("senders.delete.of", { called }), text: t("senders.delete.text") }} />
   `;
   return html`
@@ -72,7 +72,7 @@ function Add({ done }) {
   const add = ({ kind, called, displayName }) => post("/v2/email/senders", { [kind]: called, displayName }, { key });
   const close = () => setKey(null);
   return html`
-    <button type="button" class="main" onClick=${() => setKey(newKey())}>${t("senders.add")}</button>
+    <${Button} scope="email:write" class="main" onClick=${() => setKey(newKey())}>${t("senders.add")}<//>
     ${key && html`
       <${Dialog} title=${t("senders.add")} close=${close}>
         <${Form} label=${t("senders.add")} submit=${t("senders.add")} run=${add} done=${() => { close(); done(); }} fields=${[

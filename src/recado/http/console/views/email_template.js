@@ -20,7 +20,7 @@ export function render({ params }) {
   const template = useGet(address);
   const found = template.data;
   const archive = html`
-    <${Action} label=${t("emailTemplates.archive")} danger run=${() => remove(address)} done=${template.reload}
+    <${Action} scope="email:write" label=${t("emailTemplates.archive")} danger run=${() => remove(address)} done=${template.reload}
       confirm=${{ title: t("emailTemplates.archive.title"), text: t("emailTemplates.archive.text") }} />`;
   return html`
     <${Page} title=${found?.name ?? params.id} actions=${found?.status === "active" && archive}

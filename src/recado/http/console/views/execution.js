@@ -31,7 +31,7 @@ export function render({ params }) {
   const address = `/v2/journeys/${part(params.id)}/executions/${part(params.executionId)}`;
   const execution = useGet(address, {}, { every: LOOK_EVERY });
   const cancel = html`
-    <${Action} label=${t("executions.cancel")} danger run=${() => post(`${address}/cancel`)} done=${execution.reload}
+    <${Action} scope="campaigns:write" label=${t("executions.cancel")} danger run=${() => post(`${address}/cancel`)} done=${execution.reload}
       confirm=${{ title: t("executions.cancel.title"), text: t("executions.cancel.text") }} />`;
   return html`
     <${Page} title=${t(title)} actions=${execution.data?.status === "ativa" && cancel}

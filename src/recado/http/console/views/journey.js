@@ -39,14 +39,14 @@ function Moves({ journey, done }) {
   const { status } = journey;
   return html`
     ${status === "ativa" && html`
-      <${Action} label=${t("action.pause")} run=${move("pause")} done=${done} confirm=${{
+      <${Action} scope="campaigns:write" label=${t("action.pause")} run=${move("pause")} done=${done} confirm=${{
         title: t("journeys.pause.title"), text: t("journeys.pause.text") }} />`}
-    ${status === "pausada" && html`<${Action} label=${t("action.resume")} run=${move("activate")} done=${done} />`}
+    ${status === "pausada" && html`<${Action} scope="campaigns:write" label=${t("action.resume")} run=${move("activate")} done=${done} />`}
     ${status === "rascunho" && html`
-      <${Action} label=${t("journeys.activate")} run=${move("activate")} done=${done} confirm=${{
+      <${Action} scope="campaigns:write" label=${t("journeys.activate")} run=${move("activate")} done=${done} confirm=${{
         title: t("journeys.activate.title"), text: t("journeys.activate.text") }} />`}
     ${status !== "arquivada" && html`
-      <${Action} label=${t("journeys.archive")} danger run=${move("archive")} done=${done} confirm=${{
+      <${Action} scope="campaigns:write" label=${t("journeys.archive")} danger run=${move("archive")} done=${done} confirm=${{
         title: t("journeys.archive.title"), text: t("journeys.archive.text") }} />`}
   `;
 }

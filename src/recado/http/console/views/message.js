@@ -42,10 +42,10 @@ function Actions({ message, reload }) {
   const address = `/messages/${part(message.id)}`;
   const able = (...statuses) => message.direction === "outbound" && statuses.includes(message.status);
   return html`
-    ${able("queued", "failed") && html`<${Action} label=${t("message.archive")} danger run=${() => post(`${address}/archive`)}
+    ${able("queued", "failed") && html`<${Action} scope="messages:send" label=${t("message.archive")} danger run=${() => post(`${address}/archive`)}
       done=${reload} confirm=${{ title: t("message.archiveTitle"), text: t("message.archiveText") }} />`}
     ${able("failed", "archived") && !message.replacedBy && html`
-      <${Action} label=${t("message.reprocess")} run=${() => post(`${address}/reprocess`)}
+      <${Action} scope="messages:send" label=${t("message.reprocess")} run=${() => post(`${address}/reprocess`)}
         done=${(made) => go(`/messages/${made.id}`)}
         confirm=${{ title: t("message.reprocessTitle"), text: t("message.reprocessText") }} />`}
   `;

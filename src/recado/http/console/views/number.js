@@ -45,8 +45,8 @@ function One({ number, live, address, reload }) {
       actions=${html`
         <${LiveState} live=${live} />
         ${stopped
-          ? html`<${Action} label=${t("number.resume")} run=${() => post(`${address}/resume`)} done=${reload} />`
-          : html`<${Action} label=${t("number.pause")} run=${() => post(`${address}/pause`)} done=${reload} danger
+          ? html`<${Action} scope="ops:write" label=${t("number.resume")} run=${() => post(`${address}/resume`)} done=${reload} />`
+          : html`<${Action} scope="ops:write" label=${t("number.pause")} run=${() => post(`${address}/pause`)} done=${reload} danger
               confirm=${{ title: t("number.pauseTitle"), text: t("number.pauseText") }} />`}
       `}>
       <p><${Doing} number=${number} /> ${number.holding && html`<${Holding} holding=${number.holding} />`}</p>

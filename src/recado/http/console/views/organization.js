@@ -52,7 +52,7 @@ function Settings({ organization, done }) {
     return patch(ADDRESS, Object.fromEntries(given.filter(([name, value]) => !same(value, organization[name]))));
   };
   return html`
-    <${Form} label=${t("organization.settings")} submit=${t("action.save")} run=${save} done=${done}
+    <${Form} scope="org:write" label=${t("organization.settings")} submit=${t("action.save")} run=${save} done=${done}
       values=${{ ...organization, quietStart: quiet?.start, quietEnd: quiet?.end }} fields=${[
         { name: "name", label: t("field.name"), required: true },
         { name: "timeZone", label: t("field.timeZone"), required: true, hint: t("organization.timeZone.hint") },

@@ -2,7 +2,7 @@
 import { html, useState } from "../lib.js";
 import { part, post, remove } from "../api.js";
 import { usePages } from "../load.js";
-import { Action, Dialog } from "../parts/action.js";
+import { Action, Button, Dialog } from "../parts/action.js";
 import { Filters } from "../parts/filters.js";
 import { Form } from "../parts/form.js";
 import { Page } from "../parts/page.js";
@@ -35,7 +35,7 @@ export function render({ query }) {
 
 function Release({ suppression: { id, email }, done }) {
   return html`
-    <${Action} label=${t("suppressions.release")} describe=${t("suppressions.release.of", { email })} done=${done}
+    <${Action} scope="email:write" label=${t("suppressions.release")} describe=${t("suppressions.release.of", { email })} done=${done}
       run=${() => remove(`/v2/email/suppressions/${part(id)}`)}
       confirm=${{ title: t("suppressions.release.of", { email }), text: t("suppressions.release.text") }} />
   `;
@@ -45,7 +45,7 @@ function Add({ done }) {
   const [open, setOpen] = useState(false);
   const close = () => setOpen(false);
   return html`
-    <button type="button" onClick=${() => setOpen(true)}>${t("suppressions.add")}</button>
+    <${Button} scope="email:write" onClick=${() => setOpen(true)}>${t("suppressions.add")}<//>
     ${open && html`
       <${Dialog} title=${t("suppressions.add")} close=${close}>
         <${Form} label=${t("suppressions.add")} submit=${t("suppressions.add")} run=${({ address }) => post("/v2/email/suppressions", { email: address })}

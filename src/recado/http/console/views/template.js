@@ -19,9 +19,9 @@ export function render({ params }) {
   const found = template.data;
   const actions = found && html`
     ${["draft", "rejected"].includes(found.status) && html`
-      <${Action} label=${t("templates.submit")} run=${() => post(`${address}/submit`)} done=${template.reload}
+      <${Action} scope="templates:write" label=${t("templates.submit")} run=${() => post(`${address}/submit`)} done=${template.reload}
         confirm=${{ title: t("templates.submit.title"), text: t("templates.submit.text") }} />`}
-    <${Action} label=${t("action.delete")} danger run=${() => remove(address)} done=${() => go("/templates")}
+    <${Action} scope="templates:write" label=${t("action.delete")} danger run=${() => remove(address)} done=${() => go("/templates")}
       confirm=${{ title: t("templates.delete.title"), text: t("templates.delete.text") }} />
   `;
   return html`

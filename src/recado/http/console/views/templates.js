@@ -2,7 +2,7 @@
 import { html, useState } from "../lib.js";
 import { post } from "../api.js";
 import { useGet, usePages } from "../load.js";
-import { Dialog } from "../parts/action.js";
+import { Button, Dialog } from "../parts/action.js";
 import { Filters } from "../parts/filters.js";
 import { Form, choices } from "../parts/form.js";
 import { Page } from "../parts/page.js";
@@ -54,7 +54,7 @@ function Sync({ done }) {
     if (started) done();
   };
   return html`
-    <button type="button" onClick=${() => { setStarted(false); setAsking(true); }}>${t("templates.sync")}</button>
+    <${Button} scope="templates:write" onClick=${() => { setStarted(false); setAsking(true); }}>${t("templates.sync")}<//>
     ${asking && html`<${Dialog} title=${t("templates.sync")} close=${close}>
       ${started
         ? html`<p role="status">${t("templates.synced")}</p>`

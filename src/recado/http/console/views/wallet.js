@@ -64,7 +64,7 @@ function Balance({ one, reload }) {
       [t("wallet.held"), coins(one.heldCoins)],
       [t("wallet.threshold"), coins(one.lowBalanceThresholdCoins)],
     ]} />
-    <${Form} inline label=${t("wallet.threshold")} submit=${t("wallet.setThreshold")}
+    <${Form} inline scope="wallet:write" label=${t("wallet.threshold")} submit=${t("wallet.setThreshold")}
       values=${{ lowBalanceThresholdCoins: one.lowBalanceThresholdCoins }} run=${(values) => patch("/v2/wallet", values)}
       done=${reload} fields=${[{ name: "lowBalanceThresholdCoins", label: t("wallet.thresholdCoins"), type: "number", min: 0,
         required: true, hint: t("wallet.thresholdHint") }]} />

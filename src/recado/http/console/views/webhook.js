@@ -64,7 +64,7 @@ export function ReplayOne({ address, delivery, done }) {
     setKey(newKey());
     done(made);
   };
-  return html`<${Action} label=${t("webhook.replay")} describe=${t("webhook.replayOf", { event: delivery.event, id: delivery.id })}
+  return html`<${Action} scope="webhooks:write" label=${t("webhook.replay")} describe=${t("webhook.replayOf", { event: delivery.event, id: delivery.id })}
     run=${() => post(`${address}/deliveries/${part(delivery.id)}/replay`, undefined, { key })} done=${after}
     confirm=${{ title: t("webhook.replayTitle"), text: t("webhook.replayText", { event: delivery.event }) }} />`;
 }
@@ -105,7 +105,7 @@ function Replay({ address, done }) {
   return html`
     <${Section} title=${t("webhook.replayPeriod")}>
       <p class="quiet">${t("webhook.replayPeriodText")}</p>
-      <${Form} inline label=${t("webhook.replayPeriod")} submit=${t("webhook.replay")} values=${{ onlyFailed: true }}
+      <${Form} inline scope="webhooks:write" label=${t("webhook.replayPeriod")} submit=${t("webhook.replay")} values=${{ onlyFailed: true }}
         run=${run} done=${after} fields=${[
         { name: "from", label: t("field.from"), type: "datetime-local", required: true },
         { name: "to", label: t("field.to"), type: "datetime-local", required: true },

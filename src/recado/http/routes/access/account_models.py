@@ -86,6 +86,7 @@ class SessionOut(ApiModel):
 
     tokens: SessionTokens
     account: AccountOut
+    scopes: Annotated[list[str], Field(description="Those of the role, and the account's own.")]
     expires_at: Timestamp
 
 

@@ -45,6 +45,7 @@ class SessionOperations:
         body = {
             "tokens": opened.tokens,
             "account": account_view(opened.account),
+            "scopes": sorted(opened.account.scopes),
             "expiresAt": opened.expires_at,
         }
         return Reply(201, body)
