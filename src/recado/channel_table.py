@@ -39,12 +39,14 @@ from recado.domain.messages.sms_text import segment_texts
 from recado.email_adapters import email_adapters
 from recado.http.api.route import Route
 from recado.http.routes.core.dependencies import Dependencies
+from recado.http.routes.email.bulk_models import CreateEmailBatch
 from recado.http.routes.email.messages import email_routes
 from recado.http.routes.messages.bulk_models import BatchBody
 from recado.http.routes.sms.sms import sms_routes
 from recado.http.routes.sms.sms_models import CreateSmsBatch
 from recado.services.batches.channel_batches import ChannelBatches
 from recado.services.batches.chatapp_batches import ChatAppBatches
+from recado.services.batches.email_batches import EmailBatches
 from recado.services.batches.sms_batches import SmsBatches
 from recado.services.email.sendable import SendableMailboxes, SendableTemplates
 from recado.services.email.tracking import EmailTracking
@@ -414,6 +416,17 @@ def email_rules(parts: RuleParts) -> ChannelRules:
     )
 
 
+def email_batches(parts: RuleParts) -> ChannelBatches:
+    return EmailBatches(
+        parts.database,
+        parts.directories.organizations,
+        sends_in=parts.sends_in,
+        templates=parts.email_templates,
+        mailboxes=parts.mailboxes,
+        simulator_domain=parts.simulator_domain,
+    )
+
+
 CHANNELS: Final[list[ChannelParts]] = [
     ChannelParts(channel=CHATAPP, adapters=chatapp_adapters, rules=chatapp_rules, batches=chatapp_batches),
     ChannelParts(
@@ -426,6 +439,12 @@ CHANNELS: Final[list[ChannelParts]] = [
         batch_body=CreateSmsBatch,
     ),
     ChannelParts(
-        channel=EMAIL, adapters=email_adapters, rules=email_rules, gateways=email_gateways, routes=email_routes
+        channel=EMAIL,
+        adapters=email_adapters,
+        rules=email_rules,
+        gateways=email_gateways,
+        routes=email_routes,
+        batches=email_batches,
+        batch_body=CreateEmailBatch,
     ),
 ]

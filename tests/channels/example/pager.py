@@ -177,6 +177,9 @@ class PageBatches:
         yield from ()
         return None
 
+    async def suppressed(self, where: Where, addresses: Sequence[str]) -> Collection[str]:
+        return ()
+
     async def check_sender(self, where: Where, sender_id: str, *, field: str, sends: bool) -> None:
         """Nobody names what pages leave from."""
 

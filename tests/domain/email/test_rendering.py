@@ -146,3 +146,28 @@ def test_what_would_be_too_long_is_refused_when_it_is_measured(parts: dict[str, 
     with pytest.raises(Problem) as caught:
         content(**parts, v=None).measure({"v": "x" * 10})
     assert caught.value.code == "TEXT_TOO_LONG"
+
+
+TEXTS = st.lists(st.sampled_from(["{{a}}", "{{ b }}", "{{c}}", "é", "<b>", "\n"]), min_size=1, max_size=8).map("".join)
+SOME = st.dictionaries(st.sampled_from("abcd"), st.one_of(st.text(max_size=9), st.integers(), st.booleans()))
+
+
+@given(TEXTS, TEXTS, TEXTS, SOME, SOME)
+def test_measured_beside_what_all_have_it_is_what_it_is_alone(
+    subject: str, html: str, text: str, shared: dict[str, str], own: dict[str, str]
+) -> None:
+    made = content(subject, html, text, a=None, b="<é>", c="x\ny")
+    assert made.measuring(shared)(own) == made.measure({**shared, **own})
+
+
+def test_many_are_measured_by_their_own_values_alone() -> None:
+    examples = {f"n{number}": "<" * 10_000 for number in range(100)}
+    measure = content("s", "".join(f"{{{{{name}}}}}" for name in list(examples)[:20]), **examples).measuring({})
+    started = time.process_time()
+    sizes = {measure({"n0": str(number)}).body_bytes for number in range(1_000, 10_000)}
+    assert (sizes, time.process_time() - started < 1) == ({19 * 40_000 + 4}, True)
+
+
+def test_another_subject_stands_in_the_place_of_the_templates() -> None:
+    made = content("own", "{{a}}", a="x").with_subject("{{a}} of {{nobody}}").render({"a": "1"})
+    assert (made.subject, made.html) == ("1 of ", "1")

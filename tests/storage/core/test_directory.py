@@ -168,6 +168,19 @@ async def test_records_go_that_weigh_too_much_together_but_the_last_one_stays() 
     assert (len(cache), cache.peek("d")) == (1, "4444444")
 
 
+async def test_who_asks_for_much_loses_its_own_records_and_nobody_else_s() -> None:
+    table = Table(a1="1", a2="22", a3="333", a4="4444444444", b1="1", b2="2")
+    cache = directory(table, capacity=6, most=12, weight=len, owner=lambda key: key[0], parts=2)
+    for key in ("b1", "a1", "a2", "b2", "a1", "a3"):  # a2 was used least lately
+        await cache.get(key)
+    assert [key for key in table.records if cache.peek(key) is not None] == ["a1", "a2", "a3", "b1", "b2"]
+    await cache.get("a4")
+    assert [key for key in table.records if cache.peek(key) is not None] == ["a4", "b1", "b2"]
+    table.records["a5"] = "5"
+    await cache.get("a5")
+    assert [key for key in table.records if cache.peek(key) is not None] == ["b1", "b2", "a5"]
+
+
 async def test_a_failure_that_nobody_waits_for_any_more_warns_nobody() -> None:
     table = Table(a="1")
     table.gate.clear()

@@ -1,4 +1,4 @@
-"""E-mail: sent while its caller waits, or queued by a journey; bounces and complaints tell of it (C10)."""
+"""E-mail: sent while its caller waits, or queued by a journey or a batch; bounces and complaints tell of it (C10)."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -18,6 +18,7 @@ from recado.domain.messages.message import (
     GenericStatus,
     MessageEvent,
     MessageStatus,
+    Priority,
     Report,
 )
 
@@ -159,7 +160,12 @@ GATES: Final = GateTable(
 
 TRANSACTIONAL: Final = "transactional"
 """What a message that answers what its person did is told apart by."""
-_TTL: Final = timedelta(hours=1)  # only what a journey sends waits
+_TTL: Final[Mapping[Priority, timedelta]] = {
+    Priority.CRITICAL: timedelta(hours=1),
+    Priority.NORMAL: timedelta(hours=24),
+    Priority.BULK: timedelta(hours=72),
+}
+"""Of what is queued: by classes, as of every queue (C14.5)."""
 
 
 def is_transactional(category: str | None) -> bool:
@@ -191,7 +197,7 @@ POLICY: Final = Policy(
     needs_window=lambda kind: False,
     subject_to_consent=lambda category: not is_transactional(category),
     obeys_quiet_hours=lambda kind, category, priority: False,
-    ttl=lambda category, priority: _TTL,
+    ttl=lambda category, priority: _TTL[priority],
     price_kind=lambda category, byo: EMAIL_RECIPIENT,
     unanswered=UNANSWERED,
     refusals=REFUSALS | {EmailReason.NO_VERIFIED_SENDER},

@@ -86,6 +86,10 @@ class Pieces:
         sizes = (times * len(values[name].encode(errors="replace")) for name, times in self._times.items())
         return self._plain_bytes + sum(sizes)
 
+    def times(self, name: str) -> int:
+        """How often it uses a name."""
+        return self._times[name]
+
     def filled(self, values: Mapping[str, str]) -> str:
         """With a value for each of its names."""
         pieces = self._pieces.copy()
@@ -113,6 +117,28 @@ class EmailSize(NamedTuple):
 
     subject: str
     body_bytes: int
+
+
+class _Sizes:
+    """How many bytes a part becomes for each of many, whose values are but a few; what all have is counted once."""
+
+    __slots__ = ("_each", "_usual", "_write", "part")
+
+    def __init__(self, part: EmailPart, pieces: Pieces, texts: Mapping[str, str]) -> None:
+        self.part = part
+        self._write = _WRITTEN[part]
+        written = {name: self._write(texts[name]) for name in pieces.names}
+        self._usual = pieces.size(written)
+        self._each = {name: (pieces.times(name), _bytes_of(text)) for name, text in written.items()}
+
+    def of(self, own: Mapping[str, str]) -> int:
+        """With these values in the place of those that all have."""
+        size = self._usual
+        for name, text in own.items():
+            if (known := self._each.get(name)) is not None:
+                times, usual = known
+                size += times * (_bytes_of(self._write(text)) - usual)
+        return size
 
 
 class EmailParts:
@@ -144,6 +170,32 @@ class EmailParts:
                     raise _too_long(part)
         return EmailSize(self._filled(EmailPart.SUBJECT, self._parts[EmailPart.SUBJECT], texts), sum(sizes.values()))
 
+    def measuring(self, shared: Mapping[str, Value]) -> Callable[[Mapping[str, Value]], EmailSize]:
+        """`measure` for many e-mails, which share these values; each is measured by the values of its own alone."""
+        texts = self._texts(shared)
+        sizes = [_Sizes(part, pieces, texts) for part, pieces in self._parts.items() if part is not EmailPart.SUBJECT]
+        subject = self._parts[EmailPart.SUBJECT]
+        write = _WRITTEN[EmailPart.SUBJECT]
+        written = {name: write(texts[name]) for name in subject.names}
+
+        def measure(own: Mapping[str, Value]) -> EmailSize:
+            given = {name: as_text(value) for name, value in own.items() if name in self._used}
+            found = [(each.part, each.of(given)) for each in sizes]
+            for part, size in found:
+                if size > MOST_OF[part]:
+                    raise _too_long(part)
+            told = written | {name: write(text) for name, text in given.items() if name in written}
+            return EmailSize(_put_together(EmailPart.SUBJECT, subject, told), sum(size for _, size in found))
+
+        return measure
+
+    def with_subject(self, subject: str) -> "EmailParts":
+        """With another subject; what that uses and nobody declared is empty without a value."""
+        made = EmailParts({EmailPart.SUBJECT: subject}, {**dict.fromkeys(names_in(subject)), **self._examples})
+        made._parts = {**self._parts, **made._parts}
+        made._used = frozenset(name for pieces in made._parts.values() for name in pieces.names)
+        return made
+
     def render(self, values: Mapping[str, Value]) -> Rendered:
         """Values that no part uses do nothing. Raises `Problem` TEXT_TOO_LONG, before anything grows."""
         texts = self._texts(values)
@@ -161,13 +213,20 @@ class EmailParts:
 
     def _filled(self, part: EmailPart, pieces: Pieces, texts: Mapping[str, str]) -> str:
         write = _WRITTEN[part]
-        written = {name: write(texts[name]) for name in pieces.names}
-        if pieces.length(written) > MOST_OF[part]:
-            raise _too_long(part)
-        filled = pieces.filled(written)
-        if is_too_long(part, filled):
-            raise _too_long(part)
-        return filled
+        return _put_together(part, pieces, {name: write(texts[name]) for name in pieces.names})
+
+
+def _put_together(part: EmailPart, pieces: Pieces, written: Mapping[str, str]) -> str:
+    if pieces.length(written) > MOST_OF[part]:
+        raise _too_long(part)
+    filled = pieces.filled(written)
+    if is_too_long(part, filled):
+        raise _too_long(part)
+    return filled
+
+
+def _bytes_of(text: str) -> int:
+    return len(text.encode(errors="replace"))
 
 
 def undeclared(used: Mapping[EmailPart, Iterable[str]], declared: Iterable[str]) -> list[tuple[EmailPart, str]]:

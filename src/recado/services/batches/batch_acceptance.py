@@ -19,7 +19,7 @@ from recado.engine.steps import in_steps
 from recado.services.batches.batch_audience import Audiences
 from recado.services.batches.batch_draft import BatchDraft
 from recado.services.batches.batch_maker import BatchMaker
-from recado.services.batches.batch_people import addresses_by_contact, ask_for_consent
+from recado.services.batches.batch_people import addresses_by_contact, ask_for_consent, leave_out_suppressed
 from recado.services.batches.batch_rules import AcceptedRecipients, accept_recipients, only_in_window
 from recado.services.batches.channel_batches import BatchTerms, ChannelBatches
 from recado.services.batches.tariff import NotCovered
@@ -166,6 +166,7 @@ class BatchAcceptance:
         accepted = await self._accepted(draft, terms, now)
         if terms.obeys.consent:
             await ask_for_consent(self._db.hot, draft, accepted, granted_only=terms.granted_only)
+        await leave_out_suppressed(draft, accepted, rules)
         seconds = draft.ttl_seconds or int(terms.ttl.total_seconds())
         return NewBatch(
             organization_id=draft.organization_id,

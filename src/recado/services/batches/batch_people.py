@@ -7,7 +7,8 @@ from recado.domain.batches.batch import BLOCK
 from recado.domain.channels.address import AddressKind
 from recado.domain.channels.policies import address_kind
 from recado.services.batches.batch_draft import BatchDraft
-from recado.services.batches.batch_rules import AcceptedRecipients, only_with_consent
+from recado.services.batches.batch_rules import AcceptedRecipients, only_with_consent, without_suppressed
+from recado.services.batches.channel_batches import ChannelBatches
 from recado.storage.core.rows import Executor
 from recado.storage.messages import recipients
 from recado.storage.messages.recipients import Recipient, RecipientKey, of_address
@@ -40,3 +41,12 @@ async def ask_for_consent(
         asked = [of_address(*where, kind, address) for address in addresses[start : start + BLOCK]]
         known += await recipients.find(executor, asked)
     only_with_consent(accepted, known, granted_only=granted_only)
+
+
+async def leave_out_suppressed(draft: BatchDraft, accepted: AcceptedRecipients, rules: ChannelBatches) -> None:
+    """Leave out whoever gets nothing, whatever its person consented to (C10.5)."""
+    addresses, found = accepted.recipients.phones, set[str]()
+    for start in range(0, len(addresses), BLOCK):
+        found.update(await rules.suppressed((draft.organization_id, draft.env), addresses[start : start + BLOCK]))
+    if found:
+        without_suppressed(accepted, found)

@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
-from recado.domain.billing.prices import Price, region_of
+from recado.domain.billing.prices import INTL, Price, region_of
+from recado.domain.channels.address import AddressKind
+from recado.domain.channels.policies import address_kind
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem
 from recado.domain.core.ids import IdSource
@@ -30,9 +32,10 @@ class WalletTariff:
         """Give each message of the block its price. Raises `Problem` when such a message has none."""
         organization_id, env, _ = batch.key
         units = block.recipients.units
+        by_phone = address_kind(batch.channel) is AddressKind.PHONE
         found: dict[tuple[str, str], Price] = {}
         for place, (address, kind) in enumerate(zip(block.recipients.phones, block.kinds, strict=True)):
-            unit = (kind.price_kind, region_of(address))
+            unit = (kind.price_kind, region_of(address) if by_phone else INTL)
             price = found.get(unit)
             if price is None:
                 price = found[unit] = await self._prices.price_of(organization_id, env, *unit, at)

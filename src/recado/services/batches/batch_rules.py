@@ -4,7 +4,7 @@ What concerns the whole batch is refused as for a single message (`acceptance_ru
 leaves that one out, with its reason.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -29,6 +29,8 @@ from recado.storage.messages.recipients import Recipient
 
 ELSEWHERE: Final = "ROUTE_NOT_AVAILABLE"
 """Why a phone of a region is left out to which its messages do not go."""
+SUPPRESSED: Final = "RECIPIENT_SUPPRESSED"
+"""Why an address is left out that gets nothing, whatever its person consented to."""
 
 
 @dataclass(slots=True)
@@ -138,7 +140,16 @@ def only_with_consent(accepted: AcceptedRecipients, known: Sequence[Recipient], 
     )
 
 
-_TEXTS = {**REFUSED, "WINDOW_CLOSED": "The recipient has not written to this number in the last 24 hours."}
+def without_suppressed(accepted: AcceptedRecipients, addresses: Collection[str]) -> None:
+    """Leave out these addresses: they are suppressed (C10.5)."""
+    _leave_out(accepted, [SUPPRESSED if each in addresses else None for each in accepted.recipients.phones])
+
+
+_TEXTS = {
+    **REFUSED,
+    SUPPRESSED: "The address is suppressed.",
+    "WINDOW_CLOSED": "The recipient has not written to this number in the last 24 hours.",
+}
 
 
 def _leave_out(accepted: AcceptedRecipients, codes: Sequence[str | None]) -> None:

@@ -131,6 +131,9 @@ class ChannelBatches(Protocol):
         `payload`: of those without one of their own. `replaced`: the links of the messages whose place these take.
         """
 
+    async def suppressed(self, where: Where, addresses: Sequence[str]) -> Collection[str]:
+        """Those of up to a block of addresses that get nothing, whatever their people consented to (C10.5)."""
+
     async def check_sender(self, where: Where, sender_id: str, *, field: str, sends: bool) -> None:
         """The sender that `field` names exists; with `sends` it is to send, and can."""
 

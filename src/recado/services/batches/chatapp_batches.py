@@ -105,6 +105,9 @@ class ChatAppBatches:
         yield from ()
         return None
 
+    async def suppressed(self, where: Where, addresses: Sequence[str]) -> Collection[str]:
+        return ()
+
     async def check_sender(self, where: Where, sender_id: str, *, field: str, sends: bool) -> None:
         number = await self._numbers.get((*where, sender_id))
         if number is None:

@@ -125,6 +125,9 @@ class SmsBatches:
             links.append(of_message.rows)
         return Tracked(replace(recipients, payloads=payloads), links)
 
+    async def suppressed(self, where: Where, addresses: Sequence[str]) -> Collection[str]:
+        return ()
+
     async def check_sender(self, where: Where, sender_id: str, *, field: str, sends: bool) -> None:
         """Nobody names what an SMS leaves from."""
 

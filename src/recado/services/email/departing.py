@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 import orjson
 
-from recado.domain.channels.email import EMAIL, EmailReason
+from recado.domain.channels.email import EMAIL, TRANSACTIONAL, EmailReason
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem, Unavailable
 from recado.domain.email.content import EmailContent
@@ -30,6 +30,12 @@ from recado.storage.links.tracked_links import DrawnLink
 
 VARIABLES: Final = "variables"
 """Where the payload of a queued e-mail holds the values of its template."""
+SUBJECT: Final = "subject"
+"""Where it holds a subject that takes the place of its template's; among the details, the subject as it is shown."""
+EXAMPLES: Final = "examples"
+"""The member of its details by which examples stand for values that it lacks; without it, it needs all of them."""
+TRACKING: Final = "tracking"
+"""The member of its details that says whether it is tracked; without it, unless it is transactional."""
 LONG_AT_ONCE, LONG_EACH, LONG_WAITING = 32, 16, 2_000  # e-mails of long templates in memory: in all, of an organization
 LINGER: Final = 0.005  # seconds that a look gathers while traffic is dense
 MOST_ROWS: Final = 100  # of a statement, which may hold 200 links of each
@@ -129,15 +135,18 @@ class DepartingEmails:
 
     async def _made(self, message: QueuedEmail, held: AsyncExitStack) -> EmailContent | Cause:
         where = (message.organization_id, message.env)
-        told = mailbox_of((message.details or {}).get("from", ""))
+        details = message.details or {}
+        told = mailbox_of(details.get("from", ""))
         mailbox = None if told is None else await self._mailboxes.get((*where, told.address))
         if told is None or mailbox is None:
             return _NO_SENDER
         template = await self._templates.get((*where, message.template_id or ""))
         if template is None:
             return _NO_TEMPLATE
-        values = orjson.loads(message.payload or "{}").get(VARIABLES, {})
-        if not template.parts.used <= values.keys():
+        payload = orjson.loads(message.payload or "{}")
+        values, subject = payload.get(VARIABLES, {}), payload.get(SUBJECT)
+        parts = template.parts if subject is None else template.parts.with_subject(subject)
+        if EXAMPLES not in details and not parts.used <= values.keys():
             return _INCOMPLETE
         known = await self._looks.put(message)
         if known.suppressed:
@@ -146,22 +155,25 @@ class DepartingEmails:
             await held.enter_async_context(self._long.place(message.organization_id))
             await turns.next()
         try:
-            rendered = template.parts.render(values)
+            rendered = parts.render(values)
         except Problem:
             return _TOO_LONG
+        transactional = bool(details.get(TRANSACTIONAL))
         content = EmailContent(
             from_address=told.address,
             from_name=told.name,
             subject=rendered.subject,
             html=rendered.html,
             text=rendered.text,
+            transactional=transactional,
         )
         tracked = await self._tracking.prepare(
             content,
             EmailKey(*where, message.id),
             to=message.recipient,
             contact_id=message.contact_id,
-            transactional=False,
+            transactional=transactional,
+            tracking=details.get(TRACKING),
             known=known.links,
         )
         if tracked.links and not await self._drawn.put(_Drawn(message, tracked.links)):

@@ -1,4 +1,4 @@
-"""Templates and senders of e-mail as journeys send with them: read once for many messages, for some seconds."""
+"""Templates and senders of e-mail as journeys and batches send with them: read once for many, for some seconds."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -23,6 +23,8 @@ NO_REPLY: Final = "no-reply"
 """The address that a domain sends from where nobody names one."""
 LONG: Final = 16 * 1024  # characters: a shorter template is rendered in less than a step of the loop
 MOST_TEMPLATES, MOST_KEPT = 1_000, 16 * 1024 * 1024  # templates in memory, and their characters
+MOST_MAILBOXES: Final = 1_000
+PARTS: Final = 4  # an organization has a quarter of either, and of the mailboxes
 
 
 def usual_address(sender: EmailSender) -> str:
@@ -43,13 +45,14 @@ class SendableTemplate:
 
 
 class SendableTemplates(Directory[TemplateKey, SendableTemplate]):
-    """A change is seen within 5 seconds. Those that are used last stay, as many as the two bounds let."""
+    """A change is seen within 5 seconds. Those that are used last stay, as many as the two bounds let (C31)."""
 
     def __init__(self, executor: Executor, *, clock: Clock) -> None:
         self._executor = executor
         super().__init__(
-            self._load_one, clock=clock, capacity=MOST_TEMPLATES, most=MOST_KEPT, weight=lambda template: template.size
-        )
+            self._load_one, clock=clock, capacity=MOST_TEMPLATES, most=MOST_KEPT, weight=lambda template: template.size,
+            owner=lambda key: key[0], parts=PARTS,
+        )  # fmt: skip
 
     async def _load_one(self, key: TemplateKey) -> SendableTemplate | None:
         template = await TEMPLATES.get(self._executor, *key)
@@ -65,7 +68,7 @@ class SendableMailboxes(Directory[MailboxKey, NamedAddress]):
 
     def __init__(self, executor: Executor, *, clock: Clock) -> None:
         self._executor = executor
-        super().__init__(self._load_one, clock=clock)
+        super().__init__(self._load_one, clock=clock, capacity=MOST_MAILBOXES, owner=lambda key: key[0], parts=PARTS)
 
     async def _load_one(self, key: MailboxKey) -> NamedAddress | None:
         organization_id, env, address = key

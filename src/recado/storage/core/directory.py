@@ -19,6 +19,8 @@ class Directory(Generic[K, V]):
     """Records by key. `ttl` in seconds. The least recently used go beyond `capacity` records, and when they expired.
 
     `weight`: of a record, where `most` is what all of them may weigh together; the last one stays, whatever it weighs.
+    `owner`: of a key: one that has more than one part in `parts` of either loses its own records first, and nobody
+    else's.
     """
 
     def __init__(
@@ -30,6 +32,8 @@ class Directory(Generic[K, V]):
         capacity: int = 10_000,
         most: int = 0,
         weight: Callable[[V], int] | None = None,
+        owner: Callable[[K], Hashable] | None = None,
+        parts: int = 1,
     ) -> None:
         self._load = load
         self._monotonic = clock.monotonic
@@ -37,6 +41,8 @@ class Directory(Generic[K, V]):
         self._capacity = capacity
         self._most = most
         self._weight = weight
+        self._owner = owner
+        self._parts = parts
         self._records: OrderedDict[K, tuple[float, V]] = OrderedDict()
         self._loading: dict[K, asyncio.Task[V | None]] = {}
 
@@ -86,6 +92,18 @@ class Directory(Generic[K, V]):
         self._records.clear()
         self._loading.clear()
 
+    def _keep_share(self, owner: Callable[[K], Hashable], key: K) -> None:
+        """Drop what the owner of a new record has above its part, oldest use first; the new one stands last."""
+        whose = owner(key)
+        own = [each for each in self._records if owner(each) == whose]
+        weights = [0 if self._weight is None else self._weight(self._records[each][1]) for each in own]
+        count, total = len(own), sum(weights)
+        for each, weight in zip(own[:-1], weights, strict=False):
+            if count <= self._capacity // self._parts and total <= self._most // self._parts:
+                return
+            del self._records[each]
+            count, total = count - 1, total - weight
+
     def _make_room(self) -> None:
         """Drop what nobody asked for lately: it stands first, and expired when its last user was here too long ago."""
         records, now = self._records, self._monotonic()
@@ -105,6 +123,9 @@ class Directory(Generic[K, V]):
             record = await self._load(key)
             if record is not None and self._loading.get(key) is mine:
                 self._records[key] = (started + self._ttl, record)
+                self._records.move_to_end(key)
+                if self._owner is not None:
+                    self._keep_share(self._owner, key)
                 self._make_room()
             return record
         finally:

@@ -86,7 +86,7 @@ def bulk_routes(*, acceptance: BatchAcceptance, bodies: Mapping[str, type[BatchB
             summary="Send to up to 10,000 recipients",
             description=(
                 "What the messages share is refused as for a single one; a recipient that cannot be sent to is left "
-                "out and counted in `skippedReasons`, and each phone is sent to once. 202 means that everything "
+                "out and counted in `skippedReasons`, and each address is sent to once. 202 means that everything "
                 "accepted is stored: the first messages are leaving already."
             ),
             tag="Batches",
@@ -102,6 +102,8 @@ def bulk_routes(*, acceptance: BatchAcceptance, bodies: Mapping[str, type[BatchB
                 "AUDIENCE_INVALID",
                 "EMPTY_AUDIENCE",
                 "SCHEDULE_TOO_FAR",
+                "TEXT_TOO_LONG",
+                "SENDER_NOT_VERIFIED",
                 *SENDING_CODES,
             ),
             idempotency=Idempotency.BOUND,
