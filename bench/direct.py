@@ -38,14 +38,17 @@ async def run(say: Say) -> list[Figure]:
             "RECADO_EMAIL_PER_SECOND": str(10 * PER_SECOND),
             "RECADO_SSRF_ALLOW_CIDRS": "127.0.0.0/8",
         }
-        async with running(provider, "/times"), running(recado(folder, **settings), READY) as service:
-            async with Api(service, "live") as api:
-                template_id = await _ready(service, api)
-                body = {"templateId": template_id, "variables": VARIABLES}
-                figures = []
-                for what, more in (("transactional", {"transactional": True}), ("tracked", {"tracking": True})):
-                    say(f"e-mails sent directly, {what}")
-                    figures += await _measured(service, provider.url, api.token, {**body, **more}, what)
+        async with (
+            running(provider, "/times"),
+            running(recado(folder, **settings), READY) as service,
+            Api(service, "live") as api,
+        ):
+            template_id = await _ready(service, api)
+            body = {"templateId": template_id, "variables": VARIABLES}
+            figures = []
+            for what, more in (("transactional", {"transactional": True}), ("tracked", {"tracking": True})):
+                say(f"e-mails sent directly, {what}")
+                figures += await _measured(service, provider.url, api.token, {**body, **more}, what)
     return figures
 
 
