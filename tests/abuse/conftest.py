@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from tests.abuse.attacker import Attacker
 from tests.abuse.neighbour import WAITED, Neighbour, Served
-from tests.acceptance.sandbox.customer import Customer, phone
 from tests.acceptance.provider_sides import BridgeSide
+from tests.acceptance.sandbox.customer import Customer, phone
 from tests.program import Api, Service, free_port
 from tests.waiting import until
 

@@ -39,7 +39,8 @@ where m.id = $1
 NAMED = """
 insert into provider_messages
 select (jsonb_populate_record(p, jsonb_build_object('reference', c.id, 'message_id', c.id))).*
-from provider_messages p, lateral (select left($1, -6) || lpad(i::text, 6, '0') as id from generate_series(1, $2) as i) c
+from provider_messages p,
+    lateral (select left($1, -6) || lpad(i::text, 6, '0') as id from generate_series(1, $2) as i) c
 where p.message_id = $1 and p.reference = (select min(reference) from provider_messages where message_id = $1)
 """
 STATES = "select status, count(*) from messages where id like left($1, -6) || '%' and id <> $1 group by status"
@@ -106,13 +107,12 @@ async def test_a_storm_of_bounces_is_taken_and_keeps_nobody_waiting(
 
 def _bodies(ids: Sequence[str]) -> list[bytes]:
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    told = {"kind": "status", "at": at}
+    bounced, complained = {"status": "bounced", "bounceType": "permanent"}, {"status": "complained"}
     events = [
-        {
-            "kind": "status", "at": at, "reference": each, "providerMessageId": f"storm {each}",
-            **({"status": "complained"} if place % COMPLAINED == 0 else {"status": "bounced", "bounceType": "permanent"}),
-        }
+        {**told, **(bounced if place % COMPLAINED else complained), "reference": each, "providerMessageId": each}
         for place, each in enumerate(ids)
-    ]  # fmt: skip
+    ]
     return [orjson.dumps({"events": events[place : place + A_BODY]}) for place in range(0, len(events), A_BODY)]
 
 
