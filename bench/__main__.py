@@ -28,6 +28,7 @@ ALL = (
     "callbacks",
     "smpp",
     "smtp",
+    "direct",
     "clicks",
     "opens",
     "pacing",

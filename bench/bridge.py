@@ -33,8 +33,14 @@ class Bridge(asyncio.Protocol):
             if not end or len(rest) < size:
                 return
             self._came = rest[size:]
-            status, answer = _answer(head.split(b" ", 2)[1], rest[:size])
-            self._transport.write(b"HTTP/1.1 %d .\r\nContent-Length: %d\r\n\r\n%s" % (status, len(answer), answer))
+            self.asked(head.split(b" ", 2)[1], rest[:size])
+
+    def asked(self, path: bytes, body: bytes) -> None:
+        """A request is here as a whole."""
+        self.write(*_answer(path, body))
+
+    def write(self, status: int, answer: bytes) -> None:
+        self._transport.write(b"HTTP/1.1 %d .\r\nContent-Length: %d\r\n\r\n%s" % (status, len(answer), answer))
 
 
 def _answer(path: bytes, body: bytes) -> tuple[int, bytes]:
@@ -47,9 +53,9 @@ def _answer(path: bytes, body: bytes) -> tuple[int, bytes]:
     return status, orjson.dumps(result)
 
 
-async def serve(port: int) -> None:
+async def serve(port: int, connection: type[Bridge] = Bridge) -> None:
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(Bridge, "127.0.0.1", port, backlog=4096)
+    server = await loop.create_server(connection, "127.0.0.1", port, backlog=4096)
     stop = asyncio.Event()
     loop.add_signal_handler(15, stop.set)
     await stop.wait()

@@ -21,8 +21,7 @@ from recado.channels.email.smtp.connections import SmtpServer
 from recado.channels.email.smtp.smtp import Smtp
 from recado.domain.email.content import EmailContent
 from recado.domain.email.mime import Origin, compose
-from recado.domain.email.rendering import EmailContent as Template
-from recado.domain.email.rendering import EmailPart
+from recado.domain.email.rendering import EmailPart, EmailParts
 from recado.engine.clock import SystemClock
 from recado.storage.core.fair_places import FairPlaces
 
@@ -139,7 +138,7 @@ async def _bare(port: int) -> float:
 
 def _made(path: str, word: str, *, text: str | None, least: int | None) -> Figure:
     parts = {EmailPart.SUBJECT: "Hello {{v0}}", EmailPart.HTML: _html(word), EmailPart.TEXT: text}
-    template = Template(parts, {f"v{number}": None for number in range(VARIABLES)})
+    template = EmailParts(parts, {f"v{number}": None for number in range(VARIABLES)})
     rates = []
     for _ in range(ROUNDS):
         began = time.process_time()

@@ -129,7 +129,8 @@ class Assembly:
             elsewhere=html_document.places_by(self.html_workers),
         )  # fmt: skip
 
-        email_templates, mailboxes = SendableTemplates(db, clock=clock), SendableMailboxes(db, clock=clock)
+        self.email_templates = email_templates = SendableTemplates(db, clock=clock)
+        mailboxes = SendableMailboxes(db, clock=clock)
         self.departing_emails = DepartingEmails(
             db, clock=clock, templates=email_templates, mailboxes=mailboxes, tracking=tracking,
             simulator_domain=settings.email_simulator_domain,
@@ -208,7 +209,9 @@ class Assembly:
             random_bytes=installation.random_bytes,
         )  # fmt: skip
         self.mjml_workers = BodyWorkers(clock, processes=mjml_document.PROCESSES)
-        self.sender_verification = SenderVerification(db, clock=clock, verifier_for=partial(adapters.verifier, EMAIL))
+        self.sender_verification = SenderVerification(
+            db, clock=clock, verifier_for=partial(adapters.verifier, EMAIL), changed=mailboxes.clear
+        )
         outbox = Outbox(directories.subscriptions, ids=ids, queued=self.webhooks.queued)
         clicks = self.tracked_clicks = TrackedClicks(db, outbox=outbox, clock=clock)
         self.email_opens = EmailOpens(db, tokens=tokens, outbox=outbox, clock=clock)

@@ -102,7 +102,7 @@ def route_table(made: Assembly) -> tuple[Route, ...]:
         *template_routes(dependencies, provider_for=made.reviewer_for, sync=made.sync),
         *static_list_routes(dependencies),
         *suppression_routes(dependencies),
-        *email_template_routes(dependencies, workers=made.mjml_workers),
+        *email_template_routes(dependencies, workers=made.mjml_workers, changed=made.email_templates.changed),
         *email_sender_routes(dependencies, verification=made.sender_verification),
         *segment_routes(dependencies, evaluation=system.evaluation),
         *journey_routes(

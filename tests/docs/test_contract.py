@@ -214,7 +214,7 @@ def routes() -> tuple[Route, ...]:
         *opened_link_routes(tracked=nothing, origin=nothing, scanners=(), monotonic=nothing),
         *opened_email_routes(opens=nothing, unsubscriptions=nothing, scanners=(), monotonic=nothing),
         *suppression_routes(dependencies),
-        *email_template_routes(dependencies, workers=nothing),
+        *email_template_routes(dependencies, workers=nothing, changed=nothing),
         *email_sender_routes(dependencies, verification=nothing),
         *sandbox_inbound_routes(database=nothing, numbers=nothing, receiver=nothing),
         *sandbox_record_routes(database=nothing, ids=nothing, changed=nothing),

@@ -304,7 +304,7 @@ async def api(database: Database) -> AsyncIterator[Api]:
         "live": ScriptedVerifier(),
     }
     mjml_workers = BodyWorkers(clock, processes=1)
-    sender_verification = SenderVerification(database, clock=clock, verifier_for=verifiers.get)
+    sender_verification = SenderVerification(database, clock=clock, verifier_for=verifiers.get, changed=lambda: None)
     records = Records(
         database, directories.numbers, directories.organizations, directories.templates, key_ring,
         lambda channel, env, route=None: providers[env], clock,
@@ -346,7 +346,7 @@ async def api(database: Database) -> AsyncIterator[Api]:
         *static_list_routes(dependencies),
         *segment_routes(dependencies, evaluation=Evaluation(database)),
         *suppression_routes(dependencies),
-        *email_template_routes(dependencies, workers=mjml_workers),
+        *email_template_routes(dependencies, workers=mjml_workers, changed=lambda _: None),
         *email_sender_routes(dependencies, verification=sender_verification),
         *sandbox_record_routes(database=database, ids=ids, changed=changed),
         *billing_routes(dependencies),

@@ -15,6 +15,7 @@ from recado.actors.dispatch.gateway import Borrower, Failover, Gateway, GatewayP
 from recado.channels.core.provider import Accepted, Account, Down, NoPlace, Outcome, Refused, Retry, SlowDown, Unknown
 from recado.domain.channels.source import Source
 from recado.domain.core.timestamps import format_timestamp
+from recado.domain.dispatch.breaker import BreakerState
 from recado.domain.dispatch.gates import Hold
 from recado.domain.dispatch.shared_breaker import FAIL_OVER_FOR
 from recado.domain.messages.message import BULK, CRITICAL, NORMAL, WaitReason
@@ -379,6 +380,24 @@ async def test_its_probe_goes_by_itself_and_lets_its_messages_leave_again() -> N
     share.ended(SENT, share.breaker.pauses)
     assert share.probing() is None
     assert waits.permits
+
+
+@pytest.mark.parametrize("simulated", [Accepted("p-1", simulated=True), Refused("suppressed", "", simulated=True)])
+async def test_what_the_service_answers_in_the_provider_s_place_neither_keeps_a_circuit_closed_nor_closes_it(
+    simulated: Outcome,
+) -> None:
+    clock = VirtualClock(START)
+    at = gateway(clock)
+    for _ in range(4):
+        await outcomes(clock, at, Down("connect_failed"), simulated)
+    assert at.breaker.state is BreakerState.CLOSED
+    await outcomes(clock, at, Down("connect_failed"))
+    assert at.breaker.state is BreakerState.OPEN
+    await clock.advance(5.1)
+    await outcomes(clock, at, simulated)
+    assert at.breaker.state is BreakerState.OPEN
+    await outcomes(clock, at, SENT)
+    assert at.breaker.state is BreakerState.CLOSED
 
 
 async def test_the_probe_of_a_gateway_goes_to_another_when_that_of_the_first_has_no_answer() -> None:

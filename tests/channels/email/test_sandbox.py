@@ -71,6 +71,9 @@ async def test_in_live_the_service_itself_answers_for_the_simulator_s_domain_alo
 ) -> None:
     provider = Away()
     live = WithSimulator(provider, EmailSandbox(clock, 0, simulator_domain=DOMAIN), DOMAIN)
-    assert isinstance(await live.send(message_to("bounce+1@simulator.test"), account, 1), Accepted)
+    for address, outcome in (("bounce+1", Accepted), ("suppressionlist", Refused)):
+        answer = await live.send(message_to(f"{address}@simulator.test"), account, 1)
+        assert isinstance(answer, outcome)
+        assert answer.simulated
     assert await live.send(message_to("bounce@example.com"), account, 1) == Down("connect_failed")
     assert (live.name, provider.asked) == ("away", ["bounce@example.com"])

@@ -134,6 +134,25 @@ async def test_a_template_is_rendered_with_values_and_another_subject_takes_its_
     await mail.refused(422, "REFERENCE_NOT_FOUND", **asked)
 
 
+async def test_a_change_of_what_it_is_made_of_holds_for_the_next_email(mail: Mail) -> None:
+    made = {"name": "Changing", "subject": "First", "html": "<p>Hi</p>"}
+    template = await mail.api.call("POST", "/v2/email/templates", made)
+    way = f"/v2/email/templates/{template['id']}"
+    asked = {"templateId": template["id"], "html": None, "text": None, "subject": None}
+    sender = await mail.api.call("POST", "/v2/email/senders", {"domain": "changing.example", "displayName": "One"})
+    asked["from"] = "a@changing.example"
+    sent = await mail.send(**asked)
+    assert (sent["subject"], sent["from"]) == ("First", "One <a@changing.example>")
+    await mail.api.call("PATCH", way, {"subject": "Second"})
+    await mail.api.call("PATCH", f"/v2/email/senders/{sender['id']}", {"displayName": "Two"})
+    sent = await mail.send(**asked)
+    assert (sent["subject"], sent["from"]) == ("Second", "Two <a@changing.example>")
+    await mail.api.call("DELETE", f"/v2/email/senders/{sender['id']}")
+    await mail.refused(412, "SENDER_NOT_VERIFIED", **asked)
+    await mail.api.call("DELETE", way)
+    await mail.refused(422, "REFERENCE_NOT_FOUND", **asked)
+
+
 async def test_what_is_sent_without_a_template_stays_as_it_is(mail: Mail) -> None:
     sent = await mail.send(html=None, text="{{name}}", variables={"name": "x"}, subject="{{name}}")
     assert (sent["subject"], sent["bodyBytes"]) == ("{{name}}", len("{{name}}"))

@@ -167,6 +167,18 @@ def test_a_probe_whose_outcome_could_not_be_recorded_ends() -> None:
     assert organizations.shared.state is OPEN
 
 
+def test_a_probe_that_the_provider_never_saw_leaves_its_place_to_the_next_at_once() -> None:
+    organizations = opened()
+    breaker = organizations.of("B")
+    breaker.began()
+    assert organizations.shared.state is HALF_OPEN
+    breaker.passed_by()
+    assert (organizations.shared.state, organizations.shared.ready_at()) == (OPEN, FIRST_PAUSE)
+    assert organizations.shared.calls_allowed(FIRST_PAUSE, 0) == 1
+    organizations.told("B+", now=FIRST_PAUSE)
+    assert organizations.shared.state is CLOSED
+
+
 def test_what_began_before_the_circuit_opened_says_nothing_new() -> None:
     organizations = opened()
     for _ in range(9):

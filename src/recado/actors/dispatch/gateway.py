@@ -168,7 +168,9 @@ class Gateway:
         now, breaker = self._clock.monotonic(), self.breaker
         self.in_flight -= 1
         match outcome:
-            case Accepted():  # first, as it is the usual one
+            case Accepted(simulated=True) | Refused(simulated=True):
+                breaker.passed_by()
+            case Accepted():  # the usual one
                 breaker.answered(pauses)
             case SlowDown():
                 breaker.slow_down(now, outcome.after, pauses)
@@ -561,6 +563,8 @@ class GatewayShare(Gateway):
     def _count(self, outcome: Outcome | None) -> None:
         """What it says of who goes in the gateway's place, and whether the organization is to be remembered."""
         if isinstance(outcome, Accepted | Refused):
+            if outcome.simulated:
+                return
             self.failures = 0
             self.gateway.failures.reset()
         elif outcome is not None and not isinstance(outcome, NoPlace):

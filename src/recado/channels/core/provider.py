@@ -61,18 +61,26 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The provider has the message. `followups`: only from the sandbox."""
+    """The provider has the message. `followups`: only from the sandbox.
+
+    `simulated`: the service answered in the provider's place, of which this says nothing (C29.4).
+    """
 
     provider_message_id: str
     followups: tuple[Followup, ...] = ()
+    simulated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Refused for good. `code`: one of the codes of C15.4; `text`: bounded, without personal data."""
+    """Refused for good. `code`: one of the codes of C15.4; `text`: bounded, without personal data.
+
+    `simulated`: as of `Accepted`.
+    """
 
     code: str
     text: str
+    simulated: bool = False
 
 
 @dataclass(frozen=True, slots=True)

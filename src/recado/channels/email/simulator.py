@@ -1,7 +1,9 @@
 """The mailbox simulator in live: the service answers for its addresses, and a provider for all others (C29.4)."""
 
+from dataclasses import replace
+
 from recado.channels.core.adapters import MessageSender
-from recado.channels.core.provider import Account, OutboundMessage, Outcome
+from recado.channels.core.provider import Accepted, Account, OutboundMessage, Outcome, Refused
 from recado.channels.core.references import NamedBy
 from recado.channels.email.sandbox import EmailSandbox
 from recado.domain.email.suppression import simulated
@@ -38,5 +40,7 @@ class WithSimulator:
         await self._provider.stop()
 
     async def send(self, message: OutboundMessage, account: Account, attempt: int) -> Outcome:
-        sender = self._provider if simulated(message.to, self._domain) is None else self._simulator
-        return await sender.send(message, account, attempt)
+        if simulated(message.to, self._domain) is None:
+            return await self._provider.send(message, account, attempt)
+        outcome = await self._simulator.send(message, account, attempt)
+        return replace(outcome, simulated=True) if isinstance(outcome, Accepted | Refused) else outcome

@@ -105,6 +105,11 @@ class Breaker:
         if self.state is BreakerState.HALF_OPEN:
             self.unknown(now)
 
+    def passed_by(self) -> None:
+        """A call ended without the provider, as one to the mailbox simulator: where it was the probe, the next is."""
+        if self.state is BreakerState.HALF_OPEN:
+            self.state = BreakerState.OPEN
+
     def open(self, now: float) -> None:
         """Nothing leaves until a probe gets through: the first one goes in 5 s, each next one twice as late."""
         self.state = BreakerState.OPEN

@@ -174,6 +174,11 @@ class OrganizationBreaker:
         elif before is BreakerState.CLOSED or self.own.state is BreakerState.HALF_OPEN:
             self.own.unknown(now)
 
+    def passed_by(self) -> None:
+        """A call of the organization ended without the provider."""
+        self.shared.passed_by()
+        self.own.passed_by()
+
     def unrecorded(self, now: float) -> None:
         """What a call ended with could not be written; but a probe has to end."""
         if self.shared.state is BreakerState.HALF_OPEN:

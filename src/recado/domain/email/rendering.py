@@ -159,6 +159,14 @@ class EmailParts:
         """The names that its parts use."""
         return self._used
 
+    def with_subject(self, subject: str) -> "EmailParts":
+        """With another subject; what that uses and nobody declared is empty without a value."""
+        pieces = Pieces(subject)
+        other = EmailParts({}, {**dict.fromkeys(pieces.names), **self._examples})
+        other._parts = {**self._parts, EmailPart.SUBJECT: pieces}
+        other._used = frozenset(name for each in other._parts.values() for name in each.names)
+        return other
+
     def measure(self, values: Mapping[str, Value]) -> EmailSize:
         """What it becomes, and how large, without the work of putting it together. Raises as `render`."""
         texts = self._texts(values)

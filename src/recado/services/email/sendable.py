@@ -1,4 +1,4 @@
-"""Templates and senders of e-mail as journeys and batches send with them: read once for many, for some seconds."""
+"""Templates and senders of e-mail as messages are sent with them: read once for many, for some seconds."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -12,7 +12,7 @@ from recado.storage.core.directory import Directory
 from recado.storage.core.rows import Executor
 from recado.storage.email import senders
 from recado.storage.email.senders import EmailSender
-from recado.storage.email.templates import TEMPLATES
+from recado.storage.email.templates import TEMPLATES, EmailTemplate
 
 TemplateKey = tuple[str, str, str]
 """Organization, environment, template."""
@@ -45,7 +45,10 @@ class SendableTemplate:
 
 
 class SendableTemplates(Directory[TemplateKey, SendableTemplate]):
-    """A change is seen within 5 seconds. Those that are used last stay, as many as the two bounds let (C31)."""
+    """A change is seen at once where `changed` tells it, else within 5 seconds.
+
+    Those that are used last stay, as many as the two bounds let (C31).
+    """
 
     def __init__(self, executor: Executor, *, clock: Clock) -> None:
         self._executor = executor
@@ -53,6 +56,10 @@ class SendableTemplates(Directory[TemplateKey, SendableTemplate]):
             self._load_one, clock=clock, capacity=MOST_TEMPLATES, most=MOST_KEPT, weight=lambda template: template.size,
             owner=lambda key: key[0], parts=PARTS,
         )  # fmt: skip
+
+    def changed(self, template: EmailTemplate) -> None:
+        """Its change is committed."""
+        self.forget((template.organization_id, template.env, template.id))
 
     async def _load_one(self, key: TemplateKey) -> SendableTemplate | None:
         template = await TEMPLATES.get(self._executor, *key)
@@ -64,7 +71,7 @@ class SendableTemplates(Directory[TemplateKey, SendableTemplate]):
 
 
 class SendableMailboxes(Directory[MailboxKey, NamedAddress]):
-    """Whom e-mails are from, of verified senders. A change is seen within 5 seconds."""
+    """Whom e-mails are from, of verified senders. A change is seen at once after `clear`, else within 5 seconds."""
 
     def __init__(self, executor: Executor, *, clock: Clock) -> None:
         self._executor = executor

@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -32,7 +33,11 @@ AT_ONCE = 10
 class SenderVerification:
     """Asks an environment's adapter, and writes what it found."""
 
-    def __init__(self, database: Database, *, clock: Clock, verifier_for: VerifierFor) -> None:
+    def __init__(
+        self, database: Database, *, clock: Clock, verifier_for: VerifierFor, changed: Callable[[], None]
+    ) -> None:
+        """`changed`: is told that senders changed, after their commit: of others too, which follow as default."""
+        self.changed = changed
         self._database = database
         self._clock = clock
         self._verifier_for = verifier_for
@@ -86,7 +91,9 @@ class SenderVerification:
             if before is None:
                 return None
             after = looked_at(before, found, now, daily=daily, again=not verifier.at_once)
-            return await senders.save(connection, before, after, now)
+            saved = await senders.save(connection, before, after, now)
+        self.changed()
+        return saved
 
     async def _too_soon(self, sender: EmailSender, now: datetime) -> Problem:
         """Why it may not be looked at now."""

@@ -16,12 +16,11 @@ from recado.domain.email.mailbox import NamedAddress
 from recado.domain.email.public_tokens import EmailKey
 from recado.domain.email.rendering import Value
 from recado.domain.email.suppression import always_suppressed
-from recado.domain.email.template import EmailTemplateStatus
 from recado.domain.messages.message import Cause
 from recado.domain.senders.sender import route_sender
 from recado.engine.turns import turns
 from recado.services.email.departing import VARIABLES
-from recado.services.email.sendable import LONG, SendableMailboxes, SendableTemplates, usual_address
+from recado.services.email.sendable import SendableMailboxes, SendableTemplates
 from recado.services.email.tracking import EmailTracking
 from recado.services.messages.acceptance_rules import due_time, json_text, new_message
 from recado.services.messages.draft import MessageDraft
@@ -29,9 +28,7 @@ from recado.storage.access.organizations import Organization, OrganizationDirect
 from recado.storage.billing.prices import PriceDirectory
 from recado.storage.core.fair_memory import Held
 from recado.storage.core.postgres import Database
-from recado.storage.email import senders
 from recado.storage.email.suppressions import suppressed_among
-from recado.storage.email.templates import TEMPLATES
 from recado.storage.messages.messages import ConsentCheck, NewMessage
 
 TEXTS, TRAVELLING = 2, 3
@@ -210,26 +207,22 @@ class EmailRules:
         """What it says: of its template with values, or as it was given (C10.2.6)."""
         if draft.template_id is None:
             return _Texts(asked.subject or "", asked.html, asked.text)
-        template = await TEMPLATES.get(self._database, draft.organization_id, draft.env, draft.template_id)
-        if template is None or template.status is not EmailTemplateStatus.ACTIVE:
+        template = await self._templates.get((draft.organization_id, draft.env, draft.template_id))
+        if template is None:
             raise reference_not_found("templateId", EMAIL_TEMPLATE, draft.template_id, draft.env)
-        if template.size > LONG:
+        parts = template.parts if asked.subject is None else template.parts.with_subject(asked.subject)
+        if template.long:
             await turns.next()
-        content = template.content(subject=asked.subject)
-        if template.size > LONG:
-            await turns.next()
-        rendered = content.render(asked.variables)
+        rendered = parts.render(asked.variables)
         return _Texts(rendered.subject, rendered.html, rendered.text)
 
     async def _mailbox(self, draft: MessageDraft, given: NamedAddress | None) -> NamedAddress | None:
         """Whom it is from; None without a verified sender for it (C10.2.2)."""
         address = None if given is None else given.address
-        sender = await senders.sending(self._database, draft.organization_id, draft.env, address)
-        if sender is None:
-            return None
-        if given is None:
-            return NamedAddress(usual_address(sender), sender.display_name)
-        return given if given.name is not None else NamedAddress(given.address, sender.display_name)
+        mailbox = await self._mailboxes.get((draft.organization_id, draft.env, address))
+        if mailbox is None or given is None or given.name is None:
+            return mailbox
+        return given
 
     async def _suppressed(self, draft: MessageDraft) -> Cause | None:
         found = await suppressed_among(

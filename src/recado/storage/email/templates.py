@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from recado.domain.core.ids import Identified
 from recado.domain.core.names import name_key
-from recado.domain.email.rendering import EmailPart, EmailParts, names_in
+from recado.domain.email.rendering import EmailPart, EmailParts
 from recado.domain.email.template import MAX_TEMPLATES, EmailTemplateStatus
 from recado.storage.core.sql import load
 from recado.storage.core.tables import Limit, Table, Unique
@@ -33,14 +33,10 @@ class EmailTemplate(Identified):
     revision: int = 1
     updated_at: datetime
 
-    def content(self, *, subject: str | None = None) -> EmailParts:
-        """What it is rendered with: taken apart, which takes milliseconds for a long one.
-
-        `subject`: in the place of its own; what that uses and nobody declared is empty without a value.
-        """
-        parts = {EmailPart.SUBJECT: subject or self.subject, EmailPart.HTML: self.html, EmailPart.TEXT: self.text}
-        examples = {each["name"]: each.get("example") for each in self.variables}
-        return EmailParts(parts, {**dict.fromkeys(names_in(subject or "")), **examples})
+    def content(self) -> EmailParts:
+        """What it is rendered with: taken apart, which takes milliseconds for a long one."""
+        parts = {EmailPart.SUBJECT: self.subject, EmailPart.HTML: self.html, EmailPart.TEXT: self.text}
+        return EmailParts(parts, {each["name"]: each.get("example") for each in self.variables})
 
     @property
     def size(self) -> int:

@@ -53,6 +53,7 @@ class EmailSenderOperations:
         async with self.senders.database.transaction() as connection:
             made = await senders.insert(connection, new)
             await self.senders.note(connection, call, "email_sender.create", made)
+        self.verification.changed()
         return await self.senders.reply(call, made, 201)
 
     async def patch(self, call: Call) -> Reply:
@@ -64,6 +65,7 @@ class EmailSenderOperations:
             if after is not before:
                 details = {"fields": call.body.named()}
                 await self.senders.note(connection, call, "email_sender.update", after, details)
+        self.verification.changed()
         return await self.senders.reply(call, after)
 
     async def delete(self, call: Call) -> Reply:
@@ -72,6 +74,7 @@ class EmailSenderOperations:
             sender = await self.senders.hold(connection, call, call.resource)
             await senders.delete(connection, sender, call.now)
             await self.senders.note(connection, call, "email_sender.delete", sender)
+        self.verification.changed()
         return Reply(204)
 
     async def verify(self, call: Call) -> Reply:

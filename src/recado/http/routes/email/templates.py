@@ -1,6 +1,6 @@
 """Templates of e-mails: made, read, changed, archived, seen with values (C10.4)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -139,8 +139,10 @@ def _matching(query: EmailTemplateQuery) -> tuple[Any, ...]:
     return query.status, query.q and name_key(query.q)
 
 
-def email_template_routes(dependencies: Dependencies, *, workers: BodyWorkers) -> tuple[Route, ...]:
-    """`workers`: processes that compile MJML."""
+def email_template_routes(
+    dependencies: Dependencies, *, workers: BodyWorkers, changed: Callable[[EmailTemplate], None]
+) -> tuple[Route, ...]:
+    """`workers`: processes that compile MJML; `changed`: is told of what changed, after its commit."""
     resource = Resource(
         dependencies=dependencies,
         table=TEMPLATES,
@@ -151,6 +153,7 @@ def email_template_routes(dependencies: Dependencies, *, workers: BodyWorkers) -
         out=EmailTemplateOut,
         page=EmailTemplatePage,
         views=each(template_view),
+        tell=changed,
     )
     items = replace(resource, views=each(template_item_view))
     operations = EmailTemplateOperations(resource, workers)
