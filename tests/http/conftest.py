@@ -306,8 +306,8 @@ async def api(database: Database) -> AsyncIterator[Api]:
     mjml_workers = BodyWorkers(clock, processes=1)
     sender_verification = SenderVerification(database, clock=clock, verifier_for=verifiers.get)
     records = Records(
-        database, directories.numbers, directories.organizations, directories.templates, key_ring,
-        lambda channel, env, route=None: providers[env], clock,
+        database, directories.numbers, directories.social_accounts, directories.organizations, directories.templates,
+        key_ring, lambda channel, env, route=None: providers[env], clock,
     )  # fmt: skip
     nobody: Any = None  # these numbers send nothing
     context = LaneContext(records, nobody, nobody, Moments(clock), 0.0)
