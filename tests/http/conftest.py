@@ -72,6 +72,7 @@ from recado.http.routes.senders.number_administration import number_administrati
 from recado.http.routes.senders.number_health import HealthReader, number_health_routes
 from recado.http.routes.senders.number_usage import number_usage_routes
 from recado.http.routes.senders.numbers import number_routes
+from recado.http.routes.social.social_accounts import social_account_routes
 from recado.http.routes.templates.templates import template_routes
 from recado.http.routes.webhooks.webhook_deliveries import webhook_delivery_routes
 from recado.http.routes.webhooks.webhooks import webhook_routes
@@ -342,6 +343,7 @@ async def api(database: Database) -> AsyncIterator[Api]:
             dependencies, health=HealthReader(database, clock=clock, refresh=refresh, trouble=troubles.get)
         ),
         *number_usage_routes(dependencies),
+        *social_account_routes(dependencies, provider_for=lambda env: providers[env]),
         *template_routes(dependencies, provider_for=lambda env: providers[env], sync=sync),
         *static_list_routes(dependencies),
         *segment_routes(dependencies, evaluation=Evaluation(database)),

@@ -1,4 +1,4 @@
-"""Social in the sandbox: people write to an account, are answered, and become contacts' identities (C26, C28, C29.4)."""
+"""Social in the sandbox: people write to an account, are answered, and become known contacts (C26, C28, C29.4)."""
 
 import itertools
 from typing import Any
