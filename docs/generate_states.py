@@ -27,8 +27,9 @@ PAGE = Path(__file__).with_name("states.md")
 HEAD = """\
 # States
 
-What a message, an SMS, an e-mail, a social message, a batch, a number, a social account, a template, a sender of e-mail, a webhook subscription, \
-a campaign, a journey, an execution, a wallet, a top-up, an account and a consent can be, and what moves them. The
+What a message, an SMS, an e-mail, a social message, a batch, a number, a social account, a template, \
+a sender of e-mail, a webhook subscription, a campaign, a journey, an execution, a wallet, a top-up, \
+an account and a consent can be, and what moves them. The
 diagrams and tables are written by `make docs` from the literal tables in `src/recado/domain/`; the comments there say
 who causes each event. A pair of state and event that is not listed cannot happen: through the API it answers 409
 `INVALID_STATE`, and SQL updates have the same guard.

@@ -99,6 +99,7 @@ from recado.http.routes.senders.number_usage import number_usage_routes
 from recado.http.routes.senders.numbers import number_routes
 from recado.http.routes.service.service import service_routes
 from recado.http.routes.sms.sms import sms_routes
+from recado.http.routes.social.social_account_models import SocialAccountOut
 from recado.http.routes.social.social_accounts import social_account_routes
 from recado.http.routes.templates.template_models import TemplateOut
 from recado.http.routes.templates.templates import template_routes
@@ -435,6 +436,7 @@ def test_the_request_limits_are_those_in_force() -> None:
         ("C10.4", EmailTemplateOut),
         ("C10.4", EmailPreviewOut),
         ("C10.4", EmailSenderOut),
+        ("C26", SocialAccountOut),
         ("C10.5", SuppressionOut),
         ("C9.2", JourneyOut),
         ("C9.2", JourneyItem),
