@@ -18,6 +18,7 @@ from recado.domain.journeys.execution import EXECUTION_MACHINE
 from recado.domain.journeys.journey import JOURNEY_MACHINE
 from recado.domain.messages.message import MessageEvent, MessageStatus
 from recado.domain.senders.number import NUMBER_MACHINE
+from recado.domain.senders.social_account import SOCIAL_ACCOUNT_MACHINE
 from recado.domain.templates.template import TEMPLATE_MACHINE
 from recado.domain.webhooks.webhook import SUBSCRIPTION_MACHINE
 
@@ -26,8 +27,9 @@ PAGE = Path(__file__).with_name("states.md")
 HEAD = """\
 # States
 
-What a message, an SMS, an e-mail, a batch, a number, a template, a sender of e-mail, a webhook subscription, \
-a campaign, a journey, an execution, a wallet, a top-up, an account and a consent can be, and what moves them. The
+What a message, an SMS, an e-mail, a social message, a batch, a number, a social account, a template, \
+a sender of e-mail, a webhook subscription, a campaign, a journey, an execution, a wallet, a top-up, \
+an account and a consent can be, and what moves them. The
 diagrams and tables are written by `make docs` from the literal tables in `src/recado/domain/`; the comments there say
 who causes each event. A pair of state and event that is not listed cannot happen: through the API it answers 409
 `INVALID_STATE`, and SQL updates have the same guard.
@@ -65,6 +67,7 @@ SECTIONS: tuple[tuple[str, str, Machine[Any, Any]], ...] = (
         "Only a `connected` number sends everything; a `flagged` one sends critical messages and replies.",
         NUMBER_MACHINE,
     ),
+    ("Social account", "Only a `connected` one sends.", SOCIAL_ACCOUNT_MACHINE),
     ("Template", "Only an `approved` template is sendable; messages of a `paused` one wait.", TEMPLATE_MACHINE),
     (
         "E-mail sender",

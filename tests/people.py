@@ -21,6 +21,7 @@ _DEFAULTS: dict[str, Any] = {
     "tags": [],
     "source": "api",
     "external_ids": {},
+    "social_identities": [],
     "opt_in_status": "unknown",
     "unreachable": [],
     "search": "",

@@ -18,7 +18,7 @@ from recado.config.limits import ceilings
 from recado.config.settings import Settings
 from recado.descriptors import Descriptors
 from recado.domain.channels.email import EMAIL
-from recado.domain.channels.policies import NUMBERS_CHANNEL
+from recado.domain.channels.policies import ACCOUNTS_CHANNEL, NUMBERS_CHANNEL
 from recado.domain.core.clock import Clock
 from recado.domain.email.public_tokens import PublicTokens
 from recado.domain.links.tracked import MessageLinks
@@ -86,6 +86,7 @@ class Assembly:
         self.admin_for = partial(adapters.admin, NUMBERS_CHANNEL)
         self.reviewer_for = partial(adapters.reviewer, NUMBERS_CHANNEL)
         self.opener_for = partial(adapters.opener, NUMBERS_CHANNEL)
+        self.connector_for = partial(adapters.connector, ACCOUNTS_CHANNEL)
         self.clock = clock
         self.loop_watch = LoopWatch(clock)
         self.figures = RequestFigures()
@@ -105,7 +106,14 @@ class Assembly:
             db, clock=clock, ids=ids, keys=keys, provider_for=self.reviewer_for, changed=self.changed
         )
         records = Records(
-            db, directories.numbers, directories.organizations, directories.templates, keys, adapters.sender, clock
+            db,
+            directories.numbers,
+            directories.social_accounts,
+            directories.organizations,
+            directories.templates,
+            keys,
+            adapters.sender,
+            clock,
         )
         self.callback_providers = adapters.callback_sources()
         paying = adapters.find(PAYMENTS, "live").callbacks is not None

@@ -26,11 +26,14 @@ from recado.channels.sms.bridge import SmsBridge
 from recado.channels.sms.sandbox import SmsSandbox
 from recado.channels.sms.smpp.session import SmppLogin
 from recado.channels.sms.smpp.smpp import Smpp, SmppOptions
+from recado.channels.social.bridge import SocialBridge
+from recado.channels.social.sandbox import SocialSandbox
 from recado.config.settings import Settings
 from recado.domain.channels.chatapp import CHATAPP
 from recado.domain.channels.email import EMAIL
 from recado.domain.channels.sms import GATEWAYS as SMS_GATEWAYS
 from recado.domain.channels.sms import SMS
+from recado.domain.channels.social import SOCIAL
 from recado.domain.channels.source import SANDBOX
 from recado.domain.core.clock import Clock
 from recado.domain.core.ids import IdSource
@@ -54,6 +57,7 @@ from recado.services.messages.acceptance import Acceptance, ChannelRules
 from recado.services.messages.chatapp_rules import ChatAppRules
 from recado.services.messages.email_rules import EmailRules
 from recado.services.messages.sms_rules import SmsRules
+from recado.services.messages.social_rules import SocialRules
 from recado.storage.access.directories import Directories
 from recado.storage.billing.prices import PriceDirectory
 from recado.storage.core.fair_places import FairPlaces
@@ -377,6 +381,59 @@ def sms_batches(parts: RuleParts) -> ChannelBatches:
     return SmsBatches(parts.directories.organizations, sends_in=parts.sends_in, links=parts.links)
 
 
+# Social ---------------------------------------------------------------------------------------------------------------
+
+
+def social_adapters(settings: Settings, clock: Clock, connections: int) -> Mapping[AdapterKey, Adapter]:
+    """The sandbox in test; in live the adapter of the setting, which may be none."""
+    found: dict[AdapterKey, Adapter] = {("test", None): social_sandbox(settings, clock, connections)}
+    live = LIVE_SOCIAL.get(settings.adapter_social)
+    if live is not None:
+        found["live", None] = live(settings, clock, connections)
+    return found
+
+
+def social_sandbox(settings: Settings, clock: Clock, connections: int) -> Adapter:
+    made = SocialSandbox(clock, settings.sandbox_time_scale)
+    return Adapter(sender=made, connector=made)
+
+
+def social_bridge(settings: Settings, clock: Clock, connections: int) -> Adapter:
+    token, secret = settings.bridge_social_token, settings.bridge_social_secret
+    made = SocialBridge(
+        url=settings.bridge_social_url or "",
+        token=token.get_secret_value() if token else "",
+        secret=secret.get_secret_value() if secret else "",
+        callback_url=f"{settings.address()}/v2/callbacks/{SOCIAL}/bridge",
+        clock=clock,
+        idempotent=settings.bridge_social_idempotent,
+        shares=by_account,
+    )
+    place = ProviderPlace("the bridge", str(settings.bridge_social_url), "start it")
+    return Adapter(sender=made, callbacks=made, connector=made, connections=connections, place=place)
+
+
+LIVE_SOCIAL: Mapping[str, Callable[[Settings, Clock, int], Adapter]] = {
+    "sandbox": social_sandbox,
+    "bridge": social_bridge,
+}
+"""By the setting; another value is none."""
+
+
+def social_rules(parts: RuleParts) -> ChannelRules:
+    directories = parts.directories
+    return SocialRules(
+        database=parts.database,
+        accounts=directories.social_accounts,
+        organizations=directories.organizations,
+        windows=parts.windows,
+        ids=parts.ids,
+        clock=parts.clock,
+        sends_in=parts.sends_in,
+        prices=parts.prices,
+    )
+
+
 # E-mail ---------------------------------------------------------------------------------------------------------------
 
 
@@ -447,4 +504,5 @@ CHANNELS: Final[list[ChannelParts]] = [
         batches=email_batches,
         batch_body=CreateEmailBatch,
     ),
+    ChannelParts(channel=SOCIAL, adapters=social_adapters, rules=social_rules),
 ]

@@ -47,6 +47,7 @@ from recado.http.routes.senders.number_health import HealthReader, number_health
 from recado.http.routes.senders.number_usage import number_usage_routes
 from recado.http.routes.senders.numbers import number_routes
 from recado.http.routes.service.service import service_routes
+from recado.http.routes.social.social_accounts import social_account_routes
 from recado.http.routes.templates.templates import template_routes
 from recado.http.routes.webhooks.webhook_deliveries import webhook_delivery_routes
 from recado.http.routes.webhooks.webhooks import webhook_routes
@@ -99,6 +100,7 @@ def route_table(made: Assembly) -> tuple[Route, ...]:
             dependencies, health=HealthReader(db, clock=made.clock, refresh=made.refresh, trouble=system.trouble)
         ),
         *number_usage_routes(dependencies),
+        *social_account_routes(dependencies, provider_for=made.connector_for),
         *template_routes(dependencies, provider_for=made.reviewer_for, sync=made.sync),
         *static_list_routes(dependencies),
         *suppression_routes(dependencies),
@@ -130,7 +132,7 @@ def route_table(made: Assembly) -> tuple[Route, ...]:
             scanners=made.settings.scanners,
             monotonic=made.clock.monotonic,
         ),
-        *sandbox_inbound_routes(database=db, numbers=made.directories.numbers, receiver=system.receipts),
+        *sandbox_inbound_routes(database=db, directories=made.directories, receiver=system.receipts),
         *sandbox_record_routes(database=db, ids=ids, changed=made.changed),
         *number_administration_routes(dependencies),
         *organization_routes(dependencies),

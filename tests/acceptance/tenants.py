@@ -28,6 +28,7 @@ from recado.domain.core.ids import (
     ORGANIZATION,
     ORIGIN_LINK,
     SEGMENT,
+    SOCIAL_ACCOUNT,
     TEMPLATE,
     TOP_UP,
     WEBHOOK,
@@ -117,6 +118,7 @@ async def settle(url: str, admin_token: str, name: str) -> Tenant:
         ]
         mails = [await api.call("POST", "/v2/email/templates", email_template(f"{n} of {name}")) for n in range(2)]
         sender = await api.call("POST", "/v2/email/senders", {"domain": "mail.example.com"})
+        social = [await api.call("POST", "/v2/social/accounts", social_account(f"{n} of {name}")) for n in range(2)]
         suppressed = [
             await api.call("POST", "/v2/email/suppressions", {"email": f"{n}.{quote(name)}@example.com"})
             for n in range(2)
@@ -154,6 +156,7 @@ async def settle(url: str, admin_token: str, name: str) -> Tenant:
         EMAIL_SENDER: sender["id"],
         EMAIL_SUPPRESSION: suppressed[0]["id"],
         SEGMENT: segments[0]["id"],
+        SOCIAL_ACCOUNT: social[0]["id"],
         API_KEY: key["id"],
         NUMBER: number["id"],
         TEMPLATE: templates[0]["id"],
@@ -184,6 +187,11 @@ def email_template(name: str) -> dict[str, Any]:
         "text": "Hello {{ name }}",
         "variables": [{"name": "order"}, {"name": "name", "example": "friend"}],
     }
+
+
+def social_account(external_id: str) -> dict[str, Any]:
+    """A page of a social platform."""
+    return {"platform": "page", "externalAccountId": external_id, "displayName": "Padaria"}
 
 
 def origin_link(number_id: str, name: str) -> dict[str, Any]:

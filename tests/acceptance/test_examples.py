@@ -29,6 +29,7 @@ MAIN = {
     "createAccount", "inviteAccount", "createSession", "createSms", "previewSms", "listSms", "getSms",
     "createJourney", "simulateJourney",
     "createEmail", "listEmails", "getEmail",
+    "createSocialAccount", "listSocialAccounts", "connectSocialAccount",
     "createEmailSuppression", "createEmailSender", "createEmailTemplate", "previewEmailTemplate",
     "listNumberStates", "getNumberState", "pauseNumber", "resumeNumber", "listActors", "restartActor",
     "listWebhookStates", "listProviderStates",

@@ -382,8 +382,8 @@ MESSAGES = [
         "it; in test, POST /v2/sandbox/numbers/<flagged number> with status connected does.",
     ),
     Slip(
-        "a channel to come", "POST /messages", 422, "ROUTE_NOT_AVAILABLE",
-        "Sending on channel social is not available yet: use chatapp.", text(channel="social"), path="/channel",
+        "social from a number", "POST /messages", 422, "VALIDATION_ERROR",
+        "`socialAccountId` is required for channel social.", text(channel="social"), path="/socialAccountId",
     ),
     Slip(
         "media", "POST /messages", 422, "MEDIA_NOT_FOUND",

@@ -46,6 +46,9 @@ SCOPES = {
     "email:read": "listEmailTemplates getEmailTemplate previewEmailTemplate listEmailSenders listEmailSuppressions "
     "exportEmail listEmails getEmail",
     "email:send": "createEmail",
+    "social:read": "listSocialAccounts getSocialAccount",
+    "social:write": "createSocialAccount updateSocialAccount deleteSocialAccount connectSocialAccount "
+    "disconnectSocialAccount",
     "email:write": "createEmailTemplate updateEmailTemplate deleteEmailTemplate "
     "createEmailSender updateEmailSender deleteEmailSender verifyEmailSender"
     " createEmailSuppression deleteEmailSuppression",

@@ -99,6 +99,8 @@ from recado.http.routes.senders.number_usage import number_usage_routes
 from recado.http.routes.senders.numbers import number_routes
 from recado.http.routes.service.service import service_routes
 from recado.http.routes.sms.sms import sms_routes
+from recado.http.routes.social.social_account_models import SocialAccountOut
+from recado.http.routes.social.social_accounts import social_account_routes
 from recado.http.routes.templates.template_models import TemplateOut
 from recado.http.routes.templates.templates import template_routes
 from recado.http.routes.webhooks.webhook_deliveries import webhook_delivery_routes
@@ -206,6 +208,7 @@ def routes() -> tuple[Route, ...]:
         *number_administration_routes(dependencies),
         *number_health_routes(dependencies, health=nothing),
         *number_usage_routes(dependencies),
+        *social_account_routes(dependencies, provider_for=nothing),
         *template_routes(dependencies, provider_for=nothing, sync=nothing),
         *static_list_routes(dependencies),
         *segment_routes(dependencies, evaluation=nothing),
@@ -216,7 +219,7 @@ def routes() -> tuple[Route, ...]:
         *suppression_routes(dependencies),
         *email_template_routes(dependencies, workers=nothing, changed=nothing),
         *email_sender_routes(dependencies, verification=nothing),
-        *sandbox_inbound_routes(database=nothing, numbers=nothing, receiver=nothing),
+        *sandbox_inbound_routes(database=nothing, directories=nothing, receiver=nothing),
         *sandbox_record_routes(database=nothing, ids=nothing, changed=nothing),
         *organization_routes(dependencies),
         *api_key_routes(dependencies, ceilings={}),
@@ -433,6 +436,7 @@ def test_the_request_limits_are_those_in_force() -> None:
         ("C10.4", EmailTemplateOut),
         ("C10.4", EmailPreviewOut),
         ("C10.4", EmailSenderOut),
+        ("C26", SocialAccountOut),
         ("C10.5", SuppressionOut),
         ("C9.2", JourneyOut),
         ("C9.2", JourneyItem),

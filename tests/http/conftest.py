@@ -72,6 +72,7 @@ from recado.http.routes.senders.number_administration import number_administrati
 from recado.http.routes.senders.number_health import HealthReader, number_health_routes
 from recado.http.routes.senders.number_usage import number_usage_routes
 from recado.http.routes.senders.numbers import number_routes
+from recado.http.routes.social.social_accounts import social_account_routes
 from recado.http.routes.templates.templates import template_routes
 from recado.http.routes.webhooks.webhook_deliveries import webhook_delivery_routes
 from recado.http.routes.webhooks.webhooks import webhook_routes
@@ -306,8 +307,8 @@ async def api(database: Database) -> AsyncIterator[Api]:
     mjml_workers = BodyWorkers(clock, processes=1)
     sender_verification = SenderVerification(database, clock=clock, verifier_for=verifiers.get, changed=lambda: None)
     records = Records(
-        database, directories.numbers, directories.organizations, directories.templates, key_ring,
-        lambda channel, env, route=None: providers[env], clock,
+        database, directories.numbers, directories.social_accounts, directories.organizations, directories.templates,
+        key_ring, lambda channel, env, route=None: providers[env], clock,
     )  # fmt: skip
     nobody: Any = None  # these numbers send nothing
     context = LaneContext(records, nobody, nobody, Moments(clock), 0.0)
@@ -342,6 +343,7 @@ async def api(database: Database) -> AsyncIterator[Api]:
             dependencies, health=HealthReader(database, clock=clock, refresh=refresh, trouble=troubles.get)
         ),
         *number_usage_routes(dependencies),
+        *social_account_routes(dependencies, provider_for=lambda env: providers[env]),
         *template_routes(dependencies, provider_for=lambda env: providers[env], sync=sync),
         *static_list_routes(dependencies),
         *segment_routes(dependencies, evaluation=Evaluation(database)),

@@ -123,6 +123,13 @@ OPERATIONS = [
     ("PATCH", "/v2/email/senders/{id}"),
     ("DELETE", "/v2/email/senders/{id}"),
     ("POST", "/v2/email/senders/{id}/verify"),
+    ("GET", "/v2/social/accounts"),
+    ("POST", "/v2/social/accounts"),
+    ("GET", "/v2/social/accounts/{id}"),
+    ("PATCH", "/v2/social/accounts/{id}"),
+    ("DELETE", "/v2/social/accounts/{id}"),
+    ("POST", "/v2/social/accounts/{id}/connect"),
+    ("POST", "/v2/social/accounts/{id}/disconnect"),
     ("POST", "/v2/sandbox/numbers/{id}"),
     ("POST", "/v2/sandbox/templates/{id}"),
     ("GET", "/v2/wallet"),
@@ -176,6 +183,7 @@ MADE_BY: dict[str, tuple[str, Any]] = {
     "sup_": ("/v2/email/suppressions", {"email": "ana@example.com"}),
     "etpl_": ("/v2/email/templates", {"name": "mine", "subject": "Hello", "html": "<p>Hello</p>"}),
     "snd_": ("/v2/email/senders", {"domain": "mine.example.com"}),
+    "soc_": ("/v2/social/accounts", {"platform": "page", "externalAccountId": "mine", "displayName": "Mine"}),
     "olk_": ("/v2/origin-links", {"name": "mine", "text": "Hello", "fonte": "outra"}),
 }
 
@@ -192,6 +200,8 @@ async def owned_by(api: Any, organization: int, prefix: str) -> str:
             return (await person(api, "analyst", organization=organization)).id
     path, body = MADE_BY[prefix]
     named = {"numberId": made.number.id} if prefix in ("tpl_", "olk_") else {}
+    if prefix == "soc_":
+        named = {"externalAccountId": f"of {organization}"}
     answer = await api.post(path, {**body, **named}, organization=organization)
     return str(answer.body["id"])
 
@@ -216,6 +226,7 @@ async def rows(api: Any) -> Any:
             "origin_links",
             "email_templates",
             "email_senders",
+            "social_accounts",
             "email_suppressions",
             "journeys",
             "executions",

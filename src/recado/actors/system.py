@@ -29,7 +29,7 @@ from recado.actors.ops.provider_states import ProviderStates
 from recado.actors.ops.webhook_states import WebhookStates
 from recado.actors.webhooks.webhooks import Webhooks
 from recado.channels.core.adapters import CallbackSource, EventReader, SessionSource
-from recado.domain.channels.policies import NUMBERS_CHANNEL
+from recado.domain.channels.policies import ACCOUNTS_CHANNEL, NUMBERS_CHANNEL
 from recado.domain.core.ids import IdSource
 from recado.domain.core.moments import Moments
 from recado.domain.dispatch.gates import Hold
@@ -41,6 +41,7 @@ from recado.domain.messages.changes import (
     NumberChanged,
     OnChange,
     OrganizationChanged,
+    SocialAccountChanged,
     SubscriptionChanged,
     TemplateChanged,
     WithdrawalsLeft,
@@ -88,6 +89,7 @@ from recado.services.journeys.superseded_versions import SupersededVersions
 from recado.services.messages.admission import Admission
 from recado.services.ops.activity import Activity
 from recado.services.senders.number_refresh import NumberRefresh
+from recado.services.senders.social_accounts import SocialAccountReports
 from recado.services.templates.template_review import TemplateReview
 from recado.storage.access.organizations import ENVIRONMENTS
 from recado.storage.audience.segment_evaluation import Evaluation
@@ -216,6 +218,7 @@ class ActorSystem:
             providers={**readers, **callback_providers},
             receipts_of=self.receipts,
             numbers=follow.numbers,
+            social_accounts=SocialAccountReports(db, clock, changed),
             templates=follow.templates,
             payments=payments,
         )
@@ -389,6 +392,8 @@ class ActorSystem:
         match change:
             case NumberChanged(organization_id, env, number_id):
                 self.tell(SenderKey(organization_id, env, NUMBERS_CHANNEL, number_id), Changed())
+            case SocialAccountChanged(organization_id, env, account_id):
+                self.tell(SenderKey(organization_id, env, ACCOUNTS_CHANNEL, account_id), Changed())
             case TemplateChanged(organization_id, env, number_id, template_id):
                 self.tell(SenderKey(organization_id, env, NUMBERS_CHANNEL, number_id), TemplateMoved(template_id))
             case SubscriptionChanged(organization_id, _, subscription_id):

@@ -28,6 +28,7 @@ class _MessageSummary(ApiModel):
     type: MessageType | None = None
     to: str | None = None
     number_id: str | None = None
+    social_account_id: str | None = None
     contact_id: str | None = None
     contact_external_id: str | None = None
     campaign_id: str | None = None

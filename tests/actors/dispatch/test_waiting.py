@@ -65,6 +65,7 @@ class Waiting:
         records = Records(
             self.database,
             known.numbers,
+            known.social_accounts,
             known.organizations,
             known.templates,
             keys,

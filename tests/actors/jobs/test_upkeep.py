@@ -45,7 +45,15 @@ SUBSCRIPTION = (
 
 
 def upkeep(database: Database, clock: VirtualClock) -> Upkeep:
-    receipts = Callbacks(database, clock=clock, providers={}, receipts_of=Mock(), numbers=Mock(), templates=Mock())
+    receipts = Callbacks(
+        database,
+        clock=clock,
+        providers={},
+        receipts_of=Mock(),
+        numbers=Mock(),
+        social_accounts=Mock(),
+        templates=Mock(),
+    )
     webhooks = Webhooks(database, clock=clock, ids=Mock(), keys=Mock(), http=Mock(), runtime=Mock())
     return Upkeep(
         database,

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 import orjson
 from tests.channels.behaviours import breaks_inside, closes_after_reading, hangs, resets_after_reading, says
 from tests.channels.chatapp import bridge_events, bridge_sends, cloud_answers, cloud_changes, cloud_news, cloud_sends
-from tests.channels.conformance.tried import Callbacks, Operations, Sends, Tried
+from tests.channels.conformance.tried import Callbacks, Operations, Sends, Tried, http_sends
 from tests.channels.email import email_cases
 from tests.channels.payment_events import MALFORMED as ODD_PAYMENTS
 from tests.channels.payment_events import PAYMENTS
@@ -16,9 +16,12 @@ from tests.channels.sms import bridge_cases
 
 from recado.channels.chatapp.bridge import Bridge
 from recado.channels.chatapp.cloud import Cloud
+from recado.channels.core.provider import Account
 from recado.channels.core.signing import PROVIDER_SIGNATURE, signature, signing_key
 from recado.channels.payments.payments import PaymentsBridge
 from recado.channels.sms.bridge import SmsBridge
+from recado.channels.social.account import SocialDetails
+from recado.channels.social.bridge import SocialBridge
 
 SECRET = "whsec_c2VjcmV0IG9mIHRoZSBicmlkZ2U="
 TOKEN = "bridge-token-9f2c"
@@ -52,6 +55,22 @@ def cloud_forged(body: bytes, at: datetime) -> Sequence[Mapping[str, str]]:
     return [{CLOUD_SIGNATURE: value} for value in (digest, f"sha1={digest}", "sha256=é" + "\udcff")]
 
 
+OPERATION_FAILURES = [
+    ("refused", says(422, f'{{"code": "policy_blocked", {LEAKY}}}'), "refused", "policy_blocked"),
+    ("refused as a conflict", says(409, "{}"), "refused", "provider_error"),
+    ("not let in", says(401, f'{{"code": "x", {LEAKY}}}'), "unreachable", "unauthorized"),
+    ("not there", says(404, "{}"), "unreachable", "not_found"),
+    ("busy", says(429, "{}"), "unreachable", "no_answer"),
+    ("broken", says(500, "{}"), "unreachable", "no_answer"),
+    ("moved", says(308, "{}", "Location: /elsewhere\r\n"), "unreachable", "no_answer"),
+    ("silent", closes_after_reading, "unreachable", "no_answer"),
+    ("reset", resets_after_reading, "unreachable", "no_answer"),
+    ("never answered", hangs, "unreachable", "no_answer"),
+    ("answered with no object", says(200, "[]"), "unreachable", "malformed_answer"),
+    ("answered with no JSON", says(200, "["), "unreachable", "malformed_answer"),
+]
+"""Of a bridge, besides sends."""
+
 BRIDGE = Tried(
     name="bridge",
     make=lambda url, clock, timeout: Bridge(
@@ -82,20 +101,7 @@ BRIDGE = Tried(
             "delete_template": lambda bridge, account: bridge.delete_template(account, "ola", None),
             "list_templates": lambda bridge, account: bridge.list_templates(account),
         },
-        failures=[
-            ("refused", says(422, f'{{"code": "policy_blocked", {LEAKY}}}'), "refused", "policy_blocked"),
-            ("refused as a conflict", says(409, "{}"), "refused", "provider_error"),
-            ("not let in", says(401, f'{{"code": "x", {LEAKY}}}'), "unreachable", "unauthorized"),
-            ("not there", says(404, "{}"), "unreachable", "not_found"),
-            ("busy", says(429, "{}"), "unreachable", "no_answer"),
-            ("broken", says(500, "{}"), "unreachable", "no_answer"),
-            ("moved", says(308, "{}", "Location: /elsewhere\r\n"), "unreachable", "no_answer"),
-            ("silent", closes_after_reading, "unreachable", "no_answer"),
-            ("reset", resets_after_reading, "unreachable", "no_answer"),
-            ("never answered", hangs, "unreachable", "no_answer"),
-            ("answered with no object", says(200, "[]"), "unreachable", "malformed_answer"),
-            ("answered with no JSON", says(200, "["), "unreachable", "malformed_answer"),
-        ],
+        failures=OPERATION_FAILURES,
     ),
 )
 
@@ -194,6 +200,44 @@ SMS_BRIDGE = Tried(
     ),
 )
 
+SOCIAL_ACCOUNT = Account(
+    sender_id="soc_1",
+    organization_id="org_1",
+    env="live",
+    provider_id="page-1",
+    owner="page-1",
+    details=SocialDetails(platform="page", access_token="number-token"),
+)
+
+SOCIAL_BRIDGE = Tried(
+    name="social bridge",
+    make=lambda url, clock, timeout: SocialBridge(
+        url=url,
+        token=TOKEN,
+        secret=SECRET,
+        callback_url="https://recado.test/v2/callbacks/social/bridge",
+        clock=clock,
+        timeout=timeout,
+    ),
+    secrets=(TOKEN, SECRET, "number-token"),
+    sends=Sends(taken=bridge_sends.TAKEN, cases=http_sends(bridge_sends.TAKEN, bridge_sends.PLAIN)),
+    callbacks=Callbacks(
+        body_of=events_body,
+        items=[(item, [event]) for item, event in bridge_events.INCOMING],
+        odd=bridge_events.MALFORMED,
+        unread=[*NO_JSON, b'{"events": {}}', b'{"events": null}'],
+        signed=bridge_signed,
+        forged=bridge_forged,
+    ),
+    operations=Operations(
+        calls={
+            "connect": lambda bridge, account: bridge.connect(SOCIAL_ACCOUNT),
+            "disconnect": lambda bridge, account: bridge.disconnect(SOCIAL_ACCOUNT),
+        },
+        failures=OPERATION_FAILURES,
+    ),
+)
+
 EMAIL_BRIDGE = Tried(
     name="email bridge",
     make=lambda url, clock, timeout: email_cases.WithContent(
@@ -216,4 +260,4 @@ EMAIL_BRIDGE = Tried(
     ),
 )
 
-ALL = (BRIDGE, CLOUD, PAYMENTS_BRIDGE, SMS_BRIDGE, EMAIL_BRIDGE)
+ALL = (BRIDGE, CLOUD, PAYMENTS_BRIDGE, SMS_BRIDGE, SOCIAL_BRIDGE, EMAIL_BRIDGE)

@@ -110,10 +110,12 @@ def test_what_becomes_of_messages_is_read_from_the_machines(monkeypatch: pytest.
     assert states_after(MessageStatus.SENT) == [
         "archived", "bounced", "complained", "delivered", "failed", "read", "sent", "undelivered",
     ]  # fmt: skip
-    assert withdrawn_as() == {"chatapp": "archived", "sms": "failed", "email": "failed"}
+    assert withdrawn_as() == {"chatapp": "archived", "sms": "failed", "email": "failed", "social": "archived"}
     monkeypatch.setitem(POLICIES, POST, LETTERS)
     assert states_after(MessageStatus.UNDELIVERED) == ["complained", "delivered", "undelivered"]
-    assert withdrawn_as() == {"chatapp": "archived", "sms": "failed", "email": "failed", POST: "failed"}
+    assert withdrawn_as() == {
+        "chatapp": "archived", "sms": "failed", "email": "failed", "social": "archived", POST: "failed",
+    }  # fmt: skip
 
 
 @each_policy

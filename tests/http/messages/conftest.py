@@ -254,7 +254,7 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
         *reprocess_routes(database=database, acceptance=acceptance),
         *sandbox_inbound_routes(
             database=database,
-            numbers=directories.numbers,
+            directories=directories,
             receiver=receipts,
         ),
         *callback_routes(providers={("chatapp", "bridge"): bridge, ("chatapp", "cloud"): cloud}, take=take),

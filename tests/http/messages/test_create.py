@@ -82,7 +82,7 @@ async def test_the_recipient_is_canonical_and_masked_without_its_scope(mail: Any
         ({"priority": "urgent"}, "VALIDATION_ERROR", ["/priority"]),
         ({"force": "yes"}, "VALIDATION_ERROR", ["/force"]),
         ({"contactId": "cnt_1"}, "REFERENCE_NOT_FOUND", ["/contactId"]),
-        ({"channel": "social"}, "ROUTE_NOT_AVAILABLE", ["/channel"]),
+        ({"channel": "social"}, "VALIDATION_ERROR", ["/socialAccountId", "/type"]),
         ({"channel": "sms"}, "VALIDATION_ERROR", ["/channel"]),
         ({"numberId": "num_1"}, "REFERENCE_NOT_FOUND", ["/numberId"]),
         ({"metadata": {"k": "\0"}}, "INVALID_CHARACTER", ["/metadata/k"]),

@@ -173,6 +173,7 @@ async def workshop(database: Database) -> AsyncIterator[Workshop]:
     records = Records(
         database,
         directories.numbers,
+        directories.social_accounts,
         directories.organizations,
         directories.templates,
         None,  # type: ignore[arg-type]  # nobody sends

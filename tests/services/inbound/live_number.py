@@ -17,6 +17,7 @@ from recado.services.effects.outbox import Outbox
 from recado.services.inbound.callbacks import Callbacks
 from recado.services.inbound.inbound import InboundMessages
 from recado.services.inbound.receipts import Receipts
+from recado.services.senders.social_accounts import SocialAccountReports
 from recado.storage.access.directories import Directories
 from recado.storage.access.organizations import create_organization
 from recado.storage.core.postgres import Database
@@ -48,6 +49,7 @@ class Line:
             },
             receipts_of=self.receipts,
             numbers=Mock(),
+            social_accounts=SocialAccountReports(db, self.clock, lambda change: None),
             templates=Mock(),
         )
 

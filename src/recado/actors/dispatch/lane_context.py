@@ -195,8 +195,7 @@ class LaneContext:
             own = self._own[key.sender_id] = Gateway(
                 self.records.clock, self.room(key.channel, key.env), channel=key.channel
             )
-        if found.number is not None:
-            connect(own, self.records, found.number, key.channel)
+        connect(own, self.records, found, key.channel)
         return own
 
     def forget(self, sender_id: str) -> None:

@@ -15,11 +15,14 @@ from recado.domain.dispatch.quiet_hours import QuietHours
 from recado.domain.dispatch.tier_usage import TierUsage
 from recado.domain.senders.number import TIER_LIMITS, NumberStatus, QualityRating, effective_per_second
 from recado.domain.senders.sender import SenderKey
+from recado.domain.senders.social_account import PER_SECOND
 from recado.services.dispatch.records import Records
 from recado.services.senders.accounts import account_of
+from recado.services.senders.social_accounts import provider_account
 from recado.storage.access.organizations import Organization
 from recado.storage.dispatch import dispatch
 from recado.storage.senders.numbers import Number
+from recado.storage.senders.social_accounts import SocialAccount
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,21 +51,26 @@ class SenderView:
 
 @dataclass(frozen=True, slots=True)
 class SenderRecords:
-    """What is stored of a sender, as the directories have it. `number`: None where it is none, as a route."""
+    """What is stored of a sender, as the directories have it. `number`, `account`: None where it is none."""
 
     organization: Organization
     number: Number | None
+    account: SocialAccount | None = None
 
 
 async def read_sender(records: Records, key: SenderKey) -> SenderRecords | None:
     """None when it does not exist (any more)."""
-    number = None
-    if POLICIES[key.channel].sender is SenderKind.NUMBER:
-        number = await records.numbers.get((key.organization_id, key.env, key.sender_id))
-        if number is None:
-            return None
+    number, account = None, None
+    place = (key.organization_id, key.env, key.sender_id)
+    match POLICIES[key.channel].sender:
+        case SenderKind.NUMBER:
+            if (number := await records.numbers.get(place)) is None:
+                return None
+        case SenderKind.ACCOUNT:
+            if (account := await records.social_accounts.get(place)) is None:
+                return None
     organization = await records.organizations.get(key.organization_id)
-    return None if organization is None else SenderRecords(organization, number)
+    return None if organization is None else SenderRecords(organization, number, account)
 
 
 def limit_comes(found: SenderRecords, before: SenderView | None) -> bool:
@@ -109,13 +117,17 @@ async def view_of(
     return SenderView(policy.gates, _shared(state_of(found)), gateway, number.per_day, tier, pairs)
 
 
-def connect(gateway: Gateway, records: Records, number: Number, channel: str) -> None:
-    """Let the calls of a number go to its account at the provider in force, at its pace."""
-    gateway.connect(
-        records.sender_for(channel, number.env),
-        account_of(number, records.keys),
-        effective_per_second(number.per_second, number.quality_rating),
-    )
+def connect(gateway: Gateway, records: Records, found: SenderRecords, channel: str) -> None:
+    """Let the calls of a sender go to its account at the provider in force, at its pace."""
+    if (number := found.number) is not None:
+        gateway.connect(
+            records.sender_for(channel, number.env),
+            account_of(number, records.keys),
+            effective_per_second(number.per_second, number.quality_rating),
+        )
+    elif (account := found.account) is not None:
+        provider = records.sender_for(channel, account.env)
+        gateway.connect(provider, provider_account(account, records.keys), PER_SECOND)
 
 
 @lru_cache(maxsize=1_024)
@@ -126,12 +138,15 @@ def _shared(state: SenderState) -> SenderState:
 
 def state_of(found: SenderRecords) -> SenderState:
     """What the gates ask of the records."""
-    number, organization = found.number, found.organization
+    number, account, organization = found.number, found.account, found.organization
+    status = NumberStatus.CONNECTED if number is None else number.status
+    if account is not None:
+        status = NumberStatus(account.status)
     quiet = None
     if organization.quiet_start is not None and organization.quiet_end is not None:
         quiet = QuietHours(organization.quiet_start, organization.quiet_end)
     return SenderState(
-        NumberStatus.CONNECTED if number is None else number.status,
+        status,
         QualityRating.UNKNOWN if number is None else number.quality_rating,
         None if number is None else number.operator_paused_at,
         organization.suspended,

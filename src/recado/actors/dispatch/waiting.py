@@ -13,10 +13,12 @@ from recado.domain.dispatch.gates import FOREVER, Asked, Hold
 from recado.domain.messages.message import WaitReason
 from recado.domain.senders.number import NumberStatus, what_to_do
 from recado.domain.senders.sender import SenderKey
+from recado.domain.senders.social_account import how_to_connect
 from recado.services.dispatch.records import Records
 from recado.storage.dispatch import dispatch
 from recado.storage.messages.message_reads import Message
 from recado.storage.senders.numbers import Number
+from recado.storage.senders.social_accounts import SocialAccount
 from recado.storage.templates.templates import Template
 
 Ask = Callable[[SenderKey], Awaitable[LaneSituation | None]]
@@ -37,6 +39,10 @@ class _Facts:
     @property
     def number(self) -> Number | None:
         return None if self.sender is None else self.sender.number
+
+    @property
+    def account(self) -> SocialAccount | None:
+        return None if self.sender is None else self.sender.account
 
 
 class WaitExplainer:
@@ -126,6 +132,9 @@ def _detail(reason: WaitReason, facts: _Facts, message: Message) -> str | None:
         case WaitReason.NUMBER_STATE if facts.number is not None and facts.number.status is not NumberStatus.CONNECTED:
             number = facts.number
             return f"the number is {number.status}: {what_to_do(number.status, number.env, number.id)}"
+        case WaitReason.NUMBER_STATE if facts.account is not None:
+            account = facts.account
+            return f"the account is {account.status}: {how_to_connect(account.status, account.id)}"
         case WaitReason.TIER_LIMIT if facts.number is not None:
             return f"the number's tier is {facts.number.messaging_tier}"
         case WaitReason.DAILY_LIMIT if facts.number is not None:

@@ -1,4 +1,4 @@
-"""The live state of connections to providers: accounts of numbers, summed by channel, or a shared gateway (C34.1)."""
+"""The live state of connections to providers: accounts of senders, summed by channel, or a shared gateway (C34.1)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ _WORSE: Final = {BreakerState.CLOSED: 0, BreakerState.HALF_OPEN: 1, BreakerState
 
 @dataclass(slots=True)
 class ProviderState:
-    """One connection, as far as the scope uses it. `gateway` None: each number has an account of its own, and these are
+    """One connection, as far as the scope uses it. `gateway` None: each sender has an account of its own, and these are
     all of them; `circuit` is the worst then, `troubled` how many are not closed. `backlog`: messages that are due.
     """
 
@@ -76,7 +76,7 @@ class ProviderStates:
         found: dict[tuple[str, str], list[ProviderState]] = {}
         for channel in POLICIES:
             for env in ENVIRONMENTS if scope.whole else (scope.env,):
-                states = self._own(channel, env) if POLICIES[channel].sender is SenderKind.NUMBER else []
+                states = self._own(channel, env) if POLICIES[channel].sender is not SenderKind.ROUTE else []
                 states = states or self._shared(scope, channel, env)
                 if states:
                     found[env, channel] = states

@@ -1,20 +1,19 @@
-"""The chat-app provider of the test environment: its stories, and the reviews of templates (C29.4)."""
+"""The chat-app provider of the test environment, and its reviews of templates (C29.4)."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import timedelta
-from typing import Final, Literal
+from typing import Literal
 
+from recado.channels.core.chat_stories import CHAT_STORIES, USUAL_CHAT
 from recado.channels.core.events import Followup, TemplateVerdict
 from recado.channels.core.provider import (
     Account,
     NumberHealth,
     ProviderTemplate,
-    Refused,
     Submission,
     TemplateSubmission,
 )
-from recado.channels.core.sandbox import ChannelSandbox, ReplyStep, ReportStep, Story, provider_id
+from recado.channels.core.sandbox import ChannelSandbox, provider_id
 from recado.domain.core.clock import Clock
 
 # Seconds, before scaling.
@@ -22,32 +21,12 @@ REVIEW = 2.0
 SLOW_REVIEW = 60.0
 VERIFICATION = 1.0
 
-_DELIVERED, _READ = ReportStep(1.0, "delivered"), ReportStep(2.0, "read")
-_USUAL: Final = Story(steps=(_DELIVERED, _READ))
-
-# By the last four digits of the phone. 9009 (opens a link; chat-app links are not rewritten) and 9010 (not RCS capable)
-# are as every other phone.
-_STORIES: Final[Mapping[str, Story]] = {
-    "9001": Story(refused=Refused("recipient_unreachable", "the recipient cannot be reached")),
-    "9002": Story(steps=(ReportStep(1.0, "failed", "provider_error"),)),
-    "9003": Story(),
-    "9004": Story(steps=(_DELIVERED,)),
-    "9005": replace(_USUAL, passing=2),
-    "9006": Story(steps=(ReportStep(30.0, "delivered"),), answered=False),
-    "9007": Story(steps=(_DELIVERED, _READ, ReplyStep("OK"))),
-    "9008": Story(steps=(_DELIVERED, ReplyStep("SAIR"))),
-    "9011": Story(refused=Refused("policy_blocked", "the provider's policy forbids this message")),
-    "9012": Story(steps=(ReportStep(1.0, "failed", "expired"),)),
-    "9013": replace(_USUAL, slow=True),
-    "9014": Story(answered=False),
-}
-
 
 class Sandbox(ChannelSandbox):
     """`time_scale` multiplies every time; 0: everything is due at once and no send waits."""
 
     def __init__(self, clock: Clock, time_scale: float = 1.0) -> None:
-        super().__init__(clock, time_scale, usual=_USUAL, stories=_STORIES)
+        super().__init__(clock, time_scale, usual=USUAL_CHAT, stories=CHAT_STORIES)
 
     @property
     def verification_delay(self) -> float:

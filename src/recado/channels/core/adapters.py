@@ -110,7 +110,15 @@ class SessionSource(EventReader, Protocol):
         """
 
 
-class SenderAdmin(Protocol):
+class SenderConnector(Protocol):
+    """Puts what messages leave from into service, and takes it out. Raises `ProviderError`."""
+
+    async def connect(self, account: Account) -> None: ...
+
+    async def disconnect(self, account: Account) -> None: ...
+
+
+class SenderAdmin(SenderConnector, Protocol):
     """Registers what messages leave from, and says how it is. Raises `ProviderError`."""
 
     @property
@@ -120,10 +128,6 @@ class SenderAdmin(Protocol):
     async def number_health(self, account: Account) -> NumberHealth: ...
 
     async def update_profile(self, account: Account, profile: Mapping[str, str]) -> None: ...
-
-    async def connect(self, account: Account) -> None: ...
-
-    async def disconnect(self, account: Account) -> None: ...
 
 
 class TemplateReviewer(Protocol):
@@ -162,6 +166,7 @@ class ChatOpener(Protocol):
 
 # Of an environment; None where it has none.
 AdminFor = Callable[[str], SenderAdmin | None]
+ConnectorFor = Callable[[str], SenderConnector | None]
 ReviewerFor = Callable[[str], TemplateReviewer | None]
 OpenerFor = Callable[[str], ChatOpener | None]
 VerifierFor = Callable[[str], SenderVerifier | None]
@@ -192,6 +197,7 @@ class Adapter:
     callbacks: CallbackSource | None = None
     sessions: SessionSource | None = None
     admin: SenderAdmin | None = None
+    connector: SenderConnector | None = None
     templates: TemplateReviewer | None = None
     opener: ChatOpener | None = None
     verifier: SenderVerifier | None = None
@@ -229,6 +235,9 @@ class Adapters:
 
     def admin(self, channel: str, env: str, route: str | None = None, /) -> SenderAdmin | None:
         return self.find(channel, env, route).admin
+
+    def connector(self, channel: str, env: str, /) -> SenderConnector | None:
+        return self.find(channel, env).connector
 
     def reviewer(self, channel: str, env: str, route: str | None = None, /) -> TemplateReviewer | None:
         return self.find(channel, env, route).templates

@@ -17,6 +17,7 @@ SMS_PREMIUM: Final = "sms_premium"
 SMS_OTP: Final = "sms_otp"
 SMS_DEDICATED: Final = "sms_la_dedicada"
 EMAIL_RECIPIENT: Final = "email"
+SOCIAL_MESSAGE: Final = "social"
 
 FAMILY_OF: Final[Mapping[str, str]] = {
     SMS_PREMIUM: "sms",

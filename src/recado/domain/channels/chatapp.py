@@ -97,7 +97,7 @@ UNANSWERED: Final = Cause(
 )
 
 AUTHENTICATION_TTL: Final = timedelta(minutes=10)
-_TTL: Final[dict[Priority, timedelta]] = {
+TTL: Final[dict[Priority, timedelta]] = {
     Priority.CRITICAL: timedelta(hours=1),
     Priority.NORMAL: timedelta(hours=24),
     Priority.BULK: timedelta(hours=72),
@@ -180,7 +180,7 @@ def _obeys_quiet_hours(kind: str, category: str | None, priority: Priority) -> b
 
 
 def _ttl(category: str | None, priority: Priority) -> timedelta:
-    return AUTHENTICATION_TTL if category is TemplateCategory.AUTHENTICATION else _TTL[priority]
+    return AUTHENTICATION_TTL if category is TemplateCategory.AUTHENTICATION else TTL[priority]
 
 
 def _price_kind(category: str | None, byo: bool) -> str:

@@ -14,15 +14,14 @@ from recado.domain.messages.message import MessageEvent, MessageStatus, Report, 
 POLICIES: Final[Mapping[str, Policy]] = {each.channel: each for each in INSTALLED}
 NUMBERS_CHANNEL: Final = next(each.channel for each in INSTALLED if each.sender is SenderKind.NUMBER)
 """The channel whose messages leave from numbers: these, and templates, are its own."""
+ACCOUNTS_CHANNEL: Final = next(each.channel for each in INSTALLED if each.sender is SenderKind.ACCOUNT)
+"""The channel whose messages leave from accounts."""
 SHARED: Final = frozenset(each.channel for each in POLICIES.values() if each.sender is SenderKind.ROUTE)
 """Those whose senders organizations share."""
 TRACKED: Final = frozenset(each.channel for each in POLICIES.values() if each.clicked is not None)
 """Those whose messages have links of their own (C27.1)."""
 
-_MASKS: Final = {
-    "social": MASK[AddressKind.SOCIAL],  # without a policy as yet
-    **{each.channel: MASK[each.addresses[0]] for each in POLICIES.values()},
-}
+_MASKS: Final = {each.channel: MASK[each.addresses[0]] for each in POLICIES.values()}
 
 
 def masked_recipient(channel: str, recipient: str) -> str:

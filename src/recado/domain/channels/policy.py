@@ -25,12 +25,17 @@ class SenderKind(StrEnum):
     """What a message leaves from."""
 
     NUMBER = "number"
+    ACCOUNT = "account"  # social
     ROUTE = "route"
 
 
 _EVERYWHERE: Final = frozenset(code.value for code in FailureCode)
 
-SENDER_FIELD: Final[Mapping[SenderKind, str | None]] = {SenderKind.NUMBER: "numberId", SenderKind.ROUTE: None}
+SENDER_FIELD: Final[Mapping[SenderKind, str | None]] = {
+    SenderKind.NUMBER: "numberId",
+    SenderKind.ACCOUNT: "socialAccountId",
+    SenderKind.ROUTE: None,
+}
 """The field by which callers name it; None: by nothing but the channel's own fields."""
 
 

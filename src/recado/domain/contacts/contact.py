@@ -87,6 +87,7 @@ class Contact(Identified):
     source: str = ContactSource.MANUAL.value
     external_id: str | None = None
     external_ids: Mapping[str, str] = field(default_factory=dict)
+    social_identities: tuple[str, ...] = field(default=(), repr=False)  # as `SocialIdentity.stored`
     company_id: str | None = None
     company_role: str | None = None
     opt_in_status: ConsentStatus = ConsentStatus.UNKNOWN
@@ -144,9 +145,10 @@ class Kind(Enum):
     CONSENT = auto()
     INTEGRATIONS = auto()
     GROUPS = auto()
+    IDENTITIES = auto()
 
 
-NESTED: Final = frozenset({Kind.ATTRIBUTES, Kind.CONSENT, Kind.INTEGRATIONS, Kind.GROUPS})
+NESTED: Final = frozenset({Kind.ATTRIBUTES, Kind.CONSENT, Kind.INTEGRATIONS, Kind.GROUPS, Kind.IDENTITIES})
 """Objects, and lists of them: a cell of a table holds none as a whole."""
 
 
@@ -202,6 +204,7 @@ FIELDS: Final = (
     ContactFieldSpec("company_id", "companyId", Kind.ID, MOST_ID, label="Company", about="Prefix emp_"),
     ContactFieldSpec("company_role", "papelNaEmpresa", Kind.ROLE, label="Role in the company"),
     ContactFieldSpec("debtor_groups", "debtorGroups", Kind.GROUPS),
+    ContactFieldSpec("social_identities", "socialIdentities", Kind.IDENTITIES, given=False),
     ContactFieldSpec("created_at", "createdAt", Kind.MOMENT, always=True, given=False, label="Created at"),
     ContactFieldSpec("last_interaction_at", "lastInteractionAt", Kind.MOMENT, given=False, label="Last interaction at"),
 )  # fmt: skip

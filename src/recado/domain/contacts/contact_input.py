@@ -37,6 +37,7 @@ from recado.domain.contacts.contact import (
 from recado.domain.contacts.contact_attributes import read_attributes, read_keys
 from recado.domain.contacts.debts import phone, read_groups
 from recado.domain.contacts.documents import CANONICAL
+from recado.domain.contacts.social_identities import read_identities
 from recado.domain.core.errors import FieldError, Problem
 from recado.domain.core.reading import Refusal, members, one_of, text, texts
 from recado.domain.core.timestamps import parse_timestamp
@@ -217,6 +218,7 @@ _CHANGES: Final[Mapping[str, tuple[str, Reader]]] = {
     "source": ("source", lambda value, _: one_of(value, ContactSource)),
     "removeAttributes": ("removed_attributes", lambda value, _: read_keys(value)),
     "addTags": ("added_tags", lambda value, _: read_tags(value)),
+    "socialIdentities": ("social_identities", lambda value, _: read_identities(value)),
     "removeTags": ("removed_tags", lambda value, _: texts(value, MOST_TAGS, MOST_TAG)),
 }
 

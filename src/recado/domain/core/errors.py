@@ -92,6 +92,8 @@ _TITLES: dict[int, dict[str, str]] = {
         "FLOW_NAME_TAKEN": "Another flow has this name",
         "NUMBER_TAKEN": "The number is registered already",
         "SENDER_TAKEN": "The sender is registered already",
+        "SOCIAL_ACCOUNT_TAKEN": "The social account is registered already",
+        "SOCIAL_IDENTITY_TAKEN": "Another contact has this social identity",
         "ACCOUNT_EMAIL_TAKEN": "Another account has this e-mail address",
         "CNPJ_JA_CADASTRADO": "Another company has this CNPJ",
         "RESOURCE_IN_USE": "The resource is in use",

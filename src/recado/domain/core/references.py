@@ -33,6 +33,7 @@ KINDS: Final[dict[str, str]] = {
     ids.ORIGIN_LINK: "origin link",
     ids.SEGMENT: "segment",
     ids.SESSION: "session",
+    ids.SOCIAL_ACCOUNT: "social account",
     ids.TEMPLATE: "template",
     ids.TOP_UP: "top-up",
     ids.WALLET: "wallet",

@@ -37,7 +37,7 @@ class Fail(Cause):
 class SenderState:
     """What the gates know of a sender and its organization. `held_ms`: past time on hold of both together.
 
-    Only numbers are more than connected, or have a quality.
+    Only numbers and accounts are more than connected, and only numbers have a quality.
     """
 
     status: NumberStatus

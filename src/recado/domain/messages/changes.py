@@ -27,6 +27,15 @@ class NumberChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class SocialAccountChanged:
+    """A social account was made, changed or deleted: state, credential."""
+
+    organization_id: str
+    env: str
+    account_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class TemplateChanged:
     """A template was changed or deleted: its waiting messages may leave now, or none may any more (C14.5)."""
 
@@ -79,6 +88,7 @@ class JourneyMoved:
 Change = (
     OrganizationChanged
     | NumberChanged
+    | SocialAccountChanged
     | TemplateChanged
     | SubscriptionChanged
     | DeliveriesQueued

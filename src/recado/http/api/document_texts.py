@@ -22,6 +22,11 @@ GROUPS = {
         "Send an e-mail and hear what its provider says; templates, senders, addresses that get none.\n\n"
         "Begin with a sender and the DNS records that it asks for."
     ),
+    "Social": (
+        "The accounts at social platforms through which people are answered.\n\n"
+        "An account is registered, then connected; whoever writes to it can be answered for 24 hours, with "
+        "`POST /messages` on channel `social`."
+    ),
     "Numbers": (
         "The numbers that messages leave from: connection, pace, health.\n\n"
         "A number is registered, then connected; from then on it sends at its pace, and its health tells what its "

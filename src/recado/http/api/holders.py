@@ -16,6 +16,8 @@ _HOLDERS: Final = {
     "EMAIL_TEMPLATE_NAME_TAKEN": ("templateId", "email:read"),
     "SENDER_TAKEN": ("senderId", "email:read"),
     "NUMBER_TAKEN": ("numberId", "numbers:read"),
+    "SOCIAL_ACCOUNT_TAKEN": ("socialAccountId", "social:read"),
+    "SOCIAL_IDENTITY_TAKEN": ("contactId", "contacts:read"),
     "RESOURCE_IN_USE": ("journeyId", "campaigns:read"),
 }
 

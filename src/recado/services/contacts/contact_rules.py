@@ -77,6 +77,8 @@ def _changes(
         changes["external_ids"] = _external_ids({} if before is None else before.external_ids, given["external_ids"])
     if "tags" in given or "added_tags" in given or "removed_tags" in given:
         changes["tags"] = _tags(() if before is None else before.tags, given)
+    if "social_identities" in given:
+        changes["social_identities"] = given["social_identities"] or ()
     for document in _DOCUMENTS:
         if document.name in given:
             changes |= _sealed(document, given[document.name], place, documents)

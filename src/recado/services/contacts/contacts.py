@@ -36,6 +36,7 @@ from recado.storage.contacts import (
     contacts,
     debtor_groups,
     opt_outs,
+    social_identities,
 )
 from recado.storage.contacts.debtor_groups import Groups
 from recado.storage.contacts.documents import DocumentCipher
@@ -96,8 +97,8 @@ class Contacts:
     ) -> tuple[Contact, Groups]:
         """Apply a PATCH (C12.3); answers the contact and its debt groups as they are now.
 
-        Raises `Problem`: 404; 409 EXTERNAL_ID_TAKEN; 412 of `check`; 422 PHONE_IMMUTABLE, REFERENCE_NOT_FOUND; the
-        refusals of C12.5.
+        Raises `Problem`: 404; 409 EXTERNAL_ID_TAKEN, SOCIAL_IDENTITY_TAKEN; 412 of `check`; 422 PHONE_IMMUTABLE,
+        REFERENCE_NOT_FOUND; the refusals of C12.5.
         """
         async with self._db.transaction() as connection:
             known = await _hold_company(connection, key, given)
@@ -109,6 +110,7 @@ class Contacts:
             if decided is not None:
                 after = replace(after, **consent_columns(decided.after))
             groups = await self._groups(connection, before, given)
+            await social_identities.replace(connection, key, before.social_identities, after.social_identities)
             stored = await _save(connection, before, _touched(before, after, given), now)
             changes = [] if decided is None else [ConsentChanged(stored, decided, by, registered=registered)]
             repeat = repeated_refusal(before.consent, change, now=now)
@@ -168,6 +170,7 @@ class Contacts:
                 refusal = OptOutEntry(before.consent.revoked_at, before.consent.source)
                 await opt_outs.enter(connection, [(address_of(before), refusal)])
             await debtor_groups.remove(connection, organization_id, env, [contact_id])
+            await social_identities.forget(connection, key)
             await contact_consents.forget(connection, before)
             await contacts.delete(connection, before)
             await lists.leave(connection, organization_id, env, [contact_id])

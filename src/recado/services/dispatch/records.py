@@ -10,6 +10,7 @@ from recado.storage.access.organizations import OrganizationDirectory
 from recado.storage.core.crypto import KeyRing
 from recado.storage.core.postgres import Database
 from recado.storage.senders.numbers import NumberDirectory
+from recado.storage.senders.social_accounts import SocialAccountDirectory
 from recado.storage.templates.templates import TemplateDirectory
 
 
@@ -19,6 +20,7 @@ class Records:
 
     db: Database
     numbers: NumberDirectory
+    social_accounts: SocialAccountDirectory
     organizations: OrganizationDirectory
     templates: TemplateDirectory
     keys: KeyRing

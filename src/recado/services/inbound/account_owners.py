@@ -79,6 +79,7 @@ def own_sender(source: Source) -> str:
 
 _OWNERS: Final[Mapping[SenderKind, AccountOwners]] = {
     SenderKind.NUMBER: sole_owners,
+    SenderKind.ACCOUNT: sole_owners,
     SenderKind.ROUTE: owners_of_routes,
 }
 

@@ -11,6 +11,8 @@ import structlog
 from recado.channels.core.adapters import EventReader
 from recado.channels.core.errors import MalformedCallback
 from recado.channels.core.events import CallbackEvent, NumberNews, Payment, TemplateVerdict
+from recado.domain.channels.policies import POLICIES
+from recado.domain.channels.policy import SenderKind
 from recado.domain.channels.source import Source
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Unavailable
@@ -19,6 +21,7 @@ from recado.services.billing.payments import Payments
 from recado.services.inbound.postponed_callbacks import ENV, PostponedCallbacks, source_of
 from recado.services.inbound.receipts import KINDS, Receipts
 from recado.services.senders.number_refresh import NumberRefresh
+from recado.services.senders.social_accounts import SocialAccountReports
 from recado.services.templates.template_review import TemplateReview
 from recado.storage.core.batch import Batcher
 from recado.storage.core.failures import connection_broke, worth_repeating
@@ -45,6 +48,7 @@ class Callbacks:
         providers: Mapping[tuple[str, str], EventReader],
         receipts_of: Receipts,
         numbers: NumberRefresh,
+        social_accounts: SocialAccountReports,
         templates: TemplateReview,
         payments: Payments | None = None,
     ) -> None:
@@ -52,6 +56,7 @@ class Callbacks:
         self._clock = clock
         self._providers = dict(providers)
         self._receipts = receipts_of
+        self._of_account = partial(social_accounts.report, ENV)
         self._handlers: Mapping[type[CallbackEvent], Callable[[Any], Awaitable[None]] | None] = {
             **dict.fromkeys(KINDS),  # those of a block are taken in together, in one transaction
             NumberNews: partial(numbers.report, ENV),
@@ -140,7 +145,7 @@ class Callbacks:
         # What has a handler of its own can be applied twice, and so comes first: a crash repeats it, and loses none.
         together: list[Any] = []
         for event in events:
-            handle = self._handlers[type(event)]
+            handle = self._handler(source, event)
             if handle is None:
                 together.append(event)
             else:
@@ -149,6 +154,12 @@ class Callbacks:
             await self._receipts.take_in(connection, source, together)
             if results:
                 await receipts.callbacks_processed(connection, results, self._clock.now())
+
+    def _handler(self, source: Source, event: CallbackEvent) -> Callable[[Any], Awaitable[None]] | None:
+        """Who handles an event alone; None: it is taken in with the others."""
+        if type(event) is NumberNews and POLICIES[source.channel].sender is SenderKind.ACCOUNT:
+            return self._of_account
+        return self._handlers[type(event)]
 
     async def _database_answers(self) -> None:
         """Raises `Unavailable` while the database is away, or does not write: then no callback is at fault."""

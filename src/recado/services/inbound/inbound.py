@@ -22,9 +22,10 @@ from recado.services.inbound.account_owners import AccountOwner
 from recado.services.inbound.inbound_contacts import BY_PROVIDER, Heard, InboundContacts, KnownContact, consent_of
 from recado.services.inbound.mail_returns import MailReturns
 from recado.storage.access.organizations import OrganizationDirectory
-from recado.storage.contacts import opt_out_replies
+from recado.storage.contacts import opt_out_replies, social_identities
 from recado.storage.contacts.inbound_contacts import Person
 from recado.storage.contacts.opt_out_replies import Owed
+from recado.storage.contacts.social_identities import User
 from recado.storage.core.moves import AfterCommit, Moved
 from recado.storage.core.rows import Executor
 from recado.storage.links import origin_links
@@ -53,12 +54,8 @@ class Came:
         text = self.written if self.event.type == "text" else None
         return [] if text is None else [(self.row.organization_id, self.row.sender_id, each) for each in codes_in(text)]
 
-    @property
-    def person(self) -> Person | None:
-        """As whose contact it may be known; None: by such an address nobody is a contact, as a contact has a phone."""
-        return self.person_of(self.row.organization_id)
-
     def person_of(self, organization_id: str) -> Person | None:
+        """As whose contact it may be known; None: such an address alone makes nobody one, as a contact has a phone."""
         return _person(organization_id, self.row.env, self.address)
 
 
@@ -113,15 +110,22 @@ class InboundMessages:
         if not fresh:
             return gathered
         now = self._clock.now()
-        heard = {each.row.id: await self._heard(each, person) for each in fresh if (person := each.person) is not None}
+        people = await _people(connection, fresh)
+        heard = {each.row.id: await self._heard(each, people[each.row.id]) for each in fresh if each.row.id in people}
         known = await self._contacts.know(connection, [*heard.values()], now, gathered)
+        heard = {message_id: each for message_id, each in heard.items() if each.person in known}
+        contacts = {message_id: known[each.person] for message_id, each in heard.items()}
         origins = await _origins(connection, fresh, now)
         rows = [
-            replace(each.row, contact_id=_contact_id(known, each), link_origin=origins.get(each.row.id))
+            replace(
+                each.row,
+                contact_id=contacts[each.row.id].contact.id if each.row.id in contacts else None,
+                link_origin=origins.get(each.row.id),
+            )
             for each in fresh
         ]
         await receipts.store_inbound(connection, rows, now)
-        gathered.moved += await self._received(connection, fresh, known, origins)
+        gathered.moved += await self._received(connection, fresh, contacts, origins)
         await self._contacts.obey(connection, [*heard.values()], known, now, gathered)
         await self._refuse_elsewhere(connection, fresh, now, gathered)
         owed = [
@@ -159,13 +163,23 @@ class InboundMessages:
 
         Who lets messages through again at the provider has not consented to any.
         """
-        people = [
-            person
+        stopped = [
+            (owner, address)
             for owners, each in refusals
             if each.stopped and (address := address_told(source, each.phone)) is not None
             for owner in owners
+        ]
+        people = [
+            person
+            for owner, address in stopped
             if (person := _person(owner.organization_id, source.env, address)) is not None
         ]
+        users = [
+            (owner.organization_id, source.env, owner.sender_id, address.text)
+            for owner, address in stopped
+            if address.kind is AddressKind.SOCIAL
+        ]
+        people += (await social_identities.people(connection, users)).values()
         if people:
             refused = [(person, BY_PROVIDER) for person in people]
             await self._contacts.refuse(connection, refused, self._clock.now(), gathered)
@@ -173,7 +187,9 @@ class InboundMessages:
     async def _heard(self, came: Came, person: Person) -> Heard:
         row = came.row
         keyword = await self._keyword(row.organization_id, came.written)
-        return Heard(person, row.channel, row.at, came.event.profile_name, keyword)
+        by_phone = came.address.kind is AddressKind.PHONE
+        name = came.event.profile_name if by_phone else None
+        return Heard(person, row.channel, row.at, name, keyword, creates=by_phone)
 
     async def _keyword(self, organization_id: str, words: str | None) -> Keyword | None:
         if words is None:
@@ -194,7 +210,7 @@ class InboundMessages:
         self,
         connection: Executor,
         fresh: Sequence[Came],
-        known: dict[Person, KnownContact],
+        contacts: Mapping[str, KnownContact],
         origins: Mapping[str, str],
     ) -> list[Moved]:
         """The moves of new messages, each with what `message.received` says besides (C23.6).
@@ -203,14 +219,14 @@ class InboundMessages:
         """
         quoted = await _quoted(connection, [each for each in fresh if each.event.quoted is not None])
         moved = []
-        told_as_new: set[Person] = set()
+        told_as_new: set[str] = set()
         for each in fresh:
-            row, person = each.row, each.person
+            row, known = each.row, contacts.get(each.row.id)
             told: dict[str, object] = {"contact": None}
-            if person is not None:
-                created = known[person].created and person not in told_as_new
-                told_as_new.add(person)
-                told["contact"] = {"id": known[person].contact.id, "created": created}
+            if known is not None:
+                contact_id = known.contact.id
+                told["contact"] = {"id": contact_id, "created": known.created and contact_id not in told_as_new}
+                told_as_new.add(contact_id)
             if row.id in origins:
                 told["origemDoLink"] = orjson.Fragment(origins[row.id])
             if row.id in quoted:
@@ -272,5 +288,15 @@ def _person(organization_id: str, env: str, address: Address) -> Person | None:
     return (organization_id, env, address.text) if address.kind is AddressKind.PHONE else None
 
 
-def _contact_id(known: Mapping[Person, KnownContact], came: Came) -> str | None:
-    return None if came.person is None else known[came.person].contact.id
+async def _people(connection: Executor, came: Sequence[Came]) -> dict[str, Person]:
+    """As whose contact the writers of messages may be known, by the ids of these; the others are nobody's."""
+    found: dict[str, Person] = {}
+    users: dict[str, User] = {}
+    for each in came:
+        row = each.row
+        if each.address.kind is AddressKind.SOCIAL:
+            users[row.id] = (row.organization_id, row.env, row.sender_id, each.address.text)
+        elif (person := each.person_of(row.organization_id)) is not None:
+            found[row.id] = person
+    known = await social_identities.people(connection, [*users.values()])
+    return found | {message_id: known[user] for message_id, user in users.items() if user in known}

@@ -31,13 +31,17 @@ _TRIES = 3  # a contact that is deleted while we look for it is created by the n
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """A message of a person: where and when, what the person is called there, and the keyword that it is."""
+    """A message of a person: where and when, what the person is called there, and the keyword that it is.
+
+    `creates`: who is no contact becomes one; else the person is known by an identity alone, which a deletion takes.
+    """
 
     person: Person
     channel: str
     at: datetime
     profile_name: str | None = field(default=None, repr=False)
     keyword: Keyword | None = None
+    creates: bool = True
 
     @property
     def opts_out(self) -> bool:
@@ -62,23 +66,33 @@ class InboundContacts:
     async def know(
         self, connection: Executor, heard: Sequence[Heard], now: datetime, gathered: Gathered
     ) -> dict[Person, KnownContact]:
-        """The contacts of everybody who wrote, locked, with last interaction and profile name as of now."""
+        """The contacts of everybody who wrote, locked, with last interaction and profile name as of now.
+
+        Who is not there, and is not to be created, is missing in the answer.
+        """
         last: dict[Person, Heard] = {}
         for each in heard:
             before = last.get(each.person)
             if before is not None:
-                each = replace(each, at=max(before.at, each.at), profile_name=each.profile_name or before.profile_name)
+                each = replace(
+                    each,
+                    at=max(before.at, each.at),
+                    profile_name=each.profile_name or before.profile_name,
+                    creates=each.creates or before.creates,
+                )
             last[each.person] = each
         known = {
             person: KnownContact(each) for person, each in (await inbound_contacts.locked(connection, [*last])).items()
         }
         for _ in range(_TRIES):
-            missing = [each for person, each in last.items() if person not in known]
+            missing = [each for person, each in last.items() if person not in known and each.creates]
             if not missing:
                 break
             known |= await self._create(connection, missing, now, gathered)
         else:
             raise Unavailable("The contact is being changed by others: try again shortly.")
+        heard = [each for each in heard if each.person in known]
+        last = {person: each for person, each in last.items() if person in known}
         for channel, wrote in _by_channel(heard).items():
             await inbound_contacts.touch(
                 connection, channel, [(known[person].contact, at) for person, at in wrote.items()]

@@ -247,7 +247,7 @@ class Acceptance:
             organization_id=new.organization_id,
             env=new.env,
             target_id=new.id,
-            details={"numberId": new.sender_id, "at": "create"},
+            details={sender_field(new.channel) or "senderId": new.sender_id, "at": "create"},
         )
 
     # Repeats -------------------------------------------------------------------------------------------------------

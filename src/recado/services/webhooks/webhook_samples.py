@@ -108,7 +108,7 @@ def sample_of(event: str) -> dict[str, Any]:
         "channel": _FAMILIES.get(family, "chatapp"),
         "status": status.rpartition(".")[2],
     }
-    if family in ("sms", "email"):
+    if family in ("sms", "email", "social"):
         del data["numberId"]
     if family == "email":
         data["to"] = "m***@example.com"
@@ -116,7 +116,7 @@ def sample_of(event: str) -> dict[str, Any]:
             data |= {"subject": "Example", "from": "Example <hello@example.com>"}
         data |= _EMAILS.get(status, {})
     elif family == "social":
-        data["to"] = "****6789"
+        data |= {"to": "****6789", "socialAccountId": f"soc_{_ZEROS}"}
     if status.endswith("received"):
         data |= {"direction": "inbound", "status": "delivered"}
         if family == "sms":

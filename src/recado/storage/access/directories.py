@@ -5,6 +5,7 @@ from recado.domain.messages.changes import (
     Change,
     NumberChanged,
     OrganizationChanged,
+    SocialAccountChanged,
     SubscriptionChanged,
     TemplateChanged,
 )
@@ -14,6 +15,7 @@ from recado.storage.access.session_directory import SessionDirectory
 from recado.storage.billing.prices import PriceDirectory
 from recado.storage.core.rows import Executor
 from recado.storage.senders.numbers import NumberDirectory
+from recado.storage.senders.social_accounts import SocialAccountDirectory
 from recado.storage.templates.templates import TemplateDirectory
 from recado.storage.webhooks.webhooks import SubscriptionDirectory
 
@@ -26,6 +28,7 @@ class Directories:
         self.keys = KeyDirectory(executor, clock=clock)
         self.sessions = SessionDirectory(executor, clock=clock)
         self.numbers = NumberDirectory(executor, clock=clock)
+        self.social_accounts = SocialAccountDirectory(executor, clock=clock)
         self.templates = TemplateDirectory(executor, clock=clock)
         self.subscriptions = SubscriptionDirectory(executor, clock=clock)
         self.prices = PriceDirectory(executor, clock=clock)
@@ -35,6 +38,8 @@ class Directories:
         match change:
             case NumberChanged(organization_id, env, number_id):
                 self.numbers.forget((organization_id, env, number_id))
+            case SocialAccountChanged(organization_id, env, account_id):
+                self.social_accounts.forget((organization_id, env, account_id))
             case TemplateChanged(organization_id, env, _, template_id):
                 self.templates.forget((organization_id, env, template_id))
             case OrganizationChanged(organization_id):

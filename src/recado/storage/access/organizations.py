@@ -21,7 +21,7 @@ from recado.storage.core.rows import Executor
 from recado.storage.core.sql import load
 from recado.storage.core.tables import Table
 from recado.storage.email import senders
-from recado.storage.senders import numbers
+from recado.storage.senders import numbers, social_accounts
 from recado.storage.senders.numbers import Number
 
 ACTIVE, SUSPENDED = "active", "suspended"
@@ -94,7 +94,8 @@ async def create_organization(
     actor: AuditPrincipal = audit.SYSTEM,
     owner_email: str | None = None,
 ) -> NewOrganization:
-    """Make an organization with a key and a wallet per environment, a connected sandbox number and a sender (C2.2).
+    """Make an organization with a key and a wallet per environment, a connected sandbox number, a sender
+    and a social account (C2.2).
 
     To be run in one transaction. The keys hold every scope that a key may hold; the audit tells of them and of the
     owner who is invited; the caller writes its entry for the organization itself. Raises `Problem`
@@ -131,6 +132,7 @@ async def create_organization(
     await senders.insert(
         connection, senders.sandbox_sender(ids, organization_id=organization.id, token=random_bytes(16).hex())
     )
+    await social_accounts.insert(connection, social_accounts.sandbox_account(ids, organization_id=organization.id))
     if owner_email is None:
         return NewOrganization(organization, keys, number)
     account, token = await accounts.create(

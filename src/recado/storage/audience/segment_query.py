@@ -112,6 +112,8 @@ class Condition:
         wanted = _values(leaf)
         by_phone = [channel for channel in wanted if channel in _BY_PHONE]
         found = [SQL.reachable_by_email] if "email" in wanted else []
+        if "social" in wanted:
+            found.append(SQL.reachable_by_social)
         if by_phone:
             found.append(self._fragment(SQL.reachable_by_phone, values=by_phone))
         return "(" + " or ".join(found or [SQL.unreachable]) + ")"

@@ -151,6 +151,9 @@ not (:values::text[] <@ c.unreachable)
 -- name: reachable_by_email
 c.email_key is not null
 
+-- name: reachable_by_social
+c.social_identities <> '{}'
+
 -- name: unreachable
--- Devices for push and identities of social channels do not exist yet: nobody is reached there.
+-- Devices for push do not exist yet: nobody is reached there.
 false

@@ -30,7 +30,7 @@ CONTACTS: Final = Table(
         changes=in_sql(SAVED, "{name} = {value}"),
         change=in_sql({name: form for name, form in SAVED.items() if name != "search"}, "{name} = :{name}"),
     ),
-    convert={"opt_in_status": ConsentStatus, "tags": tuple},
+    convert={"opt_in_status": ConsentStatus, "tags": tuple, "social_identities": tuple},
 )
 SQL = CONTACTS.sql
 read, get, get_locked, delete = CONTACTS.read, CONTACTS.get, CONTACTS.get_locked, CONTACTS.delete

@@ -24,7 +24,11 @@ select
     ) as audit_id,
     (
         select max(m.minute)
-        from numbers n
+        from (
+            select organization_id, id from numbers
+            union all
+            select organization_id, id from social_accounts
+        ) n
         cross join lateral (
             select minute from sender_minutes
             where organization_id = n.organization_id and sender_id = n.id and minute < $1
@@ -208,7 +212,11 @@ limit 1;
 delete from sender_minutes
 where ctid = any(array(
     select m.place
-    from numbers n
+    from (
+        select organization_id, id from numbers
+        union all
+        select organization_id, id from social_accounts
+    ) n
     cross join lateral (
         select ctid as place from sender_minutes
         where organization_id = n.organization_id and sender_id = n.id and minute < $1

@@ -254,6 +254,7 @@ async def line(database: Database) -> AsyncIterator[Line]:
     records = Records(
         db,
         directories.numbers,
+        directories.social_accounts,
         directories.organizations,
         directories.templates,
         keys,

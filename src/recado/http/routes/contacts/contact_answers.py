@@ -12,7 +12,8 @@ from pydantic import Field
 from recado.domain.contacts.consent import CONSENT_FIELDS, ConsentStatus
 from recado.domain.contacts.contact import FIELDS, CompanyRole, Contact, DebtStatus, Kind
 from recado.domain.contacts.debts import DebtGroup
-from recado.domain.core.masking import mask_phone
+from recado.domain.contacts.social_identities import SocialIdentity
+from recado.domain.core.masking import mask_phone, mask_social_id
 from recado.http.api.models import ApiModel, Timestamp
 from recado.http.api.paging import CountedPage, CursorPage
 from recado.http.routes.contacts.contact_models import Source, with_fields
@@ -29,6 +30,13 @@ class DebtGroupOut(ApiModel):
     amount_cents: int | None = None
     status: DebtStatus | None = None
     reference: str | None = None
+
+
+class SocialIdentityOut(ApiModel):
+    """Whom the contact is at a social account; `userId` is masked without `pii:full`."""
+
+    social_account_id: str
+    user_id: str
 
 
 class OwnedGroupOut(DebtGroupOut):
@@ -69,7 +77,9 @@ _TYPES: Final = {
     Kind.ROLE: CompanyRole | None,
     Kind.MOMENT: Timestamp | None,
 }
-_SHOWN: Final = [each for each in FIELDS if not each.always and each.kind not in (Kind.INTEGRATIONS, Kind.GROUPS)]
+_SHOWN: Final = [
+    each for each in FIELDS if not each.always and each.kind not in (Kind.INTEGRATIONS, Kind.GROUPS, Kind.IDENTITIES)
+]
 """What is shown only where there is something."""
 
 
@@ -89,6 +99,7 @@ class ContactOut(ApiModel):
     opt_in: OptInOut
     source: Source
     external_ids: dict[str, str] | None = None
+    social_identities: list[SocialIdentityOut] | None = None
     created_at: Timestamp
     updated_at: Timestamp
 
@@ -189,7 +200,14 @@ def contact_view(
         view["debtorGroups"] = [group_view(group, unmasked) for group in groups]
     if contact.external_ids:
         view["externalIds"] = contact.external_ids
+    if contact.social_identities:
+        view["socialIdentities"] = [_identity_view(each, unmasked) for each in contact.social_identities]
     return _fill(view, contact, _COLUMNS)
+
+
+def _identity_view(stored: str, unmasked: bool) -> dict[str, str]:
+    account_id, user_id = SocialIdentity.of(stored)
+    return {"socialAccountId": account_id, "userId": user_id if unmasked else mask_social_id(user_id)}
 
 
 group_view = view_with(DebtGroup, DebtGroupOut, phones=_phones)
@@ -204,6 +222,10 @@ def masked(view: dict[str, Any], *, hashed: bool) -> dict[str, Any]:
     if "debtorGroups" in view:
         view["debtorGroups"] = [
             group | {"phones": [mask_phone(phone) for phone in group["phones"]]} for group in view["debtorGroups"]
+        ]
+    if "socialIdentities" in view:
+        view["socialIdentities"] = [
+            each | {"userId": mask_social_id(each["userId"])} for each in view["socialIdentities"]
         ]
     return view
 

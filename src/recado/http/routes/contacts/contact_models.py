@@ -28,6 +28,7 @@ from recado.domain.contacts.contact import (
     Kind,
 )
 from recado.domain.contacts.debts import MOST_CENTS, MOST_COMPANY, MOST_REFERENCE
+from recado.domain.contacts.social_identities import MOST_IDENTITIES, MOST_USER_ID
 from recado.http.api.models import ApiModel, QueryInt, Timestamp, unset
 from recado.http.api.paging import MOST_SKIPPED, CursorQuery, PageQuery
 
@@ -83,6 +84,13 @@ class DebtGroupIn(ApiModel):
     amount_cents: Annotated[int, Field(ge=0, le=MOST_CENTS)] | None = None
     status: DebtStatus | None = None
     reference: Annotated[str, Field(min_length=1, max_length=MOST_REFERENCE)] | None = None
+
+
+class SocialIdentityIn(ApiModel):
+    """Whom the contact is at a social account."""
+
+    social_account_id: Id
+    user_id: Annotated[str, Field(min_length=1, max_length=MOST_USER_ID)]
 
 
 class OptInChange(ApiModel):
@@ -147,6 +155,15 @@ class ContactPatch(ContactInput):
     add_tags: Tags | None = None
     remove_tags: Tags | None = None
     opt_in: OptInChange = unset()
+    social_identities: (
+        Annotated[
+            list[SocialIdentityIn],
+            Field(
+                max_length=MOST_IDENTITIES, description="In place of all. What they wrote before becomes the contact's."
+            ),
+        ]
+        | None
+    ) = None
     source: Annotated[Source, Field(description="Only the one that the contact has.")] = unset()
 
 

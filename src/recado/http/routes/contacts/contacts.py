@@ -299,7 +299,8 @@ def contact_routes(
         ),
         CONTACTS.route(
             "PATCH /contacts/{id}", "updateContact", "Change a contact", operations.patch,
-            body=ContactPatch, responses={200: ContactOut}, errors=("PHONE_IMMUTABLE", *CONTACT_CODES),
+            body=ContactPatch, responses={200: ContactOut},
+            errors=("PHONE_IMMUTABLE", "SOCIAL_IDENTITY_TAKEN", *CONTACT_CODES),
             load=find, path_ids=of_contact, versioned=True,
         ),
         CONTACTS.route(

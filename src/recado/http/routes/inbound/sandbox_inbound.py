@@ -1,25 +1,27 @@
-"""POST /v2/sandbox/inbound: a person writes to a sandbox number, so that windows and replies can be tried (C29.4)."""
+"""POST /v2/sandbox/inbound: a person writes to a number or an account of test, to try windows and replies (C29.4)."""
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
 from pydantic import Field
 
 from recado.channels.core.events import Inbound
-from recado.domain.channels.policies import HEARD
+from recado.domain.channels.address import AddressKind
+from recado.domain.channels.policies import HEARD, POLICIES, address_kind
+from recado.domain.channels.policy import SenderKind
 from recado.domain.channels.source import SANDBOX, Source
 from recado.domain.core.errors import FieldError, field_refused, test_only, validation_error
-from recado.domain.core.ids import MESSAGE, NUMBER, REQUEST
+from recado.domain.core.ids import MESSAGE, NUMBER, REQUEST, SOCIAL_ACCOUNT
 from recado.domain.core.references import reference_not_found
 from recado.http.api.call import Call
 from recado.http.api.models import ApiModel
 from recado.http.api.route import Idempotency, Route
 from recado.http.routes.core.phones import phone_at
-from recado.http.routes.messages.message_models import NUMBER_REQUIRED, leaves_from_a_number
+from recado.http.routes.messages.message_models import SENDER_REQUIRED
 from recado.http.wire.reply import Reply
 from recado.services.inbound.account_owners import AccountOwner, own_sender
+from recado.storage.access.directories import Directories
 from recado.storage.core.postgres import Database
 from recado.storage.messages import message_reads
-from recado.storage.senders.numbers import NumberDirectory
 
 TEST = "test"
 if TYPE_CHECKING:
@@ -36,11 +38,12 @@ class Receiver(Protocol):
 
 
 class SandboxInbound(ApiModel):
-    """What the imagined person writes, and to which number, on a channel that has numbers."""
+    """What the imagined person writes, and to which number or account, on a channel that has these."""
 
     channel: Channel = "chatapp"
     number_id: Annotated[str | None, Field(min_length=1, max_length=64)] = None
-    from_: Annotated[str, Field(alias="from", max_length=64, examples=["+5511987654321"])]
+    social_account_id: Annotated[str | None, Field(min_length=1, max_length=64)] = None
+    from_: Annotated[str, Field(alias="from", max_length=128, examples=["+5511987654321"])]
     text: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
     media: Annotated[Any, Field(description="Not available yet: this release stores no media.")] = None
     quoted: Annotated[
@@ -57,9 +60,9 @@ class SandboxInboundOut(ApiModel):
 class SandboxInboundOperations:
     """The handler."""
 
-    def __init__(self, database: Database, numbers: NumberDirectory, receiver: Receiver) -> None:
+    def __init__(self, database: Database, directories: Directories, receiver: Receiver) -> None:
         self._database = database
-        self._numbers = numbers
+        self._directories = directories
         self._receiver = receiver
 
     async def hide_from_live(self, call: Call) -> None:
@@ -77,7 +80,7 @@ class SandboxInboundOperations:
         account, owner = await self._account(call, source)
         event = Inbound(
             account=account,
-            sender=phone_at("/from", body.from_),
+            sender=_sender(source.channel, body.from_),
             at=call.now,
             type="text",
             payload={"text": {"body": body.text}},
@@ -89,14 +92,21 @@ class SandboxInboundOperations:
 
     async def _account(self, call: Call, source: Source) -> tuple[str, AccountOwner]:
         """What the person writes to, as the sandbox calls it, and whose it is: the caller's."""
-        principal, number_id = call.principal, call.body.number_id
-        if not leaves_from_a_number(source.channel):
+        principal, kind = call.principal, POLICIES[source.channel].sender
+        if kind is SenderKind.ROUTE:
             return SANDBOX, AccountOwner(principal.organization_id, own_sender(source))
-        if number_id is None:
-            raise validation_error([NUMBER_REQUIRED])
-        number = await self._numbers.get((principal.organization_id, principal.env, number_id))
+        sender_id = call.body.social_account_id if kind is SenderKind.ACCOUNT else call.body.number_id
+        if sender_id is None:
+            raise validation_error([SENDER_REQUIRED[source.channel]])
+        key = (principal.organization_id, principal.env, sender_id)
+        if kind is SenderKind.ACCOUNT:
+            account = await self._directories.social_accounts.get(key)
+            if account is None:
+                raise reference_not_found("socialAccountId", SOCIAL_ACCOUNT, sender_id, principal.env)
+            return account.external_account_id, AccountOwner(account.organization_id, account.id)
+        number = await self._directories.numbers.get(key)
         if number is None:
-            raise reference_not_found("numberId", NUMBER, number_id, principal.env)
+            raise reference_not_found("numberId", NUMBER, sender_id, principal.env)
         return number.phone_number_id, AccountOwner(number.organization_id, number.id)
 
     async def _quoted(self, call: Call, quoted: str | None) -> str | None:
@@ -110,16 +120,24 @@ class SandboxInboundOperations:
         return message.provider_message_id
 
 
-def sandbox_inbound_routes(*, database: Database, numbers: NumberDirectory, receiver: Receiver) -> tuple[Route, ...]:
+def _sender(channel: str, told: str) -> str:
+    if address_kind(channel) is AddressKind.PHONE:
+        return phone_at("/from", told)
+    if not told:
+        raise validation_error([FieldError("/from", "REQUIRED", "`from` must not be empty.")])
+    return told
+
+
+def sandbox_inbound_routes(*, database: Database, directories: Directories, receiver: Receiver) -> tuple[Route, ...]:
     """The simulation of inbound messages."""
-    operations = SandboxInboundOperations(database, numbers, receiver)
+    operations = SandboxInboundOperations(database, directories, receiver)
     return (
         Route(
             method="POST",
             path="/v2/sandbox/inbound",
             handler=operations.write,
             operation_id="simulateInbound",
-            summary="Imagine that a person writes to a sandbox number",
+            summary="Imagine that a person writes to a sandbox number or account",
             description="With test credentials only. Opens the 24 h window in which free-form messages may be sent.",
             tag="Sandbox",
             scope="messages:send",

@@ -109,6 +109,11 @@ class _ChatAppContent(ApiModel):
     template_vars: Variables | None = None
     payload: Payload = None
 
+    @property
+    def sender_id(self) -> str | None:
+        """What they leave from."""
+        return self.number_id
+
 
 class CreateBatch(BatchBody, _ChatAppContent, BatchHead):
     """The body of POST /messages/bulk: what the messages share, and one audience.

@@ -49,7 +49,7 @@ def draft_of(call: Call) -> MessageDraft:
         organization_id=principal.organization_id,
         env=principal.env,
         channel=body.channel,
-        sender_id=body.number_id or "",
+        sender_id=body.sender_id or "",
         to="" if body.to is None else _recipient(body.channel, body.to),
         type=body.type,
         priority=body.priority,

@@ -9,8 +9,8 @@ from pydantic import Field, PlainValidator, StringConstraints, ValidationError, 
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from recado.domain.channels.chatapp import CHATAPP, TEMPLATE
-from recado.domain.channels.policies import GENERIC_CHANNELS, POLICIES
-from recado.domain.channels.policy import SenderKind
+from recado.domain.channels.policies import GENERIC_CHANNELS, POLICIES, sender_field
+from recado.domain.channels.social import SOCIAL, TYPES
 from recado.domain.core.errors import FieldError, validation_error
 from recado.domain.core.metadata import metadata_errors
 from recado.domain.links.origin import Fonte
@@ -19,8 +19,8 @@ from recado.http.api.models import ApiModel, Timestamp
 from recado.http.api.paging import CountedPage, MessagePageQuery, PeriodQuery
 from recado.http.routes.messages.message_payloads import EXAMPLES, SHAPES, AnyPayload
 
-CHANNELS: Final = tuple(dict.fromkeys(("chatapp", "social", "sms", "email", *GENERIC_CHANNELS)))
-"""Of the generic view: those of the interface, with or without a policy as yet."""
+CHANNELS: Final = GENERIC_CHANNELS
+"""Of the generic view."""
 
 if TYPE_CHECKING:
     Channel = str
@@ -45,7 +45,12 @@ Metadata = Annotated[
 """Checked by hand (`metadata.py`): its faults have a code of their own."""
 
 
-NUMBER_REQUIRED: Final = FieldError("/numberId", "REQUIRED", "`numberId` is required for channel chatapp.")
+SENDER_REQUIRED: Final = {
+    channel: FieldError(f"/{field}", "REQUIRED", f"`{field}` is required for channel {channel}.")
+    for channel in POLICIES
+    if (field := sender_field(channel)) is not None
+}
+"""By channel, of those whose callers name what a message leaves from."""
 TEMPLATE_REQUIRED: Final = FieldError("/templateId", "REQUIRED", "`templateId` is required for type template.")
 NO_RECIPIENT: Final = "The message has no recipient: give `to` or `contactId`."
 
@@ -99,17 +104,13 @@ Payload = Annotated[
 ]
 
 
-def leaves_from_a_number(channel: object) -> bool:
-    """Whether `numberId` says what a message of the channel leaves from. `channel`: as given, whatever it is."""
-    policy = POLICIES.get(channel) if isinstance(channel, str) else None
-    return policy is not None and policy.sender is SenderKind.NUMBER
-
-
 def missing_to_send(document: Mapping[str, Any]) -> list[FieldError]:
     """What a document lacks whatever its type is, and what its type needs beside it (C15.2)."""
     missing = []
-    if leaves_from_a_number(document.get("channel", CHATAPP)) and document.get("numberId") is None:
-        missing.append(NUMBER_REQUIRED)
+    channel = document.get("channel", CHATAPP)
+    required = SENDER_REQUIRED.get(channel) if isinstance(channel, str) else None
+    if required is not None and document.get(required.path[1:]) is None:
+        missing.append(required)
     if document.get("type") == TEMPLATE and document.get("templateId") is None:
         missing.append(TEMPLATE_REQUIRED)
     return missing
@@ -118,9 +119,11 @@ def missing_to_send(document: Mapping[str, Any]) -> list[FieldError]:
 class _Content(Protocol):
     """What messages and batches say."""
 
-    number_id: str | None
     template_id: str | None
     template_vars: list[str] | None
+
+    @property
+    def sender_id(self) -> str | None: ...
 
     @property
     def channel(self) -> str: ...
@@ -144,8 +147,12 @@ def refuse_metadata(metadata: object) -> None:
 def misfits(body: _Content) -> list[FieldError]:
     """The fields that the channel or the type requires, or does not take."""
     wrong: list[FieldError] = []
-    if body.number_id is None and leaves_from_a_number(body.channel):
-        wrong.append(NUMBER_REQUIRED)
+    required = SENDER_REQUIRED.get(body.channel)
+    if required is not None and body.sender_id is None:
+        wrong.append(required)
+    if body.channel == SOCIAL and body.type not in TYPES:
+        wrong.append(FieldError("/type", "NOT_ALLOWED", f"Channel social takes type {' or '.join(TYPES)}."))
+        return wrong
     if body.type == TEMPLATE:
         if body.template_id is None:
             wrong.append(TEMPLATE_REQUIRED)
@@ -164,7 +171,12 @@ class CreateMessage(ApiModel):
     channel: Literal["chatapp", "social"] = "chatapp"
     number_id: Id | None = None
     social_account_id: Id | None = None
-    to: Annotated[str | None, Field(max_length=64, examples=["+5511987654321"])] = None
+    to: Annotated[
+        str | None,
+        Field(
+            max_length=128, examples=["+5511987654321"], description="A phone; for social a user id of the platform."
+        ),
+    ] = None
     contact_id: Id | None = None
     type: MessageType
     template_id: Id | None = None
@@ -176,6 +188,11 @@ class CreateMessage(ApiModel):
     scheduled_at: Timestamp | None = None
     ttl_seconds: Ttl | None = None
     force: bool = False
+
+    @property
+    def sender_id(self) -> str | None:
+        """What it leaves from."""
+        return self.social_account_id if self.channel == SOCIAL else self.number_id
 
     @classmethod
     def missing_beside(cls, document: Mapping[str, Any]) -> list[FieldError]:
@@ -247,6 +264,7 @@ class MessageModel(ApiModel):
     organization_id: str
     channel: Channel
     number_id: str | None = None
+    social_account_id: str | None = None
     contact_id: str | None = None
     campaign_id: str | None = None
     template_id: str | None = None

@@ -220,6 +220,7 @@ def message_routes(
                 "CONSENT_REQUIRED",
                 "SCHEDULE_TOO_FAR",
                 "WINDOW_CLOSED",
+                "TEXT_TOO_LONG",
                 *SENDING_CODES,
             ),
             idempotency=Idempotency.BOUND,

@@ -1,0 +1,1 @@
+"""Social: the adapters of its accounts."""
