@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from recado.domain.channels import chatapp, email, sms
+from recado.domain.channels import chatapp, email, rcs, sms
 from recado.domain.channels.policy import Policy
 
-INSTALLED: Final[list[Policy]] = [chatapp.POLICY, sms.POLICY, email.POLICY]
+INSTALLED: Final[list[Policy]] = [chatapp.POLICY, sms.POLICY, rcs.POLICY, email.POLICY]
