@@ -12,6 +12,7 @@ from tests.channels.conformance.tried import Callbacks, Operations, Sends, Tried
 from tests.channels.email import email_cases
 from tests.channels.payment_events import MALFORMED as ODD_PAYMENTS
 from tests.channels.payment_events import PAYMENTS
+from tests.channels.rcs import bridge_cases as rcs_cases
 from tests.channels.sms import bridge_cases
 
 from recado.channels.chatapp.bridge import Bridge
@@ -194,6 +195,28 @@ SMS_BRIDGE = Tried(
     ),
 )
 
+RCS_BRIDGE = Tried(
+    name="rcs bridge",
+    make=lambda url, clock, timeout: rcs_cases.Told(
+        url=url,
+        token=TOKEN,
+        secret=SECRET,
+        callback_url="https://recado.test/v2/callbacks/rcs/bridge",
+        clock=clock,
+        timeout=timeout,
+    ),
+    secrets=(TOKEN, SECRET, "number-token"),
+    sends=Sends(taken=bridge_sends.TAKEN, cases=rcs_cases.SENDS),
+    callbacks=Callbacks(
+        body_of=events_body,
+        items=[(item, [event]) for item, event in rcs_cases.INCOMING],
+        odd=bridge_events.MALFORMED,
+        unread=[*NO_JSON, b'{"events": {}}', b'{"events": null}'],
+        signed=bridge_signed,
+        forged=bridge_forged,
+    ),
+)
+
 EMAIL_BRIDGE = Tried(
     name="email bridge",
     make=lambda url, clock, timeout: email_cases.WithContent(
@@ -216,4 +239,4 @@ EMAIL_BRIDGE = Tried(
     ),
 )
 
-ALL = (BRIDGE, CLOUD, PAYMENTS_BRIDGE, SMS_BRIDGE, EMAIL_BRIDGE)
+ALL = (BRIDGE, CLOUD, PAYMENTS_BRIDGE, SMS_BRIDGE, RCS_BRIDGE, EMAIL_BRIDGE)

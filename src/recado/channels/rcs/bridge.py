@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from recado.channels.core.bridge.bridge import ChannelBridge
 from recado.channels.core.errors import ProviderError
@@ -13,6 +13,7 @@ from recado.domain.channels.rcs import RCS, RcsReason
 
 _TOLD = ("route", "transactional")
 _SAID = ("card", "suggestions")
+NOT_ASKED_FOR: Final = 60.0  # seconds: a bridge that did not say, as one that has no such operation
 
 
 class RcsBridge(ChannelBridge):
@@ -22,7 +23,8 @@ class RcsBridge(ChannelBridge):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self._capabilities = Capabilities()
+        self.capabilities = Capabilities()
+        self._not_asked_until: float = 0.0  # monotonic seconds
 
     def content(self, message: OutboundMessage) -> Mapping[str, Any]:
         payload, details = message.payload or {}, message.details or {}
@@ -36,22 +38,25 @@ class RcsBridge(ChannelBridge):
             return Refused(RcsReason.NOT_CAPABLE, "this phone has no RCS")
         outcome = await super().send(message, account, attempt)
         if isinstance(outcome, Refused) and outcome.code == RcsReason.NOT_CAPABLE:
-            self._capabilities.note(message.to, False, self._clock.now())
+            self.capabilities.note(message.to, False, self._clock.now())
         return outcome
 
     async def _capable(self, phone: str, account: Account) -> bool:
         """Where the bridge does not say, the message itself shows it."""
         now: datetime = self._clock.now()
-        known = self._capabilities.known(phone, now)
+        known = self.capabilities.known(phone, now)
         if known is not None:
             return known
+        if self._clock.monotonic() < self._not_asked_until:
+            return True
         try:
             told = (await self.call("capable", account, to=phone)).get("capable")
         except ProviderError:
+            self._not_asked_until = self._clock.monotonic() + NOT_ASKED_FOR
             return True
         if not isinstance(told, bool):
             return True
-        self._capabilities.note(phone, told, now)
+        self.capabilities.note(phone, told, now)
         return told
 
     async def revoke(self, message_id: str, provider_message_id: str, to: str, account: Account) -> bool:

@@ -75,7 +75,7 @@ class OnwardRoute(NamedTuple):
     units: int
 
 
-class Taken(NamedTuple):
+class TakenPrice(NamedTuple):
     """What a departure takes of the price that is held: coins, the units that they count as, and of which kind.
 
     `adjusted`: what is charged besides as an adjustment, given back when negative; None: nothing was captured before.
@@ -188,7 +188,7 @@ class Policy:
     carriers: Mapping[str, str] = field(default_factory=dict)
     carried: Callable[[Mapping[str, Any], Mapping[str, Any]], Carried] | None = None
     onward: Callable[[Mapping[str, Any], str], OnwardRoute | None] | None = None
-    taken: Callable[[Mapping[str, Any]], Taken | None] | None = None
+    taken: Callable[[Mapping[str, Any]], TakenPrice | None] | None = None
 
     def obeys(self, kind: str, category: str | None, priority: Priority) -> Obeys:
         """What a message of this type obeys, of this category."""

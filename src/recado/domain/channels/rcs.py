@@ -15,7 +15,7 @@ from recado.domain.channels.policy import (
     Policy,
     Reports,
     SenderKind,
-    Taken,
+    TakenPrice,
 )
 from recado.domain.channels.sms import SMS, TRANSACTIONAL, SmsRoute
 from recado.domain.core.machine import Machine
@@ -231,17 +231,17 @@ def by_sms(details: Mapping[str, Any], *, revoked: bool = False) -> OnwardRoute:
     return OnwardRoute(BY_SMS, changed, details[FALLBACK]["segments"])
 
 
-def _taken(details: Mapping[str, Any]) -> Taken | None:
+def _taken(details: Mapping[str, Any]) -> TakenPrice | None:
     """What a departure takes of the dearer price, which is held (C25.2)."""
     own = details.get("price")
     if own is None:
         return None
     if carried_by(details) == RCS:
-        return Taken(own["coins"], 1, own["kind"])
+        return TakenPrice(own["coins"], 1, own["kind"])
     other = details[FALLBACK]["price"]
     if details.get(REVOKED):
-        return Taken(0, 0, None, adjusted=other["coins"] - own["coins"])
-    return Taken(other["coins"], details[FALLBACK]["segments"], other["kind"])
+        return TakenPrice(0, 0, None, adjusted=other["coins"] - own["coins"])
+    return TakenPrice(other["coins"], details[FALLBACK]["segments"], other["kind"])
 
 
 def _as_sms(payload: Mapping[str, Any], details: Mapping[str, Any]) -> Carried:

@@ -50,7 +50,7 @@ class Revoker:
     account: Account
 
 
-class Plan(Protocol):
+class LaneGateway(Protocol):
     """A gateway that lanes share."""
 
     @property
@@ -63,7 +63,7 @@ class Plan(Protocol):
     def account(self) -> Account | None: ...
 
 
-def revokers_among(plans: Iterable[Plan]) -> dict[str, Revoker]:
+def revokers_among(plans: Iterable[LaneGateway]) -> dict[str, Revoker]:
     """Those of the gateways of RCS, by environment."""
     return {
         plan.env: Revoker(cast("Revokes", plan.provider), plan.account)

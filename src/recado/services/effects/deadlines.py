@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from recado.domain.channels.policies import POLICIES
-from recado.domain.channels.policy import Taken
+from recado.domain.channels.policy import TakenPrice
 from recado.domain.messages.message import MessageStatus
 from recado.storage.core.moves import AfterCommit, Money, Moved
 from recado.storage.core.rows import Executor
@@ -70,7 +70,7 @@ async def _take(connection: Executor, moved: Sequence[Moved]) -> None:
         move.money = Money(captured=coins, kept=move.coins - coins if stays else 0, adjusted=taken.adjusted or 0)
 
 
-def _takes(channel: str) -> Callable[[Mapping[str, Any]], Taken | None] | None:
+def _takes(channel: str) -> Callable[[Mapping[str, Any]], TakenPrice | None] | None:
     return POLICIES[channel].taken
 
 

@@ -25,7 +25,7 @@ LONGEST_TEXT: Final = 3_072
 Links = Callable[[], MessageLinks]
 
 
-class RcsContent(NamedTuple):
+class RcsMessageContent(NamedTuple):
     """As a message stores it. `segments`: of its SMS; None: it has none."""
 
     payload: dict[str, Any]
@@ -61,7 +61,7 @@ class RcsForm:
             "after_seconds": self.after_seconds,
         }
 
-    def content(self, given: Mapping[str, Any], links: MessageLinks) -> RcsContent:
+    def content(self, given: Mapping[str, Any], links: MessageLinks) -> RcsMessageContent:
         """Of what a draft has as its payload: with short links in its texts and suggestions, and in that of its SMS.
 
         Problem 422: `VALIDATION_ERROR`, `TEXT_TOO_LONG`.
@@ -86,7 +86,7 @@ class RcsForm:
             details[TRANSACTIONAL] = True
         fallback = given.get(FALLBACK)
         if fallback is None:
-            return RcsContent(said, details, None)
+            return RcsMessageContent(said, details, None)
         measured = _measured(fallback["text"], links)
         said[FALLBACK] = {"text": measured.text}
         details[FALLBACK] = {
@@ -96,7 +96,7 @@ class RcsForm:
             "segments": measured.segments,
             "afterSeconds": USUAL_WAIT[self.route] if self.after_seconds is None else self.after_seconds,
         }
-        return RcsContent(said, details, measured.segments)
+        return RcsMessageContent(said, details, measured.segments)
 
 
 def check_content(route: RcsRoute, given: Mapping[str, Any]) -> None:

@@ -13,7 +13,7 @@ from recado.domain.links.tracked import MessageLinks
 from recado.domain.senders.sender import route_sender
 from recado.services.messages.acceptance_rules import due_time, json_text, new_message
 from recado.services.messages.draft import MessageDraft
-from recado.services.messages.rcs_content import RcsContent, RcsForm
+from recado.services.messages.rcs_content import RcsForm, RcsMessageContent
 from recado.storage.access.organizations import Organization, OrganizationDirectory
 from recado.storage.billing.prices import PriceDirectory
 from recado.storage.messages.messages import NewMessage
@@ -81,7 +81,7 @@ class RcsRules:
     async def check_window(self, new: NewMessage) -> None:
         """No RCS message needs one."""
 
-    def _content(self, draft: MessageDraft, links: MessageLinks) -> RcsContent:
+    def _content(self, draft: MessageDraft, links: MessageLinks) -> RcsMessageContent:
         content = RcsForm.of(draft.details).content(draft.payload or {}, links)
         if content.segments is not None and draft.env not in self._sms_in:
             raise no_provider(SMS)
@@ -91,7 +91,7 @@ class RcsRules:
         self,
         draft: MessageDraft,
         organization: Organization,
-        content: RcsContent,
+        content: RcsMessageContent,
         links: MessageLinks,
         prices: Prices | None,
     ) -> NewMessage:
@@ -119,14 +119,14 @@ class RcsRules:
         return new
 
 
-def _kinds(content: RcsContent) -> list[str]:
+def _kinds(content: RcsMessageContent) -> list[str]:
     """What its prices are asked by: its own, and that of its SMS."""
     own = POLICY.price_kind(category_in(content.details), False)
     route = RcsForm.of({**content.details, "transactional": False, "after_seconds": None}).route
     return [own] if content.segments is None else [own, sms_kind(route)]
 
 
-def _priced(content: RcsContent, prices: Prices) -> dict[str, Any]:
+def _priced(content: RcsMessageContent, prices: Prices) -> dict[str, Any]:
     """The details, with what each way costs as it is accepted (C25.3)."""
     own, sms = prices
     details = {**content.details, "price": {"coins": own.coins, "kind": own.kind}}
