@@ -54,7 +54,11 @@ class Rcs:
 @pytest.fixture(scope="module")
 def caller(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
     """The address of the program, and the key of an organization."""
-    running = Service(tmp_path_factory.mktemp("rcs"), SANDBOX_TIME_SCALE="0.01")
+    running = Service(
+        tmp_path_factory.mktemp("rcs"),
+        SANDBOX_TIME_SCALE="0.01",
+        SSRF_ALLOW_CIDRS="127.0.0.0/8",
+    )
     try:
         asyncio.run(running.start())
         yield running.url, running.key("test", org=None)
@@ -242,3 +246,87 @@ async def test_a_list_goes_on_with_its_cursor(rcs: Rcs) -> None:
     last = await rcs.api.call("GET", "/v2/rcs/messages", campaignId="pages", limit=2, cursor=first["nextCursor"])
     assert [each["id"] for each in first["items"] + last["items"]] == ids[::-1]
     assert "nextCursor" not in last
+
+
+async def test_a_journey_sends_it_and_goes_on_by_whether_it_was_read(rcs: Rcs) -> None:
+    content = {"conteudo": {"text": "Olá, {{1}}!"}, "fallback": {"text": "Olá, {{1}}!"}}
+    body = {
+        "name": "welcome",
+        "gatilho": {"tipo": "api"},
+        "inicio": "hello",
+        "passos": [
+            {
+                "id": "hello", "tipo": "enviar", "canal": "rcs", "rcs": content, "proximo": "asked",
+                "variaveis": {"1": {"de": "contato", "campo": "name"}},
+            },
+            {
+                "id": "asked", "tipo": "condicao", "sobre": "hello", "sinal": "lido", "janelaMinutos": 5, "sim": "end",
+                "nao": "other",
+            },
+            {"id": "end", "tipo": "fim"},
+            {"id": "other", "tipo": "fim"},
+        ],
+    }  # fmt: skip
+    journey = await rcs.api.call("POST", "/v2/journeys", body)
+    tried = await rcs.api.call("POST", f"/v2/journeys/{journey['id']}/activate")
+    assert tried["status"] == "ativa"
+    contact = await rcs.api.call("POST", "/contacts", {"phone": "+5511987651234", "name": "Ana"})
+    of = f"/v2/journeys/{journey['id']}"
+    entered = await rcs.api.call("POST", f"{of}/entries", {"contato": {"contactId": contact["id"]}})
+
+    async def ended() -> Any:
+        found = await rcs.api.call("GET", f"{of}/executions/{entered['executionId']}")
+        return found if found["status"] == "concluida" else None
+
+    execution = await until(ended, 30, "it is over")
+    assert [step["passo"] for step in execution["passos"]] == ["hello", "asked", "end"]
+    message = await rcs.read(execution["passos"][0]["messageId"])
+    assert (message["content"], message["fallback"]["text"]) == ({"text": "Olá, Ana!"}, "Olá, Ana!")
+    assert message["metadata"]["journeyStepId"] == "hello"
+
+
+async def test_its_links_lead_on_and_clicks_are_told(rcs: Rcs) -> None:
+    content = {
+        "text": "See https://example.com/a",
+        "suggestions": [{"type": "url", "text": "See", "value": "https://example.com/b"}],
+    }
+    sent = await rcs.send(
+        "+5511987659009", content=content, campaignId="clicks", fallback={"text": "https://example.com/a"}
+    )
+    short = [sent["content"]["text"].split(" ")[1], sent["content"]["suggestions"][0]["value"]]
+    assert all("/l/" in each for each in short)
+    assert sent["fallback"]["text"] == short[0]
+
+    async def clicked() -> bool:
+        return bool((await rcs.api.call("GET", "/v2/campaigns/clicks"))["clicks"] == 1)
+
+    await until(clicked, 20, "the click is counted", every=0.05)
+
+
+async def test_its_events_tell_what_carried_it(rcs: Rcs) -> None:
+    names = ["rcs.delivered", "rcs.read", "rcs.failed"]
+    hook = await rcs.api.call("POST", "/webhooks", {"url": "http://127.0.0.1:1/", "events": names})
+    by_rcs = await rcs.send()
+    by_sms = await rcs.send(NOT_CAPABLE, fallback={"text": "By SMS."})
+    refused = await rcs.send("+5511987659011")
+    await rcs.comes_to(by_rcs["id"], "read")
+    await rcs.comes_to(by_sms["id"], "delivered")
+    await rcs.comes_to(refused["id"], "failed")
+    deliveries = f"/webhooks/{hook['id']}/deliveries"
+
+    async def told() -> Any:
+        items = (await rcs.api.call("GET", deliveries))["items"]
+        payloads = [(await rcs.api.call("GET", f"{deliveries}/{each['id']}"))["payload"] for each in items]
+        found = {
+            (each["type"], each["data"]["id"], each["data"]["deliveredVia"], each["data"].get("failureReason"))
+            for each in payloads
+        }
+        return found if len(found) == 4 else None
+
+    assert await until(told, 20, "all is told") == {
+        ("rcs.delivered", by_rcs["id"], "rcs", None),
+        ("rcs.read", by_rcs["id"], "rcs", None),
+        ("rcs.delivered", by_sms["id"], "sms", None),
+        ("rcs.failed", refused["id"], "rcs", "blacklisted"),
+    }
+    await rcs.api.call("DELETE", f"/webhooks/{hook['id']}")

@@ -113,7 +113,13 @@ def test_what_becomes_of_messages_is_read_from_the_machines(monkeypatch: pytest.
     assert withdrawn_as() == {"chatapp": "archived", "sms": "failed", "rcs": "failed", "email": "failed"}
     monkeypatch.setitem(POLICIES, POST, LETTERS)
     assert states_after(MessageStatus.UNDELIVERED) == ["complained", "delivered", "undelivered"]
-    assert withdrawn_as() == {"chatapp": "archived", "sms": "failed", "email": "failed", POST: "failed"}
+    assert withdrawn_as() == {
+        "chatapp": "archived",
+        "sms": "failed",
+        "rcs": "failed",
+        "email": "failed",
+        POST: "failed",
+    }
 
 
 @each_policy
