@@ -330,3 +330,21 @@ async def test_its_events_tell_what_carried_it(rcs: Rcs) -> None:
         ("rcs.failed", refused["id"], "rcs", "blacklisted"),
     }
     await rcs.api.call("DELETE", f"/webhooks/{hook['id']}")
+
+
+async def test_whoever_opts_out_by_a_keyword_is_answered_once(rcs: Rcs) -> None:
+    phone = "+5511912348008"
+    await rcs.api.call("PATCH", "/v2/organization", {"optOutReply": "You get nothing more."})
+    for text in ("SAIR", "stop"):
+        await rcs.api.call("POST", "/v2/sandbox/inbound", {"channel": "rcs", "from": phone, "text": text})
+
+    async def answered() -> Any:
+        items = (await rcs.api.call("GET", "/v2/rcs/messages"))["items"]
+        return [each["content"] for each in items if each["to"] == phone]
+
+    assert await until(answered, 20, "the answer is there", every=0.1) == [{"text": "You get nothing more."}]
+    came = (await rcs.api.call("GET", "/messages", channel="sms", direction="inbound", phone=phone))["items"]
+    assert [each["payload"]["text"]["body"] for each in came] == ["stop", "SAIR"]
+    with pytest.raises(Refused) as refused:
+        await rcs.send(phone)
+    assert refused.value.body["code"] == "CONTACT_OPTED_OUT"
