@@ -51,10 +51,10 @@ def test_an_adapter_is_found_by_channel_environment_and_route() -> None:
     assert live.sender is live.callbacks is live.admin is live.templates
     assert adapters.callback_sources() == {(CHATAPP, "bridge"): live.callbacks}
     assert adapters.connections() == {(CHATAPP, "live"): 7}
-    for missing in (("rcs", "live"), (CHATAPP, "other"), (CHATAPP, "live", "gateway_a")):
+    for missing in (("push", "live"), (CHATAPP, "other"), (CHATAPP, "live", "gateway_a")):
         assert adapters.sender(*missing) is adapters.admin(*missing) is adapters.reviewer(*missing) is None
-    assert adapters.sends_in("rcs") == frozenset()
-    assert [sender.name for sender in adapters.senders()] == ["sandbox", "bridge", "sandbox", "sandbox"]
+    assert adapters.sends_in("push") == frozenset()
+    assert [sender.name for sender in adapters.senders()] == ["sandbox", "bridge", "sandbox", "sandbox", "sandbox"]
 
 
 def test_each_gateway_of_sms_has_its_adapter_and_its_address_for_callbacks() -> None:

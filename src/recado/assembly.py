@@ -19,6 +19,7 @@ from recado.config.settings import Settings
 from recado.descriptors import Descriptors
 from recado.domain.channels.email import EMAIL
 from recado.domain.channels.policies import ACCOUNTS_CHANNEL, NUMBERS_CHANNEL
+from recado.domain.channels.sms import SMS
 from recado.domain.core.clock import Clock
 from recado.domain.email.public_tokens import PublicTokens
 from recado.domain.links.tracked import MessageLinks
@@ -148,7 +149,8 @@ class Assembly:
             sends_in = adapters.sends_in(channel)
             return RuleParts(
                 database=db, directories=directories, windows=windows, ids=ids, clock=clock, sends_in=sends_in,
-                prices=prices, links=links, tracking=tracking, simulator_domain=settings.email_simulator_domain,
+                sms_in=adapters.sends_in(SMS), prices=prices, links=links, tracking=tracking,
+                simulator_domain=settings.email_simulator_domain,
                 email_templates=email_templates, mailboxes=mailboxes,
             )  # fmt: skip
 

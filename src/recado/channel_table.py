@@ -22,6 +22,8 @@ from recado.channels.core.bridge.bridge import LONGEST_CALL
 from recado.channels.core.provider import Account
 from recado.channels.http.outbound_guard import Turn
 from recado.channels.http.outbound_http import CONNECTIONS
+from recado.channels.rcs.bridge import RcsBridge
+from recado.channels.rcs.sandbox import RcsSandbox
 from recado.channels.sms.bridge import SmsBridge
 from recado.channels.sms.sandbox import SmsSandbox
 from recado.channels.sms.smpp.session import SmppLogin
@@ -31,6 +33,7 @@ from recado.channels.social.sandbox import SocialSandbox
 from recado.config.settings import Settings
 from recado.domain.channels.chatapp import CHATAPP
 from recado.domain.channels.email import EMAIL
+from recado.domain.channels.rcs import RCS
 from recado.domain.channels.sms import GATEWAYS as SMS_GATEWAYS
 from recado.domain.channels.sms import SMS
 from recado.domain.channels.social import SOCIAL
@@ -45,6 +48,7 @@ from recado.http.routes.core.dependencies import Dependencies
 from recado.http.routes.email.bulk_models import CreateEmailBatch
 from recado.http.routes.email.messages import email_routes
 from recado.http.routes.messages.bulk_models import BatchBody
+from recado.http.routes.rcs.rcs import rcs_routes
 from recado.http.routes.sms.sms import sms_routes
 from recado.http.routes.sms.sms_models import CreateSmsBatch
 from recado.services.batches.channel_batches import ChannelBatches
@@ -56,6 +60,7 @@ from recado.services.email.tracking import EmailTracking
 from recado.services.messages.acceptance import Acceptance, ChannelRules
 from recado.services.messages.chatapp_rules import ChatAppRules
 from recado.services.messages.email_rules import EmailRules
+from recado.services.messages.rcs_rules import RcsRules
 from recado.services.messages.sms_rules import SmsRules
 from recado.services.messages.social_rules import SocialRules
 from recado.storage.access.directories import Directories
@@ -73,7 +78,8 @@ AdapterKey = tuple[str, str | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleParts:
-    """What the rules of a channel are made of. `sends_in`: the environments in which somebody sends for it.
+    """What the rules of a channel are made of. `sends_in`: the environments in which somebody sends for it; `sms_in`:
+    for SMS, which may take the place of its messages.
 
     `links`: makes those of a message whose links are tracked (C27.1); `tracking`: what is added to e-mails;
     `simulator_domain`: of the mailbox simulator; `email_templates`, `mailboxes`: what queued e-mails are made of.
@@ -85,6 +91,7 @@ class RuleParts:
     ids: IdSource
     clock: Clock
     sends_in: Collection[str]
+    sms_in: Collection[str]
     prices: PriceDirectory | None
     links: Callable[[], MessageLinks]
     simulator_domain: str
@@ -381,6 +388,67 @@ def sms_batches(parts: RuleParts) -> ChannelBatches:
     return SmsBatches(parts.directories.organizations, sends_in=parts.sends_in, links=parts.links)
 
 
+# RCS ------------------------------------------------------------------------------------------------------------------
+
+
+def rcs_adapters(settings: Settings, clock: Clock, connections: int) -> Mapping[AdapterKey, Adapter]:
+    """The sandbox in test; in live the adapter of the setting, which is its route: SMS leave through others."""
+    found: dict[AdapterKey, Adapter] = {("test", None): Adapter(sender=RcsSandbox(clock, settings.sandbox_time_scale))}
+    if settings.adapter_rcs == SANDBOX:
+        found["live", SANDBOX] = Adapter(sender=RcsSandbox(clock, settings.sandbox_time_scale))
+    elif settings.adapter_rcs:
+        found["live", settings.adapter_rcs] = rcs_bridge(settings, clock, connections)
+    return found
+
+
+def rcs_bridge(settings: Settings, clock: Clock, connections: int) -> Adapter:
+    token, secret = settings.bridge_rcs_token, settings.bridge_rcs_secret
+    made = RcsBridge(
+        url=settings.bridge_rcs_url or "",
+        token=token.get_secret_value() if token else "",
+        secret=secret.get_secret_value() if secret else "",
+        callback_url=f"{settings.address()}/v2/callbacks/{RCS}/bridge",
+        clock=clock,
+        idempotent=settings.bridge_rcs_idempotent,
+        shares=by_account,
+    )
+    at_once = min(connections, LONGEST_CALL * settings.rcs_per_second)
+    place = ProviderPlace("the bridge", str(settings.bridge_rcs_url), "start it")
+    return Adapter(sender=made, callbacks=made, connections=at_once, place=place)
+
+
+def rcs_gateways(settings: Settings, adapters: Adapters) -> Sequence[GatewayPlan]:
+    """One in each environment in which somebody sends."""
+    plans = []
+    for env, route, name in (("test", None, SANDBOX), ("live", settings.adapter_rcs, settings.adapter_rcs)):
+        adapter = adapters.find(RCS, env, route)
+        if adapter.sender is not None:
+            plans.append(
+                GatewayPlan(
+                    channel=RCS,
+                    env=env,
+                    name=name,
+                    per_second=settings.rcs_per_second,
+                    provider=adapter.sender,
+                    account=Account(sender_id=name, organization_id="", env=env, provider_id=name, owner=name),
+                    connections=adapter.connections or CONNECTIONS,
+                )
+            )
+    return plans
+
+
+def rcs_rules(parts: RuleParts) -> ChannelRules:
+    return RcsRules(
+        organizations=parts.directories.organizations,
+        ids=parts.ids,
+        clock=parts.clock,
+        sends_in=parts.sends_in,
+        sms_in=parts.sms_in,
+        prices=parts.prices,
+        links=parts.links,
+    )
+
+
 # Social ---------------------------------------------------------------------------------------------------------------
 
 
@@ -495,6 +563,7 @@ CHANNELS: Final[list[ChannelParts]] = [
         batches=sms_batches,
         batch_body=CreateSmsBatch,
     ),
+    ChannelParts(channel=RCS, adapters=rcs_adapters, rules=rcs_rules, gateways=rcs_gateways, routes=rcs_routes),
     ChannelParts(
         channel=EMAIL,
         adapters=email_adapters,

@@ -57,7 +57,7 @@ async def others(served: Served, tenant: Tenant) -> None:
     connection = await asyncpg.connect(**served.database)
     try:
         ids = IdSource(SystemClock(), random.Random())
-        rows = [{"id": ids.new(MESSAGE), "channel": channel} for channel in ("rcs", "email") for _ in range(2)]
+        rows = [{"id": ids.new(MESSAGE), "channel": channel} for channel in ("email",) for _ in range(2)]
         await insert_messages(connection, tenant.organization_id, "test", rows)
     finally:
         await connection.close()

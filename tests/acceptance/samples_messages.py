@@ -72,6 +72,28 @@ async def one_sms(api: Api, tenant: Tenant) -> Request:
     return Request({"id": (await api.call("POST", "/v2/sms/messages", made.body))["id"]})
 
 
+# RCS ----------------------------------------------------------------------------------------------------------------
+
+
+@sample("createRcs")
+async def rcs(api: Api, tenant: Tenant) -> Request:
+    content = {"text": "hello", "suggestions": [{"type": "reply", "text": "Yes", "value": "yes"}]}
+    fallback = {"text": "hello", "afterSeconds": 60}
+    at = later(tenant.ids[NUMBER])["scheduledAt"]
+    return Request(body={"to": CUSTOMER, "content": content, "fallback": fallback, "scheduledAt": at})
+
+
+@sample("listRcs")
+async def rcs_list(api: Api, tenant: Tenant) -> Request:
+    return Request()
+
+
+@sample("getRcs")
+async def one_rcs(api: Api, tenant: Tenant) -> Request:
+    made = await rcs(api, tenant)
+    return Request({"id": (await api.call("POST", "/v2/rcs/messages", made.body))["id"]})
+
+
 # Batches ------------------------------------------------------------------------------------------------------------
 
 

@@ -90,6 +90,8 @@ async def settle(url: str, admin_token: str, name: str) -> Tenant:
         ]
         for _ in range(2):
             await api.call("POST", "/v2/sms/messages", {"to": CUSTOMER, "text": "Good morning"})
+        for _ in range(2):
+            await api.call("POST", "/v2/rcs/messages", {"to": CUSTOMER, "content": {"text": "Good morning"}})
         for serial in range(2):
             await api.call("POST", "/v2/email/messages", email(), key=f"e-mail {serial}")
         hooks = [await api.call("POST", "/webhooks", webhook(f"of {name}")) for _ in range(2)]

@@ -27,6 +27,7 @@ MAIN = {
     "exportChatapp", "exportSms",
     "createList", "addListMembers", "previewSegment", "getWallet", "createApiKey",
     "createAccount", "inviteAccount", "createSession", "createSms", "previewSms", "listSms", "getSms",
+    "createRcs", "listRcs", "getRcs",
     "createJourney", "simulateJourney",
     "createEmail", "listEmails", "getEmail",
     "createSocialAccount", "listSocialAccounts", "connectSocialAccount",

@@ -53,7 +53,8 @@ SCOPES = {
     "createEmailSender updateEmailSender deleteEmailSender verifyEmailSender"
     " createEmailSuppression deleteEmailSuppression",
     "sms:read": "listSms getSms exportSms",
-    "rcs:read": "exportRcs",
+    "rcs:read": "listRcs getRcs exportRcs",
+    "rcs:send": "createRcs",
     "sms:send": "createSms previewSms",
     "crm:read": "listCompanies getCompany listCompanyContacts",
     "crm:write": "createCompany updateCompany deleteCompany",
@@ -72,6 +73,7 @@ CLASSES = {
     "createJourneyEntry": "send",
     "createMessage": "send",
     "createSms": "send",
+    "createRcs": "send",
     "createEmail": "send",
     "previewSms": "bulk",
     "exportChatapp": "bulk",

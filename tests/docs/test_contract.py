@@ -92,6 +92,7 @@ from recado.http.routes.messages.reprocess import reprocess_routes
 from recado.http.routes.ops.metrics import metrics_routes
 from recado.http.routes.ops.ops import ops_routes
 from recado.http.routes.ops.ops_models import ActorOut, NumberDetailOut, ProviderStateOut, WebhookStateOut
+from recado.http.routes.rcs.rcs import rcs_routes
 from recado.http.routes.senders.number_administration import number_administration_routes
 from recado.http.routes.senders.number_health import HealthOut, number_health_routes
 from recado.http.routes.senders.number_models import NumberOut
@@ -193,6 +194,7 @@ def routes() -> tuple[Route, ...]:
             cursors=nothing,
         ),
         *sms_routes(dependencies, nothing),
+        *rcs_routes(dependencies, nothing),
         *email_routes(dependencies, nothing),
         *bulk_routes(acceptance=nothing),
         *batch_routes(database=nothing, movers=nothing),

@@ -91,21 +91,6 @@ async def test_one_with_problems_is_not_activated(api: Api) -> None:
     assert await audited(api, found) == []
 
 
-async def test_steps_of_channels_that_are_not_run_yet_are_named(api: Api) -> None:
-    send = {"id": "send", "tipo": "enviar", "canal": "rcs", "rcs": {"conteudo": {"text": "Hello."}}, "proximo": "end"}
-    found = await made(api, inicio="send", passos=[END, send])
-    assert (await shown(api, found))["problemas"] == []
-    contact_id = (await api.post("/contacts", {"phone": "+5511987650001"})).body["id"]
-    for refused in (await do(api, "activate", found), await do(api, "test", found, body={"contactId": contact_id})):
-        assert (refused.status, refused.code) == (409, "INVALID_STATE")
-        assert refused.body["meta"] == {"status": "rascunho", "notRun": ["/passos/1"]}
-        assert refused.body["detail"] == (
-            "This release does not run a part of the journey: "
-            "steps send by chat-app, SMS and e-mail only. Change /passos/1."
-        )
-    assert (await shown(api, found))["status"] == "rascunho"
-
-
 async def test_a_paused_one_goes_on(api: Api) -> None:
     found = await in_state(api, "activate")
     began = (await shown(api, found))["ativadaEm"]

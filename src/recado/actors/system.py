@@ -61,6 +61,7 @@ from recado.services.batches.channel_batches import ChannelBatches
 from recado.services.batches.tariff import FREE
 from recado.services.billing.payments import Payments
 from recado.services.contacts.reachability import Reachability
+from recado.services.dispatch.rcs_fallbacks import RcsFallbacks, revokers_among
 from recado.services.dispatch.records import Records
 from recado.services.dispatch.sending import Sending
 from recado.services.dispatch.withdrawals import Withdrawals
@@ -315,6 +316,10 @@ class ActorSystem:
         )
         overdue = Overdue(db, clock=clock, consequences=self.consequences, handlers=handlers_of_policies())
         self.root.add_service("message deadlines", overdue)
+        fallbacks = RcsFallbacks(
+            db, clock=clock, consequences=self.consequences, tell=self.tell, revokers=revokers_among(shared)
+        )
+        self.root.add_service("RCS fallbacks", fallbacks)
         self.root.add_service("executions", self.executions)
         self.root.add_service("segments of journeys", SegmentLooks(db, self.evaluation, clock=clock))
         spread = partial(self.arrivals.spread, self.executions.hint)

@@ -368,6 +368,37 @@ class Settings(BaseSettings):
         "true or false",
         "`false`",
     )
+    adapter_rcs: Literal["", "sandbox", "bridge"] = _setting(
+        "",
+        "Who sends RCS messages in live. Test always uses the sandbox.",
+        "sandbox, bridge or empty",
+        "none: live sends answer 502",
+    )
+    bridge_rcs_url: Annotated[str | None, BeforeValidator(parse_http_url)] = _setting(
+        None,
+        "The address of the bridge of RCS.",
+        "an http(s) address without query, such as https://bridge.example.com/rcs",
+        "none",
+    )
+    bridge_rcs_token: SecretStr | None = _setting(
+        None, "The bearer token that Recado presents to that bridge.", "a text", "none"
+    )
+    bridge_rcs_secret: SecretStr | None = _setting(
+        None, "The secret with which that bridge signs its callbacks.", "a text", "none"
+    )
+    bridge_rcs_idempotent: bool = _setting(
+        False,
+        "Whether that bridge sends a message once, however often it is given it under one `Idempotency-Key`.",
+        "true or false",
+        "`false`",
+    )
+    rcs_per_second: int = Field(
+        100,
+        ge=1,
+        le=10_000,
+        description="RCS messages that leave within a second at most, in live and in test.",
+        json_schema_extra={"form": "a whole number from 1 to 10,000", "default": "`100`"},
+    )
     adapter_email: Literal["", "sandbox", "bridge", "smtp", "ses"] = _setting(
         "",
         "Who sends e-mail in live, and verifies its senders. `bridge`, `smtp` and `ses` look for a TXT record of their "
@@ -630,6 +661,7 @@ _NEEDED: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("adapter_sms", "smpp"): ("smpp_url", "smpp_system_id", "smpp_password"),
     ("adapter_sms_b", "smpp"): ("smpp_b_url", "smpp_b_system_id", "smpp_b_password"),
     ("adapter_social", "bridge"): _bridge_of("social"),
+    ("adapter_rcs", "bridge"): _bridge_of("rcs"),
     ("adapter_email", "bridge"): _bridge_of("email"),
     ("adapter_email", "smtp"): ("smtp_url",),
     ("adapter_email", "ses"): (

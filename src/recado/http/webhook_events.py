@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field, JsonValue
 
 from recado.domain.channels.email import BounceType, EmailReason
+from recado.domain.channels.rcs import RcsReason
 from recado.domain.channels.sms import SmsReason, SmsRoute
 from recado.domain.core.events import API_VERSION, JOURNEY_ACTION
 from recado.domain.messages.message import GenericStatus
@@ -13,6 +14,7 @@ from recado.http.api.models import ApiModel, Timestamp
 from recado.http.routes.email.message_models import EmailStatus
 from recado.http.routes.messages.bulk_models import Totals
 from recado.http.routes.messages.message_models import Channel, Direction, LinkOrigin, MessageType
+from recado.http.routes.rcs.rcs_models import Carrier, RcsStatus
 from recado.http.routes.sms.sms_models import Region, SmsStatus
 from recado.services.webhooks.webhook_samples import sample_of
 
@@ -102,6 +104,28 @@ class SmsReceivedEvent(_SmsSummary):
 class SmsClickedEvent(_SmsSummary):
     """A click on a link of an SMS; `firstClick`: no link of the message was clicked before."""
 
+    url: str | None = None
+    clicked_at: Timestamp | None = None
+    first_click: bool | None = None
+
+
+class RcsEvent(_MessageSummary):
+    """An RCS message; `deliveredVia`: what carried it. When it was removed before the delivery, only `id` is there."""
+
+    status: RcsStatus | None = None
+    delivered_via: Carrier | None = None
+
+
+class RcsFailedEvent(RcsEvent):
+    """An RCS message that did not arrive, and why."""
+
+    failure_reason: RcsReason | None = None
+
+
+class RcsClickedEvent(_MessageSummary):
+    """A click on a link of an RCS message; `firstClick`: no link of the message was clicked before."""
+
+    status: RcsStatus | None = None
     url: str | None = None
     clicked_at: Timestamp | None = None
     first_click: bool | None = None
@@ -305,6 +329,10 @@ EVENTS: Mapping[str, type[BaseModel]] = {
     "sms.undelivered": SmsFailedEvent,
     "sms.received": SmsReceivedEvent,
     "sms.clicked": SmsClickedEvent,
+    "rcs.delivered": RcsEvent,
+    "rcs.read": RcsEvent,
+    "rcs.failed": RcsFailedEvent,
+    "rcs.clicked": RcsClickedEvent,
     "email.delivered": EmailEvent,
     "email.bounced": EmailBouncedEvent,
     "email.complained": EmailComplainedEvent,

@@ -12,6 +12,7 @@ from tests.channels.conformance.tried import Callbacks, Operations, Sends, Tried
 from tests.channels.email import email_cases
 from tests.channels.payment_events import MALFORMED as ODD_PAYMENTS
 from tests.channels.payment_events import PAYMENTS
+from tests.channels.rcs import bridge_cases as rcs_cases
 from tests.channels.sms import bridge_cases
 
 from recado.channels.chatapp.bridge import Bridge
@@ -200,6 +201,28 @@ SMS_BRIDGE = Tried(
     ),
 )
 
+RCS_BRIDGE = Tried(
+    name="rcs bridge",
+    make=lambda url, clock, timeout: rcs_cases.Told(
+        url=url,
+        token=TOKEN,
+        secret=SECRET,
+        callback_url="https://recado.test/v2/callbacks/rcs/bridge",
+        clock=clock,
+        timeout=timeout,
+    ),
+    secrets=(TOKEN, SECRET, "number-token"),
+    sends=Sends(taken=bridge_sends.TAKEN, cases=rcs_cases.SENDS),
+    callbacks=Callbacks(
+        body_of=events_body,
+        items=[(item, [event]) for item, event in rcs_cases.INCOMING],
+        odd=bridge_events.MALFORMED,
+        unread=[*NO_JSON, b'{"events": {}}', b'{"events": null}'],
+        signed=bridge_signed,
+        forged=bridge_forged,
+    ),
+)
+
 SOCIAL_ACCOUNT = Account(
     sender_id="soc_1",
     organization_id="org_1",
@@ -260,4 +283,4 @@ EMAIL_BRIDGE = Tried(
     ),
 )
 
-ALL = (BRIDGE, CLOUD, PAYMENTS_BRIDGE, SMS_BRIDGE, SOCIAL_BRIDGE, EMAIL_BRIDGE)
+ALL = (BRIDGE, CLOUD, PAYMENTS_BRIDGE, SMS_BRIDGE, RCS_BRIDGE, SOCIAL_BRIDGE, EMAIL_BRIDGE)

@@ -108,13 +108,16 @@ def test_a_chat_app_message_shows_as_it_is_and_a_state_of_another_channel_as_its
 
 def test_what_becomes_of_messages_is_read_from_the_machines(monkeypatch: pytest.MonkeyPatch) -> None:
     assert states_after(MessageStatus.SENT) == [
-        "archived", "bounced", "complained", "delivered", "failed", "read", "sent", "undelivered",
+        "archived", "bounced", "complained", "delivered", "failed", "queued", "read", "sent", "undelivered",
     ]  # fmt: skip
-    assert withdrawn_as() == {"chatapp": "archived", "sms": "failed", "email": "failed", "social": "archived"}
+    assert withdrawn_as() == {
+        "chatapp": "archived", "sms": "failed", "rcs": "failed", "email": "failed", "social": "archived",
+    }  # fmt: skip
     monkeypatch.setitem(POLICIES, POST, LETTERS)
     assert states_after(MessageStatus.UNDELIVERED) == ["complained", "delivered", "undelivered"]
     assert withdrawn_as() == {
-        "chatapp": "archived", "sms": "failed", "email": "failed", "social": "archived", POST: "failed",
+        "chatapp": "archived", "sms": "failed", "rcs": "failed", "email": "failed", "social": "archived",
+        POST: "failed",
     }  # fmt: skip
 
 

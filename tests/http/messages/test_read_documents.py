@@ -11,9 +11,10 @@ from pydantic import ValidationError
 from recado.http.api.field_errors import from_body
 from recado.http.api.models import ApiModel
 from recado.http.routes.messages.message_models import CreateMessage
+from recado.http.routes.rcs.rcs_models import CreateRcs
 from recado.http.routes.sms.sms_models import CreateSms
 
-MODELS = [CreateMessage, CreateSms]
+MODELS = [CreateMessage, CreateSms, CreateRcs]
 WORDS = [
     "", " ", "chatapp", "sms", "text", "template", "media", "critical", "normal", "bulk", " bulk ", "NORMAL", "premium",
     "otp", "num_1", "+5511987654321", "2026-12-01T00:00:00Z", "2026-12-01", "1", "true", "x" * 70,

@@ -29,7 +29,7 @@ async def test_an_inbound_message_opens_the_window(mail: Any) -> None:
         ({"numberId": "num_1"}, "REFERENCE_NOT_FOUND"),
         ({"media": {"mimeType": "image/png", "dataBase64": ""}}, "MEDIA_NOT_FOUND"),
         ({"quoted": "msg_000000000000000000000"}, "REFERENCE_NOT_FOUND"),
-        ({"channel": "rcs"}, "VALIDATION_ERROR"),
+        ({"channel": "push"}, "VALIDATION_ERROR"),
         ({"numberId": ...}, "VALIDATION_ERROR"),
     ],
 )

@@ -261,7 +261,7 @@ async def test_a_message_that_a_late_report_revives_counts_once_and_is_known_by_
     assert [sent for _, sent in await minutes(database)] == [1]
     source = Source("chatapp", "bridge", "test")
     named = await receipts.messages_named(database, source, [("provider-1", "pn-1"), ("provider-1", "pn-2")])
-    assert named == [(ORGANIZATION, message_id), None]
+    assert named == [(ORGANIZATION, message_id, source.channel), None]
 
 
 async def test_late_reports_at_the_same_moment_count_the_message_once(database: Database) -> None:

@@ -100,7 +100,8 @@ async def test_one_provider_s_id_is_another_message_of_another_account(database:
         await depart(database, departed(message_id, LookUps(account, "bridge", theirs=True, ours=False)))
     asked: list[tuple[str, str | None]] = [("p-1", OTHERS), ("p-2", PN), ("p-1", PN)]
     found = await receipts.messages_named(database, BRIDGE, asked)
-    assert found == [(ORGANIZATION, second), None, (ORGANIZATION, first)]
+    channel = BRIDGE.channel
+    assert found == [(ORGANIZATION, second, channel), None, (ORGANIZATION, first, channel)]
 
 
 @each_way

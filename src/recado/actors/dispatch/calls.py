@@ -34,18 +34,28 @@ from recado.channels.core.provider import (
     Unknown,
 )
 from recado.channels.core.references import NamedBy
-from recado.domain.channels.policies import POLICIES
+from recado.domain.channels.policies import POLICIES, carrier_of
 from recado.domain.channels.source import Source
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Unavailable
 from recado.domain.dispatch.pair_pacing import PairPacing
 from recado.domain.dispatch.retry import MAX_ATTEMPTS, RETRY_DELAYS, retry_delay
 from recado.domain.messages.message import Cause, FailureCode, WaitReason, last_error
+from recado.domain.senders.sender import route_sender
 from recado.services.dispatch.row import CONTENT, Row
 from recado.services.dispatch.sending import Sending, Settled
 from recado.services.ops.activity import ConnectionKey
 from recado.storage.dispatch.begun_calls import BegunCalls
-from recado.storage.dispatch.settlements import Departed, Failed, LookUps, PlannedReport, Returned, Uncertain
+from recado.storage.dispatch.settlements import (
+    Capture,
+    Departed,
+    Failed,
+    LookUps,
+    Onward,
+    PlannedReport,
+    Returned,
+    Uncertain,
+)
 from recado.storage.templates.templates import Template
 
 log = structlog.get_logger()
@@ -261,6 +271,8 @@ class Calls:
         row, now = departure.row, self._clock.now()
         match outcome:
             case Accepted():
+                policy = POLICIES[row.channel]
+                taken = None if policy.taken is None else policy.taken(row.details or {})
                 return Departed(
                     row.organization_id,
                     row.env,
@@ -273,12 +285,14 @@ class Calls:
                     _look_ups(departure),
                     now,
                     planned(outcome.followups, now),
-                    POLICIES[row.channel].deadlines(row.details, departure.sent_at),
+                    policy.deadlines(row.details, departure.sent_at),
+                    None if taken is None else Capture(taken.coins, taken.units, taken.price_kind),
                     gateway=departure.gateway.name,
                     waits=departure.waits,
+                    adjusted=None if taken is None else taken.adjusted,
                 )
             case Refused():
-                return _failed(row, POLICIES[row.channel].failure_code(outcome.code), outcome.text, now)
+                return _refused(row, outcome.code, outcome.text, now)
             case Retry():
                 return self._try_again(departure, outcome.after, now)
             case SlowDown() | NoPlace():
@@ -296,7 +310,7 @@ class Calls:
                     row.organization_id, row.id, row.sender_id, departure.sent_at, planned(outcome.followups, now)
                 )
 
-    def _try_again(self, departure: Departure, after: float | None, now: datetime) -> Returned | Failed | Uncertain:
+    def _try_again(self, departure: Departure, after: float | None, now: datetime) -> Settled:
         row = departure.row
         delay = retry_delay(row.attempts + 1)
         if (
@@ -304,7 +318,7 @@ class Calls:
         ):  # refused now, but one of the calls before may have gone through
             return Uncertain(row.organization_id, row.id, row.sender_id, row.repeat_of)
         if delay is None:
-            return _failed(row, FailureCode.PROVIDER_ERROR, f"refused for now {MAX_ATTEMPTS} times", now)
+            return _refused(row, FailureCode.PROVIDER_ERROR, f"refused for now {MAX_ATTEMPTS} times", now)
         wait = timedelta(seconds=max(delay, after or 0.0))
         return Returned(
             row.organization_id,
@@ -359,18 +373,33 @@ def _message(row: Row, template: Template | None) -> OutboundMessage:
         content = TemplateContent(
             template.name, template.category.value, template.language, template.components, variables
         )
+    channel, details = row.channel, row.details
+    carrier = carrier_of(channel, row.sender_id)
+    if carrier != channel and (carried := POLICIES[channel].carried) is not None:
+        channel, (payload, details) = carrier, carried(payload or {}, details or {})
     return OutboundMessage(
         id=row.id,
         organization_id=row.organization_id,
         env=row.env,
-        channel=row.channel,
+        channel=channel,
         sender_id=row.sender_id,
         to=row.recipient,
         type=row.type,
         payload=payload,
         template=content,
-        details=row.details,
+        details=details,
     )
+
+
+def _refused(row: Row, code: str, text: str, now: datetime) -> Failed | Onward:
+    """For good: it has failed, unless its channel has another way for it."""
+    policy = POLICIES[row.channel]
+    way = None if policy.onward is None else policy.onward(row.details or {}, code)
+    if way is None:
+        return _failed(row, policy.failure_code(code), text, now)
+    sender_id = route_sender(row.channel, row.env, way.route)
+    details = orjson.dumps(way.details).decode()
+    return Onward(row.organization_id, row.env, row.channel, row.id, row.claimed_at, sender_id, details, way.units, now)
 
 
 def _failed(row: Row, code: str, text: str, now: datetime) -> Failed:

@@ -37,7 +37,7 @@ from recado.domain.dispatch.gates import Fail, Hold
 from recado.domain.messages.message import WaitReason
 from recado.domain.senders.sender import SenderKey
 from recado.engine.actor import Actor
-from recado.services.dispatch.hints import Arrived, Forced, OwnerMoved
+from recado.services.dispatch.hints import Arrived, Forced, OwnerMoved, Queued
 from recado.services.dispatch.row import Row
 from recado.storage.dispatch.dispatch import OVERTAKEN, WINDOW_CLOSED
 
@@ -126,7 +126,7 @@ class Lane(Actor):
                 self._rows.forget(message.row)
             case Refilled():
                 self._refilled(message)
-            case Look():
+            case Look() | Queued():
                 self._rows.look()
             case LetGo():
                 self._rows.look()

@@ -18,6 +18,7 @@ from recado.actors.dispatch.ready_rows import Wanted
 from recado.actors.dispatch.sender_view import SenderRecords, SenderView, connect, limit_comes, read_sender, view_of
 from recado.actors.dispatch.waits import Waits
 from recado.channels.http.outbound_http import CONNECTIONS
+from recado.domain.channels.policies import carrier_of
 from recado.domain.core.errors import Unavailable
 from recado.domain.core.moments import Moments
 from recado.domain.dispatch.day_usage import DayUsage
@@ -187,7 +188,7 @@ class LaneContext:
 
     def _gateway(self, key: SenderKey, found: SenderRecords) -> Gateway | OrganizationGateways:
         """The gateway through which the sender's messages go: its own, as it is connected now, or its channel's."""
-        shared = self._shared.get((key.channel, key.env))
+        shared = self._shared.get((carrier_of(key.channel, key.sender_id), key.env))
         if shared is not None:
             return shared.of(key.organization_id)
         own = self._own.get(key.sender_id)

@@ -16,6 +16,9 @@ CHATAPP_PLATFORM: Final = "chatapp_platform"  # of numbers whose owner pays the 
 SMS_PREMIUM: Final = "sms_premium"
 SMS_OTP: Final = "sms_otp"
 SMS_DEDICATED: Final = "sms_la_dedicada"
+RCS_TEXT: Final = "rcs_text"  # short, without suggestions
+RCS_OTHER: Final = "rcs_other"
+RCS_OTP: Final = "rcs_otp"
 EMAIL_RECIPIENT: Final = "email"
 SOCIAL_MESSAGE: Final = "social"
 
@@ -23,9 +26,9 @@ FAMILY_OF: Final[Mapping[str, str]] = {
     SMS_PREMIUM: "sms",
     SMS_OTP: "sms",
     SMS_DEDICATED: "sms",
-    "rcs_text": "rcs",
-    "rcs_other": "rcs",
-    "rcs_otp": "rcs",
+    RCS_TEXT: "rcs",
+    RCS_OTHER: "rcs",
+    RCS_OTP: "rcs",
     CHATAPP_UTILITY: "chatapp",
     CHATAPP_AUTHENTICATION: "chatapp",
 }

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from recado.domain.channels import email
+from recado.domain.channels import email, rcs
 from recado.domain.channels.chatapp import CHATAPP
 from recado.domain.channels.email import EMAIL
+from recado.domain.channels.rcs import RCS
 from recado.domain.channels.sms import SMS, reason_of
 from recado.domain.core.errors import FieldError, field_refused, validation_error
 from recado.domain.messages.message import MessageStatus, code_in
@@ -60,9 +61,10 @@ EXPORTED: Final = (
         segmented=lambda details: True,
     ),
     Exported(
-        channel="rcs",
+        channel=RCS,
         scope="rcs:read",
         what="RCS messages",
+        reason=lambda code, error: rcs.reason_of(code),
         details=("deliveredVia",),
         segmented=lambda details: details.get("deliveredVia") == SMS,
     ),

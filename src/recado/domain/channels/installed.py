@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from recado.domain.channels import chatapp, email, sms, social
+from recado.domain.channels import chatapp, email, rcs, sms, social
 from recado.domain.channels.policy import Policy
 
-INSTALLED: Final[list[Policy]] = [chatapp.POLICY, sms.POLICY, email.POLICY, social.POLICY]
+INSTALLED: Final[list[Policy]] = [chatapp.POLICY, sms.POLICY, rcs.POLICY, email.POLICY, social.POLICY]

@@ -10,6 +10,7 @@ from recado.domain.channels.policy import SENDER_FIELD, Policy, ReportGuard, Sen
 from recado.domain.core.masking import mask_phone
 from recado.domain.dispatch.gates import GateTable
 from recado.domain.messages.message import MessageEvent, MessageStatus, Report, WaitReason
+from recado.domain.senders.sender import route_sender
 
 POLICIES: Final[Mapping[str, Policy]] = {each.channel: each for each in INSTALLED}
 NUMBERS_CHANNEL: Final = next(each.channel for each in INSTALLED if each.sender is SenderKind.NUMBER)
@@ -18,10 +19,32 @@ ACCOUNTS_CHANNEL: Final = next(each.channel for each in INSTALLED if each.sender
 """The channel whose messages leave from accounts."""
 SHARED: Final = frozenset(each.channel for each in POLICIES.values() if each.sender is SenderKind.ROUTE)
 """Those whose senders organizations share."""
+CARRIED: Final[Mapping[str, str]] = {
+    route_sender(each.channel, env, route): carrier
+    for each in POLICIES.values()
+    for route, carrier in each.carriers.items()
+    for env in ("test", "live")
+}
+"""The senders whose messages leave through the gateways of another channel, and of which."""
 TRACKED: Final = frozenset(each.channel for each in POLICIES.values() if each.clicked is not None)
 """Those whose messages have links of their own (C27.1)."""
 
 _MASKS: Final = {each.channel: MASK[each.addresses[0]] for each in POLICIES.values()}
+
+
+def carrier_of(channel: str, sender_id: str) -> str:
+    """The channel whose gateways a sender's messages leave through: mostly its own."""
+    return CARRIED.get(sender_id, channel)
+
+
+def carried_by(carrier: str) -> list[str]:
+    """The channels whose messages the gateways of one carry, itself first."""
+    return [carrier, *(each.channel for each in POLICIES.values() if carrier in each.carriers.values())]
+
+
+def heard_as(channel: str) -> str:
+    """The channel with which what people write there is stored (C28.1)."""
+    return POLICIES[channel].heard_as or channel
 
 
 def masked_recipient(channel: str, recipient: str) -> str:
@@ -60,7 +83,9 @@ GENERIC_CHANNELS: Final = tuple(each.channel for each in POLICIES.values() if ea
 
 
 HEARD: Final = tuple(
-    each.channel for each in POLICIES.values() if "inbound" in each.machine.initial and each.received is not None
+    each.channel
+    for each in POLICIES.values()
+    if each.heard_as is not None or ("inbound" in each.machine.initial and each.received is not None)
 )
 """On which people write to an organization that is told of it."""
 

@@ -72,6 +72,33 @@ class MessageFacts(NamedTuple):
     content: Mapping[str, Any] | None
 
 
+class OnwardRoute(NamedTuple):
+    """The way on of a message that does not leave by its first one. `details`: what changes in its own."""
+
+    route: str
+    details: Mapping[str, Any]
+    units: int
+
+
+class TakenPrice(NamedTuple):
+    """What a departure takes of the price that is held: coins, the units that they count as, and of which kind.
+
+    `adjusted`: what is charged besides as an adjustment, given back when negative; None: nothing was captured before.
+    """
+
+    coins: int
+    units: int
+    price_kind: str | None
+    adjusted: int | None = None
+
+
+class Carried(NamedTuple):
+    """What a message says to the adapters of the channel that carries it."""
+
+    payload: Mapping[str, Any]
+    details: Mapping[str, Any]
+
+
 class Deadline(NamedTuple):
     """What is due for one message that has left, and when. `holds_rest`: as `AfterSent` says."""
 
@@ -85,14 +112,15 @@ class AfterSent:
     """What is due for messages that have left, unless they move on before, and what becomes of them else.
 
     `delay`: after its departure, by what the channel knows of the message; None: not for this one. `event`, `cause`:
-    what happens to it then; without an event the channel has a handler of its own. `holds_rest`: what a departure does
-    not capture of the message's price stays held until then (C25.2).
+    what happens to it then; without an event the channel has a handler of its own, or, `elsewhere`, a service.
+    `holds_rest`: what a departure does not capture of the message's price stays held until then (C25.2).
     """
 
     delay: Callable[[Mapping[str, Any]], timedelta | None]
     event: MessageEvent | None = None
     cause: Cause | None = None
     holds_rest: bool = False
+    elsewhere: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +155,10 @@ class Policy:
     `direct`: its callers wait for the provider's answer, and the content of a message is not stored (C10.2).
     `generic`: its messages are in the generic view (C1.11).
     `default_route`: of senders that are routes, the one that people write to.
+    `heard_as`: the channel that what people answer is stored with; None: its own (C28.1).
+    `carriers`: the routes whose messages leave through the gateways of another channel, which that is; `carried` says
+    what its adapters get of payload and details. `onward`: where a message goes on that a provider refused, by its
+    details and the code; None: nowhere. `taken`: what a departure takes of the price, by the details; None: all of it.
     """
 
     channel: str
@@ -157,6 +189,11 @@ class Policy:
     generic: bool = True
     tells: Callable[[str, MessageFacts], Mapping[str, Any]] | None = None
     default_route: str | None = None
+    heard_as: str | None = None
+    carriers: Mapping[str, str] = field(default_factory=dict)
+    carried: Callable[[Mapping[str, Any], Mapping[str, Any]], Carried] | None = None
+    onward: Callable[[Mapping[str, Any], str], OnwardRoute | None] | None = None
+    taken: Callable[[Mapping[str, Any]], TakenPrice | None] | None = None
 
     def obeys(self, kind: str, category: str | None, priority: Priority) -> Obeys:
         """What a message of this type obeys, of this category."""

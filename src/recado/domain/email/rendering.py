@@ -197,13 +197,6 @@ class EmailParts:
 
         return measure
 
-    def with_subject(self, subject: str) -> "EmailParts":
-        """With another subject; what that uses and nobody declared is empty without a value."""
-        made = EmailParts({EmailPart.SUBJECT: subject}, {**dict.fromkeys(names_in(subject)), **self._examples})
-        made._parts = {**self._parts, **made._parts}
-        made._used = frozenset(name for pieces in made._parts.values() for name in pieces.names)
-        return made
-
     def render(self, values: Mapping[str, Value]) -> Rendered:
         """Values that no part uses do nothing. Raises `Problem` TEXT_TOO_LONG, before anything grows."""
         texts = self._texts(values)

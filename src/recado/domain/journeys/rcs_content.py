@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from enum import StrEnum
 from typing import Any, Final
 
+from recado.domain.channels.rcs import RcsRoute
 from recado.domain.journeys.graph import RcsContent
 
 MAX_SMS_TEXT: Final = 1_530
@@ -12,13 +12,6 @@ _MOST_TEXT, _MOST_TITLE, _MOST_DESCRIPTION = 3_072, 200, 2_000
 _MOST_SUGGESTIONS, _MOST_LABEL, _MOST_VALUE = 4, 25, 2_048
 _SUGGESTIONS: Final = frozenset({"reply", "url", "dial"})
 _ADDRESS = re.compile(r"https://[^\s/]\S*").fullmatch
-
-
-class RcsRoute(StrEnum):
-    """By which route an RCS message leaves; `easy_otp_rcs` takes texts only."""
-
-    EASY_RCS = "easy_rcs"
-    EASY_OTP_RCS = "easy_otp_rcs"
 
 
 _ROUTES: Final = frozenset(RcsRoute)
@@ -31,7 +24,7 @@ def rcs_faults(content: RcsContent) -> Iterator[str]:
     if content.rota is not None and content.rota not in _ROUTES:
         yield "A rota RCS é `easy_rcs` ou `easy_otp_rcs`."
     if content.card is not None:
-        if content.rota == RcsRoute.EASY_OTP_RCS:
+        if content.rota == RcsRoute.OTP:
             yield "A rota `easy_otp_rcs` só aceita texto, sem `card`."
         yield from _card_faults(content.card)
     if content.has_fallback and not content.fallback_text:

@@ -52,9 +52,6 @@ T = TypeVar("T")
 DEFAULT_SMS_ROUTE: Final = "premium"
 DEFAULT_RCS_ROUTE: Final = "easy_rcs"
 
-MODES_NOT_RUN: Final = frozenset({StepMode.SEND_RCS})
-"""What this release does not do: no step sends by RCS yet."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunnableJourney:
@@ -85,13 +82,6 @@ def runnable(definition: JourneyDefinition) -> RunnableJourney:
         cap=definition.teto_de_frequencia,
         goal=definition.meta_evento,
     )
-
-
-def not_run(definition: JourneyDefinition) -> list[str]:
-    """JSON pointers of what this release does not run, of a definition without problems."""
-    return [
-        f"/passos/{place}" for place, step in enumerate(definition.passos) if not MODES_NOT_RUN.isdisjoint(step.modes)
-    ]
 
 
 def runnable_step(step: JourneyStep, goal: str | None) -> Step:

@@ -109,6 +109,7 @@ class MessageEvent(StrEnum):
     LATE_READ = "late_read"
     LATE_COMPLAINED = "late_complained"
     OPENED = "opened"  # a session reads an inbound message
+    REVOKED = "revoked"  # its provider took it back, undelivered: it goes on by another way
     OVERDUE = "overdue"  # what was due after it had left did not come in time
 
 

@@ -18,6 +18,10 @@ GROUPS = {
         "A text is charged by its segments: ask `/v2/sms/preview` before, and read in its answer which characters "
         "make it dear."
     ),
+    "RCS": (
+        "Send an RCS message: a text, a card, what can be tapped; list and read.\n\n"
+        "Give a `fallback`, and an SMS takes its place where the phone has no RCS, or nothing is delivered in time."
+    ),
     "E-mail": (
         "Send an e-mail and hear what its provider says; templates, senders, addresses that get none.\n\n"
         "Begin with a sender and the DNS records that it asks for."

@@ -22,3 +22,8 @@ class OwnerMoved:
     """A batch or a journey goes on: its messages that were held back may leave."""
 
     owner: str
+
+
+@dataclass(frozen=True, slots=True)
+class Queued:
+    """Rows of the sender were queued, besides those that arrive."""

@@ -19,7 +19,7 @@ from recado.domain.core.errors import Unavailable
 from recado.domain.messages.message import Cause, MessageStatus
 from recado.domain.senders.sender import SenderKey
 from recado.engine.service import ServiceGroup
-from recado.services.dispatch.hints import Arrived, Forced
+from recado.services.dispatch.hints import Arrived, Forced, Queued
 from recado.services.dispatch.row import Row, row_of
 from recado.services.effects.consequences import Consequences
 from recado.services.effects.recording import Recording
@@ -30,7 +30,7 @@ from recado.storage.core.partitions import partition_repair
 from recado.storage.core.postgres import Database
 from recado.storage.dispatch import dispatch, settlements
 from recado.storage.dispatch.dispatch import OVERTAKEN, Claim, HeldRow
-from recado.storage.dispatch.settlements import Departed, Failed, Returned, Uncertain
+from recado.storage.dispatch.settlements import Departed, Failed, Onward, Returned, Uncertain
 from recado.storage.messages import messages
 from recado.storage.messages.messages import AcceptResult, NewMessage, OwnClaim, Stored
 
@@ -53,7 +53,7 @@ MOST_HELD = 20_000  # of what never left: the numbers stop reading on for a whil
 _A_SECOND, _A_MICROSECOND = timedelta(seconds=1), timedelta(microseconds=1)
 
 
-Settled = Departed | Failed | Returned | Uncertain
+Settled = Departed | Failed | Returned | Onward | Uncertain
 """What became of a call."""
 
 Tell = Callable[[SenderKey, object], None]
@@ -125,6 +125,7 @@ class Sending:
         self._departed: Batcher[Departed, None] = settling("departed", self._depart)
         self._failed: Batcher[Failed, None] = settling("failed", self._fail, max_queue=MOST_HELD)
         self._returned: Batcher[Returned, None] = settling("returned", self._return)
+        self._onward: Batcher[Onward, None] = settling("onward", self._send_on)
         self._uncertain: Batcher[Uncertain, None] = settling("uncertain", partial(settlements.uncertain, db))
         self._held: Batcher[HeldRow, None] = settling("held", partial(dispatch.hold, db), max_queue=MOST_HELD)
         self._batchers = ServiceGroup(
@@ -134,6 +135,7 @@ class Sending:
                 self._departed,
                 self._failed,
                 self._returned,
+                self._onward,
                 self._uncertain,
                 self._held,
             ],
@@ -248,6 +250,8 @@ class Sending:
                 return self._failed.put(settled)
             case Returned():
                 return self._returned.put(settled)
+            case Onward():
+                return self._onward.put(settled)
             case Uncertain():
                 return self._uncertain.put(settled)
 
@@ -288,6 +292,12 @@ class Sending:
 
     async def _return(self, rows: Sequence[Returned]) -> None:
         await settlements.returned(self._db.hot, rows, self._epoch, months=self._db.months)
+
+    async def _send_on(self, rows: Sequence[Onward]) -> None:
+        """Queue them for their next senders, whose lanes begin."""
+        await settlements.onward(self._db.hot, rows, self._epoch, months=self._db.months)
+        for key in {SenderKey(row.organization_id, row.env, row.channel, row.sender_id) for row in rows}:
+            self._tell(key, Queued())
 
 
 def nothing_to_answer(

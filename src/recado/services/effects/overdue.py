@@ -36,6 +36,15 @@ Handlers = Mapping[tuple[str, str], Handler]
 """By channel and kind."""
 
 
+ELSEWHERE = sorted(
+    kind
+    for policy in POLICIES.values()
+    for kind, due in policy.after_sent.items()
+    if due.event is None and due.elsewhere
+)
+"""The kinds that a service of their channel sees to, as it has to ask somebody first."""
+
+
 def handlers_of_policies() -> Handlers:
     """Those that move messages by an event, as the policies of their channels say."""
     return {
@@ -64,7 +73,7 @@ class Overdue:
 
     async def work(self) -> None:
         """Take all that is due. What fails alone while the database answers waits for an hour, the others do not."""
-        if not await message_deadlines.any_due(self._db, self._clock.now()):
+        if not await message_deadlines.any_due(self._db, self._clock.now(), ELSEWHERE):
             return
         block = BLOCK
         while True:
@@ -81,14 +90,14 @@ class Overdue:
                     continue
                 now = self._clock.now()
                 log.error("deadline_put_off", error=type(error).__name__)
-                await message_deadlines.put_off(self._db, now, now + PUT_OFF_FOR)
+                await message_deadlines.put_off(self._db, now, now + PUT_OFF_FOR, ELSEWHERE)
                 block = BLOCK
 
     async def _take(self, limit: int) -> int:
         """One block; answers how many there were."""
         async with self._db.hot.transaction() as connection:
             now = self._clock.now()
-            due = await message_deadlines.take(connection, now, limit)
+            due = await message_deadlines.take(connection, now, limit, ELSEWHERE)
             moved: list[Moved] = []
             for (channel, kind), some in groupby(sorted(due, key=_whose), key=_whose):
                 handler = self._handlers.get((channel, kind))

@@ -42,8 +42,11 @@ class Recording:
             await settlements.departed(self._db.hot, rows, months=self._db.months)
             return
         left: Sequence[Departed] = sorted(rows, key=in_order)
+        if again := [row for row in left if row.adjusted is not None]:  # hardly ever any
+            await self._step_by_step(again)
+            left = [row for row in left if row.adjusted is None]
         try:
-            left = await self._at_once(left)
+            left = await self._at_once(left) if left else left
             if left:  # another statement was changing them at that moment
                 left = await self._at_once(left)
         except HoldsRefused:

@@ -9,7 +9,7 @@ import orjson
 
 from recado.channels.core.events import Inbound, Preference
 from recado.domain.channels.address import Address, AddressKind, reported
-from recado.domain.channels.policies import POLICIES
+from recado.domain.channels.policies import POLICIES, heard_as
 from recado.domain.channels.source import Source
 from recado.domain.contacts.keywords import Keyword, keyword_of, written
 from recado.domain.core.clock import Clock
@@ -87,7 +87,7 @@ class InboundMessages:
         row = InboundRow(
             owner.organization_id,
             source.env,
-            source.channel,
+            heard_as(source.channel),
             self._ids.new(MESSAGE),
             owner.sender_id,
             address.text,
@@ -129,9 +129,9 @@ class InboundMessages:
         await self._contacts.obey(connection, [*heard.values()], known, now, gathered)
         await self._refuse_elsewhere(connection, fresh, now, gathered)
         owed = [
-            Owed(row.organization_id, row.env, row.channel, row.contact_id, row.sender_id, now)
-            for row in rows
-            if row.contact_id is not None and heard[row.id].opts_out and await self._answers(row)
+            Owed(row.organization_id, row.env, each.source.channel, row.contact_id, row.sender_id, now)
+            for each, row in zip(fresh, rows, strict=True)
+            if row.contact_id is not None and heard[row.id].opts_out and await self._answers(each)
         ]
         if owed:
             await opt_out_replies.owe(connection, owed)
@@ -199,11 +199,11 @@ class InboundMessages:
             return keyword_of(words)
         return keyword_of(words, organization.opt_out_keywords, organization.opt_in_keywords)
 
-    async def _answers(self, row: InboundRow) -> bool:
+    async def _answers(self, came: Came) -> bool:
         """Whether people who opt out there are answered, and the organization has words for that."""
-        if not POLICIES[row.channel].answers_opt_outs:
+        if not POLICIES[came.source.channel].answers_opt_outs:
             return False
-        organization = await self._organizations.get(row.organization_id)
+        organization = await self._organizations.get(came.row.organization_id)
         return organization is not None and organization.opt_out_reply is not None
 
     async def _received(
@@ -270,8 +270,8 @@ async def _quoted(connection: Executor, quoting: Sequence[Came]) -> dict[str, st
         asking = [each for each in some if each.row.id not in found]
         asked: list[tuple[str, str | None]] = [(each.event.quoted or "", each.event.account) for each in asking]
         for each, named in zip(asking, await receipts.messages_named(connection, source, asked), strict=True):
-            if named is not None and named[0] == each.row.organization_id:
-                found[each.row.id] = named[1]
+            if named is not None and named.organization_id == each.row.organization_id:
+                found[each.row.id] = named.id
     return found
 
 

@@ -20,7 +20,7 @@ from recado.channels.core.event_json import event_from_json, event_to_json
 from recado.channels.core.events import Inbound, NotTaken, Preference, Status
 from recado.channels.core.refusals import codes_of
 from recado.domain.channels.address import Address
-from recado.domain.channels.policies import POLICIES, report_guard
+from recado.domain.channels.policies import POLICIES, carrier_of, report_guard
 from recado.domain.channels.source import Source
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem
@@ -39,7 +39,7 @@ from recado.storage.core.rows import Executor
 from recado.storage.dispatch import settlements
 from recado.storage.dispatch.settlements import Failed, Returned
 from recado.storage.messages import receipts
-from recado.storage.messages.receipts import ParkedRow, ReportRow
+from recado.storage.messages.receipts import NamedMessage, ParkedRow, ReportRow
 
 log = structlog.get_logger()
 
@@ -48,13 +48,17 @@ FIRST_RETRY = timedelta(seconds=1)
 PUT_OFF_FOR = timedelta(minutes=1)
 BLOCK = 1_000
 _OF_ADDRESSES: Final = frozenset({Report.BOUNCED, Report.COMPLAINED})
+_OF_A_CARRIER: Final = frozenset({Report.SENT, Report.FAILED})
 Arrival = Status | Inbound | Preference | NotTaken
 KINDS: Final = get_args(Arrival)  # what is taken in together
 
 
 @dataclass(frozen=True, slots=True)
 class OwnedReport:
-    """A report and whose it is. `message_id` is None until its message is known."""
+    """A report and whose it is. `message_id` is None until its message is known.
+
+    `source`: with the channel of the message; `told_by`: whoever told it, where that is of another one (C17).
+    """
 
     source: Source
     organization_id: str
@@ -62,6 +66,20 @@ class OwnedReport:
     message_id: str | None
     status: Status
     give_up_at: datetime
+    told_by: Source | None = None
+
+    @property
+    def teller(self) -> Source:
+        return self.told_by or self.source
+
+    @property
+    def carrier(self) -> str | None:
+        """Where its message may go on by another, of which carrier it says that the message left, or failed."""
+        if not POLICIES[self.source.channel].carriers or self.status.status not in _OF_A_CARRIER:
+            return None
+        if self.told_by is not None:
+            return self.told_by.channel
+        return carrier_of(self.source.channel, self.sender_id or "")
 
 
 class OwnedReply(NamedTuple):
@@ -175,7 +193,7 @@ class Receipts:
                     report.message_id,
                     now,
                     self._departed_at(report.message_id),
-                    self._gateway(report.source, report.status.account),
+                    self._gateway(report.teller, report.status.account),
                 )
                 for report in round_of_reports
                 if report.message_id is not None
@@ -186,7 +204,7 @@ class Receipts:
                 self._uncommitted.get(executor, []).append(partial(self._late, fell))
             unknown += [report for report in round_of_reports if report.message_id not in exist]
         parked = [
-            _parked(each.source, each.status, each.give_up_at, now, each.organization_id, each.sender_id)
+            _parked(each.teller, each.status, each.give_up_at, now, each.organization_id, each.sender_id)
             for each in unknown
         ]
         await self._park(executor, parked, now)
@@ -272,10 +290,10 @@ class Receipts:
         returned: dict[int, list[Returned]] = {}  # by the epoch of the claim
         for call in await receipts.uncertain_calls(executor, source, sorted(answers)):
             answer = answers[call.id]
-            message = (call.organization_id, source.env, source.channel, call.id)
+            message = (call.organization_id, source.env, call.channel, call.id)
             delay = retry_delay(call.attempts) if answer.spent else RETRY_DELAYS[0]
             if answer.code is not None:
-                code = POLICIES[source.channel].failure_code(answer.code)
+                code = POLICIES[call.channel].failure_code(answer.code)
                 failed.append(Failed(*message, Cause(code, "refused by an answer that came late"), now, False))
             elif delay is None:
                 cause = Cause(FailureCode.PROVIDER_ERROR, f"refused for now {MAX_ATTEMPTS} times")
@@ -312,8 +330,11 @@ class Receipts:
         for n, (status, give_up_at) in enumerate(given):
             owner, named = owners.get(status.account or ""), found.get(n)
             if named is not None:
-                organization_id, message_id = named
-                reports.append(OwnedReport(source, organization_id, None, message_id, status, give_up_at))
+                told_by = None if named.channel == source.channel else source
+                of_message = source._replace(channel=named.channel)
+                reports.append(
+                    OwnedReport(of_message, named.organization_id, None, named.id, status, give_up_at, told_by)
+                )
             elif owner is not None:
                 ours = status.reference if _referenced(status) else None
                 reports.append(OwnedReport(source, *owner, ours, status, give_up_at))
@@ -374,14 +395,14 @@ def _referenced(status: Status) -> bool:
     return status.reference is not None and is_id(MESSAGE, status.reference)
 
 
-async def _named(executor: Executor, source: Source, statuses: Mapping[int, Status]) -> dict[int, tuple[str, str]]:
-    """(organization, message) of those that are known by an id that they name, under the same keys."""
+async def _named(executor: Executor, source: Source, statuses: Mapping[int, Status]) -> dict[int, NamedMessage]:
+    """The messages of those that are known by an id that they name, under the same keys."""
     asked = [(n, reference, each.account) for n, each in statuses.items() for reference in _references(each)]
     found = await receipts.messages_named(executor, source, [(reference, account) for _, reference, account in asked])
     return {
         n: named
         for (n, _, _), named in zip(asked, found, strict=True)
-        if named is not None and (not _referenced(statuses[n]) or named[1] == statuses[n].reference)
+        if named is not None and (not _referenced(statuses[n]) or named.id == statuses[n].reference)
     }
 
 
@@ -429,6 +450,7 @@ def _row(
         source.adapter,
         None if status.receipt is None else orjson.dumps(status.receipt).decode(),
         gateway,
+        report.carrier,
     )
 
 

@@ -11,12 +11,13 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from recado.domain.billing.prices import region_of
+from recado.domain.channels.rcs import is_rich
 from recado.domain.contacts.contact import Contact
 from recado.domain.core.errors import Problem
 from recado.domain.journeys.field_conditions import field_holds
 from recado.domain.journeys.field_values import OF_ENTRY, Entry, contact_value
 from recado.domain.journeys.runnable import RunnableJourney
-from recado.domain.journeys.steps import ContactVariable, EmailSend, FieldCondition, SendStep, SmsSend
+from recado.domain.journeys.steps import ContactVariable, EmailSend, FieldCondition, RcsSend, SendStep, SmsSend
 from recado.domain.journeys.variables import variable_values
 from recado.domain.messages.placeholders import filled
 from recado.services.messages.sms_content import SmsForm
@@ -151,10 +152,18 @@ def _send(step: SendStep, zone: ZoneInfo, entry: Entry, shorten: Callable[[str],
         if isinstance(content, EmailSend) and not contact.email:
             return 0
         values: Mapping[str, str] | None = variable_values(step, contact, entry, zone)
-        if values is None or not isinstance(content, SmsSend):
-            return None if values is None else 1
+        if values is None:
+            return None
         try:
-            return form.measured(filled(content.text, values), shorten).segments
+            match content:
+                case SmsSend():
+                    return form.measured(filled(content.text, values), shorten).segments
+                case RcsSend():  # by what its price is told apart
+                    rich = is_rich(filled(content.text, values), card=content.card is not None, suggestions=False)
+                    sms = filled(content.fallback, values) if content.fallback else None
+                    return 1 + rich + (0 if sms is None else 2 * form.measured(sms, shorten).segments)
+                case _:
+                    return 1
         except Problem:
             return 0
 

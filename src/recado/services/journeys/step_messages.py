@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from recado.domain.channels.chatapp import CHATAPP, TEMPLATE
 from recado.domain.channels.email import EMAIL
+from recado.domain.channels.rcs import RCS, RcsRoute
 from recado.domain.channels.sms import SMS, SmsRoute
 from recado.domain.contacts.consent import refusal_to_send
 from recado.domain.contacts.contact import Contact
@@ -25,6 +26,7 @@ from recado.services.journeys.standing import Hindered, PendingSend, Standing
 from recado.services.messages.acceptance import ChannelRules
 from recado.services.messages.draft import MessageDraft
 from recado.services.messages.email_rules import QueuedEmailContent
+from recado.services.messages.rcs_content import RcsForm
 from recado.services.messages.sms_content import SmsForm
 from recado.storage.access.organizations import OrganizationDirectory
 from recado.storage.messages.messages import ConsentCheck
@@ -144,8 +146,18 @@ class StepMessages:
                     content=QueuedEmailContent(decision.values),
                     priority=_priority(critical=False),
                 )
-            case RcsSend():
-                return SkipReason.NUMBER_UNAVAILABLE
+            case RcsSend(text, route, fallback, card):
+                by = RcsRoute(route)
+                said = {"text": {"body": text}, "card": card, "fallback": fallback and {"text": fallback}}
+                return _draft(
+                    standing,
+                    channel=RCS,
+                    sender_id="",
+                    type="text",
+                    payload={name: value for name, value in said.items() if value is not None},
+                    details=RcsForm(route=by).asked,
+                    priority=_priority(critical=by is RcsRoute.OTP),
+                )
 
 
 def watched_for_clicks(plan: RunnableJourney) -> set[str]:

@@ -280,7 +280,7 @@ class Acceptance:
         """The message that holds the key; None when the key is free: too old, or its message was refused for good."""
         if not still_bound(bound, fingerprint, self._clock.now()):
             return None
-        message = await message_reads.get(self._db, organization_id, env, bound.message_id)
+        message = await message_reads.get(self._db, organization_id, env, bound.message_id, tuple(POLICIES))
         if message is None or refused_for_good(message):
             return None
         return Replayed(message)

@@ -108,7 +108,7 @@ def sample_of(event: str) -> dict[str, Any]:
         "channel": _FAMILIES.get(family, "chatapp"),
         "status": status.rpartition(".")[2],
     }
-    if family in ("sms", "email", "social"):
+    if family in ("sms", "rcs", "email", "social"):
         del data["numberId"]
     if family == "email":
         data["to"] = "m***@example.com"
@@ -127,6 +127,10 @@ def sample_of(event: str) -> dict[str, Any]:
         data |= {"route": "premium", "segments": 1, "region": "BR"}
         if status != "delivered":
             data |= {"failedAt": _AT, "reason": "carrier_rejected"}
+    elif family == "rcs" and not status.endswith("clicked"):
+        data["deliveredVia"] = "rcs"
+        if status == "failed":
+            data |= {"failedAt": _AT, "failureReason": "carrier_rejected"}
     elif status.endswith("failed"):
         data |= {"failedAt": _AT, "lastError": "provider_error: example", "attempts": 1}
     elif status.endswith("clicked"):

@@ -11,6 +11,7 @@ from typing import Any
 
 from recado.domain.channels.address import Address, AddressKind
 from recado.domain.channels.policies import states_before
+from recado.domain.channels.policy import Obeys
 from recado.domain.messages.message import MessageEvent
 from recado.domain.senders.sender import SenderKey
 from recado.storage.contacts.opt_outs import by_email, pack_spellings, texts
@@ -237,3 +238,24 @@ async def tier_recipients(
 
 def _sender(row: Mapping[str, Any]) -> SenderKey:
     return SenderKey(row["organization_id"], row["env"], row["channel"], row["sender_id"])
+
+
+async def again(
+    connection: Executor,
+    message: tuple[str, str, str, str],
+    sender_id: str,
+    *,
+    details: str,
+    units: int,
+    coins: int,
+    ttl: timedelta,
+    obeys: Obeys,
+    now: datetime,
+) -> None:
+    """Queue a message (organization, environment, channel, id) that had left, and is queued, for another sender.
+
+    `details`: JSON text of what changes in its own; `coins`: what it holds.
+    """
+    milliseconds = ttl // timedelta(milliseconds=1)
+    arguments = (sender_id, details, units, coins, milliseconds, now, obeys.consent, obeys.quiet_hours)
+    await connection.execute(SQL.again, *message, *arguments)

@@ -476,6 +476,68 @@ moved as (
 )
 select g.id from given g where (g.id in (select id from released)) is not true;
 
+-- name: again
+-- A message that had left, and whose state this transaction has changed to queued, is queued for another sender ($5) of its channel. $6: what
+-- changes in its details; $7: its units; $8: what it holds; $9: how long it may wait, in milliseconds; $10: now; $11, $12: what it obeys.
+with moved as (
+    update messages
+    set sender_id = $5, details = details || $6::text::jsonb, units = $7, attempts = 0
+    where organization_id = $1 and env = $2 and channel = $3 and id = $4 and status = 'queued'
+    returning class, recipient_hash, campaign_id, batch_id
+)
+insert into dispatch (
+    organization_id, id, env, channel, sender_id, class, owner, source_kind, due_at, ttl_ms, expires_at, held_base_ms, force,
+    campaign_id, batch_id, coins, units, consent_hash, needs_window, obeys_quiet_hours, attempts
+)
+select
+    $1, $4, $2, $3, $5, class, 'single', 'single', $10::timestamptz, $9::bigint,
+    $10::timestamptz + $9::bigint * interval '1 millisecond', held_ms_at($1, $5, $10::timestamptz), false, campaign_id,
+    batch_id, $8::bigint, $7, case when $11 then recipient_hash end, false, $12, 0
+from moved;
+
+-- name: onward
+-- What a provider refused goes on by another sender of its channel: queued there, with all its attempts before it. Only the claim that it
+-- names ends.
+with given as (
+    select *
+    from unnest(
+        $1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::text[], $7::text[], $8::integer[],
+        $9::timestamptz[]
+    ) as g (organization_id, env, channel, id, claimed_at, sender_id, details, units, at)
+),
+released as (
+    update dispatch d
+    set
+        sender_id = q.sender_id, claimed_epoch = null, claimed_at = null, not_before = null, reason = null, attempts = 0,
+        repeat_of = null
+    from (
+        select r.place, g.sender_id
+        from given g
+        cross join lateral (
+            select ctid as place, claimed_epoch, claimed_at
+            from dispatch
+            where organization_id = g.organization_id and id = g.id
+            offset 0
+        ) r
+        where r.claimed_epoch = $10 and r.claimed_at = g.claimed_at
+    ) q
+    where d.ctid = q.place
+    returning d.id
+),
+moved as (
+    update messages /*month*/ m
+    set
+        status = 'queued', sender_id = g.sender_id, details = m.details || g.details::jsonb, units = g.units, attempts = 0,
+        last_error = null, updated_at = g.at
+    from given g
+    where
+        (g.id in (select id from released)) is true
+        and m.organization_id = g.organization_id and m.env = g.env and m.channel = g.channel and m.id = g.id
+        and m.status = any(array['queued', 'sending'])
+    returning m.id
+)
+select id from released;
+
 -- name: uncertain
 -- The outcome of these calls is unknown: they stay `sending` and are never sent again by themselves. From now on the moment of
 -- the call stands in the place of that of the claim: a report makes it `sentAt`.

@@ -86,6 +86,7 @@ class Departed:
 
     `look_ups` None: whatever names it tells whose it is.
     `capture` None: all that it holds is captured. The rest is released, unless one of its `deadlines` holds it.
+    `adjusted`: of one that had left before by another way, what is charged besides (C25.2); else None.
     `gateway`: what it left through, where senders share it.
     `waits`: milliseconds by reason, as JSON, of what it waited for (C34.4).
     """
@@ -105,6 +106,7 @@ class Departed:
     capture: Capture | None = None
     gateway: str | None = None
     waits: str | None = None
+    adjusted: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +148,24 @@ class Returned:
     unspent: bool
     returned_at: datetime
     repeat_of: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Onward:
+    """The message goes on by another way of its channel, as its provider refused it: it is queued for that sender.
+
+    `claimed_at`: of the claim that ends; `details`: JSON text of what changes in its own.
+    """
+
+    organization_id: str
+    env: str
+    channel: str
+    id: str
+    claimed_at: datetime | None
+    sender_id: str
+    details: str
+    units: int
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +249,17 @@ async def returned(executor: Executor, rows: Sequence[Returned], epoch: int, *, 
     await _settle(rows, run)
 
 
+async def onward(executor: Executor, rows: Sequence[Onward], epoch: int, *, months: Months = ALL_MONTHS) -> list[str]:
+    """Queue what the owner of this epoch claimed for another sender; answers the ids of those that are."""
+    ordered = sorted(rows, key=in_order)
+    keys = [(row.organization_id, row.env, row.channel, row.id) for row in ordered]
+    ways = [(row.claimed_at, row.sender_id, row.details, row.units, row.at) for row in ordered]
+    found = await months.fetch(
+        executor, SQL.onward, [row.id for row in ordered], *columns(keys, 4), *columns(ways, 5), epoch
+    )
+    return [row["id"] for row in found]
+
+
 async def uncertain(db: Database, rows: Sequence[Uncertain]) -> None:
     """Mark calls of unknown outcome: they stay `sending`."""
 
@@ -304,7 +335,7 @@ def captures_of(rows: Sequence[Departed]) -> list[str | None]:
 def _departed(row: Departed, record: Mapping[str, Any]) -> Moved:
     moved = left(record, row.env, row.channel, MessageStatus.SENDING.value, MessageStatus.SENT.value)
     if row.capture is not None:
-        moved.money = Money(captured=record["captured"], kept=record["kept"])
+        moved.money = Money(captured=record["captured"], kept=record["kept"], adjusted=row.adjusted or 0)
     return moved
 
 

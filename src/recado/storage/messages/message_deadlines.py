@@ -3,9 +3,10 @@
 A row may hold a part of the message's price, which is released with it (C25.2).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from recado.domain.channels.policies import POLICIES
 from recado.storage.core.moves import Moved
@@ -28,24 +29,51 @@ class DueDeadline:
     held_coins: int
 
 
+@dataclass(frozen=True, slots=True)
+class DueMessage(DueDeadline):
+    """The same, with its message as it has left."""
+
+    provider_message_id: str | None
+    recipient: str
+    details: Mapping[str, Any]
+    sent_at: datetime
+
+
 _read = reader(DueDeadline)
+_read_message = reader(DueMessage)
 
 
-async def any_due(executor: Executor, now: datetime) -> bool:
+async def any_due(executor: Executor, now: datetime, but: Sequence[str] = ()) -> bool:
     """Whether `take` would find something."""
-    found: bool = await executor.fetchval(SQL.any, now)
+    found: bool = await executor.fetchval(SQL.any, now, list(but))
     return found
 
 
-async def take(connection: Executor, now: datetime, limit: int) -> list[DueDeadline]:
-    """Take one block of what is due, in a transaction, in the order of the messages' ids."""
-    rows = [_read(row) for row in await connection.fetch(SQL.take, now, limit)]
+async def take(connection: Executor, now: datetime, limit: int, but: Sequence[str] = ()) -> list[DueDeadline]:
+    """Take one block of what is due, `but` these kinds, in a transaction, in the order of the messages' ids."""
+    rows = [_read(row) for row in await connection.fetch(SQL.take, now, limit, list(but))]
     return sorted(rows, key=lambda row: (row.message_id, row.kind))
 
 
-async def put_off(executor: Executor, now: datetime, until: datetime) -> None:
+async def put_off(executor: Executor, now: datetime, until: datetime, but: Sequence[str] = ()) -> None:
     """Let what `take` would take first wait."""
-    await executor.execute(SQL.put_off, now, until)
+    await executor.execute(SQL.put_off, now, until, list(but))
+
+
+async def due_of_kind(executor: Executor, kind: str, now: datetime, limit: int) -> list[DueMessage]:
+    """What is due of one kind, the oldest first, with what is asked of its messages; it stays where it is."""
+    return [_read_message(row) for row in await executor.fetch(SQL.due_of_kind, kind, now, limit)]
+
+
+async def take_one(connection: Executor, due: DueDeadline) -> int | None:
+    """Take this one, in a transaction; the coins that it held, None when it is gone."""
+    found: int | None = await connection.fetchval(SQL.take_one, due.organization_id, due.message_id, due.kind)
+    return found
+
+
+async def put_off_one(executor: Executor, due: DueDeadline, until: datetime) -> None:
+    """Let this one wait."""
+    await executor.execute(SQL.put_off_one, due.organization_id, due.message_id, due.kind, until)
 
 
 async def end(connection: Executor, moved: Sequence[Moved]) -> dict[str, int]:
@@ -56,6 +84,12 @@ async def end(connection: Executor, moved: Sequence[Moved]) -> dict[str, int]:
     keys = sorted((move.organization_id, move.id) for move in moved)
     rows = await connection.fetch(SQL.end, *columns(keys, 2))
     return {row["message_id"]: row["held_coins"] for row in rows}
+
+
+async def details_of(connection: Executor, moved: Sequence[Moved]) -> dict[str, Mapping[str, Any]]:
+    """What their channels alone know of these messages, by id."""
+    keys = [(move.organization_id, move.env, move.channel, move.id) for move in moved]
+    return {row["id"]: row["details"] or {} for row in await connection.fetch(SQL.left, *columns(keys, 4))}
 
 
 async def note(connection: Executor, moved: Sequence[Moved]) -> None:

@@ -2,14 +2,15 @@
 -- another has. Who comes to one that is taken leaves it to whoever took it.
 
 -- name: any
-select exists (select from message_deadlines where due_at <= $1);
+-- $2: kinds that another service sees to, as below.
+select exists (select from message_deadlines where due_at <= $1 and kind <> all($2::text[]));
 
 -- name: take
 -- One block of what is due, gone with this transaction.
 with taken as materialized (
     select ctid as place
     from message_deadlines
-    where due_at <= $1
+    where due_at <= $1 and kind <> all($3::text[])
     order by due_at
     limit $2
     for update skip locked
@@ -25,8 +26,35 @@ update message_deadlines d
 set due_at = $2
 where
     (d.organization_id, d.message_id, d.kind) in (
-        select organization_id, message_id, kind from message_deadlines where due_at <= $1 order by due_at limit 1
+        select organization_id, message_id, kind from message_deadlines
+        where due_at <= $1 and kind <> all($3::text[])
+        order by due_at
+        limit 1
     );
+
+-- name: due_of_kind
+-- What is due of a kind ($1), the oldest first, with its message. It stays where it is.
+select d.*, m.provider_message_id, m.recipient, m.details, m.sent_at
+from (
+    select organization_id, env, channel, message_id, kind, due_at, held_coins
+    from message_deadlines
+    where due_at <= $2 and kind = $1
+    order by due_at
+    limit $3
+) d
+cross join lateral (
+    select provider_message_id, recipient, details, sent_at from messages
+    where organization_id = d.organization_id and env = d.env and channel = d.channel and id = d.message_id
+    offset 0
+) m;
+
+-- name: take_one
+-- A deadline by its key, gone with this transaction.
+delete from message_deadlines where organization_id = $1 and message_id = $2 and kind = $3 returning held_coins;
+
+-- name: put_off_one
+-- It waits until $4.
+update message_deadlines set due_at = $4 where organization_id = $1 and message_id = $2 and kind = $3;
 
 -- name: add
 -- What is due for messages that have left; what is known already stays as it is.

@@ -106,6 +106,7 @@ class MessageFilter:
     region: str | None = None  # of the phone; without an index as well
     recipient: str | None = None  # a canonical phone; without an index, so along the history
     email: str | None = None  # an address in any case, of channels that have them; likewise
+    carrier: str | None = None  # of channels whose messages another one may carry; likewise
     sender_id: str | None = None
     contact_id: str | None = None
     campaign_id: str | None = None
@@ -194,6 +195,7 @@ def _values(wanted: MessageFilter, before_id: str | None) -> dict[str, Any]:
         "recipient": wanted.recipient,
         "recipient_hash": _hash(wanted),
         "brazilian": wanted.region == BR,
+        "carrier": wanted.carrier,
         "sender_id": wanted.sender_id,
         "contact_id": wanted.contact_id,
         "campaign_id": wanted.campaign_id,
@@ -222,6 +224,7 @@ def _source(wanted: MessageFilter) -> str:
         (wanted.recipient, SQL.if_recipient, SQL.if_waiting_recipient),
         (wanted.email, SQL.if_email, SQL.if_waiting_email),
         (wanted.region, SQL.if_region, SQL.if_waiting_region),
+        (wanted.carrier, SQL.if_carrier, SQL.if_waiting_carrier),
     ]
     status = wanted.status
     tags = [condition for value, condition in tagged if value is not None]

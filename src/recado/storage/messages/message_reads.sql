@@ -140,6 +140,17 @@ and exists (
         and m.recipient like '+55%' = :brazilian
 )
 
+-- name: if_carrier
+and m.details ->> 'deliveredVia' = :carrier
+
+-- name: if_waiting_carrier
+and exists (
+    select from messages m
+    where
+        m.organization_id = d.organization_id and m.env = d.env and m.channel = d.channel and m.id = d.id
+        and m.details ->> 'deliveredVia' = :carrier
+)
+
 -- name: if_waiting
 -- The channels of which what is queued shows so, and what is claimed.
 and d.channel = any(

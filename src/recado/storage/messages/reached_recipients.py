@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from functools import reduce
 from typing import Protocol
 
-from recado.domain.channels.policies import SHARED
+from recado.domain.channels.policies import CARRIED, SHARED
 from recado.domain.channels.source import Source
 from recado.storage.core.rows import Executor
 from recado.storage.core.sql import load
@@ -29,7 +30,10 @@ def any_shared(rows: Iterable[Leaving]) -> bool:
 def _reached(leaving: str) -> str:
     """The part of a statement that notes whom messages reach; `leaving`: the query of those that leave by it."""
     shared = ", ".join(f"'{each}'" for each in sorted(SHARED))
-    return SQL.reached.replace("{leaving}", leaving).replace("{shared}", f"array[{shared}]::text[]")
+    cases = "".join(f" when '{sender}' then '{carrier}'" for sender, carrier in sorted(CARRIED.items()))
+    carrier = f"case l.sender_id{cases} else l.channel end" if cases else "l.channel"
+    parts = {"leaving": leaving, "shared": f"array[{shared}]::text[]", "carrier": carrier}
+    return reduce(lambda sql, part: sql.replace(f"{{{part[0]}}}", part[1]), parts.items(), SQL.reached)
 
 
 ANSWERED, REPORTED = _reached(SQL.answered), _reached(SQL.reported)

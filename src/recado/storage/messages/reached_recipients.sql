@@ -19,7 +19,7 @@ order by address_hash, reached_at desc, organization_id;
 reached as (
     insert into reached_recipients as r (env, channel, address_hash, organization_id, sender_id, reached_at)
     select distinct on (1, 2, 3, 4)
-        l.env, l.channel, sha256(convert_to(l.channel || ':' || l.recipient, 'UTF8')), l.organization_id, l.sender_id, l.sent_at
+        l.env, {carrier}, sha256(convert_to({carrier} || ':' || l.recipient, 'UTF8')), l.organization_id, l.sender_id, l.sent_at
     from ({leaving}) l
     where
         l.env = 'live' and l.channel = any({shared}) and l.recipient is not null and (select count(*) from counted) is not null

@@ -7,9 +7,9 @@ transaction that applies it.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from recado.domain.channels.policies import POLICIES, report_guard, states_before
+from recado.domain.channels.policies import POLICIES, carried_by, report_guard, states_before
 from recado.domain.channels.source import Source
 from recado.domain.messages.message import ARRIVED, FAILURES, Cause, MessageEvent, MessageStatus, Report
 from recado.storage.core.months import ALL_MONTHS, Months
@@ -20,9 +20,21 @@ from recado.storage.messages.reached_recipients import REPORTED, any_shared
 
 SQL = load("receipts")
 
-APPLY = SQL.apply.replace("{reached}", "")
-APPLY_TO_SHARED = SQL.apply.replace("{reached}", ",\n" + REPORTED)
-"""Where some have a sender that organizations share: what a report settles has left by it."""
+
+def _applying(*, shared: bool, carried: bool) -> str:
+    """`shared`: some have a sender that organizations share: what a report settles has left by it."""
+    reached = f",\n{REPORTED}" if shared else ""
+    return SQL.apply.replace("{reached}", reached).replace("{carried}", SQL.carried if carried else "")
+
+
+APPLY = _applying(shared=False, carried=False)
+APPLY_TO_SHARED = _applying(shared=True, carried=False)
+_STATEMENTS: Final = {
+    (False, False): APPLY,
+    (True, False): APPLY_TO_SHARED,
+    (False, True): _applying(shared=False, carried=True),
+    (True, True): _applying(shared=True, carried=True),
+}
 
 _IN_HAND = states_before(MessageEvent.REPORT_SENT)
 """What is being sent: a report moves it only with its row of the queue."""
@@ -35,7 +47,8 @@ class ReportRow:
     """A report on a message that it names. `cause`: of a failure; `departed_at`: of a call under way.
 
     `account`, `adapter`, `gateway` (of those that senders share): who told it, where that is known;
-    `receipt`: what the provider gave with it, as JSON.
+    `receipt`: what the provider gave with it, as JSON. `carrier`: where a message may have several, the channel of the
+    one that this counts for alone.
     """
 
     organization_id: str
@@ -51,6 +64,7 @@ class ReportRow:
     adapter: str | None = None
     receipt: str | None = None
     gateway: str | None = None
+    carrier: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +114,7 @@ class UncertainCall(NamedTuple):
     attempts: int
     epoch: int
     called_at: datetime
+    channel: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,9 +162,10 @@ async def _apply(executor: Executor, reports: Sequence[ReportRow], now: datetime
     rows = sorted(reports, key=in_order)
     guards = [report_guard(row.channel, Report(row.report)) for row in rows]
     causes = [row.cause for row in rows]
+    carried = {row.id: row.carrier for row in rows if row.carrier is not None}
     return await months.fetch(
         executor,
-        APPLY_TO_SHARED if any_shared(rows) else APPLY,
+        _STATEMENTS[any_shared(rows), bool(carried)],
         [row.id for row in rows],
         pack([row.organization_id for row in rows]),
         pack([row.env for row in rows]),
@@ -171,6 +187,7 @@ async def _apply(executor: Executor, reports: Sequence[ReportRow], now: datetime
         pack([row.adapter for row in rows]),
         array([row.receipt for row in rows]),
         pack_some([row.gateway for row in rows]),
+        *([carried] if carried else []),
     )
 
 
@@ -209,18 +226,26 @@ async def owners_of_accounts(executor: Executor, source: Source, accounts: Seque
     return {row["account"]: (row["organization_id"], row["sender_id"]) for row in rows}
 
 
+class NamedMessage(NamedTuple):
+    """Whose message a reference names, of a channel that the source carries."""
+
+    organization_id: str
+    id: str
+    channel: str
+
+
 async def messages_named(
     executor: Executor, source: Source, asked: Sequence[tuple[str, str | None]]
-) -> list[tuple[str, str] | None]:
-    """(organization, message) of each, named by the provider's id or by ours, and by the account where it was told."""
+) -> list[NamedMessage | None]:
+    """The message of each, named by the provider's id or by ours, and by the account where it was told."""
     if not asked:
         return []
     rows = await executor.fetch(
-        SQL.messages_named, source.channel, source.adapter, source.env, *columns(list(asked), 2)
+        SQL.messages_named, carried_by(source.channel), source.adapter, source.env, *columns(list(asked), 2)
     )
-    found: dict[int, tuple[str, str]] = {}
+    found: dict[int, NamedMessage] = {}
     for row in rows:
-        found.setdefault(row["n"], (row["organization_id"], row["message_id"]))
+        found.setdefault(row["n"], NamedMessage(row["organization_id"], row["message_id"], row["channel"]))
     return [found.get(n) for n in range(1, len(asked) + 1)]
 
 
@@ -244,9 +269,11 @@ async def reported_messages(executor: Executor, keys: Sequence[tuple[str, str, s
 
 async def uncertain_calls(executor: Executor, source: Source, ids: Sequence[str]) -> list[UncertainCall]:
     """Those of these messages whose outcome is unknown, locked."""
-    rows = await executor.fetch(SQL.uncertain_calls, source.channel, source.env, list(ids))
+    rows = await executor.fetch(SQL.uncertain_calls, carried_by(source.channel), source.env, list(ids))
     return [
-        UncertainCall(row["organization_id"], row["id"], row["attempts"], row["claimed_epoch"], row["claimed_at"])
+        UncertainCall(
+            row["organization_id"], row["id"], row["attempts"], row["claimed_epoch"], row["claimed_at"], row["channel"]
+        )
         for row in rows
     ]
 

@@ -21,7 +21,7 @@ with given as (
     ) as g (
         organization_id, env, channel, id, becomes, at_us, last_error, provider_message_id, leaves, revives, departed_at,
         failure_code, account, adapter, receipt, gateway
-    )
+    ) {carried}
 ),
 seen as (
     select
@@ -139,6 +139,17 @@ select
     g.status, g.price_coins, g.price_kind, g.units, g.batch_id, g.campaign_id -- as before the move
 from seen g;
 
+-- name: carried
+-- Part of `apply`. Of a message that goes, or went, on by another carrier, the first one's word that it left, or failed, says nothing
+-- any more. $21: by message, who carried those of which such a thing is told.
+where
+    not exists (
+        select from messages k
+        where
+            k.organization_id = g.organization_id and k.env = g.env and k.channel = g.channel and k.id = g.id
+            and k.details ->> 'deliveredVia' <> $21::jsonb ->> g.id
+    )
+
 -- name: owners_of_accounts
 -- Whose these accounts at a channel's provider are.
 select account, organization_id, sender_id
@@ -146,11 +157,11 @@ from sender_owners
 where env = $1 and channel = $2 and account = any($3::text[]);
 
 -- name: messages_named
--- Which messages these references name: their ids at the provider, or ours. $1, $2, $3: channel, adapter and environment of whoever
+-- Which messages these references name: their ids at the provider, or ours. $1: the channels that who named them carries, $2, $3: adapter and environment of whoever
 -- named them; each may come with the account that it named. An account or an adapter that is not known any more may be any. Those
 -- of unknown outcome have no id there, and are found in the queue by ours; who names another account than the sender's own speaks
 -- of another message. The first one found of each `n` counts.
-select g.n, k.organization_id, k.message_id
+select g.n, k.organization_id, k.message_id, k.channel
 from unnest($4::text[], $5::text[]) with ordinality as g (reference, account, n)
 cross join lateral (
     select organization_id, env, channel, message_id, account, adapter from provider_messages
@@ -158,10 +169,10 @@ cross join lateral (
     offset 0
 ) k
 where
-    k.channel = $1 and k.adapter in ($2, '') and k.env = $3
+    k.channel = any($1::text[]) and k.adapter in ($2, '') and k.env = $3
     and (g.account is null or k.account in (g.account, ''))
 union all
-select g.n, d.organization_id, d.id
+select g.n, d.organization_id, d.id, d.channel
 from unnest($4::text[], $5::text[]) with ordinality as g (reference, account, n)
 cross join lateral (
     select organization_id, env, channel, id, sender_id from dispatch
@@ -169,7 +180,7 @@ cross join lateral (
     offset 0
 ) d
 where
-    d.channel = $1 and d.env = $3
+    d.channel = any($1::text[]) and d.env = $3
     and (g.account is null or account_of(d.organization_id, d.env, d.channel, d.sender_id) in (g.account, ''));
 
 -- name: reported_messages
@@ -184,8 +195,8 @@ cross join lateral (
 ) m;
 
 -- name: uncertain_calls
--- The messages of unknown outcome among those of $3, of a channel and an environment, whose rows are locked: their answers came after all.
-select q.organization_id, q.id, q.attempts, q.claimed_epoch, q.claimed_at
+-- The messages of unknown outcome among those of $3, of channels and an environment, whose rows are locked: their answers came after all.
+select q.organization_id, q.id, q.attempts, q.claimed_epoch, q.claimed_at, q.channel
 from unnest($3::text[]) as g (id)
 cross join lateral (
     select organization_id, id, env, channel, attempts, claimed_epoch, claimed_at from dispatch
@@ -193,7 +204,7 @@ cross join lateral (
     offset 0
     for update
 ) q
-where q.channel = $1 and q.env = $2;
+where q.channel = any($1::text[]) and q.env = $2;
 
 -- name: claim_inbound
 -- Each inbound message once for its provider id. Answers the new ones.

@@ -35,7 +35,7 @@ async def move(
     for row in await connection.fetch(SQL.lock, *columns(list(messages), 3), channel, list(targets)):
         target = targets[MessageStatus(row["status"])]
         moved.append(_moved(row, channel, target))
-        given.append((row["organization_id"], row["env"], channel, row["id"], target, REACHED_AT[target]))
+        given.append((row["organization_id"], row["env"], channel, row["id"], target, REACHED_AT.get(target)))
     if moved:
         told = (None, None, None) if cause is None else (cause.last_error, cause.code, cause.certain)
         await connection.execute(SQL.move, *columns(given, 6), at, *told)

@@ -7,7 +7,6 @@ from typing import Final, TypeVar
 from recado.domain.core.errors import FieldError, Problem
 from recado.domain.journeys.graph import JourneyDefinition, step_of
 from recado.domain.journeys.problems import JourneyFault, JourneyReferences, problem_parts
-from recado.domain.journeys.runnable import not_run
 from recado.engine.turns import turns
 from recado.storage.core.rows import Executor
 from recado.storage.journeys.journeys import Journey
@@ -69,17 +68,6 @@ def _field_error(problem: str, places: Mapping[str, int]) -> FieldError:
     if step in places:
         return FieldError(f"/passos/{places[step]}", code, problem)
     return FieldError(_PARTS.get(JourneyFault(code), "/passos"), code, problem)
-
-
-def refuse_not_run(journey: Journey) -> None:
-    """A journey does not run of which a part would not be done."""
-    places = not_run(journey.definition())
-    if places:
-        detail = (
-            "This release does not run a part of the journey: steps send by chat-app, SMS and e-mail only. "
-            f"Change {', '.join(places)}."
-        )
-        raise Problem("INVALID_STATE", detail, meta={"status": journey.status.value, "notRun": places})
 
 
 async def _problems_in(definition: JourneyDefinition, references: JourneyReferences) -> Examined:

@@ -27,7 +27,7 @@ from recado.http.routes.journeys.journey_models import (
     journey_item,
     journey_view,
 )
-from recado.http.routes.journeys.journey_problems import Examined, examined, held, refuse_not_run, with_problems
+from recado.http.routes.journeys.journey_problems import Examined, examined, held, with_problems
 from recado.http.routes.journeys.simulations import simulation_routes
 from recado.http.wire.reply import Reply
 from recado.services.journeys.cancellation import ExecutionCancellation
@@ -101,7 +101,6 @@ class JourneyOperations:
                 found = (await examined(connection, before)).problems
                 if found:
                     raise with_problems(found, before)
-                refuse_not_run(before)
                 # Events after this moment are to bring contacts in, and one that is stored before the commit does not.
                 now = self.journeys.dependencies.clock.now()
                 after, superseded = await states.activate(connection, before, now)
@@ -179,7 +178,6 @@ class JourneyOperations:
             found = (await examined(connection, journey)).problems
             if found:
                 raise with_problems(found, journey)
-            refuse_not_run(journey)
             execution = await self.tests.begin(
                 connection, journey, body.contact_id, body.dados or {}, hurried=body.pular_esperas
             )
@@ -351,8 +349,7 @@ def journey_routes(
             errors=("JORNADA_COM_PROBLEMAS", "JORNADA_ARQUIVADA", "INVALID_STATE"),
             description=(
                 "A draft begins, a paused one goes on; one that is active stays as it is. A version takes the place "
-                "of those before it: they take no more entries. This release runs no steps by RCS: 409 "
-                "`INVALID_STATE`, with pointers to them in `meta.notRun`."
+                "of those before it: they take no more entries."
             ),
         ),
         journeys.route(
@@ -381,8 +378,7 @@ def journey_routes(
             description=(
                 "Its messages are sent and billed as any other. Rules of entry, frequency cap, quiet hours and pause "
                 "do not hold for it, and it is not counted. A journey is tested 20 times an hour at most. Needs the "
-                "scope `messages:send` as well. This release runs no steps by RCS: 409 `INVALID_STATE`, with "
-                "pointers to them in `meta.notRun`."
+                "scope `messages:send` as well."
             ),
         ),
         *simulation_routes(journeys, simulations),

@@ -13,7 +13,7 @@ from recado.domain.journeys.graph import TriggerKind, VariableSource
 from recado.domain.journeys.runnable import RunnableJourney, runnable
 from recado.domain.journeys.simulation.assumptions import Assumptions, Rate, exceeds, has_rates, ways
 from recado.domain.journeys.simulation.walk import Trail, TrailLine
-from recado.domain.journeys.steps import ChatappSend, SmsSend
+from recado.domain.journeys.steps import ChatappSend, RcsSend, SmsSend
 from recado.domain.messages.placeholders import filled, measures
 from recado.domain.templates.template_content import body_text
 from recado.http.api.call import Call
@@ -21,7 +21,7 @@ from recado.http.api.field_errors import pointer
 from recado.http.api.route import Idempotency, Route
 from recado.http.routes.core.resource import Resource
 from recado.http.routes.journeys.executions import check_data
-from recado.http.routes.journeys.journey_problems import examined, refuse_not_run, with_problems
+from recado.http.routes.journeys.journey_problems import examined, with_problems
 from recado.http.routes.journeys.simulation_models import (
     JourneySimulation,
     SimulatedAudience,
@@ -64,7 +64,6 @@ class SimulationOperations:
         seen = await examined(self.journeys.database, journey)
         if seen.problems:
             raise with_problems(seen.problems, journey)
-        refuse_not_run(journey)
         assumptions = _assumptions(body, runnable(seen.definition))
         people = await self._people(call, journey, body.publico or SimulatedAudience())
         wanted = WantedRun(
@@ -149,7 +148,7 @@ class SimulationOperations:
             templates = self.journeys.dependencies.directories.templates
             template = await templates.get((journey.organization_id, journey.env, template_id))
             text = "" if template is None else body_text(template.components)
-        elif not isinstance(content, SmsSend):
+        elif not isinstance(content, SmsSend | RcsSend):
             return None
         text = _shown(text, {**line.send.values, **hidden})
         return message_view(line, line.offer, text, template_id=template_id, billed=self.simulations.billed)
@@ -223,7 +222,7 @@ def simulation_routes(journeys: Resource[Journey], simulations: JourneySimulatio
             operations.simulate, scope=journeys.group.reads, rate_class="bulk", body=JourneySimulation,
             responses={200: SimulationOut}, versioned=False, matches=True, idempotency=Idempotency.NONE,
             errors=(
-                "JORNADA_COM_PROBLEMAS", "INVALID_STATE", "METADATA_INVALID", "REFERENCE_NOT_FOUND", "AUDIENCE_INVALID",
+                "JORNADA_COM_PROBLEMAS", "METADATA_INVALID", "REFERENCE_NOT_FOUND", "AUDIENCE_INVALID",
             ),
             description=(
                 "On virtual time, under the given assumptions: nobody is sent to, nothing is stored or billed. "

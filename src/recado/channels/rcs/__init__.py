@@ -1,0 +1,1 @@
+"""RCS: its adapters, and what they know of phones."""

@@ -1,0 +1,1 @@
+"""RCS messages: send, list and read."""
