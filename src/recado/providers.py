@@ -7,7 +7,7 @@ from recado.config.settings import Settings
 from recado.domain.core.clock import Clock
 from recado.storage.blobs.blobs import Blobs
 from recado.storage.blobs.local import LocalBlobs
-from recado.storage.blobs.s3 import Bucket, S3Blobs
+from recado.storage.blobs.s3 import S3Blobs, S3Bucket
 from recado.storage.blobs.signed_links import SignedLinks
 
 
@@ -32,7 +32,7 @@ def blobs_of(settings: Settings, links: SignedLinks) -> Blobs:
     if settings.storage == "s3":
         secret = settings.s3_secret_access_key
         return S3Blobs(
-            Bucket(
+            S3Bucket(
                 name=settings.s3_bucket or "",
                 region=settings.s3_region or "",
                 endpoint=settings.s3_endpoint,

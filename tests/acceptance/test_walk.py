@@ -15,12 +15,12 @@ from recado.domain.core.ids import ACCOUNT
 from recado.http.api.route import Access
 
 SCOPES = {
-    "messages:read": "listMessages getMessage listBatches getBatch exportChatapp",
+    "messages:read": "listMessages getMessage listBatches getBatch exportChatapp getMedia downloadMedia",
     "campaigns:read": "listCampaigns getCampaign listJourneys getJourney listExecutions getExecution getJourneySteps "
     "simulateJourney",
     "campaigns:write": "createJourney replaceJourney duplicateJourney createJourneyVersion activateJourney testJourney "
     "pauseJourney archiveJourney createJourneyEntry cancelExecution",
-    "messages:send": "createMessage reprocessMessage resendMessages archiveMessage simulateInbound "
+    "messages:send": "createMessage reprocessMessage resendMessages archiveMessage simulateInbound uploadMedia uploadMediaBinary "
     "createBatch pauseBatch resumeBatch cancelBatch",
     "messages:force": "forceMessage",
     "numbers:read": "listNumbers getNumber getNumberHealth getNumberUsage getNumberUsageSeries listOriginLinks",
@@ -76,6 +76,9 @@ CLASSES = {
     "exportRcs": "bulk",
     "exportSms": "bulk",
     "importContacts": "bulk",
+    "uploadMedia": "media",
+    "uploadMediaBinary": "media",
+    "downloadMedia": "media",
     "previewEmailTemplate": "bulk",
     "previewSegment": "bulk",
     "simulateJourney": "bulk",

@@ -82,6 +82,9 @@ from recado.http.routes.links.opened_emails import opened_email_routes
 from recado.http.routes.links.opened_links import opened_link_routes
 from recado.http.routes.links.origin_link_models import OriginLinkOut
 from recado.http.routes.links.origin_links import origin_link_routes
+from recado.http.routes.media.downloads import download_routes
+from recado.http.routes.media.media import media_routes
+from recado.http.routes.media.media_models import MediaOut
 from recado.http.routes.messages.bulk import bulk_routes
 from recado.http.routes.messages.bulk_models import BatchOut
 from recado.http.routes.messages.export_models import ExportedRow
@@ -114,11 +117,12 @@ from recado.http.wire.connection import (
     MOST_HEADERS,
     READING_SECONDS,
 )
-from recado.http.wire.deadlines import READ_SECONDS, WRITE_SECONDS
+from recado.http.wire.deadlines import READ_SECONDS, SLOW_SECONDS, WRITE_SECONDS
 from recado.http.wire.request_turns import BYTES_OF_PLACE, OF_NETWORKS, OF_ORGANIZATIONS
 from recado.services.events import customer_events
 from recado.services.imports import contact_imports
 from recado.services.inbound.receipts import PARKED_FOR
+from recado.services.media import inbound_copies, uploads
 from recado.storage.audience.segment_evaluation import AT_ONCE, MOST_WAITING
 from recado.storage.core.postgres import LONG_SIZE, Database
 from recado.storage.templates.templates import MAX_OF_A_NUMBER
@@ -216,7 +220,9 @@ def routes() -> tuple[Route, ...]:
         *suppression_routes(dependencies),
         *email_template_routes(dependencies, workers=nothing),
         *email_sender_routes(dependencies, verification=nothing),
-        *sandbox_inbound_routes(database=nothing, numbers=nothing, receiver=nothing),
+        *media_routes(database=nothing, numbers=nothing, uploads=nothing, files=nothing, folder=None),
+        *download_routes(database=nothing, blobs=nothing, provider=nothing, links=nothing, clock=nothing),
+        *sandbox_inbound_routes(database=nothing, numbers=nothing, receiver=nothing, media_for=nothing),
         *sandbox_record_routes(database=nothing, ids=nothing, changed=nothing),
         *organization_routes(dependencies),
         *api_key_routes(dependencies, ceilings={}),
@@ -371,6 +377,9 @@ def test_every_command_is_named() -> None:
             "",
         ),
         ("A request's head", f"{HEAD_BYTES // 1024} KiB / {LONGEST_LINE:,} bytes / {MOST_HEADERS};"),
+        ("Uploads that are stored", f"{uploads.UPLOADS} / {uploads.UPLOADS_OF_ONE};"),
+        ("Media that came and is copied", f"{inbound_copies.AT_ONCE} / {inbound_copies.OF_ONE};"),
+        ("Answer to a request", f"uploads of media {SLOW_SECONDS:.0f} s;"),
         ("Uploads read at once", f"{spool.MOST_AT_ONCE} / {spool.MOST_OF_ONE};"),
         (
             "Requests that begin in one turn",
@@ -400,6 +409,7 @@ def test_the_request_limits_are_those_in_force() -> None:
 @pytest.mark.parametrize(
     ("number", "model"),
     [
+        ("C8.1", MediaOut),
         ("C11.1", TemplateOut),
         ("C14.1", NumberOut),
         ("C14.3", HealthOut),

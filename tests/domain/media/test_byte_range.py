@@ -3,19 +3,19 @@
 import pytest
 
 from recado.domain.core.errors import Problem
-from recado.domain.media.byte_range import Part, asked_part
+from recado.domain.media.byte_range import BytePart, asked_part
 
 
 @pytest.mark.parametrize(
     ("header", "part"),
     [
-        ("bytes=0-0", Part(0, 1)),
-        ("bytes=0-99", Part(0, 100)),
-        ("bytes=10-", Part(10, 90)),
-        ("bytes=90-1000", Part(90, 10)),
-        ("bytes=-5", Part(95, 5)),
-        ("bytes=-500", Part(0, 100)),
-        (" bytes= 1 - 2 ", Part(1, 2)),
+        ("bytes=0-0", BytePart(0, 1)),
+        ("bytes=0-99", BytePart(0, 100)),
+        ("bytes=10-", BytePart(10, 90)),
+        ("bytes=90-1000", BytePart(90, 10)),
+        ("bytes=-5", BytePart(95, 5)),
+        ("bytes=-500", BytePart(0, 100)),
+        (" bytes= 1 - 2 ", BytePart(1, 2)),
         (None, None),
         ("", None),
         ("bytes=", None),
@@ -29,7 +29,7 @@ from recado.domain.media.byte_range import Part, asked_part
         (f"bytes=0-{10**30}", None),
     ],
 )
-def test_one_range_is_understood_and_what_is_none_is_ignored(header: str | None, part: Part | None) -> None:
+def test_one_range_is_understood_and_what_is_none_is_ignored(header: str | None, part: BytePart | None) -> None:
     assert asked_part(header, 100) == part
 
 

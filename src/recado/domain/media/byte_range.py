@@ -8,14 +8,14 @@ from recado.domain.core.errors import Problem
 _one_range = re.compile(r"bytes=[ \t]*(\d{0,18})[ \t]*-[ \t]*(\d{0,18})[ \t]*", re.ASCII).fullmatch
 
 
-class Part(NamedTuple):
+class BytePart(NamedTuple):
     """Bytes from `first` on, `length` of them."""
 
     first: int
     length: int
 
 
-def asked_part(header: str | None, size: int) -> Part | None:
+def asked_part(header: str | None, size: int) -> BytePart | None:
     """The part of `size` bytes that a `Range` names; None: all of it, for a header that is absent, or of a form that is
     not known, or that names several parts.
 
@@ -27,11 +27,11 @@ def asked_part(header: str | None, size: int) -> Part | None:
     first, last = found.groups()
     if not first:
         length = min(int(last), size)
-        part = Part(size - length, length)
+        part = BytePart(size - length, length)
     else:
         if last and int(last) < int(first):
             return None  # no range at all (RFC 9110, 14.1.1)
-        part = Part(int(first), min(int(last) if last else size, size - 1) - int(first) + 1)
+        part = BytePart(int(first), min(int(last) if last else size, size - 1) - int(first) + 1)
     if part.length <= 0 or part.first >= size:
         raise Problem(
             "RANGE_NOT_SATISFIABLE",

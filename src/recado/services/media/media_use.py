@@ -21,7 +21,7 @@ from recado.storage.core.crypto import KeyRing, Tampered
 from recado.storage.core.fair_places import FairPlaces
 from recado.storage.core.postgres import Database
 from recado.storage.media import media
-from recado.storage.media.media import Media, MediaDirectory
+from recado.storage.media.media import KeptMedia, MediaDirectory
 from recado.storage.senders.numbers import Number, NumberDirectory
 
 SECONDS: Final = 60.0
@@ -68,7 +68,7 @@ def named_media(
     return NamedMedia(f"{within}/header/media/id", header["media"]["id"], kinds)
 
 
-def check_kind(named: NamedMedia, found: Media) -> None:
+def check_kind(named: NamedMedia, found: KeptMedia) -> None:
     """The kind is that of the upload, or `document` (C8.2.4)."""
     if found.kind not in named.kinds and DOCUMENT not in named.kinds:
         path = "/payload/kind" if named.path == "/payload/media/id" else named.path
@@ -114,7 +114,7 @@ class MediaUse:
         self._check(found, named)
         return True
 
-    async def check(self, organization_id: str, env: str, named: NamedMedia) -> Media:
+    async def check(self, organization_id: str, env: str, named: NamedMedia) -> KeptMedia:
         """The upload that a payload names; `Problem` 422 where there is none, or of another kind."""
         found = await self._directory.get((organization_id, env, named.id))
         if found is None:
@@ -122,7 +122,7 @@ class MediaUse:
         self._check(found, named)
         return found
 
-    async def ready(self, number: Number, found: Media) -> str:
+    async def ready(self, number: Number, found: KeptMedia) -> str:
         """What the number's provider calls it, which is given it where it has not been; `Problem` 502."""
         known = found.provider_ids.get(number.id)
         if known is not None:
@@ -142,7 +142,7 @@ class MediaUse:
     async def start(self) -> None:
         """Nothing runs until somebody asks."""
 
-    async def hand_over(self, number: Number, found: Media, content: AsyncIterable[bytes]) -> str:
+    async def hand_over(self, number: Number, found: KeptMedia, content: AsyncIterable[bytes]) -> str:
         """Give the number's provider the upload; what it is called there. `Problem` 502 when it does not take it."""
         store = required(self._media_for(NUMBERS_CHANNEL, number.env))
         try:
@@ -169,12 +169,12 @@ class MediaUse:
 
     # Parts ------------------------------------------------------------------------------------------------------------
 
-    def _check(self, found: Media, named: NamedMedia) -> None:
+    def _check(self, found: KeptMedia, named: NamedMedia) -> None:
         if found.expires_at <= self._clock.now():
             raise no_media(named)
         check_kind(named, found)
 
-    async def _give(self, number: Number, found: Media) -> str:
+    async def _give(self, number: Number, found: KeptMedia) -> str:
         async with self._places.place(found.organization_id):
             try:
                 provider_id = await self.hand_over(number, found, self._content(found))
@@ -184,5 +184,5 @@ class MediaUse:
             self._directory.forget((found.organization_id, found.env, found.id))
             return provider_id
 
-    def _content(self, found: Media) -> AsyncGenerator[bytes]:
+    def _content(self, found: KeptMedia) -> AsyncGenerator[bytes]:
         return self._blobs.read(found.blob_key, 0, found.size)

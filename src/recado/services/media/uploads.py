@@ -18,7 +18,7 @@ from recado.storage.core.fair_places import FairPlaces
 from recado.storage.core.postgres import Database
 from recado.storage.media import kept_blobs, media
 from recado.storage.media.kept_blobs import KeptBlob
-from recado.storage.media.media import KEPT, Media
+from recado.storage.media.media import KEPT, KeptMedia
 from recado.storage.senders.numbers import Number
 
 UPLOADS: Final = 16
@@ -62,7 +62,7 @@ class Uploads:
         self._random_bytes = random_bytes
         self._places = FairPlaces(UPLOADS, each=UPLOADS_OF_ONE, most_waiting=MOST_WAITING)
 
-    async def take(self, number: Number, upload: Upload) -> Media:
+    async def take(self, number: Number, upload: Upload) -> KeptMedia:
         """Raises `Problem` for what cannot be sent (413, 415, 422), and 502 when storage or provider fail."""
         check_size(upload.size, upload.path)
         async with self._places.place(number.organization_id):
@@ -74,7 +74,7 @@ class Uploads:
             noted = await kept_blobs.note(self._db, blob, now)
             try:
                 await self._blobs.write(blob.key, self._files.content(upload.file))
-                new = Media(
+                new = KeptMedia(
                     organization_id=number.organization_id,
                     env=number.env,
                     id=self._ids.new(MEDIA),
@@ -95,7 +95,7 @@ class Uploads:
                 await asyncio.shield(self._drop(blob, noted))
                 raise
 
-    async def _keep(self, new: Media, provider_ids: dict[str, str], blob: KeptBlob) -> Media:
+    async def _keep(self, new: KeptMedia, provider_ids: dict[str, str], blob: KeptBlob) -> KeptMedia:
         new = replace(new, provider_ids=provider_ids)
         async with self._db.transaction() as connection:
             await media.insert(connection, new)

@@ -197,11 +197,11 @@ async def check_media(
     named = media_of(draft, template)
     if named is None:
         return
-    if template is not None and header_media(template.components) is None:
-        raise _mismatch(named.path, f"The header of the template {template.id} takes no media.")
     if media is None:
         raise no_media(named)
     found = await media.check(draft.organization_id, draft.env, named)
+    if template is not None and header_media(template.components) is None:
+        raise _mismatch(named.path, f"The header of the template {template.id} takes no media.")
     if sends:
         await media.ready(number, found)
 

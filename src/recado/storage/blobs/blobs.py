@@ -38,7 +38,7 @@ class Blobs(Protocol):
         """Where anybody may fetch the binary within 5,400 s, with these headers."""
 
     async def check(self) -> None:
-        """Write, read and delete something."""
+        """Whether it is there and lets us in; nothing is written. Raises `Problem`, or `BlobMissing` without it."""
 
 
 def storage_failed() -> Problem:

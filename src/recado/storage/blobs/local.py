@@ -1,6 +1,7 @@
 """Files under a folder (C30.4). All work on them is done by a few threads of its own, never by the event loop."""
 
 import asyncio
+import errno
 import os
 import secrets
 import shutil
@@ -77,11 +78,7 @@ class LocalBlobs:
         return self._links.url(key, content_type, disposition, int(now.timestamp()) + SIGNED_SECONDS)
 
     async def check(self) -> None:
-        async def some() -> AsyncGenerator[bytes]:
-            yield b"recado"
-
-        await self.write(".check", some())
-        await self.delete(".check")
+        await self._run(writable, self._folder)
 
     async def _run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         if self._threads is None:
@@ -97,6 +94,14 @@ class LocalBlobs:
     def _tidy(self) -> None:
         shutil.rmtree(self._folder / _PARTIAL, ignore_errors=True)
         (self._folder / _PARTIAL).mkdir(parents=True, mode=0o700, exist_ok=True)
+
+
+def writable(folder: Path) -> None:
+    """Raises OSError unless files can be made in the folder, or in the nearest one above it that is there."""
+    while not folder.exists():
+        folder = folder.absolute().parent
+    if not folder.is_dir() or not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
 
 def _create(path: Path) -> int:

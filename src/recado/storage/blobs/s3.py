@@ -21,7 +21,7 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bucket:
+class S3Bucket:
     """Where it is, and who we are there. `endpoint` None: that of the region; else buckets are named in its paths."""
 
     name: str
@@ -34,7 +34,7 @@ class Bucket:
 class S3Blobs:
     """One client for all."""
 
-    def __init__(self, bucket: Bucket) -> None:
+    def __init__(self, bucket: S3Bucket) -> None:
         self._bucket = bucket
         self._opened = AsyncExitStack()
         self._client: Any = None
@@ -122,10 +122,8 @@ class S3Blobs:
         return url
 
     async def check(self) -> None:
-        at = {"Bucket": self._bucket.name, "Key": "recado-check"}
         async with _failing():
-            await self._ready().put_object(**at, Body=b"recado")
-            await self._ready().delete_object(**at)
+            await self._ready().head_bucket(Bucket=self._bucket.name)
 
     def _ready(self) -> Any:
         if self._client is None:

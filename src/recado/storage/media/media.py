@@ -17,7 +17,7 @@ _BLOCK: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Media(Identified):
+class KeptMedia(Identified):
     """One upload. `size` in bytes; `sha256` in hex; `provider_ids`: by number."""
 
     organization_id: str
@@ -35,12 +35,12 @@ class Media(Identified):
     expires_at: datetime
 
 
-MEDIA: Final = Table("media", Media, "media", own=load("media"))
+MEDIA: Final = Table("media", KeptMedia, "media", own=load("media"))
 SQL = MEDIA.sql
 get, insert = MEDIA.get, MEDIA.insert
 
 
-async def at_number(executor: Executor, media: Media, number_id: str, provider_id: str) -> None:
+async def at_number(executor: Executor, media: KeptMedia, number_id: str, provider_id: str) -> None:
     """Another number's provider has it too."""
     await executor.execute(SQL.at_number, media.organization_id, media.env, media.id, number_id, provider_id)
 
@@ -53,7 +53,7 @@ async def purge(executor: Executor, now: datetime) -> None:
 MediaKey = tuple[str, str, str]  # organization, environment, media
 
 
-class MediaDirectory(Directory[MediaKey, Media]):
+class MediaDirectory(Directory[MediaKey, KeptMedia]):
     """Uploads that exist, read through, at most 5 s old."""
 
     def __init__(self, executor: Executor, *, clock: Clock) -> None:

@@ -20,7 +20,7 @@ from recado.services.media.media_document import read_document
 from recado.services.media.uploads import Upload, Uploads
 from recado.storage.core.postgres import Database
 from recado.storage.media import media
-from recado.storage.media.media import Media
+from recado.storage.media.media import KeptMedia
 from recado.storage.senders.numbers import Number, NumberDirectory
 
 BODY_LIMIT: Final = 150_000_000
@@ -90,14 +90,14 @@ class MediaOperations:
     async def read(self, call: Call) -> Reply:
         return Reply(200, media_view(call.resource))
 
-    async def find(self, call: Call) -> Media:
+    async def find(self, call: Call) -> KeptMedia:
         """Until its time is over."""
         principal = call.principal
         kept = found(await media.get(self._database, principal.organization_id, principal.env, call.path["mediaId"]))
         return found(kept if kept.expires_at > call.now else None)
 
 
-def _made(new: Media) -> Reply:
+def _made(new: KeptMedia) -> Reply:
     return Reply(201, upload_view(new))
 
 

@@ -7,7 +7,7 @@ from pydantic import Field, WithJsonSchema
 from recado.domain.media.media_types import LONGEST_TYPE
 from recado.http.api.models import ApiModel, QueryModel, Timestamp
 from recado.http.routes.core.views import view_of
-from recado.storage.media.media import Media
+from recado.storage.media.media import KeptMedia
 
 _TRUE = Annotated[
     str | None,
@@ -77,8 +77,8 @@ _own: dict[str, Any] = {
     "media_id": lambda media: media.id,
     "voice": lambda media: True if media.voice else None,
 }
-upload_view = view_of(Media, UploadResult, **_own)
-media_view = view_of(Media, MediaOut, **_own)
+upload_view = view_of(KeptMedia, UploadResult, **_own)
+media_view = view_of(KeptMedia, MediaOut, **_own)
 
 
 def asked(flag: str | None) -> bool:
