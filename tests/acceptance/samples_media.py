@@ -48,11 +48,14 @@ async def signed_address(api: Api, tenant: Tenant) -> Request:
         return "mediaStorage" in await api.call("GET", f"/messages/{message_id}")
 
     await until(copied, 20, "the media is copied")
-    async with aiohttp.ClientSession() as session, session.get(
-        f"{api.url}/messages/{message_id}/media",
-        params={"redirect": "1"},
-        headers={"Authorization": f"Bearer {tenant.token}"},
-        allow_redirects=False,
-    ) as answer:
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(
+            f"{api.url}/messages/{message_id}/media",
+            params={"redirect": "1"},
+            headers={"Authorization": f"Bearer {tenant.token}"},
+            allow_redirects=False,
+        ) as answer,
+    ):
         at = urlsplit(answer.headers["Location"])
     return Request(dict(zip(PARTS, at.path.split("/")[2:], strict=True)), query=dict(parse_qsl(at.query)))

@@ -20,8 +20,8 @@ SCOPES = {
     "simulateJourney",
     "campaigns:write": "createJourney replaceJourney duplicateJourney createJourneyVersion activateJourney testJourney "
     "pauseJourney archiveJourney createJourneyEntry cancelExecution",
-    "messages:send": "createMessage reprocessMessage resendMessages archiveMessage simulateInbound uploadMedia uploadMediaBinary "
-    "createBatch pauseBatch resumeBatch cancelBatch",
+    "messages:send": "createMessage reprocessMessage resendMessages archiveMessage simulateInbound "
+    "uploadMedia uploadMediaBinary createBatch pauseBatch resumeBatch cancelBatch",
     "messages:force": "forceMessage",
     "numbers:read": "listNumbers getNumber getNumberHealth getNumberUsage getNumberUsageSeries listOriginLinks",
     "numbers:write": "createNumber updateNumber deleteNumber connectNumber disconnectNumber simulateNumber"

@@ -399,7 +399,7 @@ def test_a_limit_is_stated_with_the_number_that_is_in_force(limit: str, value: s
 
 def test_the_request_limits_are_those_in_force() -> None:
     listed = re.findall(r"^\| `(\w+)` \| .* \| ([\d,]+) \| ([\d,]+) \|$", section("C6.1"), re.MULTILINE)
-    assert len(listed) == 7
+    assert len(listed) == 8
     for name, refill, capacity in listed:
         assert DEFAULT_LIMITS[name] == (int(refill.replace(",", "")), int(capacity.replace(",", "")))
     assert set(DEFAULT_LIMITS) <= named("C6.1")

@@ -109,10 +109,6 @@ class SandboxInboundOperations:
 
     def _hold(self, body: SandboxInbound, reference: str) -> None:
         """The sandbox has the file, from which it is copied as from any provider."""
-        holder: Any = self._media_for(body.channel, TEST)
-        if holder is None:
-            message = f"On channel {body.channel} nobody sends media: send `text`."
-            raise field_refused("MEDIA_NOT_FOUND", "/media", message)
         assert body.media is not None  # noqa: S101 - asked before
         try:
             content = b64decode("".join(body.media.data_base64.split()), validate=True)
@@ -120,6 +116,10 @@ class SandboxInboundOperations:
             content = b""
         if not content:
             raise field_refused("VALIDATION_ERROR", "/media/dataBase64", "`dataBase64` is empty, or not base64.")
+        holder: Any = self._media_for(body.channel, TEST)
+        if holder is None:
+            message = f"On channel {body.channel} nobody sends media: send `text`."
+            raise field_refused("MEDIA_NOT_FOUND", "/media", message)
         person: PersonSends = holder
         person.person_sends(reference, body.media.mime_type, content)
 
