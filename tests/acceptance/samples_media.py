@@ -35,19 +35,21 @@ async def one_upload(api: Api, tenant: Tenant) -> Request:
 
 @sample("downloadMedia")
 async def what_came(api: Api, tenant: Tenant) -> Request:
+    """Copied already, so that nothing of it changes any more."""
     media = {"mimeType": "image/png", "dataBase64": base64.b64encode(PNG).decode()}
     body = {"numberId": tenant.ids[NUMBER], "from": CUSTOMER, "media": media}
-    return Request({"id": (await api.call("POST", "/v2/sandbox/inbound", body))["messageId"]})
-
-
-@sample("openStoredFile")
-async def signed_address(api: Api, tenant: Tenant) -> Request:
-    message_id = (await what_came(api, tenant)).path["id"]
+    message_id = (await api.call("POST", "/v2/sandbox/inbound", body))["messageId"]
 
     async def copied() -> bool:
         return "mediaStorage" in await api.call("GET", f"/messages/{message_id}")
 
     await until(copied, 20, "the media is copied")
+    return Request({"id": message_id})
+
+
+@sample("openStoredFile")
+async def signed_address(api: Api, tenant: Tenant) -> Request:
+    message_id = (await what_came(api, tenant)).path["id"]
     async with (
         aiohttp.ClientSession() as session,
         session.get(

@@ -5,10 +5,9 @@ from contextlib import asynccontextmanager
 
 import orjson
 
-from recado.domain.core.errors import Problem, Unavailable
 from recado.domain.messages.message import Cause, FailureCode
 from recado.services.dispatch.row import NewPayload, Row
-from recado.services.media.media_use import MediaUse, named_media
+from recado.services.media.media_use import MediaRefused, MediaUse, named_media
 
 
 def may_name_media(row: Row) -> bool:
@@ -24,7 +23,7 @@ class DepartingMedia:
 
     @asynccontextmanager
     async def content_of(self, row: Row) -> AsyncIterator[NewPayload | Cause]:
-        """Raises `Unavailable` where the provider has not taken the media for now: the message goes back."""
+        """Raises `Problem` where the provider has not taken the media for now: that spends an attempt."""
         yield await self._payload(row)
 
     async def _payload(self, row: Row) -> NewPayload | Cause:
@@ -34,8 +33,8 @@ class DepartingMedia:
             return NewPayload(payload)
         try:
             sent = await self._use.sent_as(row.organization_id, row.env, row.sender_id, named)
-        except Problem as problem:
-            raise Unavailable(problem.detail) from None
+        except MediaRefused:
+            return Cause(FailureCode.MEDIA_INVALID, "the provider refused the media")
         if isinstance(sent, str):
             return Cause(FailureCode.MEDIA_INVALID, sent)
         if row.type == "media":

@@ -82,6 +82,10 @@ def no_media(named: NamedMedia) -> Problem:
     return field_refused("MEDIA_NOT_FOUND", named.path, detail, field=named.path.strip("/").replace("/", "."))
 
 
+class MediaRefused(Problem):
+    """502: the provider looked at the media, and said no."""
+
+
 class MediaUse:
     """`media_for`: where an environment's provider keeps media; None: nobody does."""
 
@@ -154,8 +158,10 @@ class MediaUse:
         except TimeoutError:
             raise Problem("PROVIDER_TIMEOUT", "The provider did not take the media within 60 s.") from None
         except ProviderError as error:
-            did = "refused the media" if error.kind == "refused" else "could not be reached"
-            raise Problem("DEPENDENCY_FAILED", f"The provider {did}.", meta={"providerCode": error.code}) from None
+            meta = {"providerCode": error.code}
+            if error.kind == "refused":
+                raise MediaRefused("DEPENDENCY_FAILED", "The provider refused the media.", meta=meta) from None
+            raise Problem("DEPENDENCY_FAILED", "The provider could not be reached.", meta=meta) from None
 
     async def sent_as(self, organization_id: str, env: str, number_id: str, named: NamedMedia) -> SentMedia | str:
         """What a message that leaves says of it; or why it cannot: a text for callers. `Problem` 502 for now."""

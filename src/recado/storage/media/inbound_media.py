@@ -8,7 +8,7 @@ from typing import Final
 import orjson
 
 from recado.domain.core.timestamps import format_timestamp
-from recado.storage.core.rows import Executor, affected, columns, in_blocks, reader
+from recado.storage.core.rows import Executor, columns, in_blocks, reader
 from recado.storage.core.sql import load
 
 SQL = load("inbound_media")
@@ -101,8 +101,9 @@ async def stored(
     """The copy is there, and the message shows it; False where the message is erased, or was copied before."""
     shown = {"mimeType": mime_type, "size": size, "storedAt": format_timestamp(now)}
     key = (media.organization_id, media.env, media.channel, media.message_id)
-    status = await executor.execute(SQL.stored, *key, blob_key, mime_type, size, now, orjson.dumps(shown).decode())
-    return affected(status) > 0
+    text = orjson.dumps(shown).decode()
+    found: bool = await executor.fetchval(SQL.stored, *key, blob_key, mime_type, size, now, text)
+    return found
 
 
 async def erase(executor: Executor, organization_id: str, env: str, message_ids: Sequence[str]) -> None:

@@ -41,9 +41,13 @@ with found as (
     set blob_key = $5, stored_type = $6, size = $7, stored_at = $8, due_at = null, attempts = attempts + 1
     where organization_id = $1 and env = $2 and message_id = $4 and blob_key is null
     returning message_id
+),
+shown as (
+    update messages set media_storage = $9::text::json
+    where
+        organization_id = $1 and env = $2 and channel = $3 and id = (select message_id from found) and payload is not null
 )
-update messages set media_storage = $9::text::json
-where organization_id = $1 and env = $2 and channel = $3 and id = (select message_id from found) and payload is not null;
+select exists (select from found);
 
 -- name: erase
 -- The media of these messages is forgotten, and their copies are due to be deleted.
