@@ -170,7 +170,7 @@ class Api:
     """One caller with one key. `call` answers the body, or raises `Refused`."""
 
     def __init__(self, url: str, token: str) -> None:
-        self._url = url
+        self.url = self._url = url
         self._headers = {"Authorization": f"Bearer {token}"}
         self._session: aiohttp.ClientSession | None = None
 

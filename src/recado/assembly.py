@@ -4,6 +4,7 @@ import os
 import random
 from functools import partial
 
+from recado.actors.jobs.clock_confirmation import ClockConfirmation
 from recado.actors.jobs.email_sender_checks import EmailSenderChecks
 from recado.actors.jobs.segment_sizes import SegmentSizes
 from recado.actors.journeys.step_call_shares import MOST_STEP_CALLS
@@ -17,6 +18,7 @@ from recado.channels.payments.payments import PAYMENTS
 from recado.config.limits import ceilings
 from recado.config.settings import Settings
 from recado.descriptors import Descriptors
+from recado.domain.channels.chatapp import CHATAPP
 from recado.domain.channels.email import EMAIL
 from recado.domain.channels.policies import ACCOUNTS_CHANNEL, NUMBERS_CHANNEL
 from recado.domain.channels.sms import SMS
@@ -33,9 +35,11 @@ from recado.http.routes.email import html_document, mjml_document
 from recado.http.routes.ops.samples import Samples
 from recado.http.routes.ops.stream import OperatorStream
 from recado.installation import Installation
+from recado.providers import blobs_of
 from recado.services.batches.batch_acceptance import BatchAcceptance
 from recado.services.batches.resend import Resends
 from recado.services.billing.payments import Payments
+from recado.services.dispatch.departing_media import DepartingMedia, may_name_media
 from recado.services.dispatch.records import Records
 from recado.services.effects.outbox import Outbox
 from recado.services.email.departing import DepartingEmails
@@ -53,12 +57,19 @@ from recado.services.journeys.step_messages import StepMessages
 from recado.services.journeys.test_runs import JourneyTests
 from recado.services.links.origin_clicks import OriginClicks
 from recado.services.links.tracked_clicks import TrackedClicks
+from recado.services.media.blob_sweep import BlobSweep
+from recado.services.media.file_work import FileWork
+from recado.services.media.inbound_copies import InboundCopies
+from recado.services.media.media_use import MediaUse
+from recado.services.media.provider_media import ProviderMedia
+from recado.services.media.uploads import Uploads
 from recado.services.messages.acceptance import Acceptance
 from recado.services.messages.opt_out_replies import OptOutReplies
 from recado.services.senders.number_refresh import NumberRefresh
 from recado.services.templates.template_review import TemplateReview
 from recado.services.templates.template_sync import TemplateSync
 from recado.storage.access.directories import Directories
+from recado.storage.blobs.signed_links import SignedLinks
 from recado.storage.contacts.documents import DocumentCipher
 from recado.storage.core.fair_places import FairPlaces
 from recado.storage.dispatch.begun_calls import BegunCalls, boot_id
@@ -138,6 +149,19 @@ class Assembly:
             elsewhere=html_document.places_by(self.html_workers),
         )  # fmt: skip
 
+        self.links = SignedLinks(settings.address(), installation.keys.cursor)
+        self.blobs = blobs_of(settings, self.links)
+        self.files = FileWork()
+        self.media_use = MediaUse(
+            db, blobs=self.blobs, numbers=directories.numbers, directory=directories.media, keys=keys,
+            media_for=adapters.media, clock=clock,
+        )  # fmt: skip
+        self.uploads = Uploads(
+            db, blobs=self.blobs, use=self.media_use, files=self.files, clock=clock, ids=ids,
+            random_bytes=installation.random_bytes,
+        )  # fmt: skip
+        self.provider_media = ProviderMedia(numbers=directories.numbers, keys=keys, media_for=adapters.media)
+        self.media_for = adapters.media
         self.email_templates = email_templates = SendableTemplates(db, clock=clock)
         mailboxes = SendableMailboxes(db, clock=clock)
         self.departing_emails = DepartingEmails(
@@ -151,7 +175,7 @@ class Assembly:
                 database=db, directories=directories, windows=windows, ids=ids, clock=clock, sends_in=sends_in,
                 sms_in=adapters.sends_in(SMS), prices=prices, links=links, tracking=tracking,
                 simulator_domain=settings.email_simulator_domain,
-                email_templates=email_templates, mailboxes=mailboxes,
+                email_templates=email_templates, mailboxes=mailboxes, media=self.media_use,
             )  # fmt: skip
 
         batch_rules = {each.channel: each.batches(rule_parts(each.channel)) for each in CHANNELS if each.batches}
@@ -175,7 +199,8 @@ class Assembly:
             opens=lambda code: clicks.open(code, counted=True),
             begun=BegunCalls(settings.data_dir, boot=boot_id()),
             step_messages=step_messages,
-            contents={EMAIL: self.departing_emails.content_of},
+            contents={EMAIL: self.departing_emails.content_of, CHATAPP: DepartingMedia(self.media_use).content_of},
+            with_content={CHATAPP: may_name_media},
             calls_of_steps=calls_of_steps,
             payments=payments,
             prices=prices,
@@ -246,6 +271,9 @@ class Assembly:
             self.customer_events,
             self.journey_entries,
             self.departing_emails,
+            self.blobs,
+            self.files,
+            self.media_use,
             system.root,
             self.batch_acceptance,
             replies,
@@ -259,6 +287,12 @@ class Assembly:
             self.tracked_clicks,
             self.stream,
             self.email_opens,
+            InboundCopies(
+                db, blobs=self.blobs, provider=self.provider_media, clock=clock, random_bytes=installation.random_bytes
+            ),
+            BlobSweep(
+                db, blobs=self.blobs, clock=clock, confirmed_until=ClockConfirmation(db, clock=clock).confirmed_until
+            ),
         )
 
     def changed(self, change: Change) -> None:

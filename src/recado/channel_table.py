@@ -57,6 +57,7 @@ from recado.services.batches.email_batches import EmailBatches
 from recado.services.batches.sms_batches import SmsBatches
 from recado.services.email.sendable import SendableMailboxes, SendableTemplates
 from recado.services.email.tracking import EmailTracking
+from recado.services.media.media_use import MediaUse
 from recado.services.messages.acceptance import Acceptance, ChannelRules
 from recado.services.messages.chatapp_rules import ChatAppRules
 from recado.services.messages.email_rules import EmailRules
@@ -82,7 +83,8 @@ class RuleParts:
     for SMS, which may take the place of its messages.
 
     `links`: makes those of a message whose links are tracked (C27.1); `tracking`: what is added to e-mails;
-    `simulator_domain`: of the mailbox simulator; `email_templates`, `mailboxes`: what queued e-mails are made of.
+    `simulator_domain`: of the mailbox simulator; `email_templates`, `mailboxes`: what queued e-mails are made of;
+    `media`: what numbers send uploads by.
     """
 
     database: Database
@@ -98,6 +100,7 @@ class RuleParts:
     tracking: EmailTracking
     email_templates: SendableTemplates
     mailboxes: SendableMailboxes
+    media: MediaUse
 
 
 def _no_gateways(settings: Settings, adapters: Adapters) -> Sequence[GatewayPlan]:
@@ -142,7 +145,7 @@ def chatapp_adapters(settings: Settings, clock: Clock, connections: int) -> Mapp
 def sandbox(settings: Settings, clock: Clock, connections: int | None = None) -> Adapter:
     """It calls nobody, and needs no connections: it has as many calls as usual."""
     made = Sandbox(clock, settings.sandbox_time_scale)
-    return Adapter(sender=made, admin=made, templates=made, opener=ChatAddress(SANDBOX_ADDRESS))
+    return Adapter(sender=made, admin=made, templates=made, opener=ChatAddress(SANDBOX_ADDRESS), media=made)
 
 
 def bridge(settings: Settings, clock: Clock, connections: int) -> Adapter:
@@ -174,8 +177,8 @@ def cloud(settings: Settings, clock: Clock, connections: int) -> Adapter:
     )
     place = ProviderPlace("the hosted API", str(settings.cloud_url), "look at RECADO_CLOUD_URL and the network")
     return Adapter(
-        sender=made, callbacks=made, admin=made, templates=made, opener=chat_address(settings), connections=connections,
-        place=place,
+        sender=made, callbacks=made, admin=made, templates=made, opener=chat_address(settings), media=made,
+        connections=connections, place=place,
     )  # fmt: skip
 
 
@@ -207,12 +210,13 @@ def chatapp_rules(parts: RuleParts) -> ChannelRules:
         ids=parts.ids,
         clock=parts.clock,
         sends_in=parts.sends_in,
+        media=parts.media,
         prices=parts.prices,
     )
 
 
 def chatapp_batches(parts: RuleParts) -> ChannelBatches:
-    return ChatAppBatches(parts.database, parts.directories, sends_in=parts.sends_in)
+    return ChatAppBatches(parts.database, parts.directories, sends_in=parts.sends_in, media=parts.media)
 
 
 # SMS ------------------------------------------------------------------------------------------------------------------

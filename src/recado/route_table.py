@@ -36,6 +36,8 @@ from recado.http.routes.journeys.journeys import journey_routes
 from recado.http.routes.links.opened_emails import opened_email_routes
 from recado.http.routes.links.opened_links import opened_link_routes
 from recado.http.routes.links.origin_links import origin_link_routes
+from recado.http.routes.media.downloads import download_routes
+from recado.http.routes.media.media import media_routes
 from recado.http.routes.messages.bulk import bulk_routes
 from recado.http.routes.messages.exports import export_routes
 from recado.http.routes.messages.messages import message_routes
@@ -132,7 +134,19 @@ def route_table(made: Assembly) -> tuple[Route, ...]:
             scanners=made.settings.scanners,
             monotonic=made.clock.monotonic,
         ),
-        *sandbox_inbound_routes(database=db, directories=made.directories, receiver=system.receipts),
+        *media_routes(
+            database=db,
+            numbers=made.directories.numbers,
+            uploads=made.uploads,
+            files=made.files,
+            folder=str(made.settings.data_dir) if made.settings.embedded else None,
+        ),
+        *download_routes(
+            database=db, blobs=made.blobs, provider=made.provider_media, links=made.links, clock=made.clock
+        ),
+        *sandbox_inbound_routes(
+            database=db, directories=made.directories, receiver=system.receipts, media_for=made.media_for
+        ),
         *sandbox_record_routes(database=db, ids=ids, changed=made.changed),
         *number_administration_routes(dependencies),
         *organization_routes(dependencies),

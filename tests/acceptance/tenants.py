@@ -1,11 +1,13 @@
 """Organizations with something in every table, so that there is something to find, to confuse and to protect."""
 
+import base64
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
+from tests.media_files import PNG
 from tests.program import Api
 from tests.waiting import until
 
@@ -23,6 +25,7 @@ from recado.domain.core.ids import (
     EXECUTION,
     JOURNEY,
     LIST,
+    MEDIA,
     MESSAGE,
     NUMBER,
     ORGANIZATION,
@@ -136,6 +139,8 @@ async def settle(url: str, admin_token: str, name: str) -> Tenant:
         ]
         imported = await api.call("POST", "/contacts/import", {"contacts": []})
         held = await api.call("POST", "/messages", later(number["id"]))
+        file = {"filename": "dot.png", "mimeType": "image/png", "dataBase64": base64.b64encode(PNG).decode()}
+        media = await api.call("POST", f"/numbers/{number['id']}/media", file)
 
         async def all_read() -> bool:
             found = [await api.call("GET", f"/messages/{message['id']}") for message in messages]
@@ -162,6 +167,7 @@ async def settle(url: str, admin_token: str, name: str) -> Tenant:
         API_KEY: key["id"],
         NUMBER: number["id"],
         TEMPLATE: templates[0]["id"],
+        MEDIA: media["mediaId"],
         MESSAGE: held["id"],
         TOP_UP: top_ups[0]["id"],
         WEBHOOK: hooks[0]["id"],

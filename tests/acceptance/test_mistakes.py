@@ -387,7 +387,7 @@ MESSAGES = [
     ),
     Slip(
         "media", "POST /messages", 422, "MEDIA_NOT_FOUND",
-        "Media cannot be sent yet: use type text, template or interactive.",
+        "The media does not exist, or is no longer kept: upload it with POST /numbers/{id}/media.",
         text(type="media", payload={"kind": "image", "media": {"id": "med_1"}}), path="/payload/media/id",
     ),
     Slip(

@@ -15,13 +15,13 @@ from recado.domain.core.ids import ACCOUNT
 from recado.http.api.route import Access
 
 SCOPES = {
-    "messages:read": "listMessages getMessage listBatches getBatch exportChatapp",
+    "messages:read": "listMessages getMessage listBatches getBatch exportChatapp getMedia downloadMedia",
     "campaigns:read": "listCampaigns getCampaign listJourneys getJourney listExecutions getExecution getJourneySteps "
     "simulateJourney",
     "campaigns:write": "createJourney replaceJourney duplicateJourney createJourneyVersion activateJourney testJourney "
     "pauseJourney archiveJourney createJourneyEntry cancelExecution",
     "messages:send": "createMessage reprocessMessage resendMessages archiveMessage simulateInbound "
-    "createBatch pauseBatch resumeBatch cancelBatch",
+    "uploadMedia uploadMediaBinary createBatch pauseBatch resumeBatch cancelBatch",
     "messages:force": "forceMessage",
     "numbers:read": "listNumbers getNumber getNumberHealth getNumberUsage getNumberUsageSeries listOriginLinks",
     "numbers:write": "createNumber updateNumber deleteNumber connectNumber disconnectNumber simulateNumber"
@@ -81,6 +81,9 @@ CLASSES = {
     "exportRcs": "bulk",
     "exportSms": "bulk",
     "importContacts": "bulk",
+    "uploadMedia": "media",
+    "uploadMediaBinary": "media",
+    "downloadMedia": "media",
     "previewEmailTemplate": "bulk",
     "previewSegment": "bulk",
     "simulateJourney": "bulk",

@@ -14,6 +14,7 @@ from tests.acceptance import (  # noqa: F401 - register their samples
     samples_exports,
     samples_journeys,
     samples_links,
+    samples_media,
     samples_messages,
     samples_numbers,
     samples_people,

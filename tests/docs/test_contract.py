@@ -82,6 +82,9 @@ from recado.http.routes.links.opened_emails import opened_email_routes
 from recado.http.routes.links.opened_links import opened_link_routes
 from recado.http.routes.links.origin_link_models import OriginLinkOut
 from recado.http.routes.links.origin_links import origin_link_routes
+from recado.http.routes.media.downloads import download_routes
+from recado.http.routes.media.media import media_routes
+from recado.http.routes.media.media_models import MediaOut
 from recado.http.routes.messages.bulk import bulk_routes
 from recado.http.routes.messages.bulk_models import BatchOut
 from recado.http.routes.messages.export_models import ExportedRow
@@ -117,11 +120,12 @@ from recado.http.wire.connection import (
     MOST_HEADERS,
     READING_SECONDS,
 )
-from recado.http.wire.deadlines import READ_SECONDS, WRITE_SECONDS
+from recado.http.wire.deadlines import READ_SECONDS, SLOW_SECONDS, WRITE_SECONDS
 from recado.http.wire.request_turns import BYTES_OF_PLACE, OF_NETWORKS, OF_ORGANIZATIONS
 from recado.services.events import customer_events
 from recado.services.imports import contact_imports
 from recado.services.inbound.receipts import PARKED_FOR
+from recado.services.media import inbound_copies, uploads
 from recado.storage.audience.segment_evaluation import AT_ONCE, MOST_WAITING
 from recado.storage.core.postgres import LONG_SIZE, Database
 from recado.storage.templates.templates import MAX_OF_A_NUMBER
@@ -221,7 +225,9 @@ def routes() -> tuple[Route, ...]:
         *suppression_routes(dependencies),
         *email_template_routes(dependencies, workers=nothing, changed=nothing),
         *email_sender_routes(dependencies, verification=nothing),
-        *sandbox_inbound_routes(database=nothing, directories=nothing, receiver=nothing),
+        *media_routes(database=nothing, numbers=nothing, uploads=nothing, files=nothing, folder=None),
+        *download_routes(database=nothing, blobs=nothing, provider=nothing, links=nothing, clock=nothing),
+        *sandbox_inbound_routes(database=nothing, directories=nothing, receiver=nothing, media_for=nothing),
         *sandbox_record_routes(database=nothing, ids=nothing, changed=nothing),
         *organization_routes(dependencies),
         *api_key_routes(dependencies, ceilings={}),
@@ -376,6 +382,9 @@ def test_every_command_is_named() -> None:
             "",
         ),
         ("A request's head", f"{HEAD_BYTES // 1024} KiB / {LONGEST_LINE:,} bytes / {MOST_HEADERS};"),
+        ("Uploads that are stored", f"{uploads.UPLOADS} / {uploads.UPLOADS_OF_ONE};"),
+        ("Media that came and is copied", f"{inbound_copies.AT_ONCE} / {inbound_copies.OF_ONE};"),
+        ("Answer to a request", f"uploads of media {SLOW_SECONDS:.0f} s;"),
         ("Uploads read at once", f"{spool.MOST_AT_ONCE} / {spool.MOST_OF_ONE};"),
         (
             "Requests that begin in one turn",
@@ -395,7 +404,7 @@ def test_a_limit_is_stated_with_the_number_that_is_in_force(limit: str, value: s
 
 def test_the_request_limits_are_those_in_force() -> None:
     listed = re.findall(r"^\| `(\w+)` \| .* \| ([\d,]+) \| ([\d,]+) \|$", section("C6.1"), re.MULTILINE)
-    assert len(listed) == 7
+    assert len(listed) == 8
     for name, refill, capacity in listed:
         assert DEFAULT_LIMITS[name] == (int(refill.replace(",", "")), int(capacity.replace(",", "")))
     assert set(DEFAULT_LIMITS) <= named("C6.1")
@@ -405,6 +414,7 @@ def test_the_request_limits_are_those_in_force() -> None:
 @pytest.mark.parametrize(
     ("number", "model"),
     [
+        ("C8.1", MediaOut),
         ("C11.1", TemplateOut),
         ("C14.1", NumberOut),
         ("C14.3", HealthOut),

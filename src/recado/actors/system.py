@@ -63,6 +63,7 @@ from recado.services.billing.payments import Payments
 from recado.services.contacts.reachability import Reachability
 from recado.services.dispatch.rcs_fallbacks import RcsFallbacks, revokers_among
 from recado.services.dispatch.records import Records
+from recado.services.dispatch.row import Row
 from recado.services.dispatch.sending import Sending
 from recado.services.dispatch.withdrawals import Withdrawals
 from recado.services.effects.campaigns import CampaignCompletion, Campaigns
@@ -137,6 +138,7 @@ class ActorSystem:
         opens: Callable[[str], Awaitable[object]],
         begun: BegunCalls,
         contents: Mapping[str, ContentOf],
+        with_content: Mapping[str, Callable[[Row], bool]],
         step_messages: StepMessages,
         calls_of_steps: int,
         payments: Payments | None = None,
@@ -148,7 +150,8 @@ class ActorSystem:
 
         `changed` hears of changes made here; `owing`, that people who opted out are owed an answer (C28.3).
         `opens`: follows the link of a code, for people of the sandbox. `step_messages`: makes those of journeys;
-        `contents`: by channel, what makes the content of those whose rows hold none. `calls_of_steps`: calls of webhook
+        `contents`: by channel, what makes the content of those whose rows hold none, and
+        `with_content` which these are, where not all. `calls_of_steps`: calls of webhook
         steps in flight at once (C31).
 
         `session_providers`: those who tell on connections of their own, each with its channel.
@@ -198,6 +201,7 @@ class ActorSystem:
             stopped=self.receipts.stopped,
             begun=begun,
             contents=contents,
+            with_content=with_content,
         )
         self.lane_context = LaneContext(
             records,

@@ -57,8 +57,10 @@ def parse_name_server(value: Any) -> Listen | None:
     return server
 
 
-def parse_folder(value: Any) -> Path:
+def parse_folder(value: Any) -> Any:
     """A folder, which need not exist yet; `~` is the user's home."""
+    if value is None:
+        return value
     folder = Path(value).expanduser()
     if folder.is_file():
         raise ValueError(f"{folder} is a file")

@@ -514,6 +514,31 @@ class Settings(BaseSettings):
         "base64 -w0)",
         "none",
     )
+    storage: Literal["local", "s3"] = _setting(
+        "local",
+        "Where media is stored: in files, or in a bucket of an S3 or of what speaks like it.",
+        "local or s3",
+        "`local`",
+    )
+    storage_dir: Annotated[Path | None, BeforeValidator(parse_folder)] = _setting(
+        None, "The folder of stored media, with `STORAGE=local`.", "a folder", "`media` in `DATA_DIR`"
+    )
+    s3_bucket: Annotated[str | None, BeforeValidator(short_text(63))] = _setting(
+        None, "The bucket of stored media.", "a name", "none"
+    )
+    s3_region: Annotated[str | None, BeforeValidator(short_text(32))] = _setting(
+        None, "Its region.", "a name such as eu-west-1", "none"
+    )
+    s3_endpoint: Annotated[str | None, BeforeValidator(parse_http_url)] = _setting(
+        None,
+        "The address of the storage, where it is not the region's own. Callers are led there to download.",
+        "an http(s) address without query, such as https://storage.example.com",
+        "that of the region",
+    )
+    s3_access_key_id: Annotated[str | None, BeforeValidator(short_text(128))] = _setting(
+        None, "The access key that may read, write and delete there.", "a text", "none"
+    )
+    s3_secret_access_key: SecretStr | None = _setting(None, "The secret of that access key.", "a text", "none")
     billing_enabled: bool = _setting(
         True, "Whether sends are paid from a wallet. Without, no wallet exists.", "true or false", "`true`"
     )
@@ -672,6 +697,7 @@ _NEEDED: Mapping[tuple[str, str], tuple[str, ...]] = {
         "ses_topic",
     ),
     ("adapter_payments", "bridge"): ("bridge_payments_secret",),
+    ("storage", "s3"): ("s3_bucket", "s3_region", "s3_access_key_id", "s3_secret_access_key"),
 }
 """What an adapter needs besides its own setting, by that setting and its value."""
 

@@ -41,9 +41,9 @@ from recado.http.middleware.idempotency import HEADER as IDEMPOTENCY_KEY
 from recado.http.middleware.idempotency import IdempotencyStore, KeptAnswers, check_form, key_of
 from recado.http.wire.body import ClientLeft, body_with_head, read_body
 from recado.http.wire.body_pace import BodyPace
-from recado.http.wire.byte_budget import SMALL, STREAM_BYTES, ByteBudget, Room
+from recado.http.wire.byte_budget import SMALL, ByteBudget, Room
 from recado.http.wire.client_ip import ClientAddresses, network_of, within
-from recado.http.wire.deadlines import READ_SECONDS, WRITE_SECONDS, Deadlines, Task
+from recado.http.wire.deadlines import READ_SECONDS, SLOW_SECONDS, WRITE_SECONDS, Deadlines, Task
 from recado.http.wire.reply import Reply, StreamReply
 from recado.http.wire.request_turns import RequestTurns
 from recado.http.wire.spool import Spooler, media_type_of
@@ -116,6 +116,7 @@ class Dispatcher:
         self._turns = turns
         self._reads = Deadlines(READ_SECONDS, clock)
         self._writes = Deadlines(WRITE_SECONDS, clock)
+        self._slow = Deadlines(SLOW_SECONDS, clock)
         self.shortcuts = Shortcuts(
             routes, limiter=limiter, addresses=addresses, answers=answers, requests=self._requests, turns=turns,
             clock=clock, ids=ids, figures=figures,
@@ -125,6 +126,7 @@ class Dispatcher:
         """Answer what is under way within so many seconds."""
         self._reads.hurry(seconds)
         self._writes.hurry(seconds)
+        self._slow.hurry(seconds)
         self.shortcuts.hurry()
 
     async def handle(self, request: BaseRequest) -> web.StreamResponse:
@@ -146,6 +148,10 @@ class Dispatcher:
             if found is None and (turn := self._turns.wait(STRANGER, stranger=True)) is not None:
                 await turn  # the search for what was meant costs more than most answers
             operation = self._find(found, call, started)
+            if operation.route.slow:
+                deadlines.end(task)
+                deadlines = self._slow
+                deadlines.begin(task, started)
             task.set_name(operation.route.operation_id)  # for the watch over the event loop
             if operation.administered and self._administrator.is_shown(call.headers.get("Authorization")):
                 call.principal = ADMINISTRATOR
@@ -168,7 +174,7 @@ class Dispatcher:
                 name_in(reply, call.unknown, writes=operation.writes)
             self._answers.render(reply)
             if not operation.writes and call.principal.organization_id:  # what was written is answered in any case
-                size = STREAM_BYTES if isinstance(reply, StreamReply) else len(reply.body or b"")
+                size = reply.memory if isinstance(reply, StreamReply) else len(reply.body or b"")
                 if size > SMALL:
                     self._unread.admit(owner, size)
         except Problem as error:  # no name outlives it: a frame and an error that hold each other hold the body too

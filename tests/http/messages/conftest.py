@@ -256,6 +256,7 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
             database=database,
             directories=directories,
             receiver=receipts,
+            media_for=lambda channel, env: None,
         ),
         *callback_routes(providers={("chatapp", "bridge"): bridge, ("chatapp", "cloud"): cloud}, take=take),
     )

@@ -27,7 +27,12 @@ async def test_an_inbound_message_opens_the_window(mail: Any) -> None:
         ({"text": ...}, "VALIDATION_ERROR"),
         ({"from": "hello"}, "PHONE_INVALID"),
         ({"numberId": "num_1"}, "REFERENCE_NOT_FOUND"),
-        ({"media": {"mimeType": "image/png", "dataBase64": ""}}, "MEDIA_NOT_FOUND"),
+        ({"media": {"mimeType": "image/png", "dataBase64": "aGVsbG8="}}, "VALIDATION_ERROR"),  # a text as well
+        ({"text": ..., "media": {"mimeType": "image/png", "dataBase64": "?"}}, "VALIDATION_ERROR"),
+        (
+            {"text": ..., "media": {"mimeType": "image/png", "dataBase64": "aGVsbG8="}, "channel": "sms"},
+            "MEDIA_NOT_FOUND",
+        ),
         ({"quoted": "msg_000000000000000000000"}, "REFERENCE_NOT_FOUND"),
         ({"channel": "push"}, "VALIDATION_ERROR"),
         ({"numberId": ...}, "VALIDATION_ERROR"),

@@ -42,7 +42,7 @@ from recado.domain.dispatch.pair_pacing import PairPacing
 from recado.domain.dispatch.retry import MAX_ATTEMPTS, RETRY_DELAYS, retry_delay
 from recado.domain.messages.message import Cause, FailureCode, WaitReason, last_error
 from recado.domain.senders.sender import route_sender
-from recado.services.dispatch.row import CONTENT, Row
+from recado.services.dispatch.row import CONTENT, NewPayload, Row
 from recado.services.dispatch.sending import Sending, Settled
 from recado.services.ops.activity import ConnectionKey
 from recado.storage.dispatch.begun_calls import BegunCalls
@@ -106,13 +106,16 @@ class Calls:
         stopped: Callable[[Source, Preference], Awaitable[None]] | None = None,
         begun: BegunCalls | None = None,
         contents: Mapping[str, ContentOf] | None = None,
+        with_content: Mapping[str, Callable[[Row], bool]] | None = None,
     ) -> None:
         """`expect` is told when a report of the sandbox will be due; `stopped`, with its source, who stopped marketing
         at the provider and was therefore refused (C28.4); `begun` notes the calls, for anyone who comes after us.
-        `contents`: by channel, what makes the content of messages whose rows hold none.
+        `contents`: by channel, what makes the content of messages whose rows hold none, or not as it is sent;
+        `with_content`: which messages of a channel these are, where not all.
         """
         self._begun = begun or BegunCalls(None)
         self._contents: Mapping[str, ContentOf] = {} if contents is None else contents
+        self._with_content: Mapping[str, Callable[[Row], bool]] = {} if with_content is None else with_content
         self._sending = sending
         self._clock = clock
         self._expect = expect
@@ -248,11 +251,14 @@ class Calls:
         content_of = self._content_of(row)
         if content_of is None:
             return await _sent(departure, _message(row, departure.template))
-        message = _message(row, None)
+        message = _message(row, departure.template)
         try:
             async with content_of(row) as content:
                 if isinstance(content, Cause):
                     return Refused(content.code, content.text)
+                if isinstance(content, NewPayload):
+                    message.payload = content.payload
+                    return await _sent(departure, message)
                 message.details = {**(row.details or {}), CONTENT: content}
                 return await _sent(departure, message)
         except Unavailable:
@@ -264,6 +270,9 @@ class Calls:
     def _content_of(self, row: Row) -> ContentOf | None:
         """What makes its content; None where that is in its row, or came with it."""
         content_of = self._contents.get(row.channel)
+        needed = self._with_content.get(row.channel)
+        if needed is not None and not needed(row):
+            return None
         return None if content_of is None or (row.details is not None and CONTENT in row.details) else content_of
 
     def settlement_of(self, departure: Departure, outcome: Outcome) -> Settled:

@@ -24,12 +24,12 @@ from recado.channels.chatapp import (
     cloud_templates,
 )
 from recado.channels.chatapp.account import details_of
-from recado.channels.chatapp.cloud_media import OpenMedia
 from recado.channels.chatapp.cloud_messages import PRODUCT
 from recado.channels.core.answers import arrived
 from recado.channels.core.errors import ProviderError
 from recado.channels.core.events import Event
 from recado.channels.core.http_provider import HttpOptions, HttpProvider, json_headers, texts_of
+from recado.channels.core.media import OpenMedia
 from recado.channels.core.provider import (
     Account,
     Down,

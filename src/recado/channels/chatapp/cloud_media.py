@@ -30,19 +30,6 @@ _BOUNDARY_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
-class OpenMedia:
-    """Media being read. `size` in bytes and `sha256` (hex) as the provider says, where it does.
-
-    The chunks raise `ProviderError` when the connection breaks off.
-    """
-
-    mime_type: str
-    size: int | None
-    sha256: str | None
-    chunks: AsyncIterator[bytes] = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True)
 class UploadForm:
     """The form of one upload: `content_type` of the request, its `length` in bytes, and its parts."""
 

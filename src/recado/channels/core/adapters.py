@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import NamedTuple, Protocol
 
 from recado.channels.core.events import CallbackEvent
+from recado.channels.core.media import MediaStore
 from recado.channels.core.provider import (
     Account,
     NumberHealth,
@@ -201,6 +202,7 @@ class Adapter:
     templates: TemplateReviewer | None = None
     opener: ChatOpener | None = None
     verifier: SenderVerifier | None = None
+    media: MediaStore | None = None
     connections: int | None = None
     place: ProviderPlace | None = None
 
@@ -247,6 +249,9 @@ class Adapters:
 
     def verifier(self, channel: str, env: str, /) -> SenderVerifier | None:
         return self.find(channel, env).verifier
+
+    def media(self, channel: str, env: str, /) -> MediaStore | None:
+        return self.find(channel, env).media
 
     def sends_in(self, channel: str) -> frozenset[str]:
         """The environments in which somebody sends for a channel."""

@@ -13,6 +13,7 @@ from recado.cli.doctor.finding import Finding, failure, ok, warning
 from recado.cli.doctor.machine import address, machine
 from recado.cli.doctor.providers import providers
 from recado.cli.doctor.running import at_the_address
+from recado.cli.doctor.storage import storage
 from recado.config.errors import SettingsError
 from recado.config.logging import configure_logging
 from recado.config.secrets import KEY_FILE, load_keys
@@ -40,6 +41,7 @@ async def examine(data_dir: Path | None) -> list[Finding]:
     findings += machine(settings)
     findings += looked.findings
     findings += _left_behind()
+    findings.append(await storage(settings))
     findings += await providers(settings)
     return findings
 

@@ -15,7 +15,7 @@ def mount(app: typer.Typer) -> None:
 
 
 def doctor(data_dir: DataDir = None, as_json: Json = False) -> int:
-    """Check settings, keys, address, disk, database, queue and providers, and change nothing.
+    """Check settings, keys, address, disk, database, queue, storage and providers, and change nothing.
 
     Exit status 1 when something fails.
     """

@@ -43,6 +43,12 @@ def header_takes_text(components: Sequence[Component]) -> bool:
     return any(_variables(_text_of(_payload(header))) for header in headers)
 
 
+def header_media(components: Sequence[Component]) -> str | None:
+    """The kind of media that the HEADER takes; None: none."""
+    formats = (str(_payload(each).get("format", "")).lower() for each in components if _kind(each) == "HEADER")
+    return next((each for each in formats if each in ("image", "video", "document")), None)
+
+
 def submission_errors(
     name: str,
     category: TemplateCategory,

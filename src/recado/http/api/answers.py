@@ -12,7 +12,7 @@ from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem
 from recado.http.api.call import Call
 from recado.http.api.problems import MEDIA_TYPE, ProblemRenderer
-from recado.http.wire.byte_budget import STREAM_BYTES, ByteBudget
+from recado.http.wire.byte_budget import ByteBudget
 from recado.http.wire.rendering import JSON, LARGE, NO_STORE, DateHeader, WireResponse, clean, dump, head
 from recado.http.wire.reply import Reply, StreamReply
 
@@ -115,7 +115,7 @@ class Answers:
         transport = request.transport
         if transport is None:
             raise ConnectionResetError("the client has left")
-        with self._unread.holding(call.principal.organization_id, STREAM_BYTES, transport.abort):
+        with self._unread.holding(call.principal.organization_id, reply.memory, transport.abort):
             try:
                 async with aclosing(reply.chunks) as chunks:
                     await response.prepare(request)

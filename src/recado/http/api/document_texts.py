@@ -26,6 +26,11 @@ GROUPS = {
         "Send an e-mail and hear what its provider says; templates, senders, addresses that get none.\n\n"
         "Begin with a sender and the DNS records that it asks for."
     ),
+    "Media": (
+        "Upload files to send, and download what people sent.\n\n"
+        "An upload is given to a number's provider and kept for 30 days: any number of the organization can send it. "
+        "What comes with a message is copied in the background, and can be read from the provider before."
+    ),
     "Social": (
         "The accounts at social platforms through which people are answered.\n\n"
         "An account is registered, then connected; whoever writes to it can be answered for 24 hours, with "

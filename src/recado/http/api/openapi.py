@@ -183,6 +183,9 @@ def _query_parameters(route: Route, schemas: Schemas) -> list[dict[str, Any]]:
 
 def _header_parameters(route: Route) -> list[dict[str, Any]]:
     found = []
+    for name, about in route.headers.items():
+        found.append(_parameter(name, "header", {"type": "string", "minLength": 1}, True))
+        found[-1]["description"] = about
     if route.idempotency is not Idempotency.NONE:
         schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]+$"}
         found.append(_parameter("Idempotency-Key", "header", schema, route.idempotency is Idempotency.REQUIRED))

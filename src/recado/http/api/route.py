@@ -70,6 +70,8 @@ class Route:
     # The body goes to a file, `call.spool`, and is of one of these media types; a model describes what it holds.
     spooled: Mapping[str, type[BaseModel] | None] = field(default_factory=dict)
     body_limit: int = MIB
+    headers: Mapping[str, str] = field(default_factory=dict)  # required ones, which its handler reads, each described
+    slow: bool = False  # its answer may take 90 s, for a provider has a minute
     responses: Mapping[int, type[BaseModel] | None] = field(default_factory=dict)
     response_types: Mapping[int, str] = field(default_factory=dict)  # media types that are not JSON
     errors: tuple[str, ...] = ()  # codes that the handler adds to those of the steps before it

@@ -13,6 +13,8 @@ from recado.engine.turns import turns
 
 READ_SECONDS: Final = 10.0
 WRITE_SECONDS: Final = 30.0
+SLOW_SECONDS: Final = 90.0
+"""Of uploads, which a provider has a minute to take (C8.2.6)."""
 
 Task = asyncio.Task[Any]
 

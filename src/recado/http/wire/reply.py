@@ -3,6 +3,8 @@
 from collections.abc import AsyncGenerator, Mapping
 from typing import Any
 
+from recado.http.wire.byte_budget import STREAM_BYTES
+
 NO_HEADERS: Mapping[str, str] = {}
 REPLAYED: Mapping[str, str] = {"Idempotency-Replayed": "true"}
 """The answer is one that the same `Idempotency-Key` got before (C6.2)."""
@@ -41,11 +43,11 @@ class Reply:
 class StreamReply(Reply):
     """An answer that is written piece by piece: a large page.
 
-    `length` in bytes where it is known; without it the answer is chunked. The generator is closed when the client
-    leaves, or when it has not ended in the time that a stop of the server leaves to it.
+    `length` in bytes where it is known; without it the answer is chunked. `memory`: bytes that it may hold at once. The
+    generator is closed when the client leaves, or when it has not ended in the time that a stop of the server leaves.
     """
 
-    __slots__ = ("chunks", "length")
+    __slots__ = ("chunks", "length", "memory")
 
     def __init__(
         self,
@@ -55,7 +57,9 @@ class StreamReply(Reply):
         content_type: str,
         headers: Mapping[str, str] = NO_HEADERS,
         length: int | None = None,
+        memory: int = STREAM_BYTES,
     ) -> None:
         super().__init__(status, headers={"Content-Type": content_type, **headers})
+        self.memory = memory
         self.chunks = chunks
         self.length = length

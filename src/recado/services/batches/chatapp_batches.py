@@ -25,11 +25,13 @@ from recado.services.batches.channel_batches import (
     Tracked,
     Where,
 )
+from recado.services.media.media_use import MediaUse
 from recado.services.messages.acceptance_rules import due_time
 from recado.services.messages.chatapp_rules import (
     TemplateShapes,
     check_existing,
     check_header,
+    check_media,
     check_priority,
     check_references,
     check_state,
@@ -59,12 +61,15 @@ class ChatAppBatches:
     channel = CHATAPP
     no_such_message = "There is no such chat-app message."
 
-    def __init__(self, db: Database, directories: Directories, *, sends_in: Collection[str]) -> None:
+    def __init__(
+        self, db: Database, directories: Directories, *, sends_in: Collection[str], media: MediaUse | None = None
+    ) -> None:
         self._db = db
         self._numbers = directories.numbers
         self._organizations = directories.organizations
         self._templates = directories.templates
         self.sends_in = frozenset(sends_in)
+        self._media = media
         self._shapes = TemplateShapes()
 
     async def terms(self, draft: BatchDraft, now: datetime) -> BatchTerms:
@@ -83,6 +88,7 @@ class ChatAppBatches:
         check_priority(message, category)
         due_at = due_time(message, now)
         check_state(number, template)
+        await check_media(self._media, message, number, template, sends=draft.env in self.sends_in)
         return BatchTerms(
             sender_id=number.id,
             due_at=due_at,

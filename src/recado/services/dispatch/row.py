@@ -1,7 +1,7 @@
 """One ready message in a lane's memory: what its gates, its claim and its call need, and nothing else."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from operator import itemgetter
 from typing import Any
@@ -18,6 +18,13 @@ WINDOW = OWNERS * ROWS_PER_OWNER
 MILLISECOND = timedelta(milliseconds=1)
 CONTENT = "content"
 """In the details of what is sent directly: what its adapter sends."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewPayload:
+    """What a message says in the place of its row's payload, for its one call."""
+
+    payload: Mapping[str, Any] | None = field(repr=False)
 
 
 @dataclass(slots=True, eq=False, repr=False)

@@ -15,6 +15,8 @@ from recado.domain.contacts.keywords import Keyword, keyword_of, written
 from recado.domain.core.clock import Clock
 from recado.domain.core.ids import MESSAGE, IdSource
 from recado.domain.links.origin import codes_in
+from recado.domain.media.media_types import LONGEST_TYPE, safe_filename
+from recado.domain.media.showing import OCTETS
 from recado.domain.messages.changes import OnChange
 from recado.domain.messages.message import MessageStatus
 from recado.services.contacts.consents import Gathered
@@ -29,6 +31,8 @@ from recado.storage.contacts.social_identities import User
 from recado.storage.core.moves import AfterCommit, Moved
 from recado.storage.core.rows import Executor
 from recado.storage.links import origin_links
+from recado.storage.media import inbound_media
+from recado.storage.media.inbound_media import Expected
 from recado.storage.messages import receipts
 from recado.storage.messages.receipts import InboundRow
 
@@ -53,6 +57,22 @@ class Came:
         """The codes of origin links that its text holds, each with its organization and sender (C27.4)."""
         text = self.written if self.event.type == "text" else None
         return [] if text is None else [(self.row.organization_id, self.row.sender_id, each) for each in codes_in(text)]
+
+    @property
+    def media(self) -> Expected | None:
+        """What is to be copied of it (C8.3.1)."""
+        row, reference = self.row, self.event.media_ref
+        if reference is None or row.type != "media":
+            return None
+        said = self.event.payload.get("media")
+        said = said if isinstance(said, Mapping) else {}
+        given = (said.get(name) for name in ("mime_type", "mimeType"))
+        mime_type = next((each for each in given if isinstance(each, str) and each), OCTETS)[:LONGEST_TYPE]
+        name = said.get("filename")
+        filename = safe_filename(name) if isinstance(name, str) else None
+        return Expected(
+            row.organization_id, row.env, row.channel, row.id, row.sender_id, reference, mime_type, filename or None
+        )
 
     def person_of(self, organization_id: str) -> Person | None:
         """As whose contact it may be known; None: such an address alone makes nobody one, as a contact has a phone."""
@@ -125,6 +145,8 @@ class InboundMessages:
             for each in fresh
         ]
         await receipts.store_inbound(connection, rows, now)
+        if with_media := [expected for each in fresh if (expected := each.media) is not None]:
+            await inbound_media.expect(connection, with_media, now)
         gathered.moved += await self._received(connection, fresh, contacts, origins)
         await self._contacts.obey(connection, [*heard.values()], known, now, gathered)
         await self._refuse_elsewhere(connection, fresh, now, gathered)

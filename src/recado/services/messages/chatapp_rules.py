@@ -6,7 +6,7 @@ from functools import cache
 from typing import Final
 
 from recado.domain.billing.prices import Price, region_of
-from recado.domain.channels.chatapp import CHATAPP, POLICY, TEMPLATE
+from recado.domain.channels.chatapp import CHATAPP, POLICY
 from recado.domain.channels.policy import Obeys
 from recado.domain.core.clock import Clock
 from recado.domain.core.counting import counted
@@ -17,7 +17,8 @@ from recado.domain.core.references import reference_not_found, wrong_reference
 from recado.domain.messages.message import Priority
 from recado.domain.senders.number import IN_SERVICE, what_to_do
 from recado.domain.templates.template import TemplateCategory, TemplateStatus
-from recado.domain.templates.template_content import header_takes_text, variable_count
+from recado.domain.templates.template_content import header_media, header_takes_text, variable_count
+from recado.services.media.media_use import MediaUse, NamedMedia, named_media, no_media
 from recado.services.messages.acceptance_rules import due_time, new_message
 from recado.services.messages.draft import MessageDraft
 from recado.services.messages.replacing import replacement
@@ -49,9 +50,10 @@ class ChatAppRules:
         ids: IdSource,
         clock: Clock,
         sends_in: Collection[str],
+        media: MediaUse | None = None,
         prices: PriceDirectory | None = None,
     ) -> None:
-        """`prices` None: nothing is billed (C25.2.4)."""
+        """`media` None: there are no uploads. `prices` None: nothing is billed (C25.2.4)."""
         self._numbers = numbers
         self._organizations = organizations
         self._templates = templates
@@ -60,6 +62,7 @@ class ChatAppRules:
         self._clock = clock
         self.sends_in = frozenset(sends_in)
         self._prices = prices
+        self._media = media
         self._shapes = TemplateShapes()
 
     def at_once(self, draft: MessageDraft) -> NewMessage | None:
@@ -76,6 +79,9 @@ class ChatAppRules:
             price = self._prices.peek(*key, *_unit(draft, number, template), self._clock.now())
             if price is None:
                 return None
+        named = media_of(draft, template)
+        if named is not None and not (self._media and self._media.at_hand(*key, draft.sender_id, named)):
+            return None
         return self._checked(draft, number, organization, template, price)
 
     async def read(self, draft: MessageDraft) -> NewMessage:
@@ -87,7 +93,10 @@ class ChatAppRules:
         price = None
         if self._prices is not None and number is not None:
             price = await self._prices.price_of(*key, *_unit(draft, number, template), self._clock.now())
-        return self._checked(draft, number, organization, template, price)
+        new = self._checked(draft, number, organization, template, price)
+        if number is not None:
+            await check_media(self._media, draft, number, template, sends=draft.env in self.sends_in)
+        return new
 
     def _checked(
         self,
@@ -168,18 +177,33 @@ class TemplateShapes:
 
 
 def check_existing(draft: MessageDraft) -> None:
-    """Refuse what names records of kinds that this release does not hold: media, flows."""
+    """Refuse what names records of kinds that this release does not hold: flows."""
     payload = draft.payload
-    if payload is None or draft.type == "text":
+    if payload is not None and draft.type == "interactive" and payload["interactive"]["type"] == "flow":
+        flow_id = payload["interactive"]["action"]["flowId"]
+        raise reference_not_found("payload.interactive.action.flowId", FLOW, flow_id, draft.env)
+
+
+def media_of(draft: MessageDraft, template: Template | None) -> NamedMedia | None:
+    """The media that the draft names, and as which kind."""
+    kind = None if template is None else header_media(template.components)
+    return named_media(draft.type, draft.payload, kind)
+
+
+async def check_media(
+    media: MediaUse | None, draft: MessageDraft, number: Number, template: Template | None, *, sends: bool
+) -> None:
+    """The media that the draft names is there, of its kind, and at the number's provider, where it has one (C8.2)."""
+    named = media_of(draft, template)
+    if named is None:
         return
-    if draft.type == "media":
-        raise _media_not_found("payload.media.id")
-    content = payload if draft.type == TEMPLATE else payload["interactive"]
-    if "media" in content.get("header", ()):
-        within = "payload" if content is payload else "payload.interactive"
-        raise _media_not_found(f"{within}.header.media.id")
-    if draft.type == "interactive" and content["type"] == "flow":
-        raise reference_not_found("payload.interactive.action.flowId", FLOW, content["action"]["flowId"], draft.env)
+    if media is None:
+        raise no_media(named)
+    found = await media.check(draft.organization_id, draft.env, named)
+    if template is not None and header_media(template.components) is None:
+        raise _mismatch(named.path, f"The header of the template {template.id} takes no media.")
+    if sends:
+        await media.ready(number, found)
 
 
 def check_references(draft: MessageDraft, number: Number | None, template: Template | None) -> None:
@@ -266,8 +290,3 @@ def held_ms(number: Number, organization: Organization, now: datetime) -> int:
 
 def _mismatch(path: str, message: str) -> Problem:
     return field_refused("TEMPLATE_VARS_MISMATCH", path, message)
-
-
-def _media_not_found(field: str) -> Problem:
-    detail = "Media cannot be sent yet: use type text, template or interactive."
-    return field_refused("MEDIA_NOT_FOUND", f"/{field.replace('.', '/')}", detail, field=field)

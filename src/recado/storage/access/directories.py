@@ -14,6 +14,7 @@ from recado.storage.access.organizations import OrganizationDirectory
 from recado.storage.access.session_directory import SessionDirectory
 from recado.storage.billing.prices import PriceDirectory
 from recado.storage.core.rows import Executor
+from recado.storage.media.media import MediaDirectory
 from recado.storage.senders.numbers import NumberDirectory
 from recado.storage.senders.social_accounts import SocialAccountDirectory
 from recado.storage.templates.templates import TemplateDirectory
@@ -31,6 +32,7 @@ class Directories:
         self.social_accounts = SocialAccountDirectory(executor, clock=clock)
         self.templates = TemplateDirectory(executor, clock=clock)
         self.subscriptions = SubscriptionDirectory(executor, clock=clock)
+        self.media = MediaDirectory(executor, clock=clock)
         self.prices = PriceDirectory(executor, clock=clock)
 
     def forget(self, change: Change) -> None:

@@ -16,6 +16,7 @@ from recado.storage.core.postgres import Connection, Database
 from recado.storage.core.rows import Executor, columns
 from recado.storage.core.sql import load
 from recado.storage.links import tracked_links
+from recado.storage.media import inbound_media
 
 SQL = load("contact_erasures")
 
@@ -69,6 +70,7 @@ async def block(
         kept = {row["id"]: mask(row["channel"], row["recipient"]) for row in settled}
         channels = sorted({row["channel"] for row in settled})
         await connection.execute(SQL.erase, *erasure.key[:2], channels, list(kept), kept)
+        await inbound_media.erase(connection, *erasure.key[:2], list(kept))
         # What an address says may tell of the person.
         if with_links := [row["id"] for row in settled if row["channel"] in TRACKED]:
             await tracked_links.erase(connection, with_links)

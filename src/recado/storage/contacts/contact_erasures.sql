@@ -18,7 +18,7 @@ for no key update;
 -- $4: ids, in order: between the first and the last of them are the months to look in. $5: what is kept of each recipient, by
 -- these ids. Nothing is joined: without statistics a join would begin with all messages of the organization.
 update messages
-set recipient = $5::jsonb ->> id, recipient_hash = null, payload = null, template_vars = null, receipt = null,
+set recipient = $5::jsonb ->> id, recipient_hash = null, payload = null, template_vars = null, receipt = null, media_storage = null,
     details = details - 'subject'
 where
     organization_id = $1 and env = $2 and channel = any($3::text[]) and id = any($4::text[])

@@ -55,7 +55,7 @@ with page as materialized (
 ),
 cleared as (
     update {month} m
-    set payload = null, template_vars = null, receipt = null, details = details - 'subject'
+    set payload = null, template_vars = null, receipt = null, media_storage = null, details = details - 'subject'
     from page p
     where
         m.ctid = p.place and p.has_content and p.id < $5

@@ -34,7 +34,8 @@ class Message(Identified):
     """One message. `payload`, `template_vars` and `metadata` are JSON texts; `klass` is the priority's class.
 
     `details`: what its channel alone knows of it. `gateway`: what it left through, of those that senders share;
-    `receipt`: the last report as its provider gave it; `link_origin`: the JSON text of `origemDoLink` (C27.4).
+    `receipt`: the last report as its provider gave it; `link_origin`: the JSON text of `origemDoLink` (C27.4);
+    `media_storage`: that of `mediaStorage` (C8.3.1).
     `opened_at`, `clicked_at`: when its person first did so, of an e-mail (C10.2.9).
     `waits`: milliseconds by reason of what it waited for until it left (C34.4).
     """
@@ -83,6 +84,7 @@ class Message(Identified):
     opened_at: datetime | None = None
     clicked_at: datetime | None = None
     waits: Mapping[str, int] | None = None
+    media_storage: str | None = None
 
     @property
     def uncertain(self) -> bool:

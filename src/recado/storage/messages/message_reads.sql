@@ -4,7 +4,7 @@ select
     payload, template_vars, metadata, campaign_id, batch_id, contact_id, attempts, last_error, original_error,
     reprocessed, replaced_by, provider_message_id, sent_by_account_id, sent_by_name, scheduled_at, sent_at,
     delivered_at, read_at, failed_at, archived_at, updated_at, price_coins,
-    outcome_certain, units, details, failure_code, gateway, receipt, link_origin, opened_at, clicked_at, waits
+    outcome_certain, units, details, failure_code, gateway, receipt, link_origin, opened_at, clicked_at, waits, media_storage
 from messages
 where organization_id = $1 and env = $2 and channel = any($3::text[]) and id = $4;
 
@@ -20,7 +20,7 @@ select
     m.last_error, m.original_error, m.reprocessed, m.replaced_by, m.provider_message_id, m.sent_by_account_id,
     m.sent_by_name, m.scheduled_at, m.sent_at, m.delivered_at, m.read_at, m.failed_at, m.archived_at, m.updated_at,
     m.price_coins, m.outcome_certain, m.units, m.details, m.failure_code, m.gateway, m.receipt, m.link_origin,
-    m.opened_at, m.clicked_at, m.waits
+    m.opened_at, m.clicked_at, m.waits, m.media_storage
 from found f
 cross join lateral (
     select * from messages k

@@ -145,7 +145,7 @@ async def test_free_form_messages_need_an_open_window(house: Any) -> None:
         ),
     ],
 )
-async def test_what_this_release_does_not_hold_yet_is_refused_plainly(
+async def test_what_is_not_there_is_refused_plainly(
     house: Any, draft: dict[str, Any], code: str, field: str | None
 ) -> None:
     refusal = await house.refusal(house.free_form(**draft))

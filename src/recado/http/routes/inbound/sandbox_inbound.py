@@ -1,5 +1,6 @@
 """POST /v2/sandbox/inbound: a person writes to a number or an account of test, to try windows and replies (C29.4)."""
 
+from base64 import b64decode
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
 from pydantic import Field
@@ -12,6 +13,7 @@ from recado.domain.channels.source import SANDBOX, Source
 from recado.domain.core.errors import FieldError, field_refused, test_only, validation_error
 from recado.domain.core.ids import MESSAGE, NUMBER, REQUEST, SOCIAL_ACCOUNT
 from recado.domain.core.references import reference_not_found
+from recado.domain.media.media_types import KINDS, LONGEST_TYPE, normalized, safe_filename
 from recado.http.api.call import Call
 from recado.http.api.models import ApiModel
 from recado.http.api.route import Idempotency, Route
@@ -19,6 +21,7 @@ from recado.http.routes.core.phones import phone_at
 from recado.http.routes.messages.message_models import SENDER_REQUIRED
 from recado.http.wire.reply import Reply
 from recado.services.inbound.account_owners import AccountOwner, own_sender
+from recado.services.media.media_use import MediaFor
 from recado.storage.access.directories import Directories
 from recado.storage.core.postgres import Database
 from recado.storage.messages import message_reads
@@ -37,6 +40,20 @@ class Receiver(Protocol):
         """Store the message; its id."""
 
 
+class SandboxMedia(ApiModel):
+    """A small file, as the provider would keep it: the body has at most 1 MiB."""
+
+    mime_type: Annotated[str, Field(min_length=3, max_length=LONGEST_TYPE, examples=["image/png"])]
+    data_base64: Annotated[str, Field(min_length=1, examples=["iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ"])]
+    filename: Annotated[str | None, Field(max_length=1_024)] = None
+
+
+class PersonSends(Protocol):
+    """A provider of test that holds what imagined people send (`sandbox.py`)."""
+
+    def person_sends(self, reference: str, mime_type: str, content: bytes) -> None: ...
+
+
 class SandboxInbound(ApiModel):
     """What the imagined person writes, and to which number or account, on a channel that has these."""
 
@@ -45,7 +62,7 @@ class SandboxInbound(ApiModel):
     social_account_id: Annotated[str | None, Field(min_length=1, max_length=64)] = None
     from_: Annotated[str, Field(alias="from", max_length=128, examples=["+5511987654321"])]
     text: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
-    media: Annotated[Any, Field(description="Not available yet: this release stores no media.")] = None
+    media: Annotated[SandboxMedia | None, Field(description="A file in the place of a text.")] = None
     quoted: Annotated[
         str | None, Field(max_length=256, description="The message that is answered: our id, or the provider's.")
     ] = None
@@ -60,10 +77,11 @@ class SandboxInboundOut(ApiModel):
 class SandboxInboundOperations:
     """The handler."""
 
-    def __init__(self, database: Database, directories: Directories, receiver: Receiver) -> None:
+    def __init__(self, database: Database, directories: Directories, receiver: Receiver, media_for: MediaFor) -> None:
         self._database = database
         self._directories = directories
         self._receiver = receiver
+        self._media_for = media_for
 
     async def hide_from_live(self, call: Call) -> None:
         """The operation exists with test credentials only."""
@@ -72,23 +90,41 @@ class SandboxInboundOperations:
 
     async def write(self, call: Call) -> Reply:
         body: SandboxInbound = call.body
-        if body.media is not None:
-            raise field_refused("MEDIA_NOT_FOUND", "/media", "Inbound media is not available yet: send `text`.")
-        if body.text is None:
-            raise validation_error([FieldError("/text", "REQUIRED", "`text` is required.")])
+        if (body.media is None) == (body.text is None):
+            raise validation_error([FieldError("/text", "REQUIRED", "One of `text` and `media` is required.")])
         source = Source(body.channel, SANDBOX, TEST)
         account, owner = await self._account(call, source)
+        # Unique, as the provider's ids are: each call is another message.
+        reference = f"sandbox-in-{call.request_id.removeprefix(REQUEST)}"
         event = Inbound(
             account=account,
             sender=_sender(source.channel, body.from_),
             at=call.now,
-            type="text",
-            payload={"text": {"body": body.text}},
-            # Unique, as the provider's ids are: each call is another message.
-            provider_message_id=f"sandbox-in-{call.request_id.removeprefix(REQUEST)}",
+            type="text" if body.media is None else "media",
+            payload={"text": {"body": body.text}} if body.media is None else _payload(body.media),
+            provider_message_id=reference,
             quoted=await self._quoted(call, body.quoted),
+            media_ref=None if body.media is None else reference,
         )
+        if body.media is not None:
+            self._hold(body, reference)
         return Reply(202, {"messageId": await self._receiver.inbound(source, owner, event)})
+
+    def _hold(self, body: SandboxInbound, reference: str) -> None:
+        """The sandbox has the file, from which it is copied as from any provider."""
+        assert body.media is not None  # noqa: S101 - asked before
+        try:
+            content = b64decode("".join(body.media.data_base64.split()), validate=True)
+        except ValueError:
+            content = b""
+        if not content:
+            raise field_refused("VALIDATION_ERROR", "/media/dataBase64", "`dataBase64` is empty, or not base64.")
+        holder: Any = self._media_for(body.channel, TEST)
+        if holder is None:
+            message = f"On channel {body.channel} nobody sends media: send `text`."
+            raise field_refused("MEDIA_NOT_FOUND", "/media", message)
+        person: PersonSends = holder
+        person.person_sends(reference, body.media.mime_type, content)
 
     async def _account(self, call: Call, source: Source) -> tuple[str, AccountOwner]:
         """What the person writes to, as the sandbox calls it, and whose it is: the caller's."""
@@ -128,9 +164,23 @@ def _sender(channel: str, told: str) -> str:
     return told
 
 
-def sandbox_inbound_routes(*, database: Database, directories: Directories, receiver: Receiver) -> tuple[Route, ...]:
+def _payload(media: SandboxMedia) -> dict[str, Any]:
+    """As the hosted API's form becomes ours (C15.3)."""
+    mime_type = normalized(media.mime_type)
+    kind = KINDS.get(mime_type) or {"image": "image", "audio": "audio", "video": "video"}.get(
+        mime_type.partition("/")[0], "document"
+    )
+    said = {"mime_type": media.mime_type, "mimeType": mime_type}
+    if media.filename:
+        said["filename"] = safe_filename(media.filename) or "media"
+    return {"kind": kind, "media": said}
+
+
+def sandbox_inbound_routes(
+    *, database: Database, directories: Directories, receiver: Receiver, media_for: MediaFor
+) -> tuple[Route, ...]:
     """The simulation of inbound messages."""
-    operations = SandboxInboundOperations(database, directories, receiver)
+    operations = SandboxInboundOperations(database, directories, receiver, media_for)
     return (
         Route(
             method="POST",

@@ -257,6 +257,14 @@ class LinkOrigin(ApiModel):
     codigo: str
 
 
+class MediaStorage(ApiModel):
+    """What is stored of the media that came with a message. `mimeType`: what its bytes say."""
+
+    mime_type: str
+    size: int
+    stored_at: datetime
+
+
 class MessageModel(ApiModel):
     """One message of any channel; fields without value are absent."""
 
@@ -285,6 +293,7 @@ class MessageModel(ApiModel):
     original_error: str | None = None
     provider_message_id: str | None = None
     origem_do_link: LinkOrigin | None = None
+    media_storage: MediaStorage | None = None
     sent_by_account_id: str | None = None
     sent_by_name: str | None = None
     scheduled_at: datetime | None = None

@@ -44,6 +44,7 @@ _JSON_MEMBERS = (
     ("payload", "payload"),
     ("template_vars", "templateVars"),
     ("link_origin", "origemDoLink"),
+    ("media_storage", "mediaStorage"),
 )
 
 

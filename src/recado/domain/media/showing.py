@@ -1,0 +1,48 @@
+"""How a download is shown: under its own type, or only to be kept; with which name (C8.3). Pure."""
+
+from typing import Final
+from urllib.parse import quote
+
+from recado.domain.media.media_types import normalized, safe_filename
+
+OCTETS: Final = "application/octet-stream"
+_INLINE: Final = frozenset(
+    {
+        *(f"image/{name}" for name in ("png", "jpeg", "gif", "webp", "avif", "bmp", "heic", "heif")),
+        "application/pdf",
+    }
+)
+_ENDINGS: Final = {
+    "image/jpeg": "jpg", "image/png": "png", "image/gif": "gif", "image/webp": "webp", "audio/aac": "aac",
+    "audio/amr": "amr", "audio/mpeg": "mp3", "audio/mp4": "m4a", "audio/ogg": "ogg", "video/mp4": "mp4",
+    "video/3gpp": "3gp", "application/pdf": "pdf", "text/plain": "txt",
+}  # fmt: skip
+
+STREAM_HEADERS: Final = {
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "default-src 'none'; sandbox",
+    "Cache-Control": "private, no-store",
+}
+
+
+def is_inline(mime_type: str) -> bool:
+    """Whether a browser may show media of this type: pictures, PDF, sound and moving pictures, and no markup."""
+    name = normalized(mime_type)
+    return name in _INLINE or (name.startswith(("audio/", "video/")) and not name.endswith("+xml"))
+
+
+def shown_type(mime_type: str) -> str:
+    """Under which type media is given."""
+    return normalized(mime_type) if is_inline(mime_type) else OCTETS
+
+
+def ending(mime_type: str) -> str:
+    return _ENDINGS.get(normalized(mime_type), "bin")
+
+
+def disposition(mime_type: str, name: str, *, download: bool) -> str:
+    """The header `Content-Disposition`."""
+    name = safe_filename(name) or "media"
+    plain = "".join(character if character.isascii() and character not in "%;" else "_" for character in name)
+    how = "inline" if is_inline(mime_type) and not download else "attachment"
+    return f"{how}; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}"

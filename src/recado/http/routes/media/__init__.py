@@ -1,0 +1,1 @@
+"""Media: uploads, downloads, and what signed addresses open."""

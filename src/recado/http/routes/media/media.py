@@ -1,0 +1,159 @@
+"""Uploads to a number, and what is kept of them (C8.1, C8.2)."""
+
+from dataclasses import replace
+from typing import Final
+from urllib.parse import unquote
+
+from recado.domain.core.errors import FieldError, Problem, field_refused, validation_error
+from recado.domain.core.ids import MEDIA, NUMBER
+from recado.domain.media.media_types import LARGEST, LONGEST_TYPE, safe_filename, too_large
+from recado.http.api.call import Call
+from recado.http.api.missing import found
+from recado.http.api.parsing import parse_json, validate_body
+from recado.http.api.route import Idempotency, Route
+from recado.http.api.unknown_fields import is_strict, name_in, refuse, unknown_fields
+from recado.http.routes.core.groups import Group
+from recado.http.routes.media.media_models import MediaOut, MediaUpload, UploadResult, media_view, upload_view
+from recado.http.wire.reply import Reply
+from recado.services.media.file_work import FileWork
+from recado.services.media.media_document import read_document
+from recado.services.media.uploads import Upload, Uploads
+from recado.storage.core.postgres import Database
+from recado.storage.media import media
+from recado.storage.media.media import KeptMedia
+from recado.storage.senders.numbers import Number, NumberDirectory
+
+BODY_LIMIT: Final = 150_000_000
+"""Bytes of a body in JSON: the characters of the binary, and what wraps them (C2.3.6)."""
+MEDIA_GROUP: Final = Group("Media", reads="messages:read", writes="messages:send")
+
+_FILENAME, _TYPE = "x-filename", "x-content-type"
+_ERRORS: Final = (
+    "VALIDATION_ERROR", "MEDIA_TOO_LARGE", "MEDIA_TYPE_NOT_ALLOWED", "MEDIA_TYPE_MISMATCH", "DEPENDENCY_FAILED",
+    "PROVIDER_TIMEOUT", "STORAGE_FAILED", "BAD_REQUEST",
+)  # fmt: skip
+
+
+class MediaOperations:
+    """The handlers. `folder`: where a decoded binary waits; None: the system's own."""
+
+    def __init__(
+        self, database: Database, *, numbers: NumberDirectory, uploads: Uploads, files: FileWork, folder: str | None
+    ) -> None:
+        self._database = database
+        self._numbers = numbers
+        self._uploads = uploads
+        self._files = files
+        self._folder = folder
+
+    async def number(self, call: Call) -> Number:
+        """That of the path."""
+        principal = call.principal
+        return found(await self._numbers.get((principal.organization_id, principal.env, call.path["id"])))
+
+    async def number_of_binary(self, call: Call) -> Number:
+        """The headers come before the number (C2.6)."""
+        _header(call, _FILENAME)
+        _header(call, _TYPE)
+        return await self.number(call)
+
+    async def upload_json(self, call: Call) -> Reply:
+        spool = call.spool
+        assert spool is not None  # noqa: S101 - the route is spooled
+        document = await self._files.do(read_document, spool.file, self._folder)
+        try:
+            parsed = parse_json(document.rest)
+            unknown = unknown_fields(MediaUpload, parsed.document)
+            if unknown and is_strict(call.headers.get("Prefer")):
+                refuse(unknown)
+            body = validate_body(MediaUpload, parsed, 422)
+            assert isinstance(body, MediaUpload)  # noqa: S101 - it is read as one
+            upload = Upload(
+                document.file, document.size, document.sha256, body.mime_type, _named(body.filename), "/dataBase64"
+            )
+            reply = _made(await self._uploads.take(call.resource, upload))
+        finally:
+            document.file.close()
+        if unknown:
+            name_in(reply, unknown, writes=True)
+        return reply
+
+    async def upload_binary(self, call: Call) -> Reply:
+        spool = call.spool
+        assert spool is not None  # noqa: S101 - as above
+        if spool.size > LARGEST:
+            raise too_large(LARGEST, "any")
+        filename = _named(unquote(_header(call, _FILENAME), errors="replace"))
+        upload = Upload(spool.file, spool.size, spool.digest.hex(), _header(call, _TYPE), filename, "")
+        return _made(await self._uploads.take(call.resource, upload))
+
+    async def read(self, call: Call) -> Reply:
+        return Reply(200, media_view(call.resource))
+
+    async def find(self, call: Call) -> KeptMedia:
+        """Until its time is over."""
+        principal = call.principal
+        kept = found(await media.get(self._database, principal.organization_id, principal.env, call.path["mediaId"]))
+        return found(kept if kept.expires_at > call.now else None)
+
+
+def _made(new: KeptMedia) -> Reply:
+    return Reply(201, upload_view(new))
+
+
+def _header(call: Call, name: str) -> str:
+    """One that is required; BAD_REQUEST (400) without it."""
+    value = call.headers.get(name, "").strip()
+    if not value or (name == _TYPE and len(value) > LONGEST_TYPE):
+        raise Problem("BAD_REQUEST", f"The header {name} is required: the name and the real type of the file.")
+    return value
+
+
+def _named(given: str) -> str:
+    """As it is kept; 422 for a name of which nothing is left, or that is too long."""
+    if len(given) > 240:
+        raise field_refused("VALIDATION_ERROR", "/filename", "`filename` must have at most 240 characters.")
+    name = safe_filename(given)
+    if not name:
+        raise validation_error([FieldError("/filename", "VALIDATION_ERROR", "`filename` must name a file.")])
+    return name
+
+
+def media_routes(
+    *, database: Database, numbers: NumberDirectory, uploads: Uploads, files: FileWork, folder: str | None
+) -> tuple[Route, ...]:
+    """Upload, and look."""
+    operations = MediaOperations(database, numbers=numbers, uploads=uploads, files=files, folder=folder)
+    in_json = MEDIA_GROUP.route(
+        "POST /numbers/{id}/media", "uploadMedia", "Upload media in JSON", operations.upload_json,
+        description=(
+            "The binary stands in base64 in the body; for large files, send it as it is instead. The type is read from "
+            "its bytes. The answer comes when the provider has it, and any number of the organization can send it."
+        ),
+        rate_class="media", body_limit=BODY_LIMIT, responses={201: UploadResult},
+        errors=(*_ERRORS, "MALFORMED_JSON", "INVALID_CHARACTER"), idempotency=Idempotency.ACCEPTED, creates=True,
+        path_ids={"id": NUMBER}, load=operations.number,
+    )  # fmt: skip
+    binary = MEDIA_GROUP.route(
+        "POST /numbers/{id}/media/binary", "uploadMediaBinary", "Upload media as it is", operations.upload_binary,
+        description=(
+            "The body is the file. `x-filename` names it, percent-encoded where it is not plain ASCII; "
+            "`x-content-type` is its real type."
+        ),
+        rate_class="media", body_limit=LARGEST, responses={201: UploadResult}, errors=_ERRORS,
+        idempotency=Idempotency.ACCEPTED, creates=True, path_ids={"id": NUMBER}, load=operations.number_of_binary,
+    )  # fmt: skip
+    return (
+        replace(in_json, spooled={"application/json": MediaUpload}, slow=True),
+        replace(
+            binary, spooled={"application/octet-stream": None}, slow=True,
+            headers={
+                _FILENAME: "The name of the file: at most 240 characters.",
+                _TYPE: "The real media type of the file.",
+            },
+        ),
+        MEDIA_GROUP.route(
+            "GET /media/{mediaId}", "getMedia", "Read an upload", operations.read,
+            responses={200: MediaOut}, path_ids={"mediaId": MEDIA}, load=operations.find,
+        ),
+    )  # fmt: skip

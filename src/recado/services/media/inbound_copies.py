@@ -1,0 +1,130 @@
+"""Copies what people send into the storage, in the background (C8.3.1): five attempts, a few at once."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterable, Callable
+from datetime import datetime, timedelta
+from typing import Final
+
+import structlog
+
+from recado.channels.core.errors import ProviderError
+from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Problem, Unavailable
+from recado.domain.media.media_types import READ, Bytes, look, type_of
+from recado.engine.periodic import Periodic
+from recado.services.media.provider_media import MediaExpired, ProviderMedia
+from recado.storage.blobs.blobs import Blobs, new_key
+from recado.storage.core.postgres import Database
+from recado.storage.media import inbound_media, kept_blobs
+from recado.storage.media.inbound_media import InboundMedia
+from recado.storage.media.kept_blobs import KeptBlob
+
+EVERY: Final = 1.0  # seconds
+AT_ONCE: Final = 8
+OF_ONE: Final = 2  # of an organization in a round
+AFTER: Final = (timedelta(seconds=10), timedelta(minutes=1), timedelta(minutes=10), timedelta(hours=1))
+"""From a failed attempt to the next one; the first is made at once, and after the fifth there is none."""
+SECONDS: Final = 300.0
+"""That one copy may take."""
+KIND: Final = "inbound"
+
+log = structlog.get_logger(__name__)
+
+
+class InboundCopies:
+    """A service. A copy that a crash cuts short is made again; what it had written is deleted within the hour."""
+
+    def __init__(
+        self,
+        db: Database,
+        *,
+        blobs: Blobs,
+        provider: ProviderMedia,
+        clock: Clock,
+        random_bytes: Callable[[int], bytes],
+    ) -> None:
+        self._db = db
+        self._blobs = blobs
+        self._provider = provider
+        self._clock = clock
+        self._random_bytes = random_bytes
+        self._worker = Periodic("copies of media", EVERY, self.work, clock, at_once=True)
+
+    async def start(self) -> None:
+        await self._worker.start()
+
+    async def stop(self) -> None:
+        await self._worker.stop()
+
+    async def work(self) -> None:
+        """Copy everything that is due, block by block."""
+        while found := await inbound_media.due(self._db, self._clock.now(), AT_ONCE, OF_ONE):
+            await asyncio.gather(*(self._copy(each) for each in found))
+
+    async def _copy(self, media: InboundMedia) -> None:
+        now = self._clock.now()
+        try:
+            async with asyncio.timeout(SECONDS):
+                await self._store(media, now)
+        except (MediaExpired, ProviderError, Problem, TimeoutError) as error:
+            if isinstance(error, Unavailable):
+                raise
+            gone = isinstance(error, MediaExpired) or media.attempts >= len(AFTER)
+            again_at = None if gone else self._clock.now() + AFTER[media.attempts]
+            await inbound_media.tried(self._db, media, again_at)
+            log.info("media_not_copied", message_id=media.message_id, attempt=media.attempts + 1, last=gone)
+
+    async def _store(self, media: InboundMedia, now: datetime) -> None:
+        where = (media.organization_id, media.env)
+        blob = KeptBlob(*where, new_key(*where, KIND, now, self._random_bytes))
+        noted = await kept_blobs.note(self._db, blob, now)
+        kept = False
+        try:
+            async with self._provider.open(media) as opened:
+                copy = _Copy(opened.chunks)
+                await self._blobs.write(blob.key, copy.content())
+            if opened.size is not None and copy.size != opened.size:
+                raise ProviderError("unreachable", "malformed_answer", "the media is shorter than the provider said")
+            mime_type = type_of(media.mime_type, look(copy.read, copy.size))
+            now = self._clock.now()
+            async with self._db.transaction() as connection:
+                kept = await inbound_media.stored(connection, media, blob.key, mime_type, copy.size, now)
+                if kept:
+                    await kept_blobs.keep(connection, blob, media.expires_at)
+        finally:
+            if not kept:
+                await asyncio.shield(self._abandon(blob, noted))
+
+    async def _abandon(self, blob: KeptBlob, noted: datetime) -> None:
+        """The sweeper deletes it."""
+        await kept_blobs.abandon(self._db, blob, noted)
+
+
+class _Copy:
+    """What goes by on its way into the storage: how much, and what its beginning and its end were."""
+
+    def __init__(self, chunks: AsyncIterable[bytes]) -> None:
+        self._chunks = chunks
+        self._head = b""
+        self._tail = b""
+        self.size = 0
+
+    async def content(self) -> AsyncGenerator[bytes]:
+        async for chunk in self._chunks:
+            self.size += len(chunk)
+            if len(self._head) < READ:
+                self._head += chunk[: READ - len(self._head)]
+            self._tail = (self._tail + chunk)[-2 * READ :]
+            yield chunk
+
+    @property
+    def read(self) -> Bytes:
+        """What is in neither is read as nothing: then a ZIP is only that."""
+
+        def read(at: int, length: int) -> bytes:
+            if at + length <= len(self._head) or at == 0:
+                return self._head[at : at + length]
+            start = at - (self.size - len(self._tail))
+            return self._tail[start : start + length] if start >= 0 else b""
+
+        return read

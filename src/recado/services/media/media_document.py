@@ -1,0 +1,167 @@
+"""Reads a JSON body with a binary in base64 from a file, piece by piece: neither is ever in memory as a whole (C8.2).
+
+Everything beside the binary is copied to a small document, which is then read as any other body.
+"""
+
+import re
+import tempfile
+from base64 import b64decode
+from binascii import Error as NotBase64
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import IO, Final
+
+from recado.domain.core.errors import Problem, field_refused
+from recado.domain.media.media_types import LARGEST, too_large
+
+MEMBER: Final = "dataBase64"
+MOST_CHARACTERS: Final = 140_000_000
+MOST_BESIDE: Final = 64 * 1024  # bytes of all other members
+IN_MEMORY: Final = 256 * 1024  # bytes
+_PIECE: Final = 1024 * 1024  # bytes
+_SPACE: Final = b" \t\r\n"
+_STRUCTURE: Final = re.compile(rb'["{}\[\]]')
+_END_OF_TEXT: Final = re.compile(rb'["\\]')
+_ESCAPES: Final = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"/": b"/"}
+
+
+@dataclass(frozen=True, slots=True)
+class MediaDocument:
+    """`rest`: the document with an empty text in the binary's place. The binary is in `file`, to be closed."""
+
+    rest: bytes
+    file: IO[bytes] = field(repr=False)
+    size: int
+    sha256: str
+
+
+def read_document(body: IO[bytes], folder: str | None) -> MediaDocument:
+    """Cut a body apart; `folder`: where the binary's file is, None: the system's own.
+
+    Raises `Problem` for what is no base64 (422), has too many characters, or too much beside it (413).
+    """
+    body.seek(0)
+    # Closed by whoever takes it.
+    file: IO[bytes] = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY, dir=folder)  # noqa: SIM115
+    try:
+        return _Cut(body, file).run()
+    except BaseException:
+        file.close()
+        raise
+
+
+class _Cut:
+    """One pass over the body: outside of texts only braces, brackets and quotes matter."""
+
+    def __init__(self, body: IO[bytes], file: IO[bytes]) -> None:
+        self._body = body
+        self._file = file
+        self._held = b""
+        self._at = 0
+        self._rest = bytearray()
+        self._size = 0
+        self._digest = sha256()
+
+    def run(self) -> MediaDocument:
+        depth, name, found = 0, b"", False
+        while True:
+            match = _STRUCTURE.search(self._held, self._at)
+            if match is None:
+                self._keep(self._held[self._at :])
+                if not self._more():
+                    break
+                continue
+            self._keep(self._held[self._at : match.end()])
+            between, self._at = self._rest[-64:], match.end()
+            sign = match[0]
+            if sign in b"{[":
+                depth += 1
+            elif sign in b"}]":
+                depth -= 1
+            elif depth == 1 and name == MEMBER.encode() and bytes(between).rstrip(b'"').rstrip(_SPACE).endswith(b":"):
+                if found:
+                    raise field_refused("VALIDATION_ERROR", f"/{MEMBER}", f"`{MEMBER}` stands in the body twice.")
+                self._binary()
+                self._keep(b'"')
+                found, name = True, b""
+            else:
+                name = self._text()
+        self._file.seek(0)
+        return MediaDocument(bytes(self._rest), self._file, self._size, self._digest.hexdigest())
+
+    def _keep(self, part: bytes) -> None:
+        if len(self._rest) + len(part) > MOST_BESIDE:
+            raise Problem(
+                "BODY_TOO_LARGE",
+                f"The body has more than {MOST_BESIDE:,} bytes beside `{MEMBER}`.",
+                meta={"limitBytes": MOST_BESIDE},
+            )
+        self._rest += part
+
+    def _more(self) -> bool:
+        self._held, self._at = self._body.read(_PIECE), 0
+        return bool(self._held)
+
+    def _text(self) -> bytes:
+        """Copy a text, with its closing quote; answers what it says."""
+        said = b"".join(self._pieces())
+        self._keep(said + b'"')
+        return said
+
+    def _pieces(self) -> Iterator[bytes]:
+        """The text up to its closing quote as it stands there; what has escapes gives them as pieces of their own."""
+        while True:
+            match = _END_OF_TEXT.search(self._held, self._at)
+            if match is None:
+                piece, self._at = self._held[self._at :], len(self._held)
+                yield piece
+                if not self._more():
+                    return
+                continue
+            piece, self._at = self._held[self._at : match.start()], match.end()
+            yield piece
+            if match[0] == b'"':
+                return
+            if self._at == len(self._held) and not self._more():
+                return
+            yield b"\\" + self._held[self._at : self._at + 1]
+            self._at += 1
+
+    def _binary(self) -> None:
+        """Decode the text in steps of four characters; white space counts nowhere."""
+        characters, left = 0, b""
+        for piece in self._pieces():
+            if piece[:1] == b"\\":
+                piece = _ESCAPES.get(piece[1:], b"\\")
+            plain = piece.translate(None, _SPACE)
+            characters += len(plain)
+            if characters > MOST_CHARACTERS:
+                raise too_large(LARGEST, "any")
+            left += plain
+            whole = len(left) & ~3
+            # What ends with `=` is the end: whatever follows it is refused.
+            self._decode(left[:whole])
+            left = left[whole:]
+        if left:
+            raise _no_base64()
+
+    def _decode(self, characters: bytes) -> None:
+        if not characters:
+            return
+        if self._ended:
+            raise _no_base64()
+        try:
+            decoded = b64decode(characters, validate=True)
+        except (NotBase64, ValueError):
+            raise _no_base64() from None
+        self._ended = characters.endswith(b"=")
+        self._size += len(decoded)
+        self._digest.update(decoded)
+        self._file.write(decoded)
+
+    _ended = False
+
+
+def _no_base64() -> Problem:
+    return field_refused("VALIDATION_ERROR", f"/{MEMBER}", f"`{MEMBER}` is not base64.")

@@ -1,0 +1,194 @@
+"""What messages say of media: checked when they are made, and named as their provider does when they leave.
+
+An upload is given to the provider of another number at its first use there (C8.2.1): in the request that makes the
+message, so that its departure mostly finds everything at hand. A call that finds it missing does so itself: it holds a
+place among the calls, and no lane.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+from recado.channels.core.errors import ProviderError
+from recado.channels.core.media import MediaStore
+from recado.domain.channels.policies import NUMBERS_CHANNEL
+from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Problem, field_refused
+from recado.domain.media.media_types import DOCUMENT, IMAGE, VIDEO
+from recado.services.senders.accounts import account_of, required
+from recado.storage.blobs.blobs import BlobMissing, Blobs
+from recado.storage.core.crypto import KeyRing, Tampered
+from recado.storage.core.fair_places import FairPlaces
+from recado.storage.core.postgres import Database
+from recado.storage.media import media
+from recado.storage.media.media import KeptMedia, MediaDirectory
+from recado.storage.senders.numbers import Number, NumberDirectory
+
+SECONDS: Final = 60.0
+"""That a provider has to take an upload (C8.2.6)."""
+HANDED_OVER: Final = 16  # uploads to providers at once
+OF_ONE: Final = 4
+MOST_WAITING: Final = 100
+_HEADERS: Final = (IMAGE, VIDEO, DOCUMENT)
+
+
+class SentMedia(NamedTuple):
+    """As its provider calls it."""
+
+    provider_id: str
+    kind: str
+
+
+MediaFor = Callable[[str, str], MediaStore | None]
+"""By channel and environment."""
+
+
+class NamedMedia(NamedTuple):
+    """Media that a payload names, at `path`, as one of these kinds; None: any."""
+
+    path: str
+    id: str
+    kinds: tuple[str, ...]
+
+
+def named_media(
+    message_type: str, payload: Mapping[str, Any] | None, header_kind: str | None = None
+) -> NamedMedia | None:
+    """What a payload names; `header_kind`: what the header of its template takes."""
+    if payload is None or message_type == "text":
+        return None
+    if message_type == "media":
+        return NamedMedia("/payload/media/id", payload["media"]["id"], (payload["kind"],))
+    within = "/payload" if message_type == "template" else "/payload/interactive"
+    content = payload if message_type == "template" else payload["interactive"]
+    header = content.get("header") or {}
+    if "media" not in header:
+        return None
+    kinds = _HEADERS if header_kind is None else (header_kind,)
+    return NamedMedia(f"{within}/header/media/id", header["media"]["id"], kinds)
+
+
+def check_kind(named: NamedMedia, found: KeptMedia) -> None:
+    """The kind is that of the upload, or `document` (C8.2.4)."""
+    if found.kind not in named.kinds and DOCUMENT not in named.kinds:
+        path = "/payload/kind" if named.path == "/payload/media/id" else named.path
+        detail = f"The media {found.id} is of kind {found.kind}: it cannot be sent as {' or '.join(named.kinds)}."
+        raise field_refused("VALIDATION_ERROR", path, detail)
+
+
+def no_media(named: NamedMedia) -> Problem:
+    """422: nobody uploaded it here, or its 30 days are over."""
+    detail = "The media does not exist, or is no longer kept: upload it with POST /numbers/{id}/media."
+    return field_refused("MEDIA_NOT_FOUND", named.path, detail, field=named.path.strip("/").replace("/", "."))
+
+
+class MediaRefused(Problem):
+    """502: the provider looked at the media, and said no."""
+
+
+class MediaUse:
+    """`media_for`: where an environment's provider keeps media; None: nobody does."""
+
+    def __init__(
+        self,
+        db: Database,
+        *,
+        blobs: Blobs,
+        numbers: NumberDirectory,
+        directory: MediaDirectory,
+        keys: KeyRing,
+        media_for: MediaFor,
+        clock: Clock,
+    ) -> None:
+        self._db = db
+        self._blobs = blobs
+        self._numbers = numbers
+        self._directory = directory
+        self._keys = keys
+        self._media_for = media_for
+        self._clock = clock
+        self._places = FairPlaces(HANDED_OVER, each=OF_ONE, most_waiting=MOST_WAITING)
+        self._under_way: dict[tuple[str, str], asyncio.Task[str]] = {}  # by media and number
+
+    def at_hand(self, organization_id: str, env: str, number_id: str, named: NamedMedia) -> bool:
+        """Whether it is known, without waiting, that the number can send it; raises `Problem` where it never can."""
+        found = self._directory.peek((organization_id, env, named.id))
+        if found is None or number_id not in found.provider_ids:
+            return False
+        self._check(found, named)
+        return True
+
+    async def check(self, organization_id: str, env: str, named: NamedMedia) -> KeptMedia:
+        """The upload that a payload names; `Problem` 422 where there is none, or of another kind."""
+        found = await self._directory.get((organization_id, env, named.id))
+        if found is None:
+            raise no_media(named)
+        self._check(found, named)
+        return found
+
+    async def ready(self, number: Number, found: KeptMedia) -> str:
+        """What the number's provider calls it, which is given it where it has not been; `Problem` 502."""
+        known = found.provider_ids.get(number.id)
+        if known is not None:
+            return known
+        key = (found.id, number.id)
+        task = self._under_way.get(key)
+        if task is None:
+            task = self._under_way[key] = asyncio.create_task(self._give(number, found))
+            task.add_done_callback(lambda _: self._under_way.pop(key, None))
+            task.add_done_callback(lambda done: None if done.cancelled() else done.exception())
+        return await asyncio.shield(task)
+
+    async def stop(self) -> None:
+        for task in list(self._under_way.values()):
+            task.cancel()
+
+    async def start(self) -> None:
+        """Nothing runs until somebody asks."""
+
+    async def hand_over(self, number: Number, found: KeptMedia, content: AsyncIterable[bytes]) -> str:
+        """Give the number's provider the upload; what it is called there. `Problem` 502 when it does not take it."""
+        store = required(self._media_for(NUMBERS_CHANNEL, number.env))
+        try:
+            async with asyncio.timeout(SECONDS):
+                return await store.upload_media(
+                    account_of(number, self._keys), content, size=found.size, mime_type=found.mime_type,
+                    filename=found.filename,
+                )  # fmt: skip
+        except TimeoutError:
+            raise Problem("PROVIDER_TIMEOUT", "The provider did not take the media within 60 s.") from None
+        except ProviderError as error:
+            meta = {"providerCode": error.code}
+            if error.kind == "refused":
+                raise MediaRefused("DEPENDENCY_FAILED", "The provider refused the media.", meta=meta) from None
+            raise Problem("DEPENDENCY_FAILED", "The provider could not be reached.", meta=meta) from None
+
+    async def sent_as(self, organization_id: str, env: str, number_id: str, named: NamedMedia) -> SentMedia | str:
+        """What a message that leaves says of it; or why it cannot: a text for callers. `Problem` 502 for now."""
+        found = await self._directory.get((organization_id, env, named.id))
+        if found is None or found.expires_at <= self._clock.now():
+            return "the media is no longer kept"
+        number = await self._numbers.get((organization_id, env, number_id))
+        if number is None:
+            return "the number is deleted"
+        return SentMedia(await self.ready(number, found), found.kind)
+
+    # Parts ------------------------------------------------------------------------------------------------------------
+
+    def _check(self, found: KeptMedia, named: NamedMedia) -> None:
+        if found.expires_at <= self._clock.now():
+            raise no_media(named)
+        check_kind(named, found)
+
+    async def _give(self, number: Number, found: KeptMedia) -> str:
+        async with self._places.place(found.organization_id):
+            try:
+                provider_id = await self.hand_over(number, found, self._content(found))
+            except (BlobMissing, Tampered):
+                raise Problem("STORAGE_FAILED", "The stored copy of the media cannot be read.") from None
+            await media.at_number(self._db, found, number.id, provider_id)
+            self._directory.forget((found.organization_id, found.env, found.id))
+            return provider_id
+
+    def _content(self, found: KeptMedia) -> AsyncGenerator[bytes]:
+        return self._blobs.read(found.blob_key, 0, found.size)

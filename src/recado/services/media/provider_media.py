@@ -1,0 +1,42 @@
+"""Opens what people sent, where their provider keeps it (C8.3.1)."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from recado.channels.core.errors import ProviderError
+from recado.channels.core.media import OpenMedia
+from recado.services.media.media_use import MediaFor
+from recado.services.senders.accounts import account_of
+from recado.storage.core.crypto import KeyRing
+from recado.storage.media.inbound_media import InboundMedia
+from recado.storage.senders.numbers import NumberDirectory
+
+
+class MediaExpired(Exception):
+    """The provider no longer has it, or is no longer the number's."""
+
+
+class ProviderMedia:
+    """Of messages to numbers."""
+
+    def __init__(self, *, numbers: NumberDirectory, keys: KeyRing, media_for: MediaFor) -> None:
+        self._numbers = numbers
+        self._keys = keys
+        self._media_for = media_for
+
+    @asynccontextmanager
+    async def open(self, media: InboundMedia) -> AsyncIterator[OpenMedia]:
+        """Raises `MediaExpired`, or `ProviderError` where it may be tried again."""
+        number = await self._numbers.get((media.organization_id, media.env, media.sender_id))
+        store = self._media_for(media.channel, media.env)
+        if number is None:
+            raise MediaExpired
+        if store is None:
+            raise ProviderError("unreachable", "no_provider", "nobody keeps media for this channel")
+        try:
+            async with store.open_media(account_of(number, self._keys), media.reference) as opened:
+                yield opened
+        except ProviderError as error:
+            if error.code == "not_found":
+                raise MediaExpired from None
+            raise

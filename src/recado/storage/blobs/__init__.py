@@ -1,0 +1,1 @@
+"""Where binaries are: files under the data directory, or a bucket."""

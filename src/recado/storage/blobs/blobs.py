@@ -1,0 +1,63 @@
+"""What a storage of binaries does, whichever it is (C30.4): streams in and out, and addresses that open for a while."""
+
+from collections.abc import AsyncGenerator, AsyncIterable, Callable
+from datetime import datetime
+from typing import Final, Protocol
+
+from recado.domain.core.errors import Problem
+
+PIECE: Final = 64 * 1024
+"""Bytes of a piece that is read."""
+BLOCK: Final = 1024 * 1024
+"""Bytes that are written to a file at once."""
+SIGNED_SECONDS: Final = 5_400
+_RANDOM_BYTES: Final = 16
+
+
+class BlobMissing(Exception):
+    """The storage has no such binary."""
+
+
+class Blobs(Protocol):
+    """A service (`start`, `stop`). Whatever fails in the storage is STORAGE_FAILED (502)."""
+
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+    async def write(self, key: str, content: AsyncIterable[bytes]) -> None:
+        """Store a binary as it comes. Of one that breaks off, or whose caller goes away, nothing is kept."""
+
+    def read(self, key: str, first: int, length: int) -> AsyncGenerator[bytes]:
+        """So many bytes from the first on; raises `BlobMissing`."""
+
+    async def delete(self, key: str) -> None:
+        """Also one that is not there."""
+
+    async def signed_url(self, key: str, content_type: str, disposition: str, now: datetime) -> str:
+        """Where anybody may fetch the binary within 5,400 s, with these headers."""
+
+    async def check(self) -> None:
+        """Whether it is there and lets us in; nothing is written. Raises `Problem`, or `BlobMissing` without it."""
+
+
+def storage_failed() -> Problem:
+    """502."""
+    return Problem("STORAGE_FAILED", "The media storage did not do what was asked: try again later.")
+
+
+def new_key(organization_id: str, env: str, kind: str, now: datetime, random_bytes: Callable[[int], bytes]) -> str:
+    """`<organization>/<environment>/<kind>/<year>/<month>/<32 random digits>`: nothing of a file's name (C30.4)."""
+    return f"{organization_id}/{env}/{kind}/{now:%Y/%m}/{random_bytes(_RANDOM_BYTES).hex()}"
+
+
+async def blocks(content: AsyncIterable[bytes], size: int) -> AsyncGenerator[bytes]:
+    """The same bytes in blocks of `size`; the last one may be shorter."""
+    gathered = bytearray()
+    async for chunk in content:
+        gathered += chunk
+        while len(gathered) >= size:
+            yield bytes(gathered[:size])
+            del gathered[:size]
+    if gathered:
+        yield bytes(gathered)

@@ -1,0 +1,138 @@
+"""Files under a folder (C30.4). All work on them is done by a few threads of its own, never by the event loop."""
+
+import asyncio
+import errno
+import os
+import secrets
+import shutil
+from collections.abc import AsyncGenerator, AsyncIterable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Final, ParamSpec, TypeVar
+
+import structlog
+
+from recado.domain.core.errors import Unavailable
+from recado.storage.blobs.blobs import BLOCK, PIECE, SIGNED_SECONDS, BlobMissing, blocks, storage_failed
+from recado.storage.blobs.signed_links import SignedLinks
+
+THREADS: Final = 4
+_PARTIAL: Final = ".partial"
+
+P = ParamSpec("P")
+T = TypeVar("T")
+log = structlog.get_logger(__name__)
+
+
+class LocalBlobs:
+    """A binary is written under another name, and has its own when all of it is on the disk."""
+
+    def __init__(self, folder: Path, links: SignedLinks) -> None:
+        self._folder = folder
+        self._links = links
+        self._threads: ThreadPoolExecutor | None = None
+
+    async def start(self) -> None:
+        """Forget what a process before us had not written to its end."""
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="media")
+        await self._run(self._tidy)
+
+    async def stop(self) -> None:
+        threads, self._threads = self._threads, None
+        if threads is not None:
+            await asyncio.to_thread(threads.shutdown)
+
+    async def write(self, key: str, content: AsyncIterable[bytes]) -> None:
+        place = self._folder / key
+        partial_path = self._folder / _PARTIAL / secrets.token_hex(16)
+        descriptor = await self._run(_create, partial_path)
+        try:
+            try:
+                async for block in blocks(content, BLOCK):
+                    await self._run(_write, descriptor, block)
+                await self._run(os.fsync, descriptor)
+            finally:
+                os.close(descriptor)
+            await self._run(_name, partial_path, place)
+        except BaseException:
+            await asyncio.shield(self._run(_unlink, partial_path))
+            raise
+
+    async def read(self, key: str, first: int, length: int) -> AsyncGenerator[bytes]:
+        # Opened for each piece: a reader who takes its time holds no descriptor.
+        place, end = self._folder / key, first + length
+        while first < end:
+            piece = await self._run(_read, place, first, min(PIECE, end - first))
+            if not piece:
+                raise storage_failed()
+            first += len(piece)
+            yield piece
+
+    async def delete(self, key: str) -> None:
+        await self._run(_unlink, self._folder / key)
+
+    async def signed_url(self, key: str, content_type: str, disposition: str, now: datetime) -> str:
+        return self._links.url(key, content_type, disposition, int(now.timestamp()) + SIGNED_SECONDS)
+
+    async def check(self) -> None:
+        await self._run(writable, self._folder)
+
+    async def _run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        if self._threads is None:
+            raise Unavailable("The service stops.")
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, partial(work, *args, **kwargs))
+        except FileNotFoundError:
+            raise BlobMissing from None
+        except OSError as error:
+            log.error("storage_failed", storage="local", cause=error.strerror)
+            raise storage_failed() from None
+
+    def _tidy(self) -> None:
+        shutil.rmtree(self._folder / _PARTIAL, ignore_errors=True)
+        (self._folder / _PARTIAL).mkdir(parents=True, mode=0o700, exist_ok=True)
+
+
+def writable(folder: Path) -> None:
+    """Raises OSError unless files can be made in the folder, or in the nearest one above it that is there."""
+    while not folder.exists():
+        folder = folder.absolute().parent
+    if not folder.is_dir() or not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+
+def _create(path: Path) -> int:
+    path.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+
+
+def _write(descriptor: int, block: bytes) -> None:
+    left = memoryview(block)
+    while left:
+        left = left[os.write(descriptor, left) :]
+
+
+def _name(partial_path: Path, place: Path) -> None:
+    place.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
+    os.replace(partial_path, place)
+    folder = os.open(place.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _read(path: Path, first: int, length: int) -> bytes:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.pread(descriptor, length, first)
+    finally:
+        os.close(descriptor)
+
+
+def _unlink(path: Path) -> None:
+    with suppress(FileNotFoundError):
+        path.unlink()

@@ -1,0 +1,1 @@
+"""Media: what callers upload, what came with messages, and which binaries are in the storage."""

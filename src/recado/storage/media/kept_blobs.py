@@ -1,0 +1,46 @@
+"""Which binaries are in the storage, and until when: noted before they are written, so that none is left behind."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
+
+from recado.storage.core.rows import Executor, affected
+from recado.storage.core.sql import load
+
+SQL = load("kept_blobs")
+
+UNFINISHED: Final = timedelta(hours=1)
+"""Until a binary is deleted whose record was never stored: longer than any takes to be written."""
+
+
+class KeptBlob(NamedTuple):
+    organization_id: str
+    env: str
+    key: str
+
+
+async def note(executor: Executor, blob: KeptBlob, now: datetime) -> datetime:
+    """Before it is written; until when it may stay without a record."""
+    until = now + UNFINISHED
+    await executor.execute(SQL.note, *blob, until)
+    return until
+
+
+async def abandon(executor: Executor, blob: KeptBlob, noted: datetime) -> bool:
+    """It is to be deleted, unless it was kept after all: a commit may have come through whose answer was lost."""
+    return affected(await executor.execute(SQL.abandon, *blob, noted)) > 0
+
+
+async def keep(executor: Executor, blob: KeptBlob, until: datetime) -> None:
+    """It is written: keep it until then."""
+    await executor.execute(SQL.keep, *blob, until)
+
+
+async def due(executor: Executor, now: datetime, limit: int) -> Sequence[KeptBlob]:
+    """What is to be deleted."""
+    return [KeptBlob(*row) for row in await executor.fetch(SQL.due, now, limit)]
+
+
+async def forget(executor: Executor, blob: KeptBlob, now: datetime) -> None:
+    """It is deleted."""
+    await executor.execute(SQL.forget, *blob, now)

@@ -1,0 +1,60 @@
+"""What callers uploaded (C8.2): its form, its copy in the storage, and what each number's provider calls it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final
+
+from recado.domain.core.clock import Clock
+from recado.domain.core.ids import Identified
+from recado.storage.core.directory import Directory
+from recado.storage.core.rows import Executor, in_blocks
+from recado.storage.core.sql import load
+from recado.storage.core.tables import Table
+
+KEPT: Final = timedelta(days=30)
+_BLOCK: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptMedia(Identified):
+    """One upload. `size` in bytes; `sha256` in hex; `provider_ids`: by number."""
+
+    organization_id: str
+    env: str
+    id: str
+    number_id: str
+    kind: str
+    mime_type: str
+    filename: str = field(repr=False)
+    size: int
+    sha256: str
+    voice: bool
+    blob_key: str
+    provider_ids: Mapping[str, str]
+    expires_at: datetime
+
+
+MEDIA: Final = Table("media", KeptMedia, "media", own=load("media"))
+SQL = MEDIA.sql
+get, insert = MEDIA.get, MEDIA.insert
+
+
+async def at_number(executor: Executor, media: KeptMedia, number_id: str, provider_id: str) -> None:
+    """Another number's provider has it too."""
+    await executor.execute(SQL.at_number, media.organization_id, media.env, media.id, number_id, provider_id)
+
+
+async def purge(executor: Executor, now: datetime) -> None:
+    """Forget what is past its time; its binary goes by its own."""
+    await in_blocks(executor, SQL.purge, now, block=_BLOCK)
+
+
+MediaKey = tuple[str, str, str]  # organization, environment, media
+
+
+class MediaDirectory(Directory[MediaKey, KeptMedia]):
+    """Uploads that exist, read through, at most 5 s old."""
+
+    def __init__(self, executor: Executor, *, clock: Clock) -> None:
+        super().__init__(lambda key: get(executor, *key), clock=clock)

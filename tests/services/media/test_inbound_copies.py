@@ -1,0 +1,107 @@
+"""Copies of what people send: five attempts, and nothing of one that fails (C8.3.1)."""
+
+import pytest
+from tests.media_files import HTML, PNG
+from tests.services.media.conftest import NOW, ORGANIZATION, Shelf, refused, unreachable
+
+from recado.domain.core.ids import MESSAGE
+from recado.storage.media import inbound_media
+from recado.storage.media.inbound_media import Expected, InboundMedia
+
+PAUSES = (10, 60, 600, 3_600)
+
+
+async def came(shelf: Shelf, content: bytes = PNG, organization: str = ORGANIZATION) -> str:
+    message_id, reference = shelf.ids.new(MESSAGE), f"ref-{len(shelf.provider.holds)}"
+    shelf.provider.holds[reference] = content
+    sender_id = shelf.numbers.known[0].id
+    expected = Expected(organization, "test", "chatapp", message_id, sender_id, reference, "image/png", None)
+    await inbound_media.expect(shelf.db, [expected], shelf.clock.now())
+    return message_id
+
+
+async def found(shelf: Shelf, message_id: str) -> InboundMedia:
+    media = await inbound_media.get(shelf.db, ORGANIZATION, "test", message_id, shelf.clock.now())
+    assert media is not None
+    return media
+
+
+async def left(shelf: Shelf) -> int:
+    await shelf.sweep.work()
+    return len(shelf.files())
+
+
+async def test_a_copy_is_made_and_its_type_read(shelf: Shelf) -> None:
+    message_id = await came(shelf, HTML)
+    await shelf.copies.work()
+    media = await found(shelf, message_id)
+    assert (media.stored_type, media.size, media.stored_at) == ("text/html", len(HTML), NOW)
+    assert [path.read_bytes() for path in shelf.files()] == [HTML]
+    assert await left(shelf) == 1
+
+
+async def test_the_attempts_come_at_their_times_and_then_no_more(shelf: Shelf) -> None:
+    message_id = await came(shelf)
+    shelf.provider.fails.extend([unreachable()] * 6)
+    for attempts, pause in enumerate((*PAUSES, 100_000), start=1):
+        await shelf.copies.work()
+        assert (await found(shelf, message_id)).attempts == attempts
+        await shelf.clock.advance(pause - 1)
+        await shelf.copies.work()
+        assert (await found(shelf, message_id)).attempts == attempts
+        await shelf.clock.advance(1)
+    await shelf.copies.work()
+    assert ((await found(shelf, message_id)).attempts, len(shelf.provider.fails)) == (5, 1)
+    assert await left(shelf) == 0
+
+
+async def test_an_attempt_after_a_failure_succeeds(shelf: Shelf) -> None:
+    message_id = await came(shelf)
+    shelf.provider.fails.append(unreachable())
+    await shelf.copies.work()
+    await shelf.clock.advance(10)
+    await shelf.copies.work()
+    assert (await found(shelf, message_id)).stored_type == "image/png"
+
+
+async def test_what_the_provider_no_longer_has_is_given_up_at_once(shelf: Shelf) -> None:
+    message_id = await came(shelf)
+    shelf.provider.fails.append(refused("not_found"))
+    await shelf.copies.work()
+    await shelf.clock.advance(100_000)
+    await shelf.copies.work()
+    assert (await found(shelf, message_id)).attempts == 1
+
+
+async def test_a_file_that_is_shorter_than_was_said_is_not_kept(shelf: Shelf) -> None:
+    message_id = await came(shelf)
+    shelf.provider.said_size = 5
+    await shelf.copies.work()
+    assert (await found(shelf, message_id)).blob_key is None
+    assert await left(shelf) == 0
+
+
+async def test_an_erased_message_keeps_no_copy(shelf: Shelf) -> None:
+    message_id = await came(shelf)
+    await shelf.copies.work()
+    await inbound_media.erase(shelf.db, ORGANIZATION, "test", [message_id])
+    assert await left(shelf) == 0
+    assert await inbound_media.get(shelf.db, ORGANIZATION, "test", message_id, shelf.clock.now()) is None
+
+
+async def test_one_organization_with_many_leaves_places_to_another(shelf: Shelf) -> None:
+    for _ in range(20):
+        await came(shelf)
+    await came(shelf, organization="org_000000000000000000001")
+    due = await inbound_media.due(shelf.db, shelf.clock.now(), 8, 2)
+    assert sorted(each.organization_id for each in due) == [ORGANIZATION] * 2 + ["org_000000000000000000001"]
+
+
+@pytest.mark.parametrize("months", [12])
+async def test_copies_go_after_a_year(shelf: Shelf, months: int) -> None:
+    await came(shelf)
+    await shelf.copies.work()
+    await shelf.clock.advance(months * 31 * 86_400)
+    shelf.until[0] = shelf.clock.now()
+    assert await left(shelf) == 0
+    assert await shelf.count("inbound_media") == 0

@@ -1,0 +1,110 @@
+"""Uploads are kept when storage and provider have them, and leave nothing otherwise (C8.2)."""
+
+import asyncio
+from collections.abc import AsyncIterable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from tests.media_files import PDF, PNG
+from tests.services.media.conftest import NOW, ORGANIZATION, Shelf, refused, unreachable, upload
+
+from recado.domain.core.errors import Problem
+from recado.services.media.media_use import named_media
+from recado.storage.blobs.blobs import storage_failed
+from recado.storage.media import media
+
+PAYLOAD = {"kind": "image", "media": {"id": ""}}
+
+
+async def test_an_upload_is_stored_and_given_to_the_provider(shelf: Shelf) -> None:
+    made = await shelf.uploads.take(shelf.numbers.known[0], upload(PNG))
+    assert shelf.provider.taken == [("phone-0", PNG)]
+    assert [path.read_bytes() for path in shelf.files()] == [PNG]
+    kept = await media.get(shelf.db, ORGANIZATION, "test", made.id)
+    assert kept is not None
+    assert (kept.provider_ids, kept.expires_at) == ({made.number_id: "theirs-1"}, NOW + timedelta(days=30))
+
+
+@pytest.mark.parametrize("error", [refused(), unreachable()])
+async def test_what_the_provider_does_not_take_is_not_kept(shelf: Shelf, error: Exception) -> None:
+    shelf.provider.fails.append(error)
+    with pytest.raises(Problem) as failed:
+        await shelf.uploads.take(shelf.numbers.known[0], upload(PNG))
+    assert failed.value.status == 502
+    assert (shelf.files(), await shelf.count("media"), await shelf.count("blobs")) == ([], 0, 0)
+
+
+async def test_what_the_storage_does_not_take_never_reaches_the_provider(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fails(key: str, content: AsyncIterable[bytes]) -> None:
+        raise storage_failed()
+
+    monkeypatch.setattr(shelf.blobs, "write", fails)
+    with pytest.raises(Problem, match="STORAGE_FAILED"):
+        await shelf.uploads.take(shelf.numbers.known[0], upload(PNG))
+    assert (shelf.provider.taken, await shelf.count("media"), await shelf.count("blobs")) == ([], 0, 0)
+
+
+async def test_a_provider_that_never_answers_is_given_up_by_its_caller_and_nothing_stays(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = asyncio.Event()
+
+    async def silent(*_: Any, **__: Any) -> str:
+        asked.set()
+        await asyncio.Event().wait()
+        return ""
+
+    monkeypatch.setattr(shelf.provider, "upload_media", silent)
+    taking = asyncio.create_task(shelf.uploads.take(shelf.numbers.known[0], upload(PNG)))
+    await asked.wait()
+    taking.cancel()
+    await asyncio.wait([taking])
+    assert (shelf.files(), await shelf.count("media"), await shelf.count("blobs")) == ([], 0, 0)
+
+
+async def test_a_wrong_type_is_refused_before_anything_is_stored(shelf: Shelf) -> None:
+    for content, code in ((PDF, "MEDIA_TYPE_MISMATCH"), (b"", "VALIDATION_ERROR"), (b"\0", "MEDIA_TYPE_NOT_ALLOWED")):
+        with pytest.raises(Problem) as failed:
+            await shelf.uploads.take(shelf.numbers.known[0], upload(content))
+        assert failed.value.code == code
+    assert (shelf.files(), await shelf.count("blobs")) == ([], 0)
+
+
+async def test_another_number_is_given_it_once_at_its_first_use(shelf: Shelf) -> None:
+    made = await shelf.uploads.take(shelf.numbers.known[0], upload(PNG))
+    other = shelf.numbers.known[1]
+    named = named_media("media", {"kind": "image", "media": {"id": made.id}})
+    assert named is not None
+    found = await shelf.use.check(ORGANIZATION, "test", named)
+    assert await asyncio.gather(*(shelf.use.ready(other, found) for _ in range(5))) == ["theirs-2"] * 5
+    assert shelf.provider.taken == [("phone-0", PNG), ("phone-1", PNG)]
+    again = await shelf.use.check(ORGANIZATION, "test", named)
+    assert await shelf.use.ready(other, again) == "theirs-2"
+    assert shelf.use.at_hand(ORGANIZATION, "test", other.id, named)
+    assert len(shelf.provider.taken) == 2
+
+
+async def test_media_of_others_and_expired_media_is_not_there(shelf: Shelf) -> None:
+    made = await shelf.uploads.take(shelf.numbers.known[0], upload(PNG))
+    named = named_media("media", {"kind": "image", "media": {"id": made.id}})
+    assert named is not None
+    for organization, env in (("org_000000000000000000001", "test"), (ORGANIZATION, "live")):
+        with pytest.raises(Problem, match="MEDIA_NOT_FOUND"):
+            await shelf.use.check(organization, env, named)
+    await shelf.clock.advance(30 * 86_400)
+    with pytest.raises(Problem, match="MEDIA_NOT_FOUND"):
+        await shelf.use.check(ORGANIZATION, "test", named)
+    assert await shelf.use.sent_as(ORGANIZATION, "test", made.number_id, named) == "the media is no longer kept"
+
+
+async def test_what_is_past_its_time_goes_by_a_clock_that_something_speaks_for(shelf: Shelf) -> None:
+    await shelf.uploads.take(shelf.numbers.known[0], upload(PNG))
+    await shelf.clock.advance(31 * 86_400)
+    await shelf.sweep.work()
+    assert len(shelf.files()) == 1
+    shelf.until[0] = shelf.clock.now()
+    await shelf.sweep.work()
+    assert (shelf.files(), await shelf.count("media"), await shelf.count("blobs")) == ([], 0, 0)

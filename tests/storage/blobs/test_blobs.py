@@ -1,0 +1,219 @@
+"""The storages of binaries: files, and buckets at two servers that were written by others."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import aiohttp
+import pytest
+from botocore.exceptions import ClientError
+from moto.server import ThreadedMotoServer
+from tests.program import free_port
+from tests.waiting import until
+from yarl import URL
+
+from recado.domain.core.errors import Problem
+from recado.storage.blobs.blobs import BlobMissing, Blobs, new_key
+from recado.storage.blobs.local import LocalBlobs
+from recado.storage.blobs.s3 import PART, S3Blobs, S3Bucket
+from recado.storage.blobs.signed_links import SignedLinks
+
+NOW = datetime(2026, 1, 31, tzinfo=UTC)
+KEY = "org_1/test/media/2026/01/0123456789abcdef0123456789abcdef"
+SHOWN = "attachment; filename=\"a b.png\"; filename*=UTF-8''a%20b.png"
+LINKS = SignedLinks("http://here", b"k" * 32)
+
+
+async def given(content: bytes, *, piece: int = 100_000, breaks: bool = False) -> AsyncIterator[bytes]:
+    for at in range(0, len(content), piece):
+        yield content[at : at + piece]
+    if breaks:
+        raise ConnectionResetError
+
+
+async def read(blobs: Blobs, key: str, first: int, length: int) -> bytes:
+    return b"".join([piece async for piece in blobs.read(key, first, length)])
+
+
+def bucket(port: int) -> S3Bucket:
+    return S3Bucket(
+        name="media", region="eu-west-1", endpoint=f"http://127.0.0.1:{port}", access_key_id="AKID12345",
+        secret_access_key="SECRET12345",
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def moto() -> Iterator[int]:
+    server = ThreadedMotoServer("127.0.0.1", 0)
+    server.start()
+    try:
+        yield server.get_host_and_port()[1]
+    finally:
+        server.stop()
+
+
+@pytest.fixture(scope="module")
+def rclone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """It checks every signature."""
+    folder, port = tmp_path_factory.mktemp("rclone"), free_port()
+    (folder / "media").mkdir()
+    command = [str(Path(sys.executable).parent / "rclone"), "serve", "s3", str(folder), "--addr", f"127.0.0.1:{port}"]
+    options = ["--auth-key", "AKID12345,SECRET12345", "--vfs-cache-mode", "writes", "--cache-dir", str(folder / "c")]
+    with (folder / "log").open("wb") as log:
+        server = subprocess.Popen([*command, *options], stdout=log, stderr=log)
+        try:
+            yield port
+        finally:
+            server.terminate()
+            server.wait(20)
+
+
+@pytest.fixture
+async def in_files(tmp_path: Path) -> AsyncIterator[LocalBlobs]:
+    blobs = LocalBlobs(tmp_path / "media", LINKS)
+    await blobs.start()
+    yield blobs
+    await blobs.stop()
+
+
+@pytest.fixture
+async def at_moto(moto: int) -> AsyncIterator[S3Blobs]:
+    blobs = S3Blobs(bucket(moto))
+    await blobs.start()
+    where = {"LocationConstraint": "eu-west-1"}
+    with suppress(ClientError):  # it is there since the first test
+        await blobs._ready().create_bucket(Bucket="media", CreateBucketConfiguration=where)
+    yield blobs
+    await blobs.stop()
+
+
+@pytest.fixture
+async def at_rclone(rclone: int) -> AsyncIterator[S3Blobs]:
+    blobs = S3Blobs(bucket(rclone))
+    await blobs.start()
+
+    async def there() -> bool:
+        try:
+            await blobs.check()
+        except Problem:
+            return False
+        return True
+
+    await until(there, 20, "the server is there", every=0.1)
+    yield blobs
+    await blobs.stop()
+
+
+@pytest.fixture(params=["in_files", "at_moto", "at_rclone"])
+def blobs(request: pytest.FixtureRequest) -> Any:
+    return request.getfixturevalue(request.param)
+
+
+async def test_what_is_written_is_read_in_parts_and_deleted(blobs: Blobs) -> None:
+    for size in (1, 70_000, PART, PART + 123_456):
+        content = os.urandom(size)
+        await blobs.write(KEY, given(content))
+        assert await read(blobs, KEY, 0, size) == content
+        assert await read(blobs, KEY, size // 2, size - size // 2) == content[size // 2 :]
+    await blobs.check()
+    await blobs.delete(KEY)
+    await blobs.delete(KEY)
+    with pytest.raises(BlobMissing):
+        await read(blobs, KEY, 0, 1)
+
+
+@pytest.mark.parametrize("size", [1_000, 2 * PART + 1])
+async def test_of_what_breaks_off_nothing_is_kept(blobs: Blobs, size: int) -> None:
+    key = f"{KEY[:-1]}{size % 10}"
+    with pytest.raises(ConnectionResetError):
+        await blobs.write(key, given(bytes(size), breaks=True))
+    with pytest.raises(BlobMissing):
+        await read(blobs, key, 0, 1)
+    if isinstance(blobs, S3Blobs):
+        uploads = await blobs._ready().list_multipart_uploads(Bucket="media")
+        assert uploads.get("Uploads", []) == []
+    elif isinstance(blobs, LocalBlobs):
+        assert [path for path in blobs._folder.rglob("*") if path.is_file()] == []
+
+
+async def test_a_writer_who_goes_away_leaves_nothing(in_files: LocalBlobs) -> None:
+    began = asyncio.Event()
+
+    async def endless() -> AsyncIterator[bytes]:
+        yield bytes(3_000_000)
+        began.set()
+        await asyncio.Event().wait()
+
+    writing = asyncio.create_task(in_files.write(KEY, endless()))
+    await began.wait()
+    writing.cancel()
+    await asyncio.wait([writing])
+    assert [path for path in in_files._folder.rglob("*") if path.is_file()] == []
+
+
+async def test_a_process_that_was_killed_leaves_nothing_behind_the_next_start(tmp_path: Path) -> None:
+    left = tmp_path / ".partial" / "half"
+    left.parent.mkdir()
+    left.write_bytes(b"half")
+    blobs = LocalBlobs(tmp_path, LINKS)
+    await blobs.start()
+    assert not left.exists()
+    await blobs.stop()
+
+
+async def test_a_signed_address_of_a_bucket_opens_and_a_tampered_one_does_not(at_rclone: S3Blobs) -> None:
+    content = os.urandom(5_000)
+    await at_rclone.write(KEY, given(content))
+    url = await at_rclone.signed_url(KEY, "image/png", SHOWN, datetime.now(UTC))
+    said = dict(parse_qsl(urlsplit(url).query))
+    assert (said["X-Amz-Expires"], said["X-Amz-Algorithm"]) == ("5400", "AWS4-HMAC-SHA256")
+    assert (said["response-content-type"], said["response-content-disposition"]) == ("image/png", SHOWN)
+    async with aiohttp.ClientSession() as session:
+        async with session.get(URL(url, encoded=True), headers={"Range": "bytes=10-19"}) as answer:
+            assert await answer.read() == content[10:20]  # rclone calls a part 200
+        for old, new in (("image%2Fpng", "text%2Fhtml"), ("5400", "9400"), ("Signature=", "Signature=0")):
+            assert old in url
+            async with session.get(URL(url.replace(old, new, 1), encoded=True)) as answer:
+                assert answer.status == 403
+
+
+async def test_a_storage_that_is_not_there_is_502(in_files: LocalBlobs) -> None:
+    nowhere = S3Blobs(bucket(free_port()))
+    await nowhere.start()
+    try:
+        with pytest.raises(Problem) as failed:
+            await nowhere.write(KEY, given(b"x"))
+        assert (failed.value.status, failed.value.code) == (502, "STORAGE_FAILED")
+    finally:
+        await nowhere.stop()
+    (in_files._folder / "org_1").write_bytes(b"a file in the place of a folder")
+    with pytest.raises(Problem) as failed:
+        await in_files.write(KEY, given(b"x"))
+    assert failed.value.code == "STORAGE_FAILED"
+
+
+def test_a_signed_link_opens_until_its_time_and_for_what_it_says() -> None:
+    expires = int(NOW.timestamp()) + 5_400
+    url = urlsplit(LINKS.url(KEY, "image/png", SHOWN, expires))
+    said = dict(parse_qsl(url.query))
+    assert url.path == f"/storage/{KEY}"
+    given_values = (KEY, said["exp"], said["ct"], said["cd"], said["sig"])
+    assert LINKS.opens(*given_values, NOW)
+    assert not LINKS.opens(*given_values, NOW + timedelta(seconds=5_400))
+    for place in range(5):
+        changed = [*given_values]
+        changed[place] += "0"
+        assert not LINKS.opens(*changed, NOW)
+    assert not SignedLinks("http://here", b"j" * 32).opens(*given_values, NOW)
+    assert not LINKS.opens(KEY, "x", "", "", "é", NOW)
+
+
+def test_a_key_tells_nothing_of_the_file() -> None:
+    assert new_key("org_1", "test", "media", NOW, lambda size: bytes(size)) == f"org_1/test/media/2026/01/{'0' * 32}"
