@@ -54,6 +54,9 @@ from recado.services.links.origin_clicks import OriginClicks
 from recado.services.links.tracked_clicks import TrackedClicks
 from recado.services.messages.acceptance import Acceptance
 from recado.services.messages.opt_out_replies import OptOutReplies
+from recado.services.push.opens import PushOpens
+from recado.services.push.registrations import DeviceRegistrations
+from recado.services.push.sends import PushSends
 from recado.services.senders.number_refresh import NumberRefresh
 from recado.services.templates.template_review import TemplateReview
 from recado.services.templates.template_sync import TemplateSync
@@ -227,8 +230,16 @@ class Assembly:
         self.cancellation = ExecutionCancellation(
             db, clock=clock, effects=system.consequences, recalled=system.withdrawals.left
         )
+        self.registrations = DeviceRegistrations(db, ids=ids, clock=clock)
+        self.push_opens = PushOpens(db, clock=clock)
+        self.push_sends = PushSends(
+            db, ids=ids, clock=clock, organizations=directories.organizations, prices=prices,
+            random_bytes=installation.random_bytes, queued=lambda: None,
+        )  # fmt: skip
         self.parts: tuple[Service, ...] = (
             windows,
+            self.registrations,
+            self.push_opens,
             recipients,
             self.customer_events,
             self.journey_entries,
