@@ -7,6 +7,7 @@ from functools import partial
 from recado.actors.jobs.email_sender_checks import EmailSenderChecks
 from recado.actors.jobs.segment_sizes import SegmentSizes
 from recado.actors.journeys.step_call_shares import MOST_STEP_CALLS
+from recado.actors.push.departures import PushDepartures
 from recado.actors.system import ActorSystem, Follow
 from recado.actors.webhooks.webhooks import Webhooks
 from recado.channel_table import CHANNELS, RuleParts
@@ -22,7 +23,7 @@ from recado.domain.channels.policies import NUMBERS_CHANNEL
 from recado.domain.core.clock import Clock
 from recado.domain.email.public_tokens import PublicTokens
 from recado.domain.links.tracked import MessageLinks
-from recado.domain.messages.changes import Change
+from recado.domain.messages.changes import Change, ConsentRefused
 from recado.engine.loop_watch import LoopWatch
 from recado.engine.runtime import Runtime
 from recado.engine.service import Service
@@ -32,6 +33,7 @@ from recado.http.routes.email import html_document, mjml_document
 from recado.http.routes.ops.samples import Samples
 from recado.http.routes.ops.stream import OperatorStream
 from recado.installation import Installation
+from recado.push_providers import PushProviders
 from recado.services.batches.batch_acceptance import BatchAcceptance
 from recado.services.batches.resend import Resends
 from recado.services.billing.payments import Payments
@@ -146,6 +148,7 @@ class Assembly:
                 email_templates=email_templates, mailboxes=mailboxes,
             )  # fmt: skip
 
+        begun = BegunCalls(settings.data_dir, boot=boot_id())
         batch_rules = {each.channel: each.batches(rule_parts(each.channel)) for each in CHANNELS if each.batches}
         rules = [each.rules(rule_parts(each.channel)) for each in CHANNELS]
         step_messages = StepMessages(
@@ -165,7 +168,7 @@ class Assembly:
             changed=self.changed,
             owing=lambda: replies.hint(),
             opens=lambda code: clicks.open(code, counted=True),
-            begun=BegunCalls(settings.data_dir, boot=boot_id()),
+            begun=begun,
             step_messages=step_messages,
             contents={EMAIL: self.departing_emails.content_of},
             calls_of_steps=calls_of_steps,
@@ -230,14 +233,23 @@ class Assembly:
         self.cancellation = ExecutionCancellation(
             db, clock=clock, effects=system.consequences, recalled=system.withdrawals.left
         )
+        self.push = PushProviders(settings, self.guard, clock, installation.random_bytes)
+        self.push_departures = PushDepartures(
+            db, clock=clock, ids=ids, keys=keys, sender_of=self.push.sender_of, begun=begun,
+            epoch=lambda: system.sending.epoch, former=lambda: system.rescuer.former, queued=self.webhooks.queued,
+            retry_after=self.push.retry_after,
+        )  # fmt: skip
+        system.root.add_service("push departures", self.push_departures)
         self.registrations = DeviceRegistrations(db, ids=ids, clock=clock)
         self.push_opens = PushOpens(db, clock=clock)
         self.push_sends = PushSends(
             db, ids=ids, clock=clock, organizations=directories.organizations, prices=prices,
-            random_bytes=installation.random_bytes, queued=lambda: None,
+            random_bytes=installation.random_bytes, queued=lambda: self.push_departures.hint(),
+            sends_in=self.push.sends_in,
         )  # fmt: skip
         self.parts: tuple[Service, ...] = (
             windows,
+            self.push,
             self.registrations,
             self.push_opens,
             recipients,
@@ -262,4 +274,6 @@ class Assembly:
     def changed(self, change: Change) -> None:
         """Tell anyone who holds a copy of the record, or acts by it."""
         self.directories.forget(change)
+        if isinstance(change, ConsentRefused):
+            self.push_departures.refused(change.recipients)
         self.system.changed(change)

@@ -344,6 +344,25 @@ class Settings(BaseSettings):
         description="SMS that leave through `gateway_b` within a second at most.",
         json_schema_extra={"form": "a whole number from 1 to 10,000", "default": "`100`"},
     )
+    adapter_push: Literal["", "sandbox", "direct"] = _setting(
+        "",
+        "Who takes notifications in live. `direct`: push services of browsers, and Firebase with the service account "
+        "of an app. Test always uses the sandbox.",
+        "sandbox, direct or empty",
+        "none: live sends answer 502",
+    )
+    fcm_url: Annotated[str | None, BeforeValidator(parse_http_url)] = _setting(
+        "https://fcm.googleapis.com",
+        "The address of Firebase Cloud Messaging.",
+        "an http or https address",
+        "`https://fcm.googleapis.com`",
+    )
+    fcm_token_url: Annotated[str | None, BeforeValidator(parse_http_url)] = _setting(
+        "https://oauth2.googleapis.com/token",
+        "Where service accounts get their tokens.",
+        "an http or https address",
+        "`https://oauth2.googleapis.com/token`",
+    )
     adapter_email: Literal["", "sandbox", "bridge", "smtp", "ses"] = _setting(
         "",
         "Who sends e-mail in live, and verifies its senders. `bridge`, `smtp` and `ses` look for a TXT record of their "

@@ -1,6 +1,6 @@
 """Push messages: accepted with their audience fixed and their price held, previewed, canceled (C22.3)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
@@ -9,11 +9,11 @@ from zoneinfo import ZoneInfo
 from recado.domain.audience.segment import Node
 from recado.domain.billing.prices import BR
 from recado.domain.core.clock import Clock
-from recado.domain.core.errors import Problem, field_refused
+from recado.domain.core.errors import Problem, field_refused, no_provider
 from recado.domain.core.ids import PUSH_MESSAGE, IdSource
 from recado.domain.dispatch.quiet_hours import QuietHours, quiet_until
 from recado.domain.push.dispatch_ids import KEY_BYTES
-from recado.domain.push.message import ALL_OPT_IN, PushContent, PushStatus
+from recado.domain.push.message import ALL_OPT_IN, PUSH, PushContent, PushStatus
 from recado.services.messages.acceptance_rules import LONGEST_SCHEDULE
 from recado.services.messages.request_keys import still_bound
 from recado.storage.access.organizations import Organization, OrganizationDirectory
@@ -83,7 +83,9 @@ class PushSends:
         prices: PriceDirectory | None,
         random_bytes: Callable[[int], bytes],
         queued: Callable[[], None],
+        sends_in: Collection[str] = ("test", "live"),
     ) -> None:
+        """`sends_in`: the environments in which somebody sends."""
         self._db = db
         self._ids = ids
         self._clock = clock
@@ -91,6 +93,7 @@ class PushSends:
         self._prices = prices
         self._random_bytes = random_bytes
         self._queued = queued
+        self._sends_in = sends_in
         self._audiences = PushAudiences(db)
 
     async def preview(self, draft: PushDraft) -> PushPreview:
@@ -113,6 +116,8 @@ class PushSends:
             replayed = await self._replayed(draft)
             if replayed is not None:
                 return replayed
+            if draft.env not in self._sends_in:
+                raise no_provider(PUSH)
             new = await self._new(draft)
             audience = await self._audience(draft)
             stored = await self._store(draft, new, audience)

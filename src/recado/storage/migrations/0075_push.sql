@@ -107,7 +107,7 @@ create table push_blocks (
     primary key (organization_id, env, message_id, number)
 );
 
-create index push_blocks_ready on push_blocks (organization_id, env, app_id, platform, message_id, number) where ready;
+create index push_blocks_ready on push_blocks (organization_id, env, app_id, platform, number, message_id) where ready;
 create index push_blocks_claimed on push_blocks (epoch) where claimed_at is not null and not over;
 
 -- What became of one device. A device of a block without a row here is queued. `place`: of the device among all of the message;

@@ -162,7 +162,7 @@ def push_message_routes(dependencies: Dependencies, *, sends: PushSends, opens: 
             idempotency=Idempotency.REQUIRED, creates=True,
             errors=(
                 "METADATA_INVALID", "AUDIENCE_INVALID", "EMPTY_AUDIENCE", "REFERENCE_NOT_FOUND", "SCHEDULE_TOO_FAR",
-                "ROUTE_NOT_AVAILABLE", "PAYMENT_REQUIRED", "IDEMPOTENCY_IN_PROGRESS",
+                "ROUTE_NOT_AVAILABLE", "PAYMENT_REQUIRED", "IDEMPOTENCY_IN_PROGRESS", "DEPENDENCY_FAILED",
             ),
         ),
         group.route(
