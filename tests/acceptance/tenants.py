@@ -27,6 +27,9 @@ from recado.domain.core.ids import (
     NUMBER,
     ORGANIZATION,
     ORIGIN_LINK,
+    PUSH_APP,
+    PUSH_DISPATCH,
+    PUSH_MESSAGE,
     SEGMENT,
     TEMPLATE,
     TOP_UP,
@@ -121,6 +124,11 @@ async def settle(url: str, admin_token: str, name: str) -> Tenant:
             await api.call("POST", "/v2/email/suppressions", {"email": f"{n}.{quote(name)}@example.com"})
             for n in range(2)
         ]
+        app = await api.call("POST", "/v2/push/apps", {"name": f"App of {name}", "platforms": ["android"]})
+        for n in range(2):
+            await api.call("POST", "/v2/push/tokens", {"appId": app["id"], "token": f"{n}", "platform": "android"})
+        pushed = await api.call("POST", "/v2/push/messages", push_message(), key=f"push of {name}")
+        dispatched = await api.call("GET", f"/v2/push/messages/{pushed['id']}/dispatches")
         for serial in range(2):
             await api.call("POST", "/v2/events", customer_event(f"{serial} of {name}", contacts[0]["id"]))
         journeys = [await api.call("POST", "/v2/journeys", journey(f"{n} of {name}")) for n in range(2)]
@@ -153,6 +161,9 @@ async def settle(url: str, admin_token: str, name: str) -> Tenant:
         EMAIL_TEMPLATE: mails[0]["id"],
         EMAIL_SENDER: sender["id"],
         EMAIL_SUPPRESSION: suppressed[0]["id"],
+        PUSH_APP: app["id"],
+        PUSH_MESSAGE: pushed["id"],
+        PUSH_DISPATCH: dispatched["items"][0]["id"],
         SEGMENT: segments[0]["id"],
         API_KEY: key["id"],
         NUMBER: number["id"],
@@ -241,3 +252,10 @@ def text(number_id: str) -> dict[str, Any]:
 def later(number_id: str) -> dict[str, Any]:
     """A message that stays queued."""
     return {**text(number_id), "scheduledAt": (datetime.now(UTC) + timedelta(days=1)).isoformat()}
+
+
+def push_message(**more: Any) -> dict[str, Any]:
+    """A notification to every device, which leaves in a month: it can be canceled."""
+    later = (datetime.now(UTC) + timedelta(days=30)).isoformat()
+    content = {"title": "Hello", "body": "There is news.", "platforms": ["android"], "scheduledAt": later}
+    return {"segment": "all_opt_in", **content, **more}

@@ -17,6 +17,7 @@ from tests.acceptance import (  # noqa: F401 - register their samples
     samples_messages,
     samples_numbers,
     samples_people,
+    samples_push,
     samples_wallet,
     samples_webhooks,
 )

@@ -382,8 +382,8 @@ async def test_a_small_message_passes_a_large_one(push: Push) -> None:
     small = (await push.register("small"))[0]
     await push.db.execute(
         "insert into push_devices (organization_id, env, id, app_id, token, token_hash, platform, status, topics, "
-        "updated_at) select $1, 'test', 'dev_' || lpad(n::text, 21, '0'), $2, 'token ' || n, sha256(n::text::bytea), 'android', "
-        "'registered', '{}', now() from generate_series(1, 3000) n", push.organization_id, push.app_id,
+        "updated_at) select $1, 'test', 'dev_' || lpad(n::text, 21, '0'), $2, 'token ' || n, sha256(n::text::bytea), "
+        "'android', 'registered', '{}', now() from generate_series(1, 3000) n", push.organization_id, push.app_id,
     )  # fmt: skip
     large = await push.send()
     draft_tokens = (small,)
