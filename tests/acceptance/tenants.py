@@ -127,8 +127,10 @@ async def settle(url: str, admin_token: str, name: str) -> Tenant:
         app = await api.call("POST", "/v2/push/apps", {"name": f"App of {name}", "platforms": ["android"]})
         for n in range(2):
             await api.call("POST", "/v2/push/tokens", {"appId": app["id"], "token": f"{n}", "platform": "android"})
-        pushed = await api.call("POST", "/v2/push/messages", push_message(), key=f"push of {name}")
-        dispatched = await api.call("GET", f"/v2/push/messages/{pushed['id']}/dispatches")
+        pushed = [
+            await api.call("POST", "/v2/push/messages", push_message(), key=f"push {n} of {name}") for n in range(2)
+        ]
+        dispatched = await api.call("GET", f"/v2/push/messages/{pushed[0]['id']}/dispatches")
         for serial in range(2):
             await api.call("POST", "/v2/events", customer_event(f"{serial} of {name}", contacts[0]["id"]))
         journeys = [await api.call("POST", "/v2/journeys", journey(f"{n} of {name}")) for n in range(2)]
@@ -162,7 +164,7 @@ async def settle(url: str, admin_token: str, name: str) -> Tenant:
         EMAIL_SENDER: sender["id"],
         EMAIL_SUPPRESSION: suppressed[0]["id"],
         PUSH_APP: app["id"],
-        PUSH_MESSAGE: pushed["id"],
+        PUSH_MESSAGE: pushed[0]["id"],
         PUSH_DISPATCH: dispatched["items"][0]["id"],
         SEGMENT: segments[0]["id"],
         API_KEY: key["id"],
@@ -178,6 +180,7 @@ async def settle(url: str, admin_token: str, name: str) -> Tenant:
         "listSegmentContacts": {"segmentId": segments[1]["id"]},
         "listContactConsents": {"id": contacts[1]["id"]},
         "listExecutions": {"id": journeys[0]["id"]},
+        "listPushDispatches": {"id": pushed[1]["id"]},
     }
     return Tenant(made["id"], keys["test"]["token"], keys["live"]["token"], sessions, ids, others)
 

@@ -198,6 +198,27 @@ async def test_a_key_inside_an_app_registers_and_sends_nothing(api: Any) -> None
     assert (await api.call("GET", "/v2/push/devices", token=token)).code == "SCOPE_REQUIRED"
 
 
+async def test_a_contact_that_is_deleted_leaves_a_device_without_a_name(api: Any) -> None:
+    app_id = await app(api)
+    ana = (await api.post("/contacts", {"phone": "+5511987650001", "externalId": "ana"})).body["id"]
+    await register(api, app_id, "token", externalId="ana", userName="Ana", userEmail="ana@example.com")
+    assert (await api.delete(f"/contacts/{ana}")).status == 204
+    (device,) = (await api.get("/v2/push/devices")).body["items"]
+    assert {"contactId", "externalId", "userName", "userEmail", "userPhone"} & set(device) == set()
+
+
+async def test_a_segment_finds_who_is_reached_by_push(api: Any) -> None:
+    app_id = await app(api)
+    for number in range(3):
+        await api.post("/contacts", {"phone": f"+551198765000{number}", "externalId": f"{number}"})
+    await register(api, app_id, "one", externalId="0")
+    await register(api, app_id, "two", externalId="1", optedIn=False)
+    found = await api.post(
+        "/v2/segments/preview", {"filters": [{"field": "channel", "operator": "is", "value": "push"}]}
+    )
+    assert (found.status, found.body["count"]) == (200, 1)
+
+
 async def test_who_may_not_see_addresses_sees_them_masked(api: Any) -> None:
     app_id = await app(api)
     await register(api, app_id, "token", userEmail="ana@example.com", userPhone="+5511987650001")

@@ -137,6 +137,11 @@ async def invalidate(connection: Executor, devices: Sequence[tuple[str, str, str
     await connection.execute(SQL.invalidate, *columns(sorted(devices), 3), now, DeviceStatus.INVALID.value, sources)
 
 
+async def unlink(connection: Executor, organization_id: str, env: str, contact_ids: Sequence[str]) -> None:
+    """Take what is personal out of the devices of contacts that are deleted, in that transaction (C12.6)."""
+    await connection.execute(SQL.unlink, organization_id, env, list(contact_ids))
+
+
 async def sums(executor: Executor, organization_id: str, env: str) -> list[PlatformSum]:
     """By platform; those without a device are absent."""
     return [_read_sum(row) for row in await executor.fetch(SQL.sums, organization_id, env)]

@@ -53,7 +53,7 @@ Link = Annotated[str, Field(max_length=2_048), AfterValidator(_deep_link)]
 ImageUrl = Annotated[str, Field(max_length=2_048), AfterValidator(_image_url)]
 DeviceToken = Annotated[str, Field(min_length=1, max_length=LONGEST_TOKEN)]
 Segment = Annotated[str, Field(max_length=64, examples=[ALL_OPT_IN])]
-Tokens = Annotated[list[DeviceToken], Field(max_length=MOST_TOKENS)]
+Tokens = Annotated[list[DeviceToken], Field(max_length=MOST_TOKENS, fail_fast=True)]
 
 
 class PushAction(ApiModel):
