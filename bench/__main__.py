@@ -35,6 +35,7 @@ ALL = (
     "memory",
     "idle",
     "audience",
+    "push",
     "imports",
     "exports",
     "storage",
