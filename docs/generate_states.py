@@ -14,11 +14,11 @@ from recado.domain.channels.policy import Policy
 from recado.domain.contacts.consent import CONSENT_MACHINE
 from recado.domain.core.machine import Machine, mermaid
 from recado.domain.email.sender import EMAIL_SENDER_MACHINE
-from recado.domain.push.device import DEVICE_MACHINE
-from recado.domain.push.message import DISPATCH_MACHINE, PUSH_MACHINE
 from recado.domain.journeys.execution import EXECUTION_MACHINE
 from recado.domain.journeys.journey import JOURNEY_MACHINE
 from recado.domain.messages.message import MessageEvent, MessageStatus
+from recado.domain.push.device import DEVICE_MACHINE
+from recado.domain.push.message import DISPATCH_MACHINE, PUSH_MACHINE
 from recado.domain.senders.number import NUMBER_MACHINE
 from recado.domain.templates.template import TEMPLATE_MACHINE
 from recado.domain.webhooks.webhook import SUBSCRIPTION_MACHINE

@@ -346,8 +346,8 @@ class Settings(BaseSettings):
     )
     adapter_push: Literal["", "sandbox", "direct"] = _setting(
         "",
-        "Who takes notifications in live. `direct`: push services of browsers, and Firebase with the service account "
-        "of an app. Test always uses the sandbox.",
+        "Who takes notifications in live. `direct`: push services of browsers, Apple's with the key of an app, and "
+        "Firebase with its service account. Test always uses the sandbox.",
         "sandbox, direct or empty",
         "none: live sends answer 502",
     )
@@ -362,6 +362,18 @@ class Settings(BaseSettings):
         "Where service accounts get their tokens.",
         "an http or https address",
         "`https://oauth2.googleapis.com/token`",
+    )
+    apns_url: Annotated[str | None, BeforeValidator(parse_http_url)] = _setting(
+        "https://api.push.apple.com",
+        "The address of Apple's push service.",
+        "an http or https address",
+        "`https://api.push.apple.com`",
+    )
+    apns_development_url: Annotated[str | None, BeforeValidator(parse_http_url)] = _setting(
+        "https://api.sandbox.push.apple.com",
+        "The address of Apple's push service for apps in development.",
+        "an http or https address",
+        "`https://api.sandbox.push.apple.com`",
     )
     adapter_email: Literal["", "sandbox", "bridge", "smtp", "ses"] = _setting(
         "",

@@ -7,6 +7,7 @@ from typing import Final
 from recado.domain.core.machine import Machine
 
 PLATFORMS: Final = ("ios", "android", "web")
+IOS: Final = "ios"
 WEB: Final = "web"
 LONGEST_TOKEN: Final = 4_096  # characters
 LONGEST_TEXT: Final = 255
