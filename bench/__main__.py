@@ -37,6 +37,7 @@ ALL = (
     "idle",
     "operators",
     "audience",
+    "push",
     "imports",
     "exports",
     "storage",

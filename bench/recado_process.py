@@ -82,8 +82,9 @@ class Api:
     async def __aexit__(self, *_: object) -> None:
         await self._session.close()
 
-    async def call(self, method: str, path: str, body: Any = None) -> Any:
-        async with self._session.request(method, self._process.url + path, json=body) as answer:
+    async def call(self, method: str, path: str, body: Any = None, *, key: str | None = None) -> Any:
+        headers = None if key is None else {"Idempotency-Key": key}
+        async with self._session.request(method, self._process.url + path, json=body, headers=headers) as answer:
             content = await answer.read()
             if answer.status >= 300:
                 raise RuntimeError(f"{method} {path} answered {answer.status}: {content.decode()}")

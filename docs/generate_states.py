@@ -17,6 +17,8 @@ from recado.domain.email.sender import EMAIL_SENDER_MACHINE
 from recado.domain.journeys.execution import EXECUTION_MACHINE
 from recado.domain.journeys.journey import JOURNEY_MACHINE
 from recado.domain.messages.message import MessageEvent, MessageStatus
+from recado.domain.push.device import DEVICE_MACHINE
+from recado.domain.push.message import DISPATCH_MACHINE, PUSH_MACHINE
 from recado.domain.senders.number import NUMBER_MACHINE
 from recado.domain.senders.social_account import SOCIAL_ACCOUNT_MACHINE
 from recado.domain.templates.template import TEMPLATE_MACHINE
@@ -74,6 +76,13 @@ SECTIONS: tuple[tuple[str, str, Machine[Any, Any]], ...] = (
         "Only a `verified` one sends; `lost` is the third daily look in a row without its record.",
         EMAIL_SENDER_MACHINE,
     ),
+    (
+        "Push device",
+        "Only a `registered` one is reached; apps register at each start, which undoes no opt-out.",
+        DEVICE_MACHINE,
+    ),
+    ("Push message", "After a day what is left of it fails, and it is over.", PUSH_MACHINE),
+    ("Push dispatch", "Of one device; a day without an outcome is a refusal.", DISPATCH_MACHINE),
     (
         "Webhook subscription",
         "Events are queued for an `active` or `failing` one; of a `failing` one a single delivery is tried at a time.",

@@ -8,6 +8,7 @@ from recado.actors.jobs.clock_confirmation import ClockConfirmation
 from recado.actors.jobs.email_sender_checks import EmailSenderChecks
 from recado.actors.jobs.segment_sizes import SegmentSizes
 from recado.actors.journeys.step_call_shares import MOST_STEP_CALLS
+from recado.actors.push.departures import PushDepartures
 from recado.actors.system import ActorSystem, Follow
 from recado.actors.webhooks.webhooks import Webhooks
 from recado.channel_table import CHANNELS, RuleParts
@@ -25,7 +26,7 @@ from recado.domain.channels.sms import SMS
 from recado.domain.core.clock import Clock
 from recado.domain.email.public_tokens import PublicTokens
 from recado.domain.links.tracked import MessageLinks
-from recado.domain.messages.changes import Change
+from recado.domain.messages.changes import Change, ConsentRefused
 from recado.engine.loop_watch import LoopWatch
 from recado.engine.runtime import Runtime
 from recado.engine.service import Service
@@ -36,6 +37,7 @@ from recado.http.routes.ops.samples import Samples
 from recado.http.routes.ops.stream import OperatorStream
 from recado.installation import Installation
 from recado.providers import blobs_of
+from recado.push_providers import PushProviders
 from recado.services.batches.batch_acceptance import BatchAcceptance
 from recado.services.batches.resend import Resends
 from recado.services.billing.payments import Payments
@@ -65,6 +67,9 @@ from recado.services.media.provider_media import ProviderMedia
 from recado.services.media.uploads import Uploads
 from recado.services.messages.acceptance import Acceptance
 from recado.services.messages.opt_out_replies import OptOutReplies
+from recado.services.push.opens import PushOpens
+from recado.services.push.registrations import DeviceRegistrations
+from recado.services.push.sends import PushSends
 from recado.services.senders.number_refresh import NumberRefresh
 from recado.services.templates.template_review import TemplateReview
 from recado.services.templates.template_sync import TemplateSync
@@ -178,6 +183,7 @@ class Assembly:
                 email_templates=email_templates, mailboxes=mailboxes, media=self.media_use,
             )  # fmt: skip
 
+        begun = BegunCalls(settings.data_dir, boot=boot_id())
         batch_rules = {each.channel: each.batches(rule_parts(each.channel)) for each in CHANNELS if each.batches}
         rules = [each.rules(rule_parts(each.channel)) for each in CHANNELS]
         step_messages = StepMessages(
@@ -197,7 +203,7 @@ class Assembly:
             changed=self.changed,
             owing=lambda: replies.hint(),
             opens=lambda code: clicks.open(code, counted=True),
-            begun=BegunCalls(settings.data_dir, boot=boot_id()),
+            begun=begun,
             step_messages=step_messages,
             contents={EMAIL: self.departing_emails.content_of, CHATAPP: DepartingMedia(self.media_use).content_of},
             with_content={CHATAPP: may_name_media},
@@ -265,8 +271,25 @@ class Assembly:
         self.cancellation = ExecutionCancellation(
             db, clock=clock, effects=system.consequences, recalled=system.withdrawals.left
         )
+        self.push = PushProviders(settings, self.guard, clock, installation.random_bytes)
+        self.push_departures = PushDepartures(
+            db, clock=clock, ids=ids, keys=keys, sender_of=self.push.sender_of, begun=begun,
+            epoch=lambda: system.sending.epoch, former=lambda: system.rescuer.former, queued=self.webhooks.queued,
+            retry_after=self.push.retry_after,
+        )  # fmt: skip
+        system.root.add_service("push departures", self.push_departures)
+        self.registrations = DeviceRegistrations(db, ids=ids, clock=clock)
+        self.push_opens = PushOpens(db, clock=clock)
+        self.push_sends = PushSends(
+            db, ids=ids, clock=clock, organizations=directories.organizations, prices=prices,
+            random_bytes=installation.random_bytes, queued=lambda: self.push_departures.hint(),
+            sends_in=self.push.sends_in,
+        )  # fmt: skip
         self.parts: tuple[Service, ...] = (
             windows,
+            self.push,
+            self.registrations,
+            self.push_opens,
             recipients,
             self.customer_events,
             self.journey_entries,
@@ -298,4 +321,6 @@ class Assembly:
     def changed(self, change: Change) -> None:
         """Tell anyone who holds a copy of the record, or acts by it."""
         self.directories.forget(change)
+        if isinstance(change, ConsentRefused):
+            self.push_departures.refused(change.recipients)
         self.system.changed(change)

@@ -166,6 +166,7 @@ class Installation:
                 now=now,
                 random_bytes=self.random_bytes,
                 owner_email=FIRST_OWNER,
+                key_ring=self.key_ring,
             )
             if made.owner is not None and await accounts.accept(
                 connection, made.owner[1], password_hash=password_hash, now=now

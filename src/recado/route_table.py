@@ -44,6 +44,9 @@ from recado.http.routes.messages.messages import message_routes
 from recado.http.routes.messages.reprocess import reprocess_routes
 from recado.http.routes.ops.metrics import Measured, Metrics, metrics_routes
 from recado.http.routes.ops.ops import ops_routes
+from recado.http.routes.push.apps import push_app_routes
+from recado.http.routes.push.devices import device_routes
+from recado.http.routes.push.messages import push_message_routes
 from recado.http.routes.senders.number_administration import number_administration_routes
 from recado.http.routes.senders.number_health import HealthReader, number_health_routes
 from recado.http.routes.senders.number_usage import number_usage_routes
@@ -108,6 +111,9 @@ def route_table(made: Assembly) -> tuple[Route, ...]:
         *suppression_routes(dependencies),
         *email_template_routes(dependencies, workers=made.mjml_workers, changed=made.email_templates.changed),
         *email_sender_routes(dependencies, verification=made.sender_verification),
+        *push_app_routes(dependencies, tell=lambda _: None),
+        *device_routes(dependencies, registrations=made.registrations, opted_out=made.push_departures.opted_out),
+        *push_message_routes(dependencies, sends=made.push_sends, opens=made.push_opens),
         *segment_routes(dependencies, evaluation=system.evaluation),
         *journey_routes(
             dependencies,

@@ -30,6 +30,9 @@ from recado.domain.core.ids import (
     NUMBER,
     ORGANIZATION,
     ORIGIN_LINK,
+    PUSH_APP,
+    PUSH_DISPATCH,
+    PUSH_MESSAGE,
     SEGMENT,
     SOCIAL_ACCOUNT,
     TEMPLATE,
@@ -128,6 +131,13 @@ async def settle(url: str, admin_token: str, name: str) -> Tenant:
             await api.call("POST", "/v2/email/suppressions", {"email": f"{n}.{quote(name)}@example.com"})
             for n in range(2)
         ]
+        app = await api.call("POST", "/v2/push/apps", {"name": f"App of {name}", "platforms": ["android"]})
+        for n in range(2):
+            await api.call("POST", "/v2/push/tokens", {"appId": app["id"], "token": f"{n}", "platform": "android"})
+        pushed = [
+            await api.call("POST", "/v2/push/messages", push_message(), key=f"push {n} of {name}") for n in range(2)
+        ]
+        dispatched = await api.call("GET", f"/v2/push/messages/{pushed[0]['id']}/dispatches")
         for serial in range(2):
             await api.call("POST", "/v2/events", customer_event(f"{serial} of {name}", contacts[0]["id"]))
         journeys = [await api.call("POST", "/v2/journeys", journey(f"{n} of {name}")) for n in range(2)]
@@ -162,6 +172,9 @@ async def settle(url: str, admin_token: str, name: str) -> Tenant:
         EMAIL_TEMPLATE: mails[0]["id"],
         EMAIL_SENDER: sender["id"],
         EMAIL_SUPPRESSION: suppressed[0]["id"],
+        PUSH_APP: app["id"],
+        PUSH_MESSAGE: pushed[0]["id"],
+        PUSH_DISPATCH: dispatched["items"][0]["id"],
         SEGMENT: segments[0]["id"],
         SOCIAL_ACCOUNT: social[0]["id"],
         API_KEY: key["id"],
@@ -178,6 +191,7 @@ async def settle(url: str, admin_token: str, name: str) -> Tenant:
         "listSegmentContacts": {"segmentId": segments[1]["id"]},
         "listContactConsents": {"id": contacts[1]["id"]},
         "listExecutions": {"id": journeys[0]["id"]},
+        "listPushDispatches": {"id": pushed[1]["id"]},
     }
     return Tenant(made["id"], keys["test"]["token"], keys["live"]["token"], sessions, ids, others)
 
@@ -257,3 +271,10 @@ def text(number_id: str) -> dict[str, Any]:
 def later(number_id: str) -> dict[str, Any]:
     """A message that stays queued."""
     return {**text(number_id), "scheduledAt": (datetime.now(UTC) + timedelta(days=1)).isoformat()}
+
+
+def push_message(**more: Any) -> dict[str, Any]:
+    """A notification to every device, which leaves in a month: it can be canceled."""
+    later = (datetime.now(UTC) + timedelta(days=30)).isoformat()
+    content = {"title": "Hello", "body": "There is news.", "platforms": ["android"], "scheduledAt": later}
+    return {"segment": "all_opt_in", **content, **more}

@@ -18,6 +18,7 @@ SHARED_BY_ENVIRONMENTS = {"listAccounts", "listAudit"}
 # A catalogue of hundreds of fields at most (C12.8); and what is sampled as a whole, whose order changes (C34.1).
 WHOLE = {
     "listContactFields", "getJourneySteps", "listNumberStates", "listActors", "listWebhookStates", "listProviderStates",
+    "sumDevices",
 }  # fmt: skip
 # Default, least and most of lists with pages of another size (C5.1), and lists in the order of names (C5.3).
 EXPORTS = {"exportChatapp", "exportSms", "exportRcs", "exportEmail"}

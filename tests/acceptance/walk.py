@@ -18,6 +18,7 @@ from tests.acceptance import (  # noqa: F401 - register their samples
     samples_messages,
     samples_numbers,
     samples_people,
+    samples_push,
     samples_social,
     samples_wallet,
     samples_webhooks,

@@ -95,6 +95,12 @@ from recado.http.routes.messages.reprocess import reprocess_routes
 from recado.http.routes.ops.metrics import metrics_routes
 from recado.http.routes.ops.ops import ops_routes
 from recado.http.routes.ops.ops_models import ActorOut, NumberDetailOut, ProviderStateOut, WebhookStateOut
+from recado.http.routes.push.app_models import PushAppOut
+from recado.http.routes.push.apps import push_app_routes
+from recado.http.routes.push.device_models import DeviceOut, DeviceRegistered
+from recado.http.routes.push.devices import device_routes
+from recado.http.routes.push.message_models import CreatedPush, PushModel, PushPreviewOut
+from recado.http.routes.push.messages import push_message_routes
 from recado.http.routes.rcs.rcs import rcs_routes
 from recado.http.routes.senders.number_administration import number_administration_routes
 from recado.http.routes.senders.number_health import HealthOut, number_health_routes
@@ -136,7 +142,16 @@ CITED_IN = ("src/**/*.py", "src/**/*.sql", "tests/**/*.py", "docs/**/*.md", "doc
 # A rule's number; not the C3 of a percent-encoded byte.
 CITATION = re.compile(r"(?<![%\w])C\d{1,2}(?:\.\d{1,2}){0,2}(?![\w])")
 # Those of which no answer may be kept, or that may be repeated as they are (C6.2).
-WITHOUT_KEYS = {"addListMembers", "removeListMembers", "previewEmailTemplate", "revealDocuments", "simulateJourney"}
+WITHOUT_KEYS = {
+    "addListMembers",
+    "removeListMembers",
+    "previewEmailTemplate",
+    "revealDocuments",
+    "simulateJourney",
+    "registerDevice",
+    "optOutDevice",
+    "openPushDispatch",
+}
 STATED = re.findall(r'<a id="(C[\d.]+)"></a>', PAGE)
 POOL = signature(Database).parameters["pool_size"].default
 
@@ -223,6 +238,9 @@ def routes() -> tuple[Route, ...]:
         *opened_link_routes(tracked=nothing, origin=nothing, scanners=(), monotonic=nothing),
         *opened_email_routes(opens=nothing, unsubscriptions=nothing, scanners=(), monotonic=nothing),
         *suppression_routes(dependencies),
+        *push_app_routes(dependencies, tell=nothing),
+        *device_routes(dependencies, registrations=nothing, opted_out=nothing),
+        *push_message_routes(dependencies, sends=nothing, opens=nothing),
         *email_template_routes(dependencies, workers=nothing, changed=nothing),
         *email_sender_routes(dependencies, verification=nothing),
         *media_routes(database=nothing, numbers=nothing, uploads=nothing, files=nothing, folder=None),
@@ -429,6 +447,12 @@ def test_the_request_limits_are_those_in_force() -> None:
         ("C18", ExportedRow),
         ("C20", CompanyOut),
         ("C21", CustomerEventOut),
+        ("C22.2", DeviceOut),
+        ("C22.2", DeviceRegistered),
+        ("C22.3", CreatedPush),
+        ("C22.3", PushModel),
+        ("C22.1", PushPreviewOut),
+        ("C22.4", PushAppOut),
         ("C23.1", WebhookOut),
         ("C23.3", DeliveryDetail),
         ("C12.4", RevealedDocuments),

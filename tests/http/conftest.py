@@ -68,6 +68,9 @@ from recado.http.routes.messages.exports import export_routes
 from recado.http.routes.ops.ops import ops_routes
 from recado.http.routes.ops.samples import Samples
 from recado.http.routes.ops.stream import OperatorStream
+from recado.http.routes.push.apps import push_app_routes
+from recado.http.routes.push.devices import device_routes
+from recado.http.routes.push.messages import push_message_routes
 from recado.http.routes.senders.number_administration import number_administration_routes
 from recado.http.routes.senders.number_health import HealthReader, number_health_routes
 from recado.http.routes.senders.number_usage import number_usage_routes
@@ -97,6 +100,9 @@ from recado.services.links.tracked_clicks import TrackedClicks
 from recado.services.messages.chatapp_rules import ChatAppRules
 from recado.services.messages.sms_rules import SmsRules
 from recado.services.ops.activity import Activity
+from recado.services.push.opens import PushOpens
+from recado.services.push.registrations import DeviceRegistrations
+from recado.services.push.sends import PushSends
 from recado.services.senders.number_refresh import NumberRefresh
 from recado.services.templates.template_review import TemplateReview
 from recado.services.templates.template_sync import TemplateSync
@@ -305,6 +311,11 @@ async def api(database: Database) -> AsyncIterator[Api]:
         "live": ScriptedVerifier(),
     }
     mjml_workers = BodyWorkers(clock, processes=1)
+    registrations, push_opens = DeviceRegistrations(database, ids=ids, clock=clock), PushOpens(database, clock=clock)
+    push_sends = PushSends(
+        database, ids=ids, clock=clock, organizations=directories.organizations, prices=directories.prices,
+        random_bytes=os.urandom, queued=lambda: None,
+    )  # fmt: skip
     sender_verification = SenderVerification(database, clock=clock, verifier_for=verifiers.get, changed=lambda: None)
     records = Records(
         database, directories.numbers, directories.social_accounts, directories.organizations, directories.templates,
@@ -349,6 +360,9 @@ async def api(database: Database) -> AsyncIterator[Api]:
         *segment_routes(dependencies, evaluation=Evaluation(database)),
         *suppression_routes(dependencies),
         *email_template_routes(dependencies, workers=mjml_workers, changed=lambda _: None),
+        *push_app_routes(dependencies, tell=lambda _: None),
+        *device_routes(dependencies, registrations=registrations, opted_out=lambda _: None),
+        *push_message_routes(dependencies, sends=push_sends, opens=push_opens),
         *email_sender_routes(dependencies, verification=sender_verification),
         *sandbox_record_routes(database=database, ids=ids, changed=changed),
         *billing_routes(dependencies),
@@ -401,6 +415,8 @@ async def api(database: Database) -> AsyncIterator[Api]:
     await events.start()
     await entries.start()
     await mjml_workers.start()
+    await registrations.start()
+    await push_opens.start()
     await server.start()
     await root.start()
     try:
@@ -420,6 +436,8 @@ async def api(database: Database) -> AsyncIterator[Api]:
         await tracked_clicks.stop()
         await email_opens.stop()
         await events.stop()
+        await registrations.stop()
+        await push_opens.stop()
         await entries.stop()
         await mjml_workers.stop()
         await origin_clicks.stop()

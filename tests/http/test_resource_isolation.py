@@ -118,6 +118,22 @@ OPERATIONS = [
     ("PATCH", "/v2/email/templates/{id}"),
     ("DELETE", "/v2/email/templates/{id}"),
     ("POST", "/v2/email/templates/{id}/preview"),
+    ("GET", "/v2/push/apps"),
+    ("POST", "/v2/push/apps"),
+    ("GET", "/v2/push/apps/{id}"),
+    ("PATCH", "/v2/push/apps/{id}"),
+    ("DELETE", "/v2/push/apps/{id}"),
+    ("POST", "/v2/push/tokens"),
+    ("POST", "/v2/push/tokens/opt-out"),
+    ("GET", "/v2/push/devices"),
+    ("GET", "/v2/push/devices/summary"),
+    ("GET", "/v2/push/messages"),
+    ("POST", "/v2/push/messages"),
+    ("GET", "/v2/push/messages/{id}"),
+    ("POST", "/v2/push/messages/{id}/cancel"),
+    ("GET", "/v2/push/messages/{id}/dispatches"),
+    ("POST", "/v2/push/preview"),
+    ("POST", "/v2/push/dispatches/{id}/opened"),
     ("GET", "/v2/email/senders"),
     ("POST", "/v2/email/senders"),
     ("PATCH", "/v2/email/senders/{id}"),
@@ -184,6 +200,7 @@ MADE_BY: dict[str, tuple[str, Any]] = {
     "etpl_": ("/v2/email/templates", {"name": "mine", "subject": "Hello", "html": "<p>Hello</p>"}),
     "snd_": ("/v2/email/senders", {"domain": "mine.example.com"}),
     "soc_": ("/v2/social/accounts", {"platform": "page", "externalAccountId": "mine", "displayName": "Mine"}),
+    "app_": ("/v2/push/apps", {"name": "mine", "platforms": ["android"]}),
     "olk_": ("/v2/origin-links", {"name": "mine", "text": "Hello", "fonte": "outra"}),
 }
 
@@ -198,12 +215,27 @@ async def owned_by(api: Any, organization: int, prefix: str) -> str:
             return str(made.keys["test"][0].id)
         case "acc_":
             return (await person(api, "analyst", organization=organization)).id
+        case "psh_" | "dsp_":
+            return await pushed(api, organization, prefix)
     path, body = MADE_BY[prefix]
     named = {"numberId": made.number.id} if prefix in ("tpl_", "olk_") else {}
     if prefix == "soc_":
         named = {"externalAccountId": f"of {organization}"}
     answer = await api.post(path, {**body, **named}, organization=organization)
     return str(answer.body["id"])
+
+
+async def pushed(api: Any, organization: int, prefix: str) -> str:
+    """The id of a push message to one device, or of its dispatch."""
+    app_id = await owned_by(api, organization, "app_")
+    device = {"appId": app_id, "token": app_id, "platform": "android"}
+    await api.post("/v2/push/tokens", device, organization=organization)
+    body = {"title": "Hello", "body": "News", "platforms": ["android"], "tokenIds": [app_id]}
+    made = await api.post("/v2/push/messages", body, organization=organization, headers={"Idempotency-Key": app_id})
+    if prefix == "psh_":
+        return str(made.body["id"])
+    path = f"/v2/push/messages/{made.body['id']}/dispatches"
+    return str((await api.get(path, organization=organization)).body["items"][0]["id"])
 
 
 def under(path: str, record: str) -> str:
@@ -228,6 +260,9 @@ async def rows(api: Any) -> Any:
             "email_senders",
             "social_accounts",
             "email_suppressions",
+            "push_apps",
+            "push_devices",
+            "push_messages",
             "journeys",
             "executions",
             "accounts",
@@ -311,6 +346,8 @@ async def test_foreign_ids_answer_like_missing_ones_and_change_nothing(api: Any,
         ("/v2/email/templates", "etpl_"),
         ("/v2/email/senders", "snd_"),
         ("/v2/email/suppressions", "sup_"),
+        ("/v2/push/apps", "app_"),
+        ("/v2/push/messages", "psh_"),
         ("/v2/journeys", "jrn_"),
         ("/v2/wallet/top-ups", "top_"),
         ("/webhooks", "wbh_"),

@@ -83,6 +83,7 @@ async def _create(settings: Settings, name: str, owner_email: str | None) -> New
             now=installation.clock.now(),
             random_bytes=installation.random_bytes,
             owner_email=owner_email,
+            key_ring=installation.key_ring,
         )
         await audit.write(
             connection,

@@ -399,6 +399,37 @@ class Settings(BaseSettings):
         description="RCS messages that leave within a second at most, in live and in test.",
         json_schema_extra={"form": "a whole number from 1 to 10,000", "default": "`100`"},
     )
+    adapter_push: Literal["", "sandbox", "direct"] = _setting(
+        "",
+        "Who takes notifications in live. `direct`: push services of browsers, Apple's with the key of an app, and "
+        "Firebase with its service account. Test always uses the sandbox.",
+        "sandbox, direct or empty",
+        "none: live sends answer 502",
+    )
+    fcm_url: Annotated[str | None, BeforeValidator(parse_http_url)] = _setting(
+        "https://fcm.googleapis.com",
+        "The address of Firebase Cloud Messaging.",
+        "an http or https address",
+        "`https://fcm.googleapis.com`",
+    )
+    fcm_token_url: Annotated[str | None, BeforeValidator(parse_http_url)] = _setting(
+        "https://oauth2.googleapis.com/token",
+        "Where service accounts get their tokens.",
+        "an http or https address",
+        "`https://oauth2.googleapis.com/token`",
+    )
+    apns_url: Annotated[str | None, BeforeValidator(parse_http_url)] = _setting(
+        "https://api.push.apple.com",
+        "The address of Apple's push service.",
+        "an http or https address",
+        "`https://api.push.apple.com`",
+    )
+    apns_development_url: Annotated[str | None, BeforeValidator(parse_http_url)] = _setting(
+        "https://api.sandbox.push.apple.com",
+        "The address of Apple's push service for apps in development.",
+        "an http or https address",
+        "`https://api.sandbox.push.apple.com`",
+    )
     adapter_email: Literal["", "sandbox", "bridge", "smtp", "ses"] = _setting(
         "",
         "Who sends e-mail in live, and verifies its senders. `bridge`, `smtp` and `ses` look for a TXT record of their "

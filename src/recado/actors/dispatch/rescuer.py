@@ -78,6 +78,11 @@ class Rescuer:
         self._taken_over_at = 0.0
         self._all_noted = True
 
+    @property
+    def former(self) -> FormerCalls | None:
+        """What the process before had begun, while what it left is sorted out; None where that is not known."""
+        return self._former
+
     async def start(self) -> None:
         """What the process before had in hand is marked before any number starts."""
         self._taken_over_at = self._sending.owned_at = self._records.clock.monotonic()

@@ -36,6 +36,11 @@ GROUPS = {
         "An account is registered, then connected; whoever writes to it can be answered for 24 hours, with "
         "`POST /messages` on channel `social`."
     ),
+    "Push": (
+        "Notifications to the devices of an app: apps, devices, sends to many of them.\n\n"
+        "An app registers each device at its start, with a key that may do nothing else; a send fixes its audience "
+        "when it is accepted, and is charged for each device whose provider took it."
+    ),
     "Numbers": (
         "The numbers that messages leave from: connection, pace, health.\n\n"
         "A number is registered, then connected; from then on it sends at its pace, and its health tells what its "

@@ -8,7 +8,7 @@ from recado.http.api.route import Access, Idempotency, Route
 
 def problem_codes(route: Route) -> dict[int, tuple[str, ...]]:
     """Return every problem that an operation can answer, its own and those of the steps before it: codes by status."""
-    found = {*_of_everyone(route), *_of_the_body(route), *_of_repeats(route), *((_status(c), c) for c in route.errors)}
+    found = {*_of_everyone(route), *_of_the_body(route), *_of_repeats(route), *_of_its_own(route)}
     if route.query is not None:
         found |= _of_the_query(route.query, route.bad_query_status)
     if "{" in route.path:
@@ -24,6 +24,12 @@ def problem_codes(route: Route) -> dict[int, tuple[str, ...]]:
 
 def _status(code: str) -> int:
     return CODES[code].status
+
+
+def _of_its_own(route: Route) -> set[tuple[int, str]]:
+    """`AUDIENCE_INVALID` is of the body, and has its status."""
+    of_the_body = {"AUDIENCE_INVALID": route.bad_body_status}
+    return {(of_the_body.get(code, _status(code)), code) for code in route.errors}
 
 
 def _of_everyone(route: Route) -> set[tuple[int, str]]:

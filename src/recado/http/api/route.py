@@ -112,6 +112,7 @@ class RouteOptions(TypedDict, total=False):
     query: type[QueryModel]
     body: type[BaseModel]
     body_limit: int
+    bad_body_status: int
     bad_query_status: int
     responses: Mapping[int, type[BaseModel] | None]
     response_types: Mapping[int, str]

@@ -46,6 +46,7 @@ from recado.storage.core.postgres import Connection, Database
 from recado.storage.dispatch import withdrawals
 from recado.storage.email import suppressions
 from recado.storage.journeys import executions
+from recado.storage.push import devices as push_devices
 
 Check = Callable[[Contact], None]
 """Raises when the caller does not accept the contact's version."""
@@ -176,6 +177,7 @@ class Contacts:
             await lists.leave(connection, organization_id, env, [contact_id])
             if before.email is not None:
                 await suppressions.forget_address(connection, organization_id, env, before.email)
+            await push_devices.unlink(connection, organization_id, env, [contact_id])
             await contact_erasures.begin(connection, key, now)
             await idempotency.erase(connection, *key)
             await audit.write(

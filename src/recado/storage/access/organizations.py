@@ -16,11 +16,13 @@ from recado.storage.access.api_keys import ApiKey
 from recado.storage.billing import ledger
 from recado.storage.core import audit
 from recado.storage.core.audit import AuditPrincipal
+from recado.storage.core.crypto import KeyRing
 from recado.storage.core.directory import Directory
 from recado.storage.core.rows import Executor
 from recado.storage.core.sql import load
 from recado.storage.core.tables import Table
 from recado.storage.email import senders
+from recado.storage.push.apps import PUSH_APPS, sandbox_app
 from recado.storage.senders import numbers, social_accounts
 from recado.storage.senders.numbers import Number
 
@@ -93,9 +95,12 @@ async def create_organization(
     random_bytes: Callable[[int], bytes],
     actor: AuditPrincipal = audit.SYSTEM,
     owner_email: str | None = None,
+    key_ring: KeyRing | None = None,
 ) -> NewOrganization:
     """Make an organization with a key and a wallet per environment, a connected sandbox number, a sender
     and a social account (C2.2).
+
+    With a `key_ring`, which encrypts its key for browsers, also a push app.
 
     To be run in one transaction. The keys hold every scope that a key may hold; the audit tells of them and of the
     owner who is invited; the caller writes its entry for the organization itself. Raises `Problem`
@@ -133,6 +138,10 @@ async def create_organization(
         connection, senders.sandbox_sender(ids, organization_id=organization.id, token=random_bytes(16).hex())
     )
     await social_accounts.insert(connection, social_accounts.sandbox_account(ids, organization_id=organization.id))
+    if key_ring is not None:
+        await PUSH_APPS.insert(
+            connection, sandbox_app(ids, organization_id=organization.id, keys=key_ring, random_bytes=random_bytes)
+        )
     if owner_email is None:
         return NewOrganization(organization, keys, number)
     account, token = await accounts.create(

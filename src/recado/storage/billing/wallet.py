@@ -29,12 +29,12 @@ BLOCK = 1_000
 
 @dataclass(slots=True)
 class Charge:
-    """One message that was sent. `held`: its price had been held before.
+    """One message that was sent; without an id, some devices of the push message `batch_id`. `held`: so it had been.
 
     `kind`: an adjustment comes after the charge of the message; it gives coins back when it is negative.
     """
 
-    message_id: str
+    message_id: str | None
     channel: str
     batch_id: str | None
     coins: int

@@ -62,6 +62,7 @@ class OrganizationOperations:
                 random_bytes=dependencies.random_bytes,
                 actor=actor_of(call),
                 owner_email=call.body.owner_email,
+                key_ring=dependencies.keys,
             )
             await self.organizations.note(connection, call, "organization.create", new.organization)
         keys = {env: {**key_view(key, call.now), "token": token} for env, (key, token) in new.keys.items()}

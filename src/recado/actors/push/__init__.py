@@ -1,0 +1,1 @@
+"""Push: lanes that let notifications leave, block by block."""

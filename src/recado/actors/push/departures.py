@@ -1,0 +1,268 @@
+"""Departures of push messages: looks what is due, runs a lane for each app and platform, and sorts out what was left.
+
+What a process before had claimed and not settled is called for once more only where its call had certainly not begun
+(C32); of the rest nobody knows the outcome, and after a day it is given up.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Final
+
+import orjson
+import structlog
+
+from recado.actors.push.push_lane import PushLane
+from recado.channels.push.notification import PushCredential, PushSender
+from recado.domain.core.clock import Clock
+from recado.domain.core.ids import IdSource
+from recado.domain.push.dispatch_ids import dispatch_id
+from recado.domain.push.message import LIFETIME, PUSH, DispatchStatus
+from recado.engine.periodic import Periodic
+from recado.storage.billing import wallet
+from recado.storage.billing.wallet import Charge, Settlement, WalletKey
+from recado.storage.core.batch import Batcher
+from recado.storage.core.crypto import KeyRing, Tampered
+from recado.storage.core.postgres import Database
+from recado.storage.dispatch.begun_calls import BegunCalls, FormerCalls
+from recado.storage.push import departures, messages
+from recado.storage.push.apps import CREDENTIALS_FIELD, PUSH_APPS, VAPID_FIELD
+from recado.storage.push.departures import PushClaim, PushLaneKey, PushOutcome, PushTarget
+from recado.storage.push.messages import UNKNOWN, PushMessage
+from recado.storage.webhooks.webhooks import SubscriptionKey
+
+log = structlog.get_logger()
+
+EVERY: Final = 1.0  # seconds
+MOST_LANES: Final = 50
+MOST_LANES_OF_ORGANIZATION: Final = 12
+LEFT_FOR: Final = 120.0  # seconds for which it is remembered who opted out: lanes look at devices again before
+AT_STOP: Final = 10.0  # seconds that a stop gives calls under way
+MOST_OUTCOMES: Final = 40_000  # that wait to be written
+
+SenderOf = Callable[[str, str, PushCredential], PushSender | None]
+"""By environment, platform and what the app has."""
+
+
+class PushDepartures:
+    """A service (`start`, `stop`); `hint` says that something may leave."""
+
+    def __init__(
+        self,
+        db: Database,
+        *,
+        clock: Clock,
+        ids: IdSource,
+        keys: KeyRing,
+        sender_of: SenderOf,
+        begun: BegunCalls,
+        epoch: Callable[[], int],
+        former: Callable[[], FormerCalls | None],
+        queued: Callable[[Iterable[SubscriptionKey]], None],
+        retry_after: tuple[float, ...] | None = None,
+    ) -> None:
+        """`former`: what the process before had begun, where that is known; `queued`: told whose events are new."""
+        self.clock = clock
+        self._db = db
+        self._ids = ids
+        self._keys = keys
+        self._sender_of = sender_of
+        self._begun = begun
+        self._epoch = epoch
+        self._former = former
+        self._queued = queued
+        self._retry = {} if retry_after is None else {"retry_after": retry_after}
+        self._lanes: dict[PushLaneKey, tuple[PushLane, asyncio.Task[None]]] = {}
+        self._left: dict[object, float] = {}
+        self._sorted_out = False
+        self._stopping = False
+        self._outcomes: Batcher[PushOutcome, None] = Batcher(
+            "push outcomes", self._settle_all, clock=clock, max_rows=1_000, max_queue=MOST_OUTCOMES, concurrency=1,
+            owner=lambda outcome: outcome.lane.organization_id,
+        )  # fmt: skip
+        self._worker = Periodic("push departures", EVERY, self.work, clock, at_once=True)
+
+    async def start(self) -> None:
+        self._stopping = self._sorted_out = False
+        await self._outcomes.start()
+        await self._worker.start()
+
+    async def stop(self) -> None:
+        """What has not begun goes back to the queue; calls under way have ten seconds."""
+        self._stopping = True
+        await self._worker.stop()
+        for lane, _ in self._lanes.values():
+            lane.stopping = True
+        tasks = [task for _, task in self._lanes.values()]
+        if tasks:
+            await asyncio.wait(tasks, timeout=AT_STOP)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        await self._outcomes.stop()
+
+    def hint(self) -> None:
+        """Something may leave that could not."""
+        self._worker.hint()
+
+    def opted_out(self, device_id: str) -> None:
+        """Nothing may begin to leave for this device any more."""
+        self._left[device_id] = self.clock.monotonic()
+
+    def refused(self, recipients: Iterable[tuple[str, str, int]]) -> None:
+        """Nothing may begin to leave for these people any more (C12.5.3)."""
+        now = self.clock.monotonic()
+        self._left.update((recipient, now) for recipient in recipients)
+
+    @property
+    def in_flight(self) -> int:
+        """Devices whose outcome is not written yet."""
+        return sum(lane.in_flight for lane, _ in self._lanes.values())
+
+    async def work(self) -> None:
+        """Look once at all that is due."""
+        now = self.clock.now()
+        before = self.clock.monotonic() - LEFT_FOR
+        self._left = {who: at for who, at in self._left.items() if at > before}
+        if not self._sorted_out:
+            await self._sort_out()
+        while await departures.due(self._db.hot, now):
+            pass
+        for message in await departures.expired(self._db.hot, now - LIFETIME):
+            await self._expire(message)
+        of: dict[str, int] = {}
+        for lane in self._lanes:
+            of[lane.organization_id] = of.get(lane.organization_id, 0) + 1
+        for key in await departures.lanes(self._db.hot, now):
+            if self._stopping or len(self._lanes) >= MOST_LANES:
+                break
+            if key in self._lanes or of.get(key.organization_id, 0) >= MOST_LANES_OF_ORGANIZATION:
+                continue
+            of[key.organization_id] = of.get(key.organization_id, 0) + 1
+            await self._open(key)
+
+    # What lanes ask for ---------------------------------------------------------------------------------------------
+
+    async def claim(self, lane: PushLaneKey, most: int) -> PushClaim:
+        async with self._db.hot.transaction() as connection:
+            return await departures.claim(connection, lane, self._epoch(), self.clock.now(), most)
+
+    async def refreshed(self, lane: PushLaneKey, targets: list[PushTarget]) -> list[PushTarget]:
+        found = [(each.message_id, each.place, each.device_id, each.attempts) for each in targets]
+        return await departures.targets(self._db.hot, lane, found)
+
+    async def settle(self, outcome: PushOutcome) -> None:
+        await self._outcomes.put(outcome)
+
+    async def over(self, lane: PushLaneKey, blocks: list[tuple[str, int]]) -> None:
+        await departures.over(self._db.hot, lane, blocks)
+
+    def began(self, lane: PushLaneKey, told: str, message: PushMessage) -> bool:
+        now = self.clock.now()
+        return self._begun.began(lane.organization_id, told, now, now)
+
+    def ended(self, told: str) -> None:
+        self._begun.ended(told)
+
+    def has_left(self, target: PushTarget, recipient: tuple[str, str, int] | None) -> bool:
+        return target.device_id in self._left or (recipient is not None and recipient in self._left)
+
+    # ----------------------------------------------------------------------------------------------------------------
+
+    async def _open(self, key: PushLaneKey) -> None:
+        credential = await self._credential(key)
+        sender = None if credential is None else self._sender_of(key.env, key.platform, credential)
+        if credential is None or sender is None:
+            await self._refuse(key)
+            return
+        lane = PushLane(key, self, sender, credential, **self._retry)
+        task = asyncio.create_task(lane.run(), name="push lane")
+        self._lanes[key] = (lane, task)
+        task.add_done_callback(partial(self._closed, key))
+
+    def _closed(self, key: PushLaneKey, task: asyncio.Task[None]) -> None:
+        self._lanes.pop(key, None)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("push_lane_failed", app_id=key.app_id, platform=key.platform, error=type(error).__name__)
+
+    async def _credential(self, key: PushLaneKey) -> PushCredential | None:
+        app = await PUSH_APPS.get(self._db.hot, key.organization_id, key.env, key.app_id)
+        if app is None:
+            return None
+        place = {"organization_id": app.organization_id, "record_id": app.id}
+        try:
+            private = self._keys.decrypt(app.vapid_cipher, field=VAPID_FIELD, **place)
+            given: Mapping[str, Mapping[str, object]] = {}
+            if app.credentials_cipher is not None:
+                given = orjson.loads(self._keys.decrypt(app.credentials_cipher, field=CREDENTIALS_FIELD, **place))
+        except Tampered:
+            log.error("push_credentials_tampered", app_id=app.id)
+            return None
+        return PushCredential(
+            app_id=app.id, organization_id=app.organization_id, env=app.env, vapid_private=private,
+            vapid_public=app.vapid_public_key, service_account=given.get("service_account"), apns=given.get("apns"),
+        )  # fmt: skip
+
+    async def _refuse(self, key: PushLaneKey) -> None:
+        """Nobody sends for this app there: what it has ready fails."""
+        claim = await self.claim(key, 500)
+        for target in claim.targets:
+            await self.settle(
+                PushOutcome(
+                    key, target.message_id, target.place, target.device_id, DispatchStatus.FAILED, "no_credentials"
+                )
+            )
+        if claim.blocks:
+            await self.over(key, claim.blocks)
+            self.hint()
+
+    async def _settle_all(self, outcomes: Sequence[PushOutcome]) -> list[Exception | None]:
+        now = self.clock.now()
+        async with self._db.hot.transaction() as connection:
+            moved = await departures.settle(connection, outcomes, now)
+            settlements: dict[WalletKey, Settlement] = {}
+            for each in moved:
+                message = each.message
+                if not message.billed:
+                    continue
+                settlement = settlements.setdefault(message.key[:2], Settlement())
+                settlement.released += each.others * message.unit_coins
+                if each.delivered and message.unit_coins:
+                    coins = each.delivered * message.unit_coins
+                    settlement.charges.append(Charge(None, PUSH, message.id, coins))
+            settled = None
+            if settlements:
+                settled = await wallet.settle(connection, self._ids, settlements, {}, now=now)
+        if settled is not None and settled.queued:
+            self._queued(settled.queued)
+        return [None for _ in outcomes]
+
+    async def _expire(self, key: messages.PushKey) -> None:
+        now = self.clock.now()
+        async with self._db.hot.transaction() as connection:
+            message = await messages.get_locked(connection, key)
+            if message is None or not message.open:
+                return
+            left = await departures.expire(connection, key, now)
+            if message.billed and left:
+                released = {key[:2]: Settlement(released=left * message.unit_coins)}
+                await wallet.settle(connection, self._ids, released, {}, now=now)
+
+    async def _sort_out(self) -> None:
+        """What processes before had claimed."""
+        former, epoch = self._former(), self._epoch()
+        while blocks := await departures.left_claimed(self._db.hot, epoch):
+            for block in blocks:
+                outcomes = []
+                for device_id, place in block.unknown:
+                    told = dispatch_id(block.message_id, place, block.dispatch_key)
+                    never = former is not None and former.never_began(told, block.claimed_at)
+                    outcomes.append(
+                        PushOutcome(
+                            block.lane, block.message_id, place, device_id, DispatchStatus.QUEUED,
+                            None if never else UNKNOWN, 0 if never else 1, self.clock.now() if never else None,
+                        )
+                    )  # fmt: skip
+                await asyncio.gather(*map(self.settle, outcomes))
+                await departures.over(self._db.hot, block.lane, [(block.message_id, block.number)])
+        self._sorted_out = True

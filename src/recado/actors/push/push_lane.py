@@ -1,0 +1,266 @@
+"""A lane of push: lets the claimed devices of one app and platform leave, as many at once as its gateway bears.
+
+A claim is committed before any of its calls. A call is noted before it begins, and settled with many others; what is
+left when the process stops goes back to the queue.
+"""
+
+import asyncio
+from collections import deque
+from dataclasses import replace
+from datetime import timedelta
+from typing import Final, Protocol
+
+import structlog
+
+from recado.channels.core.provider import Accepted, Down, NoPlace, Outcome, Refused, Retry, SlowDown, SlowPair
+from recado.channels.push.notification import UNREGISTERED, PushCredential, PushNotification, PushSender
+from recado.domain.core.clock import Clock
+from recado.domain.core.phones import recipient_hash
+from recado.domain.dispatch.breaker import Breaker
+from recado.domain.push.dispatch_ids import dispatch_id
+from recado.domain.push.message import LIFETIME, MOST_ATTEMPTS, DispatchStatus
+from recado.storage.push.departures import PushClaim, PushLaneKey, PushOutcome, PushTarget
+from recado.storage.push.messages import UNKNOWN, PushMessage
+
+log = structlog.get_logger()
+
+AT_ONCE: Final = 500  # devices of a lane whose outcome is not written yet
+CLAIMED_AT_ONCE: Final = 500  # devices
+KNOWN_FOR: Final = 20.0  # seconds for which it is believed how a claimed device stood
+RETRY_AFTER: Final = (5.0, 30.0)  # seconds, after the first and the second transient refusal
+MOST_BREAKERS: Final = 1_000
+OPTED_OUT: Final = "opted_out"
+
+
+class PushWork(Protocol):
+    """What a lane is given by the service that runs it."""
+
+    clock: Clock
+
+    async def claim(self, lane: PushLaneKey, most: int) -> PushClaim: ...
+
+    async def refreshed(self, lane: PushLaneKey, targets: list[PushTarget]) -> list[PushTarget]: ...
+
+    async def settle(self, outcome: PushOutcome) -> None: ...
+
+    async def over(self, lane: PushLaneKey, blocks: list[tuple[str, int]]) -> None: ...
+
+    def began(self, lane: PushLaneKey, told: str, message: PushMessage) -> bool:
+        """Note that a call is about to begin; False when it must not."""
+
+    def ended(self, told: str) -> None: ...
+
+    def has_left(self, target: PushTarget, recipient: tuple[str, str, int] | None) -> bool:
+        """Whether the device or its contact opted out a moment ago."""
+
+
+class PushLane:
+    """One run: until nothing is left to claim. `retry_after`: seconds, as `RETRY_AFTER`."""
+
+    def __init__(
+        self, key: PushLaneKey, work: PushWork, sender: PushSender, credential: PushCredential,
+        *, retry_after: tuple[float, ...] = RETRY_AFTER,
+    ) -> None:  # fmt: skip
+        self.key = key
+        self._work = work
+        self._sender = sender
+        self._credential = credential
+        self._retry_after = retry_after
+        self._clock = work.clock
+        self._targets: deque[PushTarget] = deque()
+        self._messages: dict[str, PushMessage] = {}
+        self._blocks: list[tuple[str, int]] = []
+        self._known_at = 0.0
+        self._under_way: set[asyncio.Task[None]] = set()
+        self._breakers: dict[str, tuple[Breaker, list[int]]] = {}  # with the calls under way
+        self._failed: BaseException | None = None
+        self.stopping = False
+
+    @property
+    def in_flight(self) -> int:
+        """Devices whose outcome is not written yet."""
+        return len(self._under_way)
+
+    async def run(self) -> None:
+        """Claim and send until there is nothing."""
+        try:
+            while not self.stopping and self._failed is None:
+                if not self._targets and not await self._claim():
+                    break
+                if self._clock.monotonic() - self._known_at > KNOWN_FOR:
+                    self._targets = deque(await self._work.refreshed(self.key, list(self._targets)))
+                    self._known_at = self._clock.monotonic()
+                pause = await self._begin_some()
+                if pause:
+                    await self._wait(pause)
+        finally:
+            await self._end()
+        if self._failed is not None:
+            raise self._failed
+
+    async def _claim(self) -> bool:
+        """More devices; those of the claims before are all settled first, so that a block is over when it says so."""
+        if self._under_way and len(self._under_way) > AT_ONCE // 2:
+            await asyncio.wait(self._under_way, return_when=asyncio.FIRST_COMPLETED)
+            return True
+        claim = await self._work.claim(self.key, CLAIMED_AT_ONCE)
+        self._known_at = self._clock.monotonic()
+        if not claim.targets:
+            if not self._under_way:
+                return False
+            await asyncio.wait(self._under_way, return_when=asyncio.FIRST_COMPLETED)
+            return True
+        self._messages = {**claim.messages, **self._in_use()}
+        self._targets.extend(claim.targets)
+        self._blocks += claim.blocks
+        return True
+
+    def _in_use(self) -> dict[str, PushMessage]:
+        wanted = {target.message_id for target in self._targets}
+        return {each: message for each, message in self._messages.items() if each in wanted}
+
+    async def _begin_some(self) -> float:
+        """Begin calls while there is room; answers seconds for which none may."""
+        while self._targets and not self.stopping:
+            if len(self._under_way) >= AT_ONCE:
+                await asyncio.wait(self._under_way, return_when=asyncio.FIRST_COMPLETED)
+                continue
+            target = self._targets[0]
+            message = self._messages.get(target.message_id)
+            if message is None:  # it is over: what is left of it was given up
+                self._targets.popleft()
+                continue
+            gateway = self._sender.gateway_of(self._credential, target.token)
+            breaker, begun = self._breaker(gateway)
+            now = self._clock.monotonic()
+            allowed = breaker.calls_allowed(now, begun[0])
+            if allowed == 0:
+                pause = max(breaker.ready_at() - now, 0.0)
+                if len(self._breakers) == 1 or pause == 0.0:
+                    if begun[0]:
+                        await asyncio.wait(self._under_way, return_when=asyncio.FIRST_COMPLETED)
+                        continue
+                    return pause or 0.1
+                self._targets.popleft()  # others leave meanwhile: this one comes back when its gateway may
+                self._spawn(self._back(target, pause))
+                continue
+            self._targets.popleft()
+            begun[0] += 1
+            breaker.began()
+            self._spawn(self._send(target, message, breaker, begun))
+        return 0.0
+
+    def _spawn(self, work) -> None:  # type: ignore[no-untyped-def]
+        task: asyncio.Task[None] = asyncio.create_task(work, name="push")
+        self._under_way.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._under_way.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._failed = self._failed or error
+
+    async def _send(self, target: PushTarget, message: PushMessage, breaker: Breaker, begun: list[int]) -> None:
+        """One call, and what it came to."""
+        key, pauses = self.key, breaker.pauses
+        told = dispatch_id(message.id, target.place, message.dispatch_key)
+        recipient = None
+        if target.phone is not None:
+            recipient = (key.organization_id, key.env, recipient_hash(key.organization_id, target.phone))
+        outcome: Outcome | None = None
+        try:
+            if target.leaves and not self._work.has_left(target, recipient):
+                if not self._work.began(key, told, message):
+                    return  # another process owns the queue
+                outcome = await self._sender.send(_notification(target, message, told, self._clock), self._credential,
+                                                  target.attempts + 1)  # fmt: skip
+        finally:
+            begun[0] -= 1
+        if outcome is None:
+            breaker.unrecorded(self._clock.monotonic())
+            await self._work.settle(self._as(target, DispatchStatus.FAILED, OPTED_OUT))
+            return
+        self._learn(breaker, outcome, pauses)
+        await self._work.settle(self._settled(target, outcome, breaker))
+        self._work.ended(told)
+
+    async def _back(self, target: PushTarget, seconds: float) -> None:
+        await self._work.settle(self._later(target, seconds, target.attempts))
+
+    def _settled(self, target: PushTarget, outcome: Outcome, breaker: Breaker) -> PushOutcome:
+        match outcome:
+            case Accepted():
+                return self._as(target, DispatchStatus.DELIVERED, None)
+            case Refused(code) if code == UNREGISTERED:
+                return self._as(target, DispatchStatus.UNREGISTERED, code)
+            case Refused(code):
+                return self._as(target, DispatchStatus.FAILED, code)
+            case Retry(after):
+                attempts = target.attempts + 1
+                if attempts >= MOST_ATTEMPTS:
+                    return self._as(target, DispatchStatus.FAILED, "provider_error", attempts)
+                return self._later(target, after or self._retry_after[attempts - 1], attempts)
+            case SlowPair(after):
+                return self._later(target, after, target.attempts)
+            case SlowDown() | Down() | NoPlace():
+                pause = max(breaker.ready_at() - self._clock.monotonic(), 1.0)
+                return self._later(target, pause, target.attempts)
+        return self._as(target, DispatchStatus.QUEUED, UNKNOWN)
+
+    def _learn(self, breaker: Breaker, outcome: Outcome, pauses: int) -> None:
+        now = self._clock.monotonic()
+        match outcome:
+            case Accepted() | Refused() | Retry() | SlowPair():
+                breaker.answered(pauses)
+            case SlowDown(after):
+                breaker.slow_down(now, after, pauses)
+            case Down():
+                breaker.down(now)
+            case NoPlace():
+                breaker.unrecorded(now)
+            case _:
+                breaker.unknown(now)
+
+    def _as(
+        self, target: PushTarget, status: DispatchStatus, code: str | None, attempts: int | None = None
+    ) -> PushOutcome:
+        spent = target.attempts + 1 if attempts is None else attempts
+        return PushOutcome(self.key, target.message_id, target.place, target.device_id, status, code, spent)
+
+    def _later(self, target: PushTarget, seconds: float, attempts: int) -> PushOutcome:
+        at = self._clock.now() + timedelta(seconds=seconds)
+        return replace(self._as(target, DispatchStatus.QUEUED, None, attempts), due_at=at)
+
+    def _breaker(self, gateway: str) -> tuple[Breaker, list[int]]:
+        found = self._breakers.get(gateway)
+        if found is None:
+            if len(self._breakers) >= MOST_BREAKERS:
+                self._breakers = {
+                    name: each for name, each in self._breakers.items() if not each[0].clean or each[1][0]
+                }
+            found = self._breakers[gateway] = (Breaker(), [0])
+        return found
+
+    async def _wait(self, seconds: float) -> None:
+        end = self._clock.monotonic() + seconds
+        while not self.stopping and self._clock.monotonic() < end:
+            await self._clock.sleep(min(1.0, max(end - self._clock.monotonic(), 0.0)))
+
+    async def _end(self) -> None:
+        """What has not begun goes back; what has is settled, and then the blocks are over."""
+        while self._targets:
+            self._spawn(self._back(self._targets.popleft(), 0.0))
+        if self._under_way:
+            await asyncio.gather(*self._under_way, return_exceptions=True)
+        if self._failed is None and self._blocks:
+            await self._work.over(self.key, self._blocks)
+
+
+def _notification(target: PushTarget, message: PushMessage, told: str, clock: Clock) -> PushNotification:
+    content = message.content
+    left = (message.due_at + LIFETIME - clock.now()).total_seconds()
+    return PushNotification(
+        dispatch_id=told, message_id=message.id, token=target.token, p256dh=target.p256dh, auth=target.auth,
+        title=content.title, body=content.body, deep_link=content.deep_link, image_url=content.image_url,
+        actions=content.actions, data=content.data, silent=content.silent, seconds=max(int(left), 60),
+    )  # fmt: skip

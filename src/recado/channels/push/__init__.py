@@ -1,0 +1,1 @@
+"""The adapters of push: how a notification is handed to the service that knows the device."""

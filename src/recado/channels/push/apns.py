@@ -1,0 +1,187 @@
+"""Apple's push service: HTTP/2, a token of the app's key (ES256), kept for most of an hour, and a connection an app."""
+
+import asyncio
+import json
+import ssl
+from collections import OrderedDict
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+import orjson
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+from yarl import URL
+
+from recado.channels.core.provider import Accepted, Down, NoPlace, Outcome, Refused, Retry, SlowDown, Unknown
+from recado.channels.http.answer import Answer, Lost, NotSent, retry_after
+from recado.channels.push.http2 import Headers, Http2Connection, connect
+from recado.channels.push.notification import UNREGISTERED, PushCredential, PushNotification
+from recado.domain.core.clock import Clock
+from recado.domain.push.vapid import base64url
+
+CALL_LIMIT, CONNECT_LIMIT = 15.0, 5.0  # seconds
+TOKEN_FOR: Final = 2_700.0  # seconds: Apple takes no new one within 20 minutes, and none that is older than an hour
+MOST_KEPT: Final = 200  # tokens, and connections
+LONGEST: Final = 4_096  # bytes
+MOST_TRIES: Final = 4  # of a notification that connections say they have not looked at
+_GONE: Final = ("BadDeviceToken", "Unregistered", "ExpiredToken", "DeviceTokenNotForTopic")
+_OURS: Final = ("ExpiredProviderToken", "InvalidProviderToken", "MissingProviderToken", "Forbidden")
+
+
+class Apns:
+    """`url`, `development_url`: of the two services. `tls`: by what they are verified, if not by the system's."""
+
+    name = "apns"
+
+    def __init__(self, url: URL, development_url: URL, *, clock: Clock, tls: ssl.SSLContext | None = None) -> None:
+        self._urls = {False: url, True: development_url}
+        self._clock = clock
+        self._tls = tls or ssl.create_default_context()
+        self._tls.set_alpn_protocols(["h2"])
+        self._tokens: OrderedDict[str, tuple[str, float, str]] = OrderedDict()
+        self._connections: OrderedDict[tuple[str, bool], Http2Connection] = OrderedDict()
+        self._connecting: dict[tuple[str, bool], asyncio.Task[Http2Connection]] = {}
+
+    async def start(self) -> None:
+        """Connections are made when they are needed."""
+
+    async def stop(self) -> None:
+        while self._connections:
+            self._connections.popitem()[1].close()
+
+    def gateway_of(self, credential: PushCredential, token: str) -> str:
+        return self.name
+
+    async def send(self, notification: PushNotification, credential: PushCredential, attempt: int) -> Outcome:
+        key = credential.apns
+        if key is None:
+            return Refused("no_credentials", "the app has no key for Apple's service")
+        if not notification.token.isalnum() or not notification.token.isascii():
+            return Refused(UNREGISTERED, "the token is none of Apple's")
+        body = _body_of(notification)
+        if len(body) > LONGEST:
+            return Refused("too_long", "the notification is longer than Apple takes")
+        try:
+            async with asyncio.timeout(CALL_LIMIT):
+                answer = await self._request(credential, key, self._headers(notification, credential, key), body)
+        except TimeoutError:
+            return Unknown()
+        return self._outcome(answer, notification, credential)
+
+    async def _request(
+        self, credential: PushCredential, key: Mapping[str, Any], headers: Headers, body: bytes
+    ) -> Answer | NotSent | Lost | NoPlace:
+        """Once more only where it certainly was not looked at."""
+        place = (credential.app_id, bool(key.get("development")))
+        for _ in range(MOST_TRIES):
+            try:
+                connection = await self._connection(place)
+            except (OSError, TimeoutError):
+                return NotSent()
+            while connection.usable and not connection.room:
+                await connection.wait_for_room()
+            if connection.usable:
+                answer = await connection.request(headers, body)
+                if not isinstance(answer, NotSent):
+                    return answer
+        return NoPlace()
+
+    async def _connection(self, place: tuple[str, bool]) -> Http2Connection:
+        """The one of the app: made once for all that need it now."""
+        kept = self._connections.get(place)
+        if kept is not None and kept.usable:
+            return kept
+        making = self._connecting.get(place)
+        if making is None:
+            url = self._urls[place[1]]
+            making = asyncio.create_task(
+                connect(url.host or "", url.port or 443, self._tls, CONNECT_LIMIT), name="apns connection"
+            )
+            self._connecting[place] = making
+            making.add_done_callback(lambda _: self._connecting.pop(place, None))
+        made = await asyncio.shield(making)
+        if self._connections.get(place) is not made:
+            self._connections[place] = made
+            if len(self._connections) > MOST_KEPT:
+                self._connections.popitem(last=False)[1].close()
+        return made
+
+    def _headers(self, notification: PushNotification, credential: PushCredential, key: Mapping[str, Any]) -> Headers:
+        expires = int(self._clock.now().timestamp()) + notification.seconds
+        return [
+            (":method", "POST"),
+            (":scheme", "https"),
+            (":authority", self._urls[bool(key.get("development"))].host or ""),
+            (":path", f"/3/device/{notification.token}"),
+            ("authorization", f"bearer {self._token(credential, key)}"),
+            ("apns-topic", str(key["bundle_id"])),
+            ("apns-push-type", "background" if notification.silent else "alert"),
+            ("apns-priority", "5" if notification.silent else "10"),
+            ("apns-expiration", str(expires)),
+        ]
+
+    def _token(self, credential: PushCredential, key: Mapping[str, Any]) -> str:
+        now = self._clock.monotonic()
+        of, until, token = self._tokens.get(credential.app_id, ("", 0.0, ""))
+        if until > now and of == key["private_key"]:
+            return token
+        head = {"alg": "ES256", "kid": key["key_id"]}
+        claims = {"iss": key["team_id"], "iat": int(self._clock.now().timestamp())}
+        signed = ".".join(base64url(json.dumps(part, separators=(",", ":")).encode()) for part in (head, claims))
+        private = load_pem_private_key(str(key["private_key"]).encode(), password=None)
+        assert isinstance(private, ec.EllipticCurvePrivateKey)  # noqa: S101 - looked at when it was given
+        r, s = decode_dss_signature(private.sign(signed.encode(), ec.ECDSA(SHA256())))
+        token = f"{signed}.{base64url(r.to_bytes(32, 'big') + s.to_bytes(32, 'big'))}"
+        self._tokens[credential.app_id] = (key["private_key"], now + TOKEN_FOR, token)
+        if len(self._tokens) > MOST_KEPT:
+            self._tokens.popitem(last=False)
+        return token
+
+    def _outcome(
+        self, answer: Answer | NotSent | Lost | NoPlace, notification: PushNotification, credential: PushCredential
+    ) -> Outcome:
+        if isinstance(answer, NoPlace):
+            return answer
+        if isinstance(answer, NotSent):
+            return Down("connect_failed")
+        if isinstance(answer, Lost):
+            return Unknown()
+        after = retry_after(answer.retry_after, self._clock.now())
+        reason = _reason_of(answer.body)
+        if answer.status == 200:
+            return Accepted(notification.dispatch_id)
+        if answer.status == 410 or reason in _GONE:
+            return Refused(UNREGISTERED, "Apple knows the token no more")
+        if answer.status in (401, 403) or reason in _OURS:
+            self._tokens.pop(credential.app_id, None)
+            return Down("unauthorized")
+        if answer.status == 413:
+            return Refused("too_long", "the notification is longer than Apple takes")
+        if answer.status == 429:
+            return SlowDown(after) if reason != "TooManyRequests" else Retry(after)
+        if answer.status == 503:
+            return NoPlace() if reason == "Shutdown" else Retry(after)
+        if answer.status >= 500:
+            return Unknown()
+        return Refused("provider_error", f"Apple answered {answer.status}")
+
+
+def _body_of(notification: PushNotification) -> bytes:
+    aps: dict[str, Any] = {"content-available": 1}
+    if not notification.silent:
+        aps = {"alert": {"title": notification.title, "body": notification.body}, "sound": "default"}
+        if notification.image_url is not None or notification.actions:
+            aps["mutable-content"] = 1
+    more = notification.shown()
+    told = {name: more[name] for name in ("imageUrl", "actions") if name in more}
+    return orjson.dumps({"aps": aps, **told, **notification.told()})
+
+
+def _reason_of(body: bytes) -> str | None:
+    with suppress(ValueError, TypeError, KeyError):
+        found = orjson.loads(body)["reason"]
+        return found if isinstance(found, str) else None
+    return None

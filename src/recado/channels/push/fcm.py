@@ -1,0 +1,171 @@
+"""Firebase Cloud Messaging, HTTP v1: a token of the service account, kept while it is good, and one call a device.
+
+The addresses are the operator's: what a service account's file says of them is never called.
+"""
+
+import asyncio
+import json
+from collections import OrderedDict
+from typing import Any, Final
+from urllib.parse import urlencode
+
+import orjson
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+from yarl import URL
+
+from recado.channels.core.provider import Accepted, Down, Outcome, Refused, Retry, SlowDown, Unknown
+from recado.channels.http.answer import Answer, Lost, NotSent, retry_after
+from recado.channels.http.lean_http import LeanHttp
+from recado.channels.push.notification import UNREGISTERED, PushCredential, PushNotification
+from recado.domain.core.clock import Clock
+from recado.domain.push.vapid import base64url
+
+SCOPE: Final = "https://www.googleapis.com/auth/firebase.messaging"
+GRANT: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+TOKEN_LIFE: Final = 3_600  # seconds
+RENEWED_BEFORE: Final = 300.0  # seconds before its end
+MOST_TOKENS: Final = 1_000
+_UNREGISTERED: Final = ("UNREGISTERED", "NOT_FOUND")
+
+
+class Fcm:
+    """`url`, `token_url`: of the messages, and of the tokens."""
+
+    name = "fcm"
+
+    def __init__(self, url: URL, token_url: URL, *, clock: Clock) -> None:
+        self._clock = clock
+        self._url = url
+        self._token_url = token_url
+        self._http = LeanHttp(url.origin(), clock=clock)
+        self._tokens_http = LeanHttp(token_url.origin(), clock=clock)
+        self._tokens: OrderedDict[tuple[str, str], tuple[float, str]] = OrderedDict()
+        self._asking: dict[tuple[str, str], asyncio.Task[str | Outcome]] = {}
+
+    async def start(self) -> None:
+        await self._http.start()
+        await self._tokens_http.start()
+
+    async def stop(self) -> None:
+        await self._http.stop()
+        await self._tokens_http.stop()
+
+    def gateway_of(self, credential: PushCredential, token: str) -> str:
+        return self.name
+
+    async def send(self, notification: PushNotification, credential: PushCredential, attempt: int) -> Outcome:
+        account = credential.service_account
+        if account is None:
+            return Refused("no_credentials", "the app has no service account")
+        token = await self._token(credential, account)
+        if not isinstance(token, str):
+            return token
+        head = self._http.head(
+            f"/v1/projects/{account['project_id']}/messages:send",
+            {"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
+        )
+        answer = await self._http.post(head, orjson.dumps({"message": _message_of(notification)}))
+        if isinstance(answer, Answer) and answer.status == 401:
+            self._tokens.pop(_key(credential, account), None)
+        return self._outcome(answer, notification)
+
+    def _outcome(self, answer: Answer | NotSent | Lost, notification: PushNotification) -> Outcome:
+        if isinstance(answer, NotSent):
+            return Down("connect_failed")
+        if isinstance(answer, Lost):
+            return Unknown()
+        after = retry_after(answer.retry_after, self._clock.now())
+        match answer.status:
+            case 200:
+                return Accepted(notification.dispatch_id)
+            case 401:
+                return Down("unauthorized")
+            case 403:
+                return Down("forbidden")
+            case 404:
+                return Refused(UNREGISTERED, "the token is not registered any more")
+            case 429:
+                return SlowDown(after)
+            case 503:
+                return Retry(after)
+            case status if status >= 500:
+                return Unknown()
+        if _code_of(answer.body) in _UNREGISTERED:
+            return Refused(UNREGISTERED, "the token is not registered any more")
+        return Refused("provider_error", f"the service answered {answer.status}")
+
+    async def _token(self, credential: PushCredential, account: Any) -> str | Outcome:
+        """One for all calls that need it now; asked for once."""
+        key = _key(credential, account)
+        until, token = self._tokens.get(key, (0.0, ""))
+        if until > self._clock.monotonic():
+            return token
+        asking = self._asking.get(key)
+        if asking is None:
+            asking = self._asking[key] = asyncio.create_task(self._ask(key, account), name="fcm token")
+            asking.add_done_callback(lambda _: self._asking.pop(key, None))
+        return await asyncio.shield(asking)
+
+    async def _ask(self, key: tuple[str, str], account: Any) -> str | Outcome:
+        form = urlencode({"grant_type": GRANT, "assertion": self._assertion(account)}).encode()
+        head = self._tokens_http.head(self._token_url.path, {"Content-Type": "application/x-www-form-urlencoded"})
+        answer = await self._tokens_http.post(head, form)
+        if not isinstance(answer, Answer) or answer.status >= 500:
+            return Down("connect_failed")
+        if answer.status != 200:
+            return Down("unauthorized")
+        try:
+            given = orjson.loads(answer.body)
+            token, seconds = given["access_token"], float(given.get("expires_in", TOKEN_LIFE))
+        except (ValueError, TypeError, KeyError, AttributeError):
+            return Down("unauthorized")
+        if not isinstance(token, str) or not token.isascii() or not token.isprintable():
+            return Down("unauthorized")
+        self._tokens[key] = (self._clock.monotonic() + seconds - RENEWED_BEFORE, token)
+        if len(self._tokens) > MOST_TOKENS:
+            self._tokens.popitem(last=False)
+        return token
+
+    def _assertion(self, account: Any) -> str:
+        now = int(self._clock.now().timestamp())
+        head = {"alg": "RS256", "typ": "JWT"}
+        if account.get("private_key_id"):
+            head["kid"] = account["private_key_id"]
+        claims = {
+            "iss": account["client_email"], "scope": SCOPE, "aud": str(self._token_url), "iat": now,
+            "exp": now + TOKEN_LIFE,
+        }  # fmt: skip
+        signed = ".".join(base64url(json.dumps(part, separators=(",", ":")).encode()) for part in (head, claims))
+        key = load_pem_private_key(account["private_key"].encode(), password=None)
+        assert isinstance(key, rsa.RSAPrivateKey)  # noqa: S101 - looked at when it was given
+        return f"{signed}.{base64url(key.sign(signed.encode(), padding.PKCS1v15(), SHA256()))}"
+
+
+def _key(credential: PushCredential, account: Any) -> tuple[str, str]:
+    return credential.app_id, str(account["client_email"]) + str(hash(account["private_key"]))
+
+
+def _message_of(notification: PushNotification) -> dict[str, Any]:
+    """All values of `data` are texts there."""
+    told = notification.told()
+    data = {name: value if isinstance(value, str) else orjson.dumps(value).decode() for name, value in told.items()}
+    if notification.actions:
+        data["actions"] = orjson.dumps([dict(action) for action in notification.actions]).decode()
+    message: dict[str, Any] = {"token": notification.token, "data": data}
+    message["android"] = {"ttl": f"{notification.seconds}s", "priority": "NORMAL" if notification.silent else "HIGH"}
+    if notification.silent:
+        message["apns"] = {"payload": {"aps": {"content-available": 1}}, "headers": {"apns-priority": "5"}}
+    else:
+        shown = {"title": notification.title, "body": notification.body, "image": notification.image_url}
+        message["notification"] = {name: value for name, value in shown.items() if value is not None}
+    return message
+
+
+def _code_of(body: bytes) -> str | None:
+    try:
+        details = orjson.loads(body)["error"]["details"]
+        return next((each["errorCode"] for each in details if "errorCode" in each), None)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None

@@ -1,0 +1,1 @@
+"""Push: how devices and messages stand, and the ids of what an app is told."""

@@ -1,0 +1,1 @@
+"""Push: apps, devices, messages."""

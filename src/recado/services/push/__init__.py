@@ -1,0 +1,1 @@
+"""Push: registrations in batches, audiences, and what departures come to."""

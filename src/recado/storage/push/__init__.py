@@ -1,0 +1,1 @@
+"""Push as rows: apps, devices, messages and what became of each device."""

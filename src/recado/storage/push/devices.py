@@ -1,0 +1,147 @@
+"""Devices as rows: many registrations in a statement, opt-outs, the list and its sums (C22.2)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import sha256
+from typing import Final
+
+from recado.domain.core.ids import Identified
+from recado.domain.push.device import DEVICE_MACHINE, DeviceEvent, DeviceStatus
+from recado.storage.core.rows import Executor, columns, reader
+from recado.storage.core.sql import load
+from recado.storage.core.tables import Table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PushDevice(Identified):
+    """One device of an app. `token`: what its provider knows it by; of a browser the address of its push service."""
+
+    organization_id: str
+    env: str
+    id: str
+    app_id: str
+    token: str
+    platform: str
+    status: DeviceStatus
+    p256dh: str | None
+    auth: str | None
+    external_id: str | None
+    contact_id: str | None
+    user_name: str | None
+    user_email: str | None
+    user_phone: str | None
+    device_name: str | None
+    topics: tuple[str, ...]
+    opted_out_at: datetime | None
+    updated_at: datetime
+
+
+PUSH_DEVICES: Final = Table(
+    "push_devices",
+    PushDevice,
+    "device",
+    own=load("push_devices"),
+    convert={"status": DeviceStatus, "topics": tuple},
+    derived={"token_hash": lambda device: hash_of(device.token)},
+)
+SQL = PUSH_DEVICES.sql
+read = PUSH_DEVICES.read
+
+TokenKey = tuple[str, str, str, bytes]
+"""Organization, environment, app, and the hash of the token."""
+
+_OPT_OUT = [state.value for state in DEVICE_MACHINE.sources(DeviceEvent.OPTED_OUT)]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What is known of a registration: its app, the device with its token, and the contacts that it names."""
+
+    platforms: tuple[str, ...] | None
+    device: PushDevice | None
+    contact_there: bool
+    found_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PlatformSum:
+    """How many devices of a platform stand where."""
+
+    platform: str
+    registered: int
+    opted_out: int
+    invalid: int
+
+
+_read_sum = reader(PlatformSum)
+
+
+def hash_of(token: str) -> bytes:
+    """By what a token is found."""
+    return sha256(token.encode()).digest()
+
+
+async def standing(connection: Executor, asked: Sequence[tuple[TokenKey, str | None, str | None]]) -> list[Standing]:
+    """What is known of each (token, contact, external id), in order; the devices are held until the commit."""
+    keys = [key for key, _, _ in asked]
+    held = {
+        (row["organization_id"], row["env"], row["app_id"], row["token_hash"]): read(row)
+        for row in await connection.fetch(SQL.hold, *columns(keys, 4))
+    }
+    rows = await connection.fetch(
+        SQL.named,
+        *columns([(*key[:3], contact, external) for key, contact, external in asked], 5),
+    )
+    return [
+        Standing(
+            None if row["platforms"] is None else tuple(row["platforms"]),
+            held.get(key),
+            row["contact_there"],
+            row["found_id"],
+        )
+        for key, row in zip(keys, rows, strict=True)
+    ]
+
+
+async def write(connection: Executor, devices: Sequence[PushDevice]) -> None:
+    """Store new ones, and change those that are there."""
+    given = sorted(devices, key=lambda device: device.id)
+    await connection.execute(
+        SQL.write,
+        *columns(
+            [
+                (
+                    d.organization_id, d.env, d.id, d.app_id, d.token, hash_of(d.token), d.platform, d.status.value,
+                    d.p256dh, d.auth, d.external_id, d.contact_id, d.user_name, d.user_email, d.user_phone,
+                    d.device_name, "\x1f".join(d.topics), d.opted_out_at, d.updated_at,
+                )
+                for d in given
+            ],
+            19,
+        ),
+    )  # fmt: skip
+
+
+async def opt_out(connection: Executor, key: TokenKey, now: datetime) -> PushDevice | None:
+    """Let the device leave all later sends; one that has left keeps its moment. None: nobody has this token."""
+    row = await connection.fetchrow(SQL.opt_out, *key, now, DeviceStatus.OPTED_OUT.value, _OPT_OUT)
+    if row is None:
+        row = await connection.fetchrow(SQL.by_token, *key)
+    return None if row is None else read(row)
+
+
+async def invalidate(connection: Executor, devices: Sequence[tuple[str, str, str]], now: datetime) -> None:
+    """The provider knows these (organization, environment, device) no more."""
+    sources = [state.value for state in DEVICE_MACHINE.sources(DeviceEvent.UNREGISTERED)]
+    await connection.execute(SQL.invalidate, *columns(sorted(devices), 3), now, DeviceStatus.INVALID.value, sources)
+
+
+async def unlink(connection: Executor, organization_id: str, env: str, contact_ids: Sequence[str]) -> None:
+    """Take what is personal out of the devices of contacts that are deleted, in that transaction (C12.6)."""
+    await connection.execute(SQL.unlink, organization_id, env, list(contact_ids))
+
+
+async def sums(executor: Executor, organization_id: str, env: str) -> list[PlatformSum]:
+    """By platform; those without a device are absent."""
+    return [_read_sum(row) for row in await executor.fetch(SQL.sums, organization_id, env)]

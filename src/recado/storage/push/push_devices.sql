@@ -1,0 +1,89 @@
+-- name: matches
+select * from push_devices
+where
+    organization_id = $1 and env = $2
+    and ($3::text is null or app_id = $3)
+    and ($4::text is null or platform = $4)
+    and ($5::text is null or status = $5)
+    and ($6::text is null or contact_id = $6)
+
+-- name: hold
+-- In the order of their ids, as everybody locks devices who changes several.
+select d.*
+from unnest($1::text[], $2::text[], $3::text[], $4::bytea[]) as g (organization_id, env, app_id, token_hash)
+join push_devices d
+    on d.organization_id = g.organization_id and d.env = g.env and d.token_hash = g.token_hash and d.app_id = g.app_id
+order by d.id
+for no key update of d;
+
+-- name: named
+-- The app of each, the contact that it names, and the one that has its external id; in order.
+select
+    a.platforms,
+    c.id is not null as contact_there,
+    e.id as found_id
+from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[]) with ordinality
+    as g (organization_id, env, app_id, contact_id, external_id, place)
+left join push_apps a on a.organization_id = g.organization_id and a.env = g.env and a.id = g.app_id
+left join contacts c on c.organization_id = g.organization_id and c.env = g.env and c.id = g.contact_id
+left join contacts e on e.organization_id = g.organization_id and e.env = g.env and e.external_id = g.external_id
+order by g.place;
+
+-- name: write
+insert into push_devices (
+    organization_id, env, id, app_id, token, token_hash, platform, status, p256dh, auth, external_id, contact_id,
+    user_name, user_email, user_phone, device_name, topics, opted_out_at, updated_at
+)
+select
+    organization_id, env, id, app_id, token, token_hash, platform, status, p256dh, auth, external_id, contact_id,
+    user_name, user_email, user_phone, device_name, string_to_array(topics, E'\x1f'), opted_out_at, updated_at
+from unnest(
+    $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bytea[], $7::text[], $8::text[], $9::text[],
+    $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $17::text[],
+    $18::timestamptz[], $19::timestamptz[]
+) as g (
+    organization_id, env, id, app_id, token, token_hash, platform, status, p256dh, auth, external_id, contact_id,
+    user_name, user_email, user_phone, device_name, topics, opted_out_at, updated_at
+)
+on conflict (organization_id, env, id) do update set
+    platform = excluded.platform, status = excluded.status, p256dh = excluded.p256dh, auth = excluded.auth,
+    external_id = excluded.external_id, contact_id = excluded.contact_id, user_name = excluded.user_name,
+    user_email = excluded.user_email, user_phone = excluded.user_phone, device_name = excluded.device_name,
+    topics = excluded.topics, opted_out_at = excluded.opted_out_at, updated_at = excluded.updated_at;
+
+-- name: by_token
+select * from push_devices where organization_id = $1 and env = $2 and app_id = $3 and token_hash = $4;
+
+-- name: opt_out
+update push_devices set status = $6, opted_out_at = $5, updated_at = $5
+where
+    organization_id = $1 and env = $2 and app_id = $3 and token_hash = $4 and status = any($7::text[]) and status <> $6
+returning *;
+
+-- name: invalidate
+update push_devices d set status = $5, updated_at = $4
+from (
+    select h.organization_id, h.env, h.id
+    from unnest($1::text[], $2::text[], $3::text[]) as g (organization_id, env, id)
+    join push_devices h on h.organization_id = g.organization_id and h.env = g.env and h.id = g.id
+    where h.status = any($6::text[])
+    order by h.id
+    for no key update of h
+) held
+where d.organization_id = held.organization_id and d.env = held.env and d.id = held.id;
+
+-- name: sums
+select
+    platform,
+    count(*) filter (where status = 'registered') as registered,
+    count(*) filter (where status = 'opted_out') as opted_out,
+    count(*) filter (where status = 'invalid') as invalid
+from push_devices
+where organization_id = $1 and env = $2
+group by platform;
+
+-- name: unlink
+-- Contacts that are deleted: their devices stay the app's, and say nothing of a person any more.
+update push_devices
+set contact_id = null, external_id = null, user_name = null, user_email = null, user_phone = null
+where organization_id = $1 and env = $2 and contact_id = any($3::text[]);

@@ -1,0 +1,124 @@
+-- name: insert
+insert into push_messages (
+    organization_id, env, id, status, open, origin, rate_kind, unit_coins, billed, reach, title, body, platforms, deep_link,
+    image_url, actions, data, segment, campaign_id, metadata, dispatch_key, scheduled_at, quiet_deferred_to, due_at,
+    started_at, finished_at, created_by_id, updated_at
+) values (
+    :organization_id, :env, :id, :status, :open, :origin, :rate_kind, :unit_coins, :billed, :reach, :title, :body, :platforms,
+    :deep_link, :image_url, :actions, :data, :segment, :campaign_id, :metadata, :dispatch_key, :scheduled_at,
+    :quiet_deferred_to, :due_at, :started_at, :finished_at, :created_by_id, :updated_at
+);
+
+-- name: bind_key
+insert into idempotency (organization_id, env, key_hash, fingerprint, created_at, message_id)
+values ($1, $2, $3, $4, $5, $6)
+on conflict (organization_id, env, key_hash) do nothing
+returning message_id;
+
+-- name: by_id
+select * from push_messages where organization_id = $1 and env = $2 and id = $3;
+
+-- name: by_id_locked
+select * from push_messages where organization_id = $1 and env = $2 and id = $3 for no key update;
+
+-- name: counts
+select c.*
+from unnest($1::text[], $2::text[], $3::text[]) as g (organization_id, env, message_id)
+join push_counts c on c.organization_id = g.organization_id and c.env = g.env and c.message_id = g.message_id
+order by c.message_id, c.platform;
+
+-- name: page
+select * from push_messages
+where
+    organization_id = :organization_id and env = :env and id >= :first_id and id < :before_id
+    and (:statuses::text[] is null or status = any(:statuses))
+    and (:origins::text[] is null or origin = any(:origins))
+order by id desc
+limit :limit;
+
+-- name: dispatches
+-- From the blocks that fixed the audience, with what became of each device. Of a message that is over, nobody sends to those of
+-- which nothing is known.
+select
+    b.number * 500 + u.n - 1 as place, u.device_id, b.platform,
+    coalesce(d.status, case when m.open then 'queued' else 'failed' end) as status,
+    d.opened_at
+from push_messages m
+join push_blocks b on b.organization_id = m.organization_id and b.env = m.env and b.message_id = m.id
+cross join lateral unnest(b.devices) with ordinality as u (device_id, n)
+left join push_dispatches d
+    on
+        d.organization_id = m.organization_id and d.env = m.env and d.message_id = m.id
+        and d.place = b.number * 500 + u.n - 1
+where
+    m.organization_id = $1 and m.env = $2 and m.id = $3
+    and b.number <= $4::bigint / 500
+    and b.number * 500 + u.n - 1 < $4::bigint
+order by b.number desc, u.n desc
+limit $5;
+
+-- name: end
+-- No block of it leaves any more.
+with ended as (
+    update push_messages set status = $4, open = false, finished_at = $5, updated_at = $5
+    where organization_id = $1 and env = $2 and id = $3
+)
+update push_blocks set ready = false
+where organization_id = $1 and env = $2 and message_id = $3 and ready;
+
+-- name: openable
+select g.n, m.organization_id, m.env, m.id, m.dispatch_key
+from unnest($1::text[], $2::text[], $3::text[], $4::text[]) with ordinality as g (organization_id, env, first_id, last_id, n)
+join push_messages m
+    on m.organization_id = g.organization_id and m.env = g.env and m.id >= g.first_id and m.id < g.last_id;
+
+-- name: open
+-- The first time of a device that has the notification; counted in the same commit.
+with first as (
+    update push_dispatches d set opened_at = $5
+    from (
+        select h.organization_id, h.env, h.message_id, h.place
+        from unnest($1::text[], $2::text[], $3::text[], $4::integer[]) as g (organization_id, env, message_id, place)
+        join push_dispatches h
+            on h.organization_id = g.organization_id and h.env = g.env and h.message_id = g.message_id and h.place = g.place
+        where h.status = 'delivered' and h.opened_at is null
+        order by h.organization_id, h.env, h.message_id, h.place
+        for no key update of h
+    ) held
+    where
+        d.organization_id = held.organization_id and d.env = held.env and d.message_id = held.message_id
+        and d.place = held.place
+    returning d.organization_id, d.env, d.message_id, d.place, d.platform
+),
+gains as (
+    select organization_id, env, message_id, platform, count(*) as opened from first group by 1, 2, 3, 4
+),
+counted as (
+    update push_counts c set opened = c.opened + g.opened
+    from gains g
+    where
+        c.organization_id = g.organization_id and c.env = g.env and c.message_id = g.message_id and c.platform = g.platform
+)
+select message_id, place from first;
+
+-- name: touch
+-- The contact of who opened was there (C12.1).
+update contacts c set last_interaction_at = $5
+from unnest($1::text[], $2::text[], $3::text[], $4::integer[]) as g (organization_id, env, message_id, place)
+join push_dispatches d
+    on d.organization_id = g.organization_id and d.env = g.env and d.message_id = g.message_id and d.place = g.place
+join push_devices v on v.organization_id = d.organization_id and v.env = d.env and v.id = d.device_id
+where
+    c.organization_id = v.organization_id and c.env = v.env and c.id = v.contact_id
+    and (c.last_interaction_at is null or c.last_interaction_at < $5);
+
+-- name: opened
+-- Of devices that the message has: one without a row is queued.
+select g.message_id, g.place, d.opened_at
+from unnest($1::text[], $2::text[], $3::text[], $4::integer[]) as g (organization_id, env, message_id, place)
+join push_blocks b
+    on
+        b.organization_id = g.organization_id and b.env = g.env and b.message_id = g.message_id
+        and b.number = g.place / 500 and g.place % 500 < cardinality(b.devices)
+left join push_dispatches d
+    on d.organization_id = g.organization_id and d.env = g.env and d.message_id = g.message_id and d.place = g.place;

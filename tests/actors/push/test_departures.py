@@ -1,0 +1,423 @@
+"""Departures of push messages: what becomes of each device, counts, wallet, crashes, stops (C22.3, C25.2)."""
+
+import asyncio
+import os
+import random
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from tests.acme import acme
+from tests.waiting import until
+
+from recado.actors.push.departures import PushDepartures
+from recado.channels.core.provider import Accepted, Down, Outcome, Refused, Retry, SlowDown, Unknown
+from recado.channels.push.notification import PushCredential, PushNotification
+from recado.domain.core.clock import Clock
+from recado.domain.core.ids import PUSH_DEVICE, IdSource
+from recado.domain.push.message import PushContent
+from recado.engine.clock import SystemClock
+from recado.services.push.opens import OpenReport, PushOpens
+from recado.services.push.registrations import DeviceRegistrations, Registration
+from recado.services.push.sends import PushDraft, PushSends
+from recado.storage.access.directories import Directories
+from recado.storage.core.crypto import KeyRing
+from recado.storage.core.postgres import Database
+from recado.storage.dispatch import dispatch
+from recado.storage.dispatch.begun_calls import BegunCalls, FormerCalls
+from recado.storage.push import departures as stored
+from recado.storage.push import messages
+from recado.storage.push.apps import PUSH_APPS, sandbox_app
+from recado.storage.push.messages import PushMessage
+
+
+class ScriptedPush:
+    """Takes notifications, and answers what the test says for a token: one outcome after the other, then `Accepted`."""
+
+    name = "scripted"
+
+    def __init__(self) -> None:
+        self.got: list[PushNotification] = []
+        self.script: dict[str, list[Outcome]] = {}
+        self.hold: asyncio.Event | None = None
+        self.gateways: Callable[[str], str] = lambda token: "one"
+
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+    def gateway_of(self, credential: PushCredential, token: str) -> str:
+        return self.gateways(token)
+
+    async def send(self, notification: PushNotification, credential: PushCredential, attempt: int) -> Outcome:
+        self.got.append(notification)
+        if self.hold is not None:
+            await self.hold.wait()
+        outcomes = self.script.get(notification.token)
+        return outcomes.pop(0) if outcomes else Accepted(notification.dispatch_id)
+
+    def calls_for(self, token: str) -> int:
+        return sum(each.token == token for each in self.got)
+
+
+@dataclass
+class Push:
+    """One organization with an app, whose notifications a scripted sender takes."""
+
+    db: Database
+    clock: Clock
+    ids: IdSource
+    keys: KeyRing
+    organization_id: str
+    app_id: str
+    sends: PushSends
+    registrations: DeviceRegistrations
+    opens: PushOpens
+    sender: ScriptedPush = field(default_factory=ScriptedPush)
+    begun: BegunCalls = field(default_factory=lambda: BegunCalls(None))
+    epoch: int = 1
+    former: FormerCalls | None = None
+    running: PushDepartures | None = None
+
+    async def departs(self, *, former: FormerCalls | None = None) -> PushDepartures:
+        """A new process takes over."""
+        self.epoch = await dispatch.take_epoch(self.db, self.clock.now())
+        epoch = self.epoch
+        self.running = PushDepartures(
+            self.db, clock=self.clock, ids=self.ids, keys=self.keys, sender_of=lambda *_: self.sender,
+            begun=self.begun, epoch=lambda: epoch, former=lambda: former, queued=lambda _: None,
+            retry_after=(0.0, 0.0),
+        )  # fmt: skip
+        await self.running.start()
+        return self.running
+
+    async def register(self, *tokens: str, **more: Any) -> list[str]:
+        made = [
+            await self.registrations.register(
+                Registration(
+                    organization_id=self.organization_id,
+                    env="test",
+                    app_id=self.app_id,
+                    token=token,
+                    platform="android",
+                    **more,
+                )
+            )
+            for token in tokens
+        ]
+        return [each.device.id for each in made]
+
+    async def send(self, **more: Any) -> PushMessage:
+        draft = PushDraft(
+            organization_id=self.organization_id, env="test", origin="api", platforms=("android", "ios", "web"),
+            content=PushContent(title="Hello", body="News"), segment="all_opt_in", tokens=None, **more,
+        )  # fmt: skip
+        return (await self.sends.accept(draft)).message
+
+    async def read(self, message: PushMessage) -> PushMessage:
+        found = await messages.get(self.db, *message.key)
+        assert found is not None
+        return found
+
+    async def ends(self, message: PushMessage) -> PushMessage:
+        """The message when it is over."""
+
+        async def over() -> bool:
+            assert self.running is not None
+            self.running.hint()
+            return not (await self.read(message)).open
+
+        await until(over, 10.0, "the message is over")
+        return await self.read(message)
+
+    async def counts(self, message: PushMessage) -> tuple[int, int, int]:
+        """Delivered, failed, unregistered."""
+        (found,) = (await messages.counts(self.db, [message]))[message.id]
+        return found.delivered, found.failed, found.unregistered
+
+    async def wallet(self) -> tuple[int, int]:
+        row = await self.db.fetchrow("select balance_coins, held_coins from wallets where env = 'test'")
+        return row["balance_coins"], row["held_coins"]
+
+    async def codes(self, message: PushMessage) -> dict[str, str | None]:
+        rows = await self.db.fetch(
+            "select v.token, d.code from push_dispatches d join push_devices v on v.id = d.device_id "
+            "where d.message_id = $1", message.id,
+        )  # fmt: skip
+        return {row["token"]: row["code"] for row in rows}
+
+
+@pytest.fixture
+async def push(database: Database) -> AsyncIterator[Push]:
+    clock = SystemClock()
+    ids = IdSource(clock, random.Random(7))
+    keys = KeyRing({"k1": b"k" * 32})
+    organization = (await acme(database, clock, ids)).organization
+    async with database.transaction() as connection:
+        app = await PUSH_APPS.insert(
+            connection, sandbox_app(ids, organization_id=organization.id, keys=keys, random_bytes=os.urandom)
+        )
+    directories = Directories(database, clock=clock)
+    sends = PushSends(
+        database, ids=ids, clock=clock, organizations=directories.organizations, prices=directories.prices,
+        random_bytes=os.urandom, queued=lambda: None,
+    )  # fmt: skip
+    made = Push(
+        database, clock, ids, keys, organization.id, app.id, sends, DeviceRegistrations(database, ids=ids, clock=clock),
+        PushOpens(database, clock=clock),
+    )  # fmt: skip
+    await made.registrations.start()
+    await made.opens.start()
+    try:
+        yield made
+    finally:
+        if made.running is not None:
+            await made.running.stop()
+        await made.registrations.stop()
+        await made.opens.stop()
+
+
+async def test_each_device_gets_it_once_and_is_charged_once(push: Push) -> None:
+    await push.register(*(f"token {n}" for n in range(7)))
+    balance, held = await push.wallet()
+    message = await push.send()
+    assert await push.wallet() == (balance, held + 28)
+    await push.departs()
+    over = await push.ends(message)
+    assert over.status == "completed"
+    assert over.started_at is not None
+    assert over.finished_at is not None
+    assert sorted(each.token for each in push.sender.got) == [f"token {n}" for n in range(7)]
+    assert await push.counts(message) == (7, 0, 0)
+    assert await push.wallet() == (balance - 28, held)
+    charged = await push.db.fetchval("select -sum(coins) from ledger where batch_id = $1", message.id)
+    assert charged == 28
+    assert await push.db.fetchval("select count(*) from push_blocks where not over") == 0
+
+
+async def test_what_a_provider_says_is_what_becomes_of_a_device(push: Push) -> None:
+    unregistered, _, _, _ = await push.register("gone", "refused", "tries", "gives up")
+    push.sender.script = {
+        "gone": [Refused("unregistered", "")],
+        "refused": [Refused("too_long", "")],
+        "tries": [Retry(), Retry()],
+        "gives up": [Retry(), Retry(), Retry(), Retry()],
+    }
+    balance, held = await push.wallet()
+    message = await push.send()
+    await push.departs()
+    assert (await push.ends(message)).status == "completed"
+    assert await push.counts(message) == (1, 2, 1)
+    assert await push.wallet() == (balance - 4, held)
+    assert [push.sender.calls_for(each) for each in ("gone", "refused", "tries", "gives up")] == [1, 1, 3, 3]
+    status = await push.db.fetchval("select status from push_devices where id = $1", unregistered)
+    assert status == "invalid"
+    assert (await push.codes(message))["gives up"] == "provider_error"
+
+
+async def test_a_message_that_reaches_nobody_has_failed(push: Push) -> None:
+    await push.register("refused")
+    push.sender.script = {"refused": [Refused("too_long", "")]}
+    message = await push.send()
+    await push.departs()
+    assert (await push.ends(message)).status == "failed"
+
+
+async def test_who_opts_out_after_the_send_is_skipped(push: Push) -> None:
+    await push.register("leaves", "stays")
+    message = await push.send()
+    await push.register("leaves", opted_in=False)
+    await push.departs()
+    await push.ends(message)
+    assert [each.token for each in push.sender.got] == ["stays"]
+    assert await push.counts(message) == (1, 1, 0)
+    assert (await push.codes(message))["leaves"] == "opted_out"
+
+
+async def test_who_opts_out_while_the_lane_waits_gets_nothing(push: Push) -> None:
+    """C12.5.3: the claim knew nothing of it yet."""
+    first, _ = await push.register("slow", "stays")
+    push.sender.script = {"slow": [SlowDown(0.3)]}
+    push.sender.hold = asyncio.Event()
+    message = await push.send()
+    departures = await push.departs()
+    await until(lambda: len(push.sender.got) == 2, 5.0, "both calls are under way")
+    departures.opted_out(first)
+    push.sender.hold.set()
+    await push.ends(message)
+    assert push.sender.calls_for("slow") == 1
+    assert await push.counts(message) == (1, 1, 0)
+
+
+async def test_a_slow_down_and_no_connection_spend_no_attempt(push: Push) -> None:
+    await push.register("token")
+    push.sender.script = {"token": [SlowDown(0.1), Down("connect_failed"), SlowDown(0.1), SlowDown(0.1)]}
+    message = await push.send()
+    await push.departs()
+    assert (await push.ends(message)).status == "completed"
+    assert push.sender.calls_for("token") == 5
+
+
+async def test_a_host_in_trouble_holds_up_no_other(push: Push) -> None:
+    push.sender.gateways = lambda token: token.partition(" ")[0]
+    await push.register(*(f"bad {n}" for n in range(20)), *(f"good {n}" for n in range(20)))
+    push.sender.script = {f"bad {n}": [Down("connect_failed")] * 50 for n in range(20)}
+    message = await push.send()
+    await push.departs()
+
+    async def good() -> bool:
+        return (await push.counts(message))[0] == 20
+
+    await until(good, 5.0, "the good host has all")
+    assert sum(push.sender.calls_for(f"bad {n}") for n in range(20)) <= 20
+
+
+async def test_an_unknown_outcome_is_never_sent_again_and_fails_after_a_day(push: Push) -> None:
+    await push.register("lost", "there")
+    push.sender.script = {"lost": [Unknown()]}
+    balance, held = await push.wallet()
+    message = await push.send()
+    departures = await push.departs()
+
+    async def settled() -> bool:
+        return (await push.codes(message)).get("lost") == "outcome_unknown" and (await push.counts(message))[0] == 1
+
+    await until(settled, 5.0, "both are settled")
+    assert (await push.read(message)).status == "sending"
+    await departures.work()
+    assert push.sender.calls_for("lost") == 1
+    await push.db.execute("update push_messages set due_at = due_at - $1::interval", timedelta(hours=24))
+    await departures.work()
+    over = await push.read(message)
+    assert (over.status, over.open) == ("completed", False)
+    assert await push.counts(message) == (1, 1, 0)
+    assert await push.wallet() == (balance - 4, held)
+
+
+async def test_what_never_left_in_a_day_fails_and_is_released(push: Push) -> None:
+    await push.register("token")
+    balance, held = await push.wallet()
+    message = await push.send()
+    await push.db.execute("update push_messages set due_at = due_at - $1::interval", timedelta(hours=24))
+    await push.departs()
+    assert (await push.ends(message)).status == "failed"
+    assert push.sender.got == []
+    assert await push.counts(message) == (0, 1, 0)
+    assert await push.wallet() == (balance, held)
+
+
+async def test_a_scheduled_message_leaves_when_its_time_has_come(push: Push) -> None:
+    await push.register("token")
+    message = await push.send(scheduled_at=push.clock.now() + timedelta(hours=1))
+    departures = await push.departs()
+    await departures.work()
+    assert ((await push.read(message)).status, push.sender.got) == ("scheduled", [])
+    await push.db.execute("update push_messages set due_at = now()")
+    assert (await push.ends(message)).status == "completed"
+
+
+async def test_after_a_crash_nobody_gets_it_twice(push: Push) -> None:
+    """Without notes of the process before, all that it had in hand is of unknown outcome (C32)."""
+    await push.register("one", "two")
+    push.sender.hold = asyncio.Event()
+    message = await push.send()
+    dead = await push.departs()
+    await until(lambda: len(push.sender.got) == 2, 5.0, "both calls are under way")
+    for lane, task in dead._lanes.values():  # killed: nothing of it is written
+        lane._work = None  # type: ignore[assignment]
+        task.cancel()
+    push.sender = ScriptedPush()
+    departures = await push.departs()
+    await departures.work()
+    assert push.sender.got == []
+    assert set((await push.codes(message)).values()) == {"outcome_unknown"}
+    assert (await push.read(message)).status == "sending"
+
+
+async def test_what_had_certainly_not_begun_leaves_after_a_crash(push: Push) -> None:
+    await push.register("one", "two")
+    message = await push.send()
+    epoch = await dispatch.take_epoch(push.db, push.clock.now())
+    async with push.db.transaction() as connection:
+        (lane,) = await stored.lanes(connection, push.clock.now())
+        claim = await stored.claim(connection, lane, epoch, push.clock.now(), 500)
+    assert len(claim.targets) == 2
+    nothing_began = FormerCalls(epoch, {}, push.clock.now() - timedelta(minutes=1))
+    await push.departs(former=nothing_began)
+    assert (await push.ends(message)).status == "completed"
+    assert sorted(each.token for each in push.sender.got) == ["one", "two"]
+
+
+async def test_a_process_that_was_overtaken_claims_nothing(push: Push) -> None:
+    await push.register("token")
+    await push.send()
+    departures = await push.departs()
+    await departures.stop()
+    await push.send()
+    old = push.epoch
+    await dispatch.take_epoch(push.db, push.clock.now())
+    async with push.db.transaction() as connection:
+        (lane,) = await stored.lanes(connection, push.clock.now())
+        assert (await stored.claim(connection, lane, old, push.clock.now(), 500)).targets == []
+
+
+async def test_a_stop_puts_back_what_has_not_begun(push: Push) -> None:
+    await push.register(*(f"token {n}" for n in range(900)))
+    push.sender.hold = asyncio.Event()
+    message = await push.send()
+    departures = await push.departs()
+    await until(lambda: len(push.sender.got) == 500, 10.0, "as many calls as a lane may have")
+    stopping = asyncio.create_task(departures.stop())
+    push.sender.hold.set()
+    await stopping
+    await push.departs()
+    assert (await push.ends(message)).status == "completed"
+    assert len({each.token for each in push.sender.got}) == len(push.sender.got) == 900
+    assert await push.counts(message) == (900, 0, 0)
+
+
+async def test_a_small_message_passes_a_large_one(push: Push) -> None:
+    small = (await push.register("small"))[0]
+    await push.db.execute(
+        "insert into push_devices (organization_id, env, id, app_id, token, token_hash, platform, status, topics, "
+        "updated_at) select $1, 'test', 'dev_' || lpad(n::text, 21, '0'), $2, 'token ' || n, sha256(n::text::bytea), "
+        "'android', 'registered', '{}', now() from generate_series(1, 3000) n", push.organization_id, push.app_id,
+    )  # fmt: skip
+    large = await push.send()
+    draft_tokens = (small,)
+    message = (
+        await push.sends.accept(
+            PushDraft(
+                organization_id=push.organization_id,
+                env="test",
+                origin="api",
+                platforms=("android",),
+                content=PushContent(title="Hello", body="News"),
+                segment=None,
+                tokens=draft_tokens,
+            )
+        )
+    ).message
+    await push.departs()
+    await push.ends(message)
+    await push.ends(large)
+    place = next(n for n, each in enumerate(push.sender.got) if each.message_id == message.id)
+    assert place <= 1_001
+    assert await push.counts(large) == (3_001, 0, 0)
+
+
+async def test_an_open_counts_once_and_only_of_what_was_delivered(push: Push) -> None:
+    device = (await push.register("token"))[0]
+    assert device.startswith(PUSH_DEVICE)
+    message = await push.send()
+    await push.departs()
+    await push.ends(message)
+    told = push.sender.got[0].dispatch_id
+    reports = [OpenReport(push.organization_id, "test", told) for _ in range(3)]
+    found = await asyncio.gather(*map(push.opens.opened, reports))
+    assert sorted(each.counted for each in found) == [False, False, True]
+    assert (await push.opens.opened(reports[0])).counted is False
+    (counts,) = (await messages.counts(push.db, [message]))[message.id]
+    assert counts.opened == 1
