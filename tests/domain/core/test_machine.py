@@ -24,6 +24,7 @@ OF_OTHER_CHANNELS = {  # than chat-app, whose machine is the one of messages her
     MessageEvent.REPORT_BOUNCED,
     MessageEvent.REPORT_COMPLAINED,
     MessageEvent.LATE_COMPLAINED,
+    MessageEvent.REVOKED,
 }
 each_machine = pytest.mark.parametrize(("machine", "events"), MACHINES, ids=lambda value: getattr(value, "name", ""))
 
