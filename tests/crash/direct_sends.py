@@ -114,7 +114,6 @@ class DirectRound:
         await self._server.start()
         try:
             await self._service.start()
-            print("up", self._answered, flush=True)
             await ready_in_live(self._service, ADMIN_TOKEN)
             await asyncio.to_thread(
                 self._service.command, "wallet", "credit", "--env", "live", "--coins", "1000000", "--reference", "more",
@@ -250,13 +249,11 @@ class DirectRound:
             self._service.end(signal.SIGKILL)
             self._moment = None
             self._dead.set()
-            print("killed", moment, self._answered, flush=True)
             rows = await database.fetch("select id from dispatch where claimed_at is not null")
             await database.close()
             self.kills.append(Kill(moment, [row["id"] for row in rows]))
             self._reached, self._dead = asyncio.Event(), asyncio.Event()
             await self._service.start()
-            print("up", self._answered, flush=True)
 
     async def _stored(self, database: Any) -> None:
         """Until a row is there that was not at the last look: its call waits for the pace."""
