@@ -339,7 +339,8 @@ async def test_subscriptions_show_what_waits_and_how_their_calls_went(api: Any) 
 async def test_connections_show_what_waits_for_them(api: Any) -> None:
     await queue(api, api.organizations[0].number.id, 4, age=10)
     await queue(api, api.organizations[1].number.id, 40, organization=1, mark="9")
-    (seen,) = await listed(api, "/v2/ops/providers")
+    seen, social = await listed(api, "/v2/ops/providers")
+    assert (social["channel"], social["backlog"]) == ("social", 0)
     assert 10 <= seen["oldestAgeSeconds"] <= 12
     assert seen | {"oldestAgeSeconds": 0} == {
         "env": "test", "channel": "chatapp", "provider": "sandbox", "inFlight": 0, "backlog": 4, "oldestAgeSeconds": 0,
