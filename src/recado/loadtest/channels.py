@@ -24,7 +24,4 @@ class ChannelLoad:
 CHANNELS: Final[dict[str, ChannelLoad]] = {
     CHATAPP: ChannelLoad(path="/messages", priced_as=CHATAPP),
     "sms": ChannelLoad(path="/v2/sms/messages", priced_as="sms", body={"text": "This is a message of a load test."}),
-    "rcs": ChannelLoad(
-        path="/v2/rcs/messages", priced_as="rcs", body={"content": {"text": "This is a message of a load test."}}
-    ),
 }

@@ -3,6 +3,7 @@
 import random
 from datetime import timedelta
 from typing import Any
+from unittest.mock import AsyncMock, Mock
 
 import orjson
 import pytest
@@ -13,16 +14,20 @@ from tests.purse import ENV, Purse
 from tests.services.effects.test_partial_holds import check
 
 from recado.channels.core.errors import ProviderError
+from recado.channels.core.events import Status
 from recado.channels.core.provider import Account
 from recado.domain.channels.rcs import POLICY, RCS
+from recado.domain.channels.source import Source
 from recado.domain.core.ids import IdSource
 from recado.domain.messages.message import Cause, FailureCode
 from recado.domain.senders.sender import SenderKey, route_sender
 from recado.engine.clock import SystemClock
+from recado.services.contacts.consents import Gathered
 from recado.services.dispatch.rcs_fallbacks import ASK_FOR, RcsFallbacks, Revoker
+from recado.services.inbound.receipts import Receipts
 from recado.storage.core.postgres import Database
 from recado.storage.dispatch import settlements
-from recado.storage.dispatch.settlements import Capture, Departed, Failed, Onward
+from recado.storage.dispatch.settlements import Capture, Departed, Failed, LookUps, Onward
 from recado.storage.messages import message_reads, receipts
 from recado.storage.messages.message_reads import Message
 from recado.storage.messages.messages import STORED, NewMessage
@@ -33,6 +38,7 @@ IDS = IdSource(CLOCK, random.Random(17))
 EASY, BY_SMS = route_sender(RCS, ENV, "easy_rcs"), route_sender(RCS, ENV, "sms")
 GATEWAY = Account(sender_id="bridge", organization_id="", env=ENV, provider_id="bridge", owner="bridge")
 EPOCH = 1
+SMS_BRIDGE = Source("sms", "bridge", ENV)
 
 
 class Provider:
@@ -95,7 +101,7 @@ class RcsPurse(Purse):
             message.id, EPOCH, CLOCK.now(),
         )  # fmt: skip
 
-    async def leave(self, message: NewMessage) -> None:
+    async def leave(self, message: NewMessage, look_ups: LookUps | None = None) -> None:
         """Its provider accepts it, RCS or SMS."""
         now, read = CLOCK.now(), await self.read(message)
         details = read.details or {}
@@ -104,7 +110,7 @@ class RcsPurse(Purse):
         assert taken is not None
         row = Departed(
             self.organization_id, ENV, RCS, message.id, read.sender_id or "", f"p-{message.id}", now, None,
-            look_ups=None, settled_at=now, deadlines=POLICY.deadlines(details, now),
+            look_ups=look_ups, settled_at=now, deadlines=POLICY.deadlines(details, now),
             capture=Capture(taken.coins, taken.units, taken.price_kind), adjusted=taken.adjusted,
         )  # fmt: skip
         await self.recording.record([row])
@@ -304,6 +310,40 @@ async def test_an_sms_that_is_refused_after_all_costs_no_more_than_what_left(pur
     assert (await purse.read(message)).status == "failed"
     assert await purse.costs(message) == [("charge", 1_100)]
     assert (await purse.standing())[1] == 0
+
+
+@pytest.mark.parametrize("by_their_id", [False, True])
+async def test_a_gateway_of_sms_reports_on_what_it_carries(purse: RcsPurse, by_their_id: bool) -> None:
+    message = await gone(purse)
+    await purse.due()
+    await purse.claim(message)
+    await purse.leave(message, LookUps("gateway_a", "bridge", theirs=True, ours=True))
+    nobody_writes = Mock(take_in=AsyncMock(side_effect=lambda *_: Gathered()))
+    told = Receipts(
+        purse.database,
+        clock=CLOCK,
+        consequences=purse.consequences,
+        inbound=nobody_writes,
+        gateways={SMS_BRIDGE: ["gateway_a"]},
+    )
+    named = {"provider_message_id": f"p-{message.id}"} if by_their_id else {"reference": message.id}
+    async with told.transaction() as connection:
+        await told.take_in(connection, SMS_BRIDGE, [Status("delivered", CLOCK.now(), account="gateway_a", **named)])
+    assert (await purse.read(message)).status == "delivered"
+    other = await purse.sent(1_100, None)
+    assert other is not None
+    async with told.transaction() as connection:  # of a message that it does not carry it knows nothing
+        await told.take_in(connection, SMS_BRIDGE, [Status("delivered", CLOCK.now(), None, other.id)])
+    assert (await purse.read(other)).status == "queued"
+
+
+async def test_whoever_answers_the_sms_answers_whoever_sent_it(purse: RcsPurse) -> None:
+    message = await gone(purse)
+    await purse.due()
+    await purse.claim(message)
+    await purse.leave(message)
+    rows = await purse.database.fetch("select channel, sender_id from reached_recipients order by channel")
+    assert [tuple(row) for row in rows] == [("rcs", EASY), ("sms", BY_SMS)]
 
 
 which = st.integers(0, 9)
