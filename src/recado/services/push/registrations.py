@@ -15,7 +15,7 @@ from recado.domain.push.device import WEB, DeviceStatus, Identity, identified, r
 from recado.storage.core.batch import Batcher
 from recado.storage.core.postgres import Database
 from recado.storage.push import devices
-from recado.storage.push.devices import PushDevice, DeviceStanding, TokenKey
+from recado.storage.push.devices import DeviceStanding, PushDevice, TokenKey
 
 MOST_WAITING: Final = 10_000
 IN_A_COMMIT: Final = 300

@@ -151,13 +151,6 @@ not (:values::text[] <@ c.unreachable)
 -- name: reachable_by_email
 c.email_key is not null
 
--- name: reachable_by_push
-exists (
-    select from push_devices pd
-    where
-        pd.organization_id = c.organization_id and pd.env = c.env and pd.contact_id = c.id and pd.status = 'registered'
-)
-
 -- name: unreachable
--- Identities of social channels do not exist yet: nobody is reached there.
+-- Of who has devices for push contacts know nothing, and identities of social channels do not exist: nobody is reached there.
 false
