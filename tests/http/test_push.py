@@ -207,18 +207,6 @@ async def test_a_contact_that_is_deleted_leaves_a_device_without_a_name(api: Any
     assert {"contactId", "externalId", "userName", "userEmail", "userPhone"} & set(device) == set()
 
 
-async def test_a_segment_finds_who_is_reached_by_push(api: Any) -> None:
-    app_id = await app(api)
-    for number in range(3):
-        await api.post("/contacts", {"phone": f"+551198765000{number}", "externalId": f"{number}"})
-    await register(api, app_id, "one", externalId="0")
-    await register(api, app_id, "two", externalId="1", optedIn=False)
-    found = await api.post(
-        "/v2/segments/preview", {"filters": [{"field": "channel", "operator": "is", "value": "push"}]}
-    )
-    assert (found.status, found.body["count"]) == (200, 1)
-
-
 async def test_who_may_not_see_addresses_sees_them_masked(api: Any) -> None:
     app_id = await app(api)
     await register(api, app_id, "token", userEmail="ana@example.com", userPhone="+5511987650001")

@@ -15,7 +15,7 @@ from recado.domain.push.device import WEB, DeviceStatus, Identity, identified, r
 from recado.storage.core.batch import Batcher
 from recado.storage.core.postgres import Database
 from recado.storage.push import devices
-from recado.storage.push.devices import PushDevice, Standing, TokenKey
+from recado.storage.push.devices import DeviceStanding, PushDevice, TokenKey
 
 MOST_WAITING: Final = 10_000
 IN_A_COMMIT: Final = 300
@@ -109,7 +109,7 @@ class DeviceRegistrations:
                 left = later
         return [results[place] for place in range(len(rows))]
 
-    def _made(self, row: Registration, stands: Standing, now: datetime) -> PushDevice:
+    def _made(self, row: Registration, stands: DeviceStanding, now: datetime) -> PushDevice:
         """The device after the registration; as it was when nothing differs."""
         if stands.platforms is None or (row.contact_id is not None and not stands.contact_there):
             raise not_found()

@@ -17,11 +17,7 @@ SQL = fragments("segments")
 
 _COMPARISONS: Final = {Operator.GT: ">", Operator.GTE: ">=", Operator.LT: "<", Operator.LTE: "<="}
 _BY_PHONE: Final = ("chatapp", "sms", "rcs")
-_BY_ITSELF: Final = {
-    "email": SQL.reachable_by_email,
-    "push": SQL.reachable_by_push,
-    "social": SQL.reachable_by_social,
-}
+_BY_ITSELF: Final = {"email": SQL.reachable_by_email, "social": SQL.reachable_by_social}
 _BETWEEN_ELEMENTS: Final = frozenset("[], ")  # what a list's JSON holds beside its elements and their quotes
 
 
@@ -116,7 +112,7 @@ class Condition:
     def _channel(self, leaf: Leaf) -> str:
         wanted = _values(leaf)
         by_phone = [channel for channel in wanted if channel in _BY_PHONE]
-        found = [text for channel, text in _BY_ITSELF.items() if channel in wanted]
+        found = [SQL.reachable_by_email] if "email" in wanted else []
         if by_phone:
             found.append(self._fragment(SQL.reachable_by_phone, values=by_phone))
         return "(" + " or ".join(found or [SQL.unreachable]) + ")"

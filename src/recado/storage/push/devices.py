@@ -55,7 +55,7 @@ _OPT_OUT = [state.value for state in DEVICE_MACHINE.sources(DeviceEvent.OPTED_OU
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class DeviceStanding:
     """What is known of a registration: its app, the device with its token, and the contacts that it names."""
 
     platforms: tuple[str, ...] | None
@@ -82,7 +82,9 @@ def hash_of(token: str) -> bytes:
     return sha256(token.encode()).digest()
 
 
-async def standing(connection: Executor, asked: Sequence[tuple[TokenKey, str | None, str | None]]) -> list[Standing]:
+async def standing(
+    connection: Executor, asked: Sequence[tuple[TokenKey, str | None, str | None]]
+) -> list[DeviceStanding]:
     """What is known of each (token, contact, external id), in order; the devices are held until the commit."""
     keys = [key for key, _, _ in asked]
     held = {
@@ -94,7 +96,7 @@ async def standing(connection: Executor, asked: Sequence[tuple[TokenKey, str | N
         *columns([(*key[:3], contact, external) for key, contact, external in asked], 5),
     )
     return [
-        Standing(
+        DeviceStanding(
             None if row["platforms"] is None else tuple(row["platforms"]),
             held.get(key),
             row["contact_there"],
