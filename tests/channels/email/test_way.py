@@ -287,23 +287,40 @@ async def test_a_complaint_suppresses_the_address_and_is_an_opt_out(mail: Mail) 
     await mail.refused(422, "RECIPIENT_SUPPRESSED", address, transactional=True)
 
 
-async def test_an_automatic_reply_is_a_message_without_content(mail: Mail) -> None:
-    sent = await mail.send("ooto+3@simulator.test")
-    await mail.comes_to(sent["id"], "delivered")
+@pytest.mark.parametrize("env", ["test", "live"])
+async def test_an_automatic_reply_is_a_message_without_content_and_without_an_event(running: Running, env: str) -> None:
+    """In live nobody else is asked: no bridge is there."""
+    async with Api(running.service.url, running.test if env == "test" else running.live) as api:
+        mail, address = Mail(api), "ooto+3@simulator.test"
+        contact = await api.call("POST", "/contacts", {"phone": "+5511987651239", "email": address})
+        hook = await api.call("POST", "/webhooks", {"url": "http://127.0.0.1:1/", "events": ["*"]})
+        before, held = await mail.balance()
+        sent = await mail.send("OoTo+3@simulator.test")
+        await mail.comes_to(sent["id"], "delivered")
 
-    async def replies() -> list[Any]:
-        found = await mail.api.call("GET", "/messages", channel="email", direction="inbound")
-        return [each for each in found["items"] if each["to"] == "ooto+3@simulator.test"]
+        async def replies() -> list[Any]:
+            found = await api.call("GET", "/messages", channel="email", direction="inbound")
+            return [each for each in found["items"] if each["to"].lower() == address]
 
-    async def replied() -> bool:
-        return len(await replies()) == 1
+        async def replied() -> bool:
+            return len(await replies()) == 1
 
-    await until(replied, 20, "it is answered", every=0.05)
-    (reply,) = await replies()
-    assert (reply["status"], "payload" in reply, "contactId" in reply) == ("delivered", False, False)
-    with pytest.raises(Refused) as refused:
-        await mail.read(reply["id"])
-    assert refused.value.status == 404
+        await until(replied, 20, "it is answered", every=0.05)
+        (reply,) = await replies()
+        assert (reply["status"], reply["type"], "payload" in reply) == ("delivered", "text", False)
+        with pytest.raises(Refused) as refused:
+            await mail.read(reply["id"])
+        assert refused.value.status == 404
+        # It says nothing of consent, suppresses nobody, costs nothing, and nobody is told of it.
+        assert (await api.call("GET", f"/contacts/{contact['id']}"))["optIn"]["status"] == "unknown"
+        assert await mail.suppression(address) == []
+        assert await mail.balance() == (before - PRICE, held)
+        told = (await api.call("GET", f"/webhooks/{hook['id']}/deliveries"))["items"]
+        assert {each["event"] for each in told if each["event"].startswith(("message.", "email."))} == {
+            "email.delivered"
+        }
+        await api.call("DELETE", f"/webhooks/{hook['id']}")
+        await mail.send(address)  # and gets the next one
 
 
 async def test_an_export_holds_them(mail: Mail) -> None:
