@@ -49,6 +49,12 @@ async def test_a_send_is_held_and_charged_once_and_the_ledger_sums_up(
             "where organization_id = $1 and messages.env = 'test'",
             tenants[1].organization_id,
         )
+        held += await connection.fetchval(  # of pushes, by what is left of their audiences
+            "select coalesce(sum((c.reach - c.delivered - c.failed - c.unregistered) * m.unit_coins), 0)::bigint "
+            "from push_messages m join push_counts c on c.organization_id = m.organization_id and c.env = m.env "
+            "and c.message_id = m.id where m.organization_id = $1 and m.env = 'test' and m.open and m.billed",
+            tenants[1].organization_id,
+        )
         await connection.close()
         assert wallet["heldCoins"] == held > 0
 

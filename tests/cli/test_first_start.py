@@ -19,6 +19,7 @@ from recado.engine.clock import SystemClock
 from recado.first_start import SECRETS_FILE
 from recado.installation import Installation
 from recado.storage.access.organizations import NewOrganization, all_organizations
+from recado.storage.core.crypto import KeyRing
 from recado.storage.core.postgres import Database
 
 Filling = Callable[[], Installation]
@@ -35,6 +36,7 @@ def started(database: Database, tmp_path: Path) -> Filling:
     def start() -> Installation:
         installation = Installation(load_settings(data_dir=tmp_path), clock=SystemClock(), random_bytes=os.urandom)
         installation._database = database
+        installation._key_ring = KeyRing({"k1": bytes(32)})
         return installation
 
     return start

@@ -78,7 +78,7 @@ def test_values_move_to_the_new_key_and_then_nothing_is_left(installed: Installe
     first = installed.reencrypt(f"{NEW},{OLD}", "--json")
     second = installed.reencrypt(f"{NEW},{OLD}")
 
-    assert (first.returncode, json.loads(first.stdout)) == (0, {"written": 1, "left": 0, "damaged": 0}), first.stderr
+    assert (first.returncode, json.loads(first.stdout)) == (0, {"written": 2, "left": 0, "damaged": 0}), first.stderr
     assert (second.returncode, second.stdout) == (0, "0 written again, 0 left\n")
     assert installed.read(NEW) == "the number's token"
 

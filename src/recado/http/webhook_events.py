@@ -1,11 +1,12 @@
 """The events of webhooks as the OpenAPI document describes them: the envelope (C23.5) and the data of each (C23.6)."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, JsonValue
 
 from recado.domain.channels.email import BounceType, EmailReason
+from recado.domain.channels.policies import POLICIES
 from recado.domain.channels.rcs import RcsReason
 from recado.domain.channels.sms import SmsReason, SmsRoute
 from recado.domain.core.events import API_VERSION, JOURNEY_ACTION
@@ -13,19 +14,24 @@ from recado.domain.messages.message import GenericStatus
 from recado.http.api.models import ApiModel, Timestamp
 from recado.http.routes.email.message_models import EmailStatus
 from recado.http.routes.messages.bulk_models import Totals
-from recado.http.routes.messages.message_models import Channel, Direction, LinkOrigin, MessageType
+from recado.http.routes.messages.message_models import Direction, LinkOrigin, MessageType
 from recado.http.routes.rcs.rcs_models import Carrier, RcsStatus
 from recado.http.routes.sms.sms_models import Region, SmsStatus
 from recado.services.webhooks.webhook_samples import sample_of
 
 TAG = "Webhooks"
 
+if TYPE_CHECKING:
+    AnyChannel = str
+else:
+    AnyChannel = Literal[tuple(POLICIES)]
+
 
 class _MessageSummary(ApiModel):
     """A message. When it was removed before the delivery, only `id` is there. Without `includePii`, `to` is masked."""
 
     id: str
-    channel: Channel | None = None
+    channel: AnyChannel | None = None
     direction: Direction | None = None
     type: MessageType | None = None
     to: str | None = None

@@ -15,6 +15,7 @@ _DELIVERY = ("organization_id", "subscription_id", "id")
 PLACES: Final = (
     *(Place("contacts", ("organization_id", "env", "id"), column, field) for field, column in CIPHER_COLUMNS.items()),
     Place("numbers", _RECORD, "access_token_cipher", ACCESS_TOKEN),
+    Place("social_accounts", ("organization_id", "env", "id"), "access_token_cipher", ACCESS_TOKEN),
     Place("webhook_subscriptions", _RECORD, "secret_cipher", SECRET_FIELD),
     Place("webhook_subscriptions", _RECORD, "previous_secret_cipher", SECRET_FIELD),
     Place("webhook_subscriptions", _RECORD, "headers_cipher", HEADERS_FIELD),

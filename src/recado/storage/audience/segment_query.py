@@ -112,7 +112,7 @@ class Condition:
     def _channel(self, leaf: Leaf) -> str:
         wanted = _values(leaf)
         by_phone = [channel for channel in wanted if channel in _BY_PHONE]
-        found = [SQL.reachable_by_email] if "email" in wanted else []
+        found = [text for channel, text in _BY_ITSELF.items() if channel in wanted]
         if by_phone:
             found.append(self._fragment(SQL.reachable_by_phone, values=by_phone))
         return "(" + " or ".join(found or [SQL.unreachable]) + ")"
