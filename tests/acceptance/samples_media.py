@@ -1,11 +1,13 @@
 """Samples of the operations on media; see samples.py."""
 
 import base64
+from dataclasses import replace
 from urllib.parse import parse_qsl, urlsplit
 
 import aiohttp
 from tests.acceptance.caller import Request
 from tests.acceptance.samples import new, sample
+from tests.acceptance.samples_numbers import number
 from tests.acceptance.tenants import CUSTOMER, Tenant
 from tests.media_files import PNG
 from tests.program import Api
@@ -19,13 +21,13 @@ PARTS = ("owner", "env", "kind", "year", "month", "name")
 @sample("uploadMedia")
 async def upload(api: Api, tenant: Tenant) -> Request:
     body = {"filename": new("dot"), "mimeType": "image/png", "dataBase64": base64.b64encode(PNG).decode()}
-    return Request({"id": tenant.ids[NUMBER]}, body=body)
+    return replace(await number(api, status="connected"), body=body)
 
 
 @sample("uploadMediaBinary")
 async def binary(api: Api, tenant: Tenant) -> Request:
     headers = {"Content-Type": "application/octet-stream", "x-filename": new("dot"), "x-content-type": "image/png"}
-    return Request({"id": tenant.ids[NUMBER]}, headers=headers, raw=PNG)
+    return replace(await number(api, status="connected"), headers=headers, raw=PNG)
 
 
 @sample("getMedia")

@@ -118,8 +118,9 @@ class Walk:
 
         No headers at all are none.
         """
-        if changed.get("headers") and KEY in request.headers:
-            changed["headers"] = {KEY: request.headers[KEY], **changed["headers"]}
+        if changed.get("headers"):  # those of a raw body say what it is
+            kept = {name: value for name, value in request.headers.items() if name == KEY or request.raw is not None}
+            changed["headers"] = {**kept, **changed["headers"]}
         if "query" in changed:
             kept = {name: request.query[name] for name in self.required(route) & request.query.keys()}
             changed["query"] = {**kept, **changed["query"]}
