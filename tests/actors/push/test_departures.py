@@ -332,7 +332,8 @@ async def test_after_a_crash_nobody_gets_it_twice(push: Push) -> None:
     for lane, task in dead._lanes.values():  # killed: nothing of it is written
         lane._work = None  # type: ignore[assignment]
         task.cancel()
-    of_it = [each for each in asyncio.all_tasks() if each.get_name() == "push" or "push outcomes" in each.get_name()]
+    of_it = [task for task in asyncio.all_tasks() if task.get_name() in ("push", "periodic push departures")]
+    of_it += [task for task in asyncio.all_tasks() if "push outcomes" in task.get_name()]
     for task in of_it:
         task.cancel()
     await asyncio.gather(*of_it, return_exceptions=True)
