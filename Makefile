@@ -58,7 +58,8 @@ docs: $(DEV_STAMP) ## Write the generated parts of docs/ again
 	$(PYTHON) docs/generate_states.py
 
 .PHONY: screenshots
-screenshots: $(DEV_STAMP) test-tools ## Take the pictures of docs/images again, from a service of their own; two minutes
+screenshots: $(DEV_STAMP) ## Take the pictures of docs/images again, from a service of their own; two minutes
+	@tools/system-packages chromium:chromium
 	$(PYTHON) -m tests.acceptance.console.screenshots docs/images
 
 .PHONY: lock
