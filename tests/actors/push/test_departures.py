@@ -28,6 +28,7 @@ from recado.storage.core.postgres import Database
 from recado.storage.dispatch import dispatch
 from recado.storage.dispatch.begun_calls import BegunCalls, FormerCalls
 from recado.storage.push import departures as stored
+from recado.storage.push import devices
 from recado.storage.push import messages
 from recado.storage.push.apps import PUSH_APPS, sandbox_app
 from recado.storage.push.messages import PushMessage
@@ -429,3 +430,70 @@ async def test_an_open_counts_once_and_only_of_what_was_delivered(push: Push) ->
     assert (await push.opens.opened(reports[0])).counted is False
     (counts,) = (await messages.counts(push.db, [message]))[message.id]
     assert counts.opened == 1
+
+
+async def contacts_with_devices(push: Push, count: int, *, devices_each: int = 1) -> list[str]:
+    """Contacts, each with as many registered devices."""
+    made = await push.db.fetch(
+        "insert into contacts (organization_id, env, id, phone, phone_hash, source, opt_in_status, search, updated_at) "
+        "select $1, 'test', 'cnt_' || lpad(i::text, 21, '0'), '+55119' || lpad(i::text, 8, '0'), sha256(i::text::bytea), "
+        "'api', 'granted', '', now() from generate_series(1, $2::integer) i returning id",
+        push.organization_id, count,
+    )  # fmt: skip
+    ids = sorted(row["id"] for row in made)
+    for each in ids:
+        await push.register(*(f"{each} {n}" for n in range(devices_each)), contact_id=each, user_name="Ana")
+    return ids
+
+
+async def test_who_opened_is_touched_in_the_order_of_ids_as_everybody_locks_contacts(push: Push) -> None:
+    first, second = await contacts_with_devices(push, 2)
+    message = await push.send()
+    await push.departs()
+    await push.ends(message)
+    # Places are in the order of the devices' ids. The contact of the earlier place gets the higher id.
+    rows = await push.db.fetch("select id from push_devices where contact_id is not null order by id")
+    for row, contact in zip(rows, (second, first), strict=True):
+        await push.db.execute("update push_devices set contact_id = $2 where id = $1", row["id"], contact)
+    asked = [(*message.key, place) for place in (0, 1)]
+    lock = "select id from contacts where id = $1 for no key update"
+
+    async def opened() -> None:
+        async with push.db.hot.transaction() as connection:
+            await messages.open_dispatches(connection, asked, push.clock.now())
+
+    async with push.db.transaction() as other:
+        await other.fetch(lock, first)
+        opening = asyncio.create_task(opened())
+
+        async def waits() -> bool:
+            return bool(await push.db.fetchval("select exists (select from pg_locks where not granted)"))
+
+        await until(waits, 10.0, "the opens wait for the first contact")
+        await other.fetch(lock, second)  # in a circle one of the two would be ended here
+    await opening
+    left = await push.db.fetchval("select count(*) from contacts where last_interaction_at is null")
+    assert left == 0
+
+
+async def test_a_deleted_contact_leaves_no_device_of_its_own_however_many_it_has(
+    push: Push, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone, stays = await contacts_with_devices(push, 2, devices_each=5)
+    monkeypatch.setattr(devices, "UNLINKED_AT_ONCE", 2)
+    more = [await devices.unlink(push.db, push.organization_id, "test", gone) for _ in range(3)]
+    assert more == [True, True, False]
+    rows = await push.db.fetch("select contact_id, user_name from push_devices order by contact_id nulls last")
+    assert [tuple(row) for row in rows] == [(stays, "Ana")] * 5 + [(None, None)] * 5
+
+
+async def test_a_device_that_was_registered_while_its_contact_was_deleted_is_unlinked_soon_after(push: Push) -> None:
+    (gone,) = await contacts_with_devices(push, 1)
+    await push.db.execute("delete from contacts")
+    key = (push.organization_id, "test", gone)
+    async with push.db.transaction() as connection:
+        await contact_erasures.begin(connection, key, push.clock.now())
+    effects = Effects(push.ids, queued=lambda _: None)
+    await ContactErasure(push.db, effects=effects, clock=push.clock).work()
+    assert await push.db.fetchval("select count(*) from push_devices where contact_id is not null") == 0
+    assert await push.db.fetchval("select user_name from push_devices") is None
