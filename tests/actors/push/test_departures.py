@@ -19,10 +19,13 @@ from recado.domain.core.clock import Clock
 from recado.domain.core.ids import PUSH_DEVICE, IdSource
 from recado.domain.push.message import PushContent
 from recado.engine.clock import SystemClock
+from recado.services.contacts.contact_erasure import ContactErasure
+from recado.services.effects.consequences import Consequences
 from recado.services.push.opens import OpenReport, PushOpens
 from recado.services.push.registrations import DeviceRegistrations, Registration
 from recado.services.push.sends import PushDraft, PushSends
 from recado.storage.access.directories import Directories
+from recado.storage.contacts import contact_erasures
 from recado.storage.core.crypto import KeyRing
 from recado.storage.core.postgres import Database
 from recado.storage.dispatch import dispatch
@@ -493,7 +496,6 @@ async def test_a_device_that_was_registered_while_its_contact_was_deleted_is_unl
     key = (push.organization_id, "test", gone)
     async with push.db.transaction() as connection:
         await contact_erasures.begin(connection, key, push.clock.now())
-    effects = Effects(push.ids, queued=lambda _: None)
-    await ContactErasure(push.db, effects=effects, clock=push.clock).work()
+    await ContactErasure(push.db, effects=Consequences(), clock=push.clock).work()
     assert await push.db.fetchval("select count(*) from push_devices where contact_id is not null") == 0
     assert await push.db.fetchval("select user_name from push_devices") is None

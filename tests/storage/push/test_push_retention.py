@@ -33,7 +33,10 @@ async def store(
         await database.execute("insert into push_counts values ($1, $2, $3, 'ios', 5, 5, 0, 0, 0)", *where, each)
         for number in range(3):
             await database.execute(
-                "insert into push_blocks values ($1, $2, $3, $4, 'app_1', 'ios', '{dev_1}', false)", *where, each, number
+                "insert into push_blocks values ($1, $2, $3, $4, 'app_1', 'ios', '{dev_1}', false)",
+                *where,
+                each,
+                number,
             )
         for place in range(DEVICES):
             await database.execute(
