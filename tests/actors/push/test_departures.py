@@ -31,8 +31,7 @@ from recado.storage.core.postgres import Database
 from recado.storage.dispatch import dispatch
 from recado.storage.dispatch.begun_calls import BegunCalls, FormerCalls
 from recado.storage.push import departures as stored
-from recado.storage.push import devices
-from recado.storage.push import messages
+from recado.storage.push import devices, messages
 from recado.storage.push.apps import PUSH_APPS, sandbox_app
 from recado.storage.push.messages import PushMessage
 
@@ -439,8 +438,8 @@ async def contacts_with_devices(push: Push, count: int, *, devices_each: int = 1
     """Contacts, each with as many registered devices."""
     made = await push.db.fetch(
         "insert into contacts (organization_id, env, id, phone, phone_hash, source, opt_in_status, search, updated_at) "
-        "select $1, 'test', 'cnt_' || lpad(i::text, 21, '0'), '+55119' || lpad(i::text, 8, '0'), sha256(i::text::bytea), "
-        "'api', 'granted', '', now() from generate_series(1, $2::integer) i returning id",
+        "select $1, 'test', 'cnt_' || lpad(i::text, 21, '0'), '+55119' || lpad(i::text, 8, '0'), "
+        "sha256(i::text::bytea), 'api', 'granted', '', now() from generate_series(1, $2::integer) i returning id",
         push.organization_id, count,
     )  # fmt: skip
     ids = sorted(row["id"] for row in made)

@@ -38,17 +38,18 @@ insert into audit select 'org_' || i % 20, 'aud_' || i, 'test', 'key', 'k', 'a',
     from generate_series(1, 50000) i;
 insert into callbacks (channel, adapter, sha256, body, received_at)
     select 'chatapp', 'cloud', i::text::bytea, '', now() from generate_series(1, 50000) i;
-insert into push_messages (organization_id, env, id, status, open, origin, rate_kind, unit_coins, billed, reach, platforms,
-        actions, dispatch_key, due_at, updated_at)
-    select 'org_' || i % 20, 'test', 'psh_' || i, 'completed', false, 'api', 'simple', 4, true, 1, '{{}}', '[]', '', now(),
-        now()
+insert into push_messages (organization_id, env, id, status, open, origin, rate_kind, unit_coins, billed, reach,
+        platforms, actions, dispatch_key, due_at, updated_at)
+    select 'org_' || i % 20, 'test', 'psh_' || i, 'completed', false, 'api', 'simple', 4, true, 1, '{{}}', '[]', '',
+        now(), now()
     from generate_series(1, 20000) i;
 insert into push_counts select organization_id, env, id, 'ios', 1, 0, 0, 0, 0 from push_messages;
 insert into push_blocks select organization_id, env, id, 0, 'app_1', 'ios', array['dev_1'], false from push_messages;
 insert into push_dispatches
     select organization_id, env, id, n, 'dev_' || n, 'app_1', 'ios', 'delivered', null, 1
     from push_messages, generate_series(0, 2) n;
-insert into push_devices (organization_id, env, id, app_id, token, token_hash, platform, status, contact_id, topics, updated_at)
+insert into push_devices (organization_id, env, id, app_id, token, token_hash, platform, status, contact_id, topics,
+        updated_at)
     select 'org_' || i % 20, 'test', 'dev_' || i, 'app_1', 't', i::text::bytea, 'ios', 'registered',
         case when i % 2 = 0 then 'cnt_' || i % 5000 end, '{{}}', now()
     from generate_series(1, 50000) i;

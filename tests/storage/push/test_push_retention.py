@@ -25,9 +25,9 @@ async def store(
     for each in ids:
         await database.execute(
             "insert into push_messages (organization_id, env, id, status, open, origin, rate_kind, unit_coins, billed, "
-            "reach, title, body, platforms, deep_link, image_url, actions, data, dispatch_key, due_at, updated_at) values "
-            "($1, $2, $3, 'completed', $4, 'api', 'rich', 4, true, 5, 'Hello', 'News', '{ios}', 'https://a.example', "
-            "'https://a.example/i', '[{\"label\": \"Go\"}]', '{\"order\": 7}', '', now(), now())",
+            "reach, title, body, platforms, deep_link, image_url, actions, data, dispatch_key, due_at, updated_at) "
+            "values ($1, $2, $3, 'completed', $4, 'api', 'rich', 4, true, 5, 'Hello', 'News', '{ios}', "
+            "'https://a.example', 'https://a.example/i', '[{\"label\": \"Go\"}]', '{\"order\": 7}', '', now(), now())",
             *where, each, is_open,
         )  # fmt: skip
         await database.execute("insert into push_counts values ($1, $2, $3, 'ios', 5, 5, 0, 0, 0)", *where, each)
