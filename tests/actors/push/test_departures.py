@@ -361,6 +361,49 @@ async def test_what_had_certainly_not_begun_leaves_after_a_crash(push: Push) -> 
     assert sorted(each.token for each in push.sender.got) == ["one", "two"]
 
 
+async def claimed_again(push: Push) -> PushMessage:
+    """A message of which one device was refused for now, claimed once more, and called no more: its process is gone."""
+    await push.register("token")
+    push.sender.script["token"] = [Retry(3_600.0)]
+    message = await push.send()
+    running = await push.departs()
+
+    async def tried() -> bool:
+        return bool(await push.db.fetchval("select attempts = 1 and due_at is not null from push_dispatches"))
+
+    await until(tried, 10.0, "the device waits for its next call")
+    await running.stop()
+    await push.db.execute("update push_dispatches set due_at = now()")
+    lane = stored.PushLaneKey(push.organization_id, "test", push.app_id, "android")
+    async with push.db.transaction() as connection:
+        claim = await stored.claim(connection, lane, push.epoch, push.clock.now(), 10)
+    assert [target.attempts for target in claim.targets] == [1]
+    return message
+
+
+async def test_a_device_that_was_claimed_again_and_not_called_is_called_after_a_crash(push: Push) -> None:
+    message = await claimed_again(push)
+    nothing_began = FormerCalls(push.epoch, {}, push.clock.now() - timedelta(days=1))
+    await push.departs(former=nothing_began)
+    assert (await push.ends(message)).status == "completed"
+    assert push.sender.calls_for("token") == 2
+    assert await push.db.fetchval("select attempts from push_dispatches") == 2
+
+
+async def test_a_device_that_was_claimed_again_and_maybe_called_stays_in_doubt_after_a_crash(push: Push) -> None:
+    message = await claimed_again(push)
+    await push.departs()
+
+    async def sorted_out() -> bool:
+        return bool(await push.db.fetchval("select claimed_at is null and attempts = 2 from push_dispatches"))
+
+    await until(sorted_out, 10.0, "the claim is sorted out")
+    assert (await push.codes(message), push.sender.calls_for("token")) == ({"token": "outcome_unknown"}, 1)
+    await push.db.execute("update push_messages set due_at = due_at - interval '25 hours'")
+    assert (await push.ends(message)).status == "failed"
+    assert await push.counts(message) == (0, 1, 0)
+
+
 async def test_a_process_that_was_overtaken_claims_nothing(push: Push) -> None:
     await push.register("token")
     await push.send()
