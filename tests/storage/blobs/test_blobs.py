@@ -191,6 +191,42 @@ async def test_one_organization_leaves_threads_to_another(
     assert await read(in_files, KEY, 0, 7) == b"content"
 
 
+@pytest.mark.parametrize("call", ["open", "write"])
+async def test_a_writer_who_goes_away_closes_no_file_under_a_thread(
+    in_files: LocalBlobs, call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A descriptor that is closed while a thread writes to it may be another connection's by then."""
+    real: Any = getattr(os, call)
+    began, goes_on = threading.Event(), threading.Event()
+    came_to: list[OSError | None] = []
+
+    def slow(*args: Any) -> Any:
+        if threading.current_thread() is threading.main_thread() or came_to:
+            return real(*args)
+        came_to.append(None)
+        done = real(*args) if call == "open" else None
+        began.set()
+        goes_on.wait(10)
+        try:
+            return real(*args) if done is None else done
+        except OSError as error:
+            came_to[0] = error
+            raise
+
+    monkeypatch.setattr(os, call, slow)
+    writing = asyncio.create_task(in_files.write(KEY, given(bytes(3_000_000))))
+    await asyncio.to_thread(began.wait, 10)
+    writing.cancel()
+    await asyncio.wait([writing], timeout=0.1)
+    goes_on.set()
+    await asyncio.wait([writing])
+    await in_files.stop()
+    assert came_to == [None]
+    opened = [Path(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd")]
+    assert [path for path in opened if path.is_symlink() and str(in_files._folder) in str(path.readlink())] == []
+    assert [path for path in in_files._folder.rglob("*") if path.is_file()] == []
+
+
 async def test_a_process_that_was_killed_leaves_nothing_behind_the_next_start(tmp_path: Path) -> None:
     left = tmp_path / ".partial" / "half"
     left.parent.mkdir()

@@ -21,6 +21,7 @@ from recado.domain.core.errors import Unavailable
 from recado.storage.blobs.blobs import BLOCK, PIECE, SIGNED_SECONDS, BlobMissing, blocks, storage_failed
 from recado.storage.blobs.signed_links import SignedLinks
 from recado.storage.core.fair_places import FairPlaces
+from recado.storage.core.shielded import to_its_end
 
 THREADS: Final = 4
 OF_ONE: Final = 2  # threads that work for one organization
@@ -53,19 +54,14 @@ class LocalBlobs:
             await asyncio.to_thread(threads.shutdown)
 
     async def write(self, key: str, content: AsyncIterable[bytes]) -> None:
-        owner, place = _owner(key), self._folder / key
-        partial_path = self._folder / _PARTIAL / secrets.token_hex(16)
-        descriptor = await self._run(owner, _create, partial_path)
+        owner, file = _owner(key), _Partial(self._folder / _PARTIAL / secrets.token_hex(16))
         try:
-            try:
-                async for block in blocks(content, BLOCK):
-                    await self._run(owner, _write, descriptor, block)
-                await self._run(owner, os.fsync, descriptor)
-            finally:
-                os.close(descriptor)
-            await self._run(owner, _name, partial_path, place)
+            await self._run(owner, file.create)
+            async for block in blocks(content, BLOCK):
+                await self._run(owner, file.write, block)
+            await self._run(owner, file.finish, self._folder / key)
         except BaseException:
-            await asyncio.shield(self._run(owner, _unlink, partial_path))
+            await asyncio.shield(self._run(owner, file.drop))
             raise
 
     async def read(self, key: str, first: int, length: int) -> AsyncGenerator[bytes]:
@@ -98,7 +94,8 @@ class LocalBlobs:
         tell = asyncio.get_running_loop().call_soon_threadsafe
         done.add_done_callback(lambda _: tell(self._places.leave, owner))
         try:
-            return await asyncio.wrap_future(done)
+            # Who is cancelled goes when the thread has ended: it may hold a file that is closed next.
+            return await to_its_end(asyncio.wrap_future(done))
         except FileNotFoundError:
             raise BlobMissing from None
         except OSError as error:
@@ -123,25 +120,45 @@ def writable(folder: Path) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
 
-def _create(path: Path) -> int:
-    path.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+class _Partial:
+    """A file that is being written. Its work is done by threads, one after the other."""
 
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._descriptor: int | None = None
 
-def _write(descriptor: int, block: bytes) -> None:
-    left = memoryview(block)
-    while left:
-        left = left[os.write(descriptor, left) :]
+    def create(self) -> None:
+        self._path.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
+        self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
 
+    def write(self, block: bytes) -> None:
+        assert self._descriptor is not None  # noqa: S101 - it is created
+        left = memoryview(block)
+        while left:
+            left = left[os.write(self._descriptor, left) :]
 
-def _name(partial_path: Path, place: Path) -> None:
-    place.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
-    os.replace(partial_path, place)
-    folder = os.open(place.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    def finish(self, place: Path) -> None:
+        """All of it is on the disk, under the name that it keeps."""
+        assert self._descriptor is not None  # noqa: S101 - it is created
+        os.fsync(self._descriptor)
+        self._close()
+        place.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
+        os.replace(self._path, place)
+        folder = os.open(place.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+    def drop(self) -> None:
+        """Nothing of it is left, unless it has its name."""
+        self._close()
+        _unlink(self._path)
+
+    def _close(self) -> None:
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
 
 
 def _read(path: Path, first: int, length: int) -> bytes:
