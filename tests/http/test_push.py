@@ -415,3 +415,5 @@ async def test_messages_are_listed_by_status_and_origin(api: Any) -> None:
     rest = (await api.get(f"{MESSAGES}?limit=2&cursor={first['nextCursor']}")).body
     assert [each["id"] for each in first["items"] + rest["items"]] == [each["id"] for each in reversed(made)]
     assert (await api.get(f"{MESSAGES}?status=lost")).status == 400
+    backwards = await api.get(f"{MESSAGES}?from=2026-02-01T00:00:00Z&to=2026-01-01T00:00:00Z")
+    assert (backwards.status, backwards.code) == (422, "VALIDATION_ERROR")

@@ -173,7 +173,7 @@ def push_message_routes(dependencies: Dependencies, *, sends: PushSends, opens: 
         ),
         group.route(
             "GET /v2/push/messages", LIST, "List push messages, newest first", operations.list, query=PushQuery,
-            responses={200: PushPage}, errors=("INVALID_CURSOR", "INVALID_PERIOD"),
+            responses={200: PushPage}, errors=("INVALID_CURSOR",),
         ),
         group.route(
             "GET /v2/push/messages/{id}", "getPushMessage", "Read a push message", operations.read,
