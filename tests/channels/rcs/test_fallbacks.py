@@ -432,7 +432,8 @@ async def test_one_organization_with_many_makes_no_other_wait(purse: RcsPurse) -
     await other.credit(1_000_000)
     await gone(other)
     await purse.database.execute(
-        "update message_deadlines set due_at = $1::timestamptz - case when organization_id = $2 then 1 else 0 end * interval '1 hour'",
+        "update message_deadlines set due_at = $1::timestamptz"
+        " - case when organization_id = $2 then 1 else 0 end * interval '1 hour'",
         CLOCK.now(), purse.organization_id,
     )  # fmt: skip
     due = await message_deadlines.due_fallbacks(purse.database, CLOCK.now(), 2, 1)

@@ -45,8 +45,8 @@ class MediaDocument:
 def read_document(body: IO[bytes], folder: str | None) -> MediaDocument:
     """Cut a body apart; `folder`: where the binary's file is, None: the system's own.
 
-    Raises `Problem` for what is no base64 (422), has too many characters, or too much beside it (413); 503 where there is
-    no room for the file.
+    Raises `Problem` for what is no base64 (422), has too many characters, or too much beside it (413); 503
+    where there is no room for the file.
     """
     body.seek(0)
     # Closed by whoever takes it.
