@@ -4,6 +4,7 @@ import os
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from tests.acceptance.sandbox.conftest import Newcomer
 from tests.program import Api
 from tests.waiting import until
 
@@ -28,7 +29,9 @@ async def reaches(api: Api, message: Any, status: str) -> Any:
     return latest
 
 
-async def test_a_push_reaches_devices_as_their_tokens_say_and_is_opened_once(api: Api) -> None:
+async def test_a_push_reaches_devices_as_their_tokens_say_and_is_opened_once(newcomer: Newcomer) -> None:
+    _, customer = await newcomer()  # whose wallet no other test spends
+    api = customer.api
     app = await api.call("POST", "/v2/push/apps", {"name": "Acceptance", "platforms": ALL})
     mark = os.urandom(4).hex()
     tokens = [f"{mark}-{n}" for n in range(5)] + [f"{mark}-{end}" for end in ("unregistered", "failed", "retry")]
