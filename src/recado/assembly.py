@@ -208,6 +208,7 @@ class Assembly:
             contents={EMAIL: self.departing_emails.content_of, CHATAPP: DepartingMedia(self.media_use).content_of},
             with_content={CHATAPP: may_name_media},
             calls_of_steps=calls_of_steps,
+            simulator_domain=settings.email_simulator_domain,
             payments=payments,
             prices=prices,
             connections=adapters.connections(),

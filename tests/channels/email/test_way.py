@@ -287,6 +287,16 @@ async def test_a_complaint_suppresses_the_address_and_is_an_opt_out(mail: Mail) 
     await mail.refused(422, "RECIPIENT_SUPPRESSED", address, transactional=True)
 
 
+@pytest.mark.parametrize(("address", "end"), [("bounce", "bounced"), ("complaint", "complained")])
+async def test_an_address_of_the_simulator_without_a_label_does_the_same_each_time(
+    mail: Mail, address: str, end: str
+) -> None:
+    for _ in range(2):
+        sent = await mail.send(f"{address}@simulator.test")
+        await mail.comes_to(sent["id"], end)
+    assert await mail.suppression(f"{address}@simulator.test") == []
+
+
 @pytest.mark.parametrize("env", ["test", "live"])
 async def test_an_automatic_reply_is_a_message_without_content_and_without_an_event(running: Running, env: str) -> None:
     """In live nobody else is asked: no bridge is there."""

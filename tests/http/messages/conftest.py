@@ -232,8 +232,9 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
     )  # fmt: skip
     replies = OptOutReplies(database, acceptance, organizations=directories.organizations, clock=clock)
     inbound = InboundMessages(
-        organizations=directories.organizations, clock=clock, ids=ids, changed=api.changes.append, owing=replies.hint
-    )
+        organizations=directories.organizations, clock=clock, ids=ids, changed=api.changes.append, owing=replies.hint,
+        simulator_domain="simulator.test",
+    )  # fmt: skip
     receipts = Receipts(database, clock=clock, consequences=consequences, inbound=inbound)
     routes = (
         *contact_routes(database=database, ids=ids, people=people, cursors=Cursors(CursorSigner(b"c" * 32))),

@@ -37,6 +37,7 @@ class Line:
             ids=self.ids,
             changed=lambda change: None,
             owing=lambda: None,
+            simulator_domain="simulator.test",
         )
         self.receipts = Receipts(db, clock=self.clock, consequences=consequences, inbound=inbound)
         self.callbacks = Callbacks(

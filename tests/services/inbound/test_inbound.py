@@ -39,6 +39,7 @@ class Phone:
             ids=IdSource(clock, random.Random(7)),
             changed=lambda change: None,
             owing=lambda: None,
+            simulator_domain="simulator.test",
         )
         self.receipts = Receipts(db, clock=clock, consequences=Consequences(), inbound=inbound)
         self._serial = 0

@@ -22,6 +22,15 @@ def always_suppressed(address: str, simulator_domain: str) -> bool:
     return simulated(address, simulator_domain) == SUPPRESSED
 
 
+def tells_nothing(address: str, simulator_domain: str) -> bool:
+    """Whether what comes back of an address changes nothing for the next e-mail: the simulator's, without a label.
+
+    One with a label is suppressed by them as any other (C10.2.8).
+    """
+    local, _, domain = email_key(address).rpartition("@")
+    return domain == simulator_domain and "+" not in local
+
+
 def simulated(address: str, simulator_domain: str) -> str | None:
     """The local part of an address of the simulator, in lower case and without its label; None of any other address."""
     local, _, domain = email_key(address).rpartition("@")

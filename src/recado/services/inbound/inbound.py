@@ -90,13 +90,14 @@ class InboundMessages:
         ids: IdSource,
         changed: OnChange,
         owing: AfterCommit,
+        simulator_domain: str,
     ) -> None:
         self._organizations = organizations
         self._clock = clock
         self._ids = ids
         self._owing = owing
         self._contacts = InboundContacts(ids=ids, changed=changed)
-        self.returns = MailReturns(ids=ids, changed=changed)
+        self.returns = MailReturns(ids=ids, changed=changed, simulator_domain=simulator_domain)
 
     def read(self, source: Source, owners: Sequence[AccountOwner], event: Inbound) -> Came | None:
         """What came to these owners' sender; None without any, and when whoever wrote has no address of the channel."""

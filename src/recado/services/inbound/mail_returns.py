@@ -15,7 +15,7 @@ from recado.domain.contacts.consent import ConsentChange, ConsentStatus, Consent
 from recado.domain.contacts.consent import repeated_refusal as repeated_by
 from recado.domain.contacts.contact import consent_columns, email_key
 from recado.domain.core.ids import EMAIL_SUPPRESSION, IdSource
-from recado.domain.email.suppression import SuppressionReason
+from recado.domain.email.suppression import SuppressionReason, tells_nothing
 from recado.domain.messages.changes import OnChange
 from recado.domain.messages.message import MessageStatus, Report
 from recado.services.contacts import contact_events
@@ -45,11 +45,15 @@ class MailReport:
 
 
 class MailReturns:
-    """Writes suppressions and refusals. `changed` hears of queued deliveries."""
+    """Writes suppressions and refusals. `changed` hears of queued deliveries.
 
-    def __init__(self, *, ids: IdSource, changed: OnChange) -> None:
+    `simulator_domain`: of the addresses that behave the same each time.
+    """
+
+    def __init__(self, *, ids: IdSource, changed: OnChange, simulator_domain: str) -> None:
         self._ids = ids
         self._changed = changed
+        self._simulator_domain = simulator_domain
 
     async def take(
         self, connection: Executor, reports: Sequence[MailReport], now: datetime, gathered: Gathered
@@ -63,6 +67,7 @@ class MailReturns:
             if (reason := suppresses(report.status.status, report.status.code)) is not None
             and (each := known.get(report.key)) is not None
             and _moves(each, report.status)
+            and not tells_nothing(each.recipient, self._simulator_domain)
         ]
         if not found:
             return
