@@ -171,6 +171,7 @@ class Application:
         )
         self._shutdown.add("ownership of the database", ownership.stop, flushes=False)
         await ownership.take(take_over=self._take_over)
+        made.system.former_may_live = ownership.former_may_live
         # After it: an owner that hangs may hold what these wait for.
         await self._continue_ids()
         await ensure_partitions(installation.database, clock.now())

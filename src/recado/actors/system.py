@@ -8,6 +8,7 @@ from functools import partial
 import structlog
 
 from recado.actors.dispatch.calls import Calls, ContentOf
+from recado.actors.dispatch.departures import LATE
 from recado.actors.dispatch.direct_sends import DirectSends
 from recado.actors.dispatch.due_poller import DuePoller
 from recado.actors.dispatch.gateway import GatewayPlan, told_by
@@ -64,7 +65,7 @@ from recado.services.contacts.reachability import Reachability
 from recado.services.dispatch.rcs_fallbacks import RcsFallbacks, revokers_among
 from recado.services.dispatch.records import Records
 from recado.services.dispatch.row import Row
-from recado.services.dispatch.sending import Sending
+from recado.services.dispatch.sending import SURE_FOR, Sending
 from recado.services.dispatch.withdrawals import Withdrawals
 from recado.services.effects.campaigns import CampaignCompletion, Campaigns
 from recado.services.effects.consequences import Consequences
@@ -104,6 +105,8 @@ from recado.storage.webhooks.webhooks import SubscriptionDirectory
 log = structlog.get_logger()
 
 OWNERSHIP_PAUSE = 1.0  # seconds: a new owner does not know the last second of the one before (C14.5.5)
+# One that may live on begins calls for as long as it is sure of the numbers by its last look, or by a claim.
+FORMER_PAUSE = OWNERSHIP_PAUSE + max(SURE_FOR, LATE)
 IDLE_AFTER = 60.0  # seconds until an idle number leaves memory
 ASK_LIMIT = 2.0  # seconds
 # A number that fails backs off alone; only a failure of very many in a minute is taken for the program's own.
@@ -141,6 +144,7 @@ class ActorSystem:
         with_content: Mapping[str, Callable[[Row], bool]],
         step_messages: StepMessages,
         calls_of_steps: int,
+        simulator_domain: str,
         payments: Payments | None = None,
         prices: PriceDirectory | None = None,
         connections: Mapping[tuple[str, str], int] | None = None,
@@ -154,13 +158,16 @@ class ActorSystem:
         `with_content` which these are, where not all. `calls_of_steps`: calls of webhook
         steps in flight at once (C31).
 
-        `session_providers`: those who tell on connections of their own, each with its channel.
+        `session_providers`: those who tell on connections of their own, each with its channel. `simulator_domain`: of
+        the mailbox simulator.
 
         `prices` None: nothing is billed (C25.2.4). `connections`: by channel and environment, how many calls its
         adapter bears at once, where those are fewer than usual (C31). `gateways`: those that lanes share.
         """
         self._records = records
         self._webhooks = webhooks
+        # Before the start: whether the owner before may run still, on a machine that nobody here can see (C14.5.5).
+        self.former_may_live = False
         db, clock = records.db, records.clock
         self.activity = Activity(clock)
         outbox = Outbox(subscriptions, ids=ids, queued=webhooks.queued)
@@ -171,8 +178,9 @@ class ActorSystem:
             outbox, MessageDeadlines(), *([] if wallet is None else [wallet]), totals, Campaigns(), reachability
         )
         inbound = InboundMessages(
-            organizations=records.organizations, clock=clock, ids=ids, changed=changed, owing=owing
-        )
+            organizations=records.organizations, clock=clock, ids=ids, changed=changed, owing=owing,
+            simulator_domain=simulator_domain,
+        )  # fmt: skip
         shared = tuple(gateways)
         self.receipts = Receipts(
             db,
@@ -305,7 +313,9 @@ class ActorSystem:
         self.root.add_service("batches", self.batches)
         self.root.add_service("queues of journeys", self.journey_queues)
         self.root.add_service("withdrawals", self.withdrawals)
-        self.rescuer = Rescuer(records, sending=self.sending, begun=begun, lost=self._ownership_lost)
+        self.rescuer = Rescuer(
+            records, sending=self.sending, begun=begun, lost=self._ownership_lost, fenced=self._former_fenced
+        )
         self.root.add_service("rescuer", self.rescuer)
         self.root.add_supervisor(self._lane_supervisor)
         self.root.add_service("passivation", self._registry)
@@ -355,10 +365,16 @@ class ActorSystem:
 
     async def start(self) -> None:
         """Called by the tree when the epoch is taken: from now on this process owns the numbers."""
-        self.lane_context.opens_at = self._records.clock.monotonic() + OWNERSHIP_PAUSE
+        pause = FORMER_PAUSE if self.former_may_live else OWNERSHIP_PAUSE
+        self.lane_context.opens_at = self._records.clock.monotonic() + pause
 
     async def stop(self) -> None:
         """Ownership ends with the process."""
+
+    def _former_fenced(self) -> None:
+        """The owner before begins no more calls, by its own file of them: its last second begins now at the latest."""
+        opens_at = self._records.clock.monotonic() + OWNERSHIP_PAUSE
+        self.lane_context.opens_at = min(self.lane_context.opens_at, opens_at)
 
     async def wait(self) -> str:
         """Wait until the system cannot go on; answers why."""

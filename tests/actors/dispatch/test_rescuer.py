@@ -389,6 +389,7 @@ async def test_an_owner_whose_lock_was_lost_and_whose_place_was_taken_begins_no_
     await first_lock.keep()
     assert (await owner_of(database)).host == "web-2"
 
+    assert second.fenced == ([first.epoch] if folder == "the same" else [])
     if folder == "the same":
         assert not first.begun.began(ORGANIZATION, claimed, NOW, NOW)  # by the fence, before it looks
     assert await dispatch.claim(database, claims[1:], first.epoch, NOW) == [OVERTAKEN]
@@ -412,6 +413,7 @@ class Owning:
     epoch: int
     begun: BegunCalls
     rescuer: Rescuer
+    fenced: list[int]  # the epochs of owners before that begin no more calls
 
 
 async def owning(database: Database, folder: Path, lost: list[BaseException]) -> Owning:
@@ -420,6 +422,7 @@ async def owning(database: Database, folder: Path, lost: list[BaseException]) ->
     records: Any = SimpleNamespace(db=database, clock=CLOCK, sender_for=lambda channel, env: None)
     sending: Any = SimpleNamespace(epoch=epoch, taken_at=NOW, opened_before=before, unanswered={}, owned_at=None)
     begun = BegunCalls(folder, boot="this boot")
-    rescuer = Rescuer(records, sending=sending, begun=begun, lost=lost.append)
+    fenced: list[int] = []
+    rescuer = Rescuer(records, sending=sending, begun=begun, lost=lost.append, fenced=lambda: fenced.append(before[0]))
     await rescuer.start()
-    return Owning(epoch, begun, rescuer)
+    return Owning(epoch, begun, rescuer, fenced)

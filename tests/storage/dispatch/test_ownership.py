@@ -115,6 +115,30 @@ async def test_who_was_killed_on_this_machine_is_followed_at_once(database: Data
     assert (await owner_of(database)).pid == (42 if pid == "dead" else 1)
 
 
+@pytest.mark.parametrize(
+    ("host", "pid", "ends", "may_live"),
+    [
+        ("web-1", 4711, "in order", False),
+        ("web-1", 4711, "its connection", True),
+        (HERE, dead_pid(), "its connection", False),
+        (HERE, os.getppid(), "nothing", True),
+        ("web-1", 4711, "nothing", True),
+    ],
+)
+async def test_whoever_follows_knows_whether_the_one_before_may_live_on(
+    database: Database, processes: Any, host: str, pid: int, ends: str, may_live: bool
+) -> None:
+    first, _ = processes(host, pid)
+    await first.take()
+    if ends == "in order":
+        await first.stop()
+    elif ends == "its connection":
+        await end_session(database)
+    second, _ = processes(HERE, os.getpid())
+    await second.take(take_over=ends == "nothing")
+    assert second.former_may_live is may_live
+
+
 async def test_who_stands_still_is_not_followed(database: Database, processes: Any) -> None:
     """Its connection lives as long as it does, whatever it does."""
     first, _ = processes(HERE, dead_pid())

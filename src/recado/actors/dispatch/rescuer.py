@@ -61,14 +61,24 @@ class Rescuer:
     """Sweeps continually: a dead process's last claim can still commit after the restart."""
 
     def __init__(
-        self, records: Records, *, sending: Sending, begun: BegunCalls, lost: Callable[[BaseException], None]
+        self,
+        records: Records,
+        *,
+        sending: Sending,
+        begun: BegunCalls,
+        lost: Callable[[BaseException], None],
+        fenced: Callable[[], None] = lambda: None,
     ) -> None:
-        """`lost` is told when another process owns the numbers; `begun` tells which calls the one before had begun."""
+        """`lost` is told when another process owns the numbers; `begun` tells which calls the one before had begun.
+
+        `fenced` is told when that one, dead or alive, begins no more calls from now on.
+        """
         self._records = records
         self._sending = sending
         self._begun = begun
         self._former: FormerCalls | None = None
         self._lost = lost
+        self._fenced = fenced
         self._watch = Periodic("ownership", LOOK_EVERY, self.watch, records.clock)
         self._settling = Periodic("expiry", SETTLE_EVERY, self.settle, records.clock)
         self._overtaken = Periodic(
@@ -130,6 +140,7 @@ class Rescuer:
         if fenced is not None:
             await self._records.clock.sleep(FENCED_AFTER)
             self._former = fenced.read()
+            self._fenced()
 
     async def _rescue(self) -> None:
         """Put back what never left, send again what bears being sent twice, and mark the rest uncertain (C29.2)."""

@@ -105,6 +105,9 @@ class Ownership:
         self._connection: asyncpg.Connection[asyncpg.Record] | None = None
         self._held = False
         self.not_ended: Owner | None = None  # whose place was taken though sessions of it went on
+        # Whether the owner before may run still, with calls to begin: it did not stop in order, nor is it seen to be
+        # dead.
+        self.former_may_live = False
 
     async def take(self, *, take_over: bool = False) -> None:
         """Become the owner; raises `Owned` when another lives, unless its place is to be taken.
@@ -127,6 +130,7 @@ class Ownership:
             )
         # One that could not be ended from here ends by itself, when the epoch is taken.
         self._held = locked
+        self.former_may_live = not self._gone(await owner_of(connection))
         await connection.execute(SQL.own, self._host, self._pid, self._clock.now())
 
     async def keep(self) -> None:
