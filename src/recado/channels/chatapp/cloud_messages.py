@@ -96,7 +96,22 @@ def _action(kind: str, action: Mapping[str, Any]) -> dict[str, Any]:
             return {"button": action["button"], "sections": [_section(section) for section in action["sections"]]}
         case "cta_url":
             return {"name": kind, "parameters": {"display_text": action["displayText"], "url": action["url"]}}
+        case "flow":
+            return {"name": kind, "parameters": _flow(action)}
     raise KeyError(kind)
+
+
+def _flow(action: Mapping[str, Any]) -> dict[str, Any]:
+    opens: dict[str, Any] = {"screen": action["screen"]} if action.get("screen") else {}
+    if opens and action.get("data"):
+        opens["data"] = action["data"]
+    return {
+        "flow_message_version": "3",
+        "flow_id": action["providerFlowId"],
+        "flow_cta": action["cta"],
+        "flow_action": "navigate",
+        **({"flow_action_payload": opens} if opens else {}),
+    }
 
 
 def _section(section: Mapping[str, Any]) -> dict[str, Any]:

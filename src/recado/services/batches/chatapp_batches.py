@@ -29,13 +29,14 @@ from recado.services.media.media_use import MediaUse
 from recado.services.messages.acceptance_rules import due_time
 from recado.services.messages.chatapp_rules import (
     TemplateShapes,
-    check_existing,
     check_header,
     check_media,
     check_priority,
     check_references,
     check_state,
+    flow_of,
     held_ms,
+    open_flow,
     unavailable,
 )
 from recado.storage.access.directories import Directories
@@ -68,13 +69,13 @@ class ChatAppBatches:
         self._numbers = directories.numbers
         self._organizations = directories.organizations
         self._templates = directories.templates
+        self._flows = directories.flows
         self.sends_in = frozenset(sends_in)
         self._media = media
         self._shapes = TemplateShapes()
 
     async def terms(self, draft: BatchDraft, now: datetime) -> BatchTerms:
         where, message = (draft.organization_id, draft.env), draft.message()
-        check_existing(message)
         number = await self._numbers.get((*where, draft.sender_id))
         organization = await self._organizations.of_caller(draft.organization_id)
         template = None if draft.template_id is None else await self._templates.get((*where, draft.template_id))
@@ -88,6 +89,9 @@ class ChatAppBatches:
         check_priority(message, category)
         due_at = due_time(message, now)
         check_state(number, template)
+        flow_id = flow_of(message)
+        open_flow(message, number, None if flow_id is None else await self._flows.get((*where, flow_id)))
+        draft.payload = message.payload
         await check_media(self._media, message, number, template, sends=draft.env in self.sends_in)
         return BatchTerms(
             sender_id=number.id,
