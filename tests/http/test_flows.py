@@ -92,7 +92,7 @@ async def test_lists_are_filtered(api: Any) -> None:
     for query in ("status=active", "metaStatus=PUBLISHED", "category=SIGN_UP"):
         assert [each["id"] for each in (await api.get(f"{FLOWS}?{query}")).body["items"]] == [active["id"]]
     assert (await api.get(f"{FLOWS}?numberId={active['numberId']}")).body["total"] == 2
-    assert (await api.get(f"{FLOWS}?providerStatus=PUBLISHED")).body["total"] == 2  # ignored (C1.15)
+    assert (await api.get(f"{FLOWS}?providerStatus=PUBLISHED")).body["total"] == 2  # is none (C19)
     assert (await api.get(f"{FLOWS}?status=gone")).status == 400
 
 
@@ -156,17 +156,21 @@ async def test_a_flow_that_the_provider_blocks_is_not_resumed(api: Any) -> None:
     assert (refused.status, refused.code) == (409, "INVALID_STATE")
 
 
-async def test_a_provider_that_refuses_or_is_away_leaves_the_draft(api: Any) -> None:
+@pytest.mark.parametrize(
+    ("failure", "status", "code"), [(REFUSED, 422, "FLOW_JSON_INVALID"), (AWAY, 502, "DEPENDENCY_FAILED")]
+)
+async def test_a_provider_that_refuses_or_is_away_leaves_the_draft(
+    api: Any, failure: Exception, status: int, code: str
+) -> None:
     made = await flow(api)
 
     async def create_flow(*_: Any) -> str:
         raise failure
 
-    for failure, status, code in ((REFUSED, 422, "FLOW_JSON_INVALID"), (AWAY, 502, "DEPENDENCY_FAILED")):
-        api.providers["test"].create_flow = create_flow
-        answer = await api.post(f"{FLOWS}/{made['id']}/publish")
-        assert (answer.status, answer.code) == (status, code)
-        assert (await api.get(f"{FLOWS}/{made['id']}")).body == made
+    api.providers["test"].create_flow = create_flow
+    answer = await api.post(f"{FLOWS}/{made['id']}/publish")
+    assert (answer.status, answer.code) == (status, code)
+    assert (await api.get(f"{FLOWS}/{made['id']}")).body == made
 
 
 async def test_moves_are_in_the_audit(api: Any) -> None:

@@ -78,7 +78,7 @@ def checked(definition: FlowJson) -> FlowJson:
         raise ValueError("must name only its screens in `routing_model`")
     if has_cycle(routes):
         raise ValueError("must not lead back to a screen in `routing_model`")
-    complete: FlowJson = {"version": USUAL_VERSION, **definition}  # type: ignore[typeddict-item]
+    complete: FlowJson = {"version": USUAL_VERSION, **definition}
     if len(orjson.dumps(complete)) > LARGEST:
         raise ValueError("must have at most 1 MiB")
     return complete
