@@ -34,7 +34,11 @@ async def test_a_message_keeps_what_the_provider_calls_its_flow(house: Any) -> N
     flow = await stored(house)
     accepted = await house.accepted(opening(house, flow))
     payload = await house.db.fetchval("select payload from messages where id = $1", accepted.id)
-    assert orjson.loads(payload)["interactive"]["action"] == {"flowId": flow.id, "cta": "Answer", "providerFlowId": "theirs"}
+    assert orjson.loads(payload)["interactive"]["action"] == {
+        "flowId": flow.id,
+        "cta": "Answer",
+        "providerFlowId": "theirs",
+    }
 
 
 @pytest.mark.parametrize("status", [each for each in FlowStatus if each is not FlowStatus.ACTIVE])
