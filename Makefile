@@ -19,7 +19,7 @@ NODE_STAMP := tests/node/node_modules/.stamp
 
 .PHONY: help
 help: ## List the commands
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: install
 install: $(RUN_STAMP) ## Install Recado into .venv
@@ -56,6 +56,11 @@ bench: $(DEV_STAMP) bench-tools ## Measure everything beside its bound and print
 docs: $(DEV_STAMP) ## Write the generated parts of docs/ again
 	$(PYTHON) -m recado.config.reference docs/configuration.md
 	$(PYTHON) docs/generate_states.py
+
+.PHONY: screenshots
+screenshots: $(DEV_STAMP) ## Take the pictures of docs/images again, from a service of their own; two minutes
+	@tools/system-packages chromium:chromium
+	$(PYTHON) -m tests.acceptance.console.screenshots docs/images
 
 .PHONY: lock
 lock: $(DEV_STAMP) ## Pin constraints.txt to what is installed now

@@ -77,13 +77,19 @@ def served_document(served: Served) -> Any:
 
 @pytest.fixture
 async def walk(
-    served: Served, served_document: Any, tenants: tuple[Tenant, Tenant], prepared: dict[str, Request]
+    served: Served,
+    served_document: Any,
+    tenants: tuple[Tenant, Tenant],
+    prepared: dict[str, Request],
+    request: pytest.FixtureRequest,
 ) -> AsyncIterator[Walk]:
+    """`request.param`: each so many-th operation is walked (IN_PARTS); without it all are."""
     # The statement that looks for changes is long, and takes longer to plan than to run.
     connection = await asyncpg.connect(**served.database, max_cacheable_statement_size=0)
     try:
         async with aiohttp.ClientSession() as session, Api(served.url, tenants[0].token) as api:
             caller = Caller(session, served.url, served_document)
-            yield Walk(served.routes, served_document, caller, api, tenants, connection, prepared)
+            every = getattr(request, "param", 1)
+            yield Walk(served.routes, served_document, caller, api, tenants, connection, prepared, every)
     finally:
         await connection.close()

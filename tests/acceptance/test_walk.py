@@ -7,7 +7,7 @@ from tests.acceptance.caller import Request, never
 from tests.acceptance.samples import SAMPLES, new
 from tests.acceptance.served import ADMIN_TOKEN
 from tests.acceptance.tenants import PASSWORD
-from tests.acceptance.walk import Walk
+from tests.acceptance.walk import IN_PARTS, Walk
 
 from recado.domain.access.account import ANALYST_SCOPES
 from recado.domain.access.scopes import ALL_SCOPES, KEY_SCOPES, implied
@@ -132,6 +132,7 @@ async def test_every_sample_succeeds_as_the_document_says(walk: Walk, subtests: 
             assert answer.status in (route.responses or {200}), answer.body
 
 
+@IN_PARTS
 async def test_without_a_valid_credential_nothing_is_told_or_done(walk: Walk, subtests: pytest.Subtests) -> None:
     key = walk.mine.token
     wrong: dict[str, str | None] = {
@@ -163,6 +164,7 @@ async def test_a_revoked_key_opens_nothing(walk: Walk, subtests: pytest.Subtests
             assert (answer.status, answer.code) == (401, "API_KEY_REVOKED")
 
 
+@IN_PARTS
 async def test_a_key_without_the_scope_is_refused_before_anything_is_read(
     walk: Walk, subtests: pytest.Subtests
 ) -> None:
@@ -183,6 +185,7 @@ async def test_a_key_without_the_scope_is_refused_before_anything_is_read(
         await walk.api.call("DELETE", f"/v2/api-keys/{key['id']}")
 
 
+@IN_PARTS
 async def test_a_session_without_the_scope_is_refused_before_anything_is_read(
     walk: Walk, subtests: pytest.Subtests
 ) -> None:
@@ -197,6 +200,7 @@ async def test_a_session_without_the_scope_is_refused_before_anything_is_read(
             assert answer.body["meta"] == {"requiredScope": route.scope}
 
 
+@IN_PARTS
 async def test_what_takes_a_key_takes_a_session_too(walk: Walk, subtests: pytest.Subtests) -> None:
     for route in walk.routes(lambda route: not route.session_only, Access.KEY):
         with subtests.test(route.operation_id):
@@ -217,6 +221,7 @@ ALSO_SAID_ALIKE = {"of the other environment", "of another organization"}
 """An id of another form is told what it lacks; one of the right form never learns whose it is."""
 
 
+@IN_PARTS
 async def test_ids_of_others_answer_exactly_like_ids_that_never_were(walk: Walk, subtests: pytest.Subtests) -> None:
     for route in walk.open_routes(lambda route: route.path_ids):
         good = await walk.some(route)

@@ -9,7 +9,7 @@ import orjson
 import pytest
 from tests.acceptance.caller import Request, never
 from tests.acceptance.served import Served
-from tests.acceptance.walk import Walk
+from tests.acceptance.walk import IN_PARTS, Walk
 
 from recado.http.api.route import MIB, Access, Route
 
@@ -111,6 +111,7 @@ def test_the_proxies_of_deploy_let_through_whatever_some_route_takes(served: Ser
         assert f"{largest} MiB" in text  # which is what it says of it
 
 
+@IN_PARTS
 async def test_values_of_another_type_are_pointed_at(walk: Walk, subtests: pytest.Subtests) -> None:
     for route in bodied(walk):
         good = await walk.some(route)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.acceptance.caller import Answer, Request
 from tests.acceptance.samples import new
-from tests.acceptance.walk import Walk
+from tests.acceptance.walk import IN_PARTS, Walk
 
 from recado.http.api.route import Idempotency, Route
 
@@ -30,6 +30,7 @@ def makes_a_batch(route: Route) -> bool:
     return route.idempotency is Idempotency.BOUND and 202 in route.responses
 
 
+@IN_PARTS
 async def test_a_change_meant_for_another_version_is_refused(walk: Walk, subtests: pytest.Subtests) -> None:
     for route in [*changers(walk), *walk.open_routes(lambda route: route.matches)]:
         request = await walk.some(route)
@@ -105,6 +106,7 @@ async def test_what_the_caller_holds_is_not_sent_again(walk: Walk, subtests: pyt
                 assert (answer.status, answer.headers["ETag"]) == (200, tag)
 
 
+@IN_PARTS
 async def test_an_idempotency_key_of_another_form_is_refused(walk: Walk, subtests: pytest.Subtests) -> None:
     for route in with_keys(walk):
         request = await walk.some(route)
@@ -119,6 +121,7 @@ async def test_an_idempotency_key_of_another_form_is_refused(walk: Walk, subtest
                     assert (answer.status, answer.code) == (400, "IDEMPOTENCY_KEY_REQUIRED")
 
 
+@IN_PARTS
 async def test_a_repeat_with_its_key_has_no_further_effect(walk: Walk, subtests: pytest.Subtests) -> None:
     for route in with_keys(walk):
         with subtests.test(route.operation_id):
@@ -136,6 +139,7 @@ async def test_a_repeat_with_its_key_has_no_further_effect(walk: Walk, subtests:
                     assert not SHOWN_ONCE & (again.body or {}).keys()
 
 
+@IN_PARTS
 async def test_a_key_used_with_another_request_is_refused(walk: Walk, subtests: pytest.Subtests) -> None:
     for route in with_keys(walk):
         keyed = with_key(await walk.fresh(route))

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import asyncpg
+import pytest
 from tests.acceptance import (  # noqa: F401 - register their samples
     samples_audience,
     samples_contacts,
@@ -47,6 +48,11 @@ _WORKED_OFF = ("withdrawals",)
 
 KEY = "Idempotency-Key"
 
+IN_PARTS = pytest.mark.parametrize(
+    "walk", [4, pytest.param(1, marks=pytest.mark.long)], indirect=True, ids=["a quarter", "all"]
+)
+"""For what asks much of each operation: every fourth one is asked in each run, all of them in the long one."""
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Walk:
@@ -59,6 +65,8 @@ class Walk:
     tenants: tuple[Tenant, Tenant]
     connection: asyncpg.Connection
     prepared: dict[str, Request] = field(default_factory=dict)
+    every: int = 1
+    """Of the operations, each so many-th is walked."""
 
     @property
     def mine(self) -> Tenant:
@@ -70,7 +78,8 @@ class Walk:
 
     def routes(self, wanted: Callable[[Route], Any] = lambda _: True, *access: Access) -> list[Route]:
         """The operations that are `wanted`, those of `access` only when given."""
-        return [route for route in self.table if wanted(route) and (not access or route.access in access)]
+        found = [route for route in self.table if wanted(route) and (not access or route.access in access)]
+        return found[:: self.every]
 
     def open_routes(self, wanted: Callable[[Route], Any] = lambda _: True) -> list[Route]:
         """Those `wanted` ones that a key, a session or the administrator gets past the credential with."""

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.alone
 PRICE = 30
 COINS = 1_000 + 1_000_000
 EMAILS = 240
-ROUNDS = int(os.environ.get("CRASH_ROUNDS", "2"))
+ROUNDS = int(os.environ.get("CRASH_ROUNDS", "1"))
 FIRST_SEED = int(os.environ.get("CRASH_SEED", "10"))
 
 

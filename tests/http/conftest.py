@@ -65,6 +65,7 @@ from recado.http.routes.journeys.journeys import journey_routes
 from recado.http.routes.links.opened_emails import opened_email_routes
 from recado.http.routes.links.opened_links import opened_link_routes
 from recado.http.routes.links.origin_links import origin_link_routes
+from recado.http.routes.media.media import media_routes
 from recado.http.routes.messages.exports import export_routes
 from recado.http.routes.ops.ops import ops_routes
 from recado.http.routes.ops.samples import Samples
@@ -98,6 +99,7 @@ from recado.services.journeys.step_messages import StepMessages
 from recado.services.journeys.test_runs import JourneyTests
 from recado.services.links.origin_clicks import OriginClicks
 from recado.services.links.tracked_clicks import TrackedClicks
+from recado.services.media.file_work import FileWork
 from recado.services.messages.chatapp_rules import ChatAppRules
 from recado.services.messages.sms_rules import SmsRules
 from recado.services.ops.activity import Activity
@@ -355,6 +357,7 @@ async def api(database: Database) -> AsyncIterator[Api]:
             dependencies, health=HealthReader(database, clock=clock, refresh=refresh, trouble=troubles.get)
         ),
         *number_usage_routes(dependencies),
+        *media_routes(database=database, numbers=directories.numbers, uploads=nobody, files=FileWork(), folder=None),
         *social_account_routes(dependencies, provider_for=lambda env: providers[env]),
         *flow_routes(dependencies, provider_for=lambda env: providers[env]),
         *template_routes(dependencies, provider_for=lambda env: providers[env], sync=sync),

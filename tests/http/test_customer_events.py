@@ -217,7 +217,7 @@ async def test_a_large_page_ends_early_and_the_next_one_goes_on(api: Any) -> Non
 @pytest.mark.parametrize(
     ("query", "code", "parameter"),
     [
-        ({"from": "2026-01-02T00:00:00Z", "to": "2026-01-01T00:00:00Z"}, "INVALID_PERIOD", None),
+        ({"from": "2026-01-02T00:00:00Z", "to": "2026-01-01T00:00:00Z"}, "INVALID_PERIOD", "from"),
         ({"from": "2026-01-01T00:00:00Z", "to": "2026-04-03T00:00:00.001Z"}, "INVALID_PERIOD", None),
         ({"from": "2026-01-01T00:00:00Z"}, "INVALID_PARAMETER", "to"),
         ({"to": "2026-01-01T00:00:00Z"}, "INVALID_PARAMETER", "from"),

@@ -3,6 +3,7 @@
 import base64
 import os
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,10 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 APPS, TOKENS, MESSAGES = "/v2/push/apps", "/v2/push/tokens", "/v2/push/messages"
 ALL = ["ios", "android", "web"]
+UNREACHED = (
+    "Nobody is reached by `push` in this release, whatever devices the contact has: "
+    "`is` and `in` match nobody by it, `is_not` and `not_in` everybody."
+)
 SIMPLE = {"title": "Hello", "body": "There is news."}
 
 
@@ -207,6 +212,28 @@ async def test_a_contact_that_is_deleted_leaves_a_device_without_a_name(api: Any
     assert {"contactId", "externalId", "userName", "userEmail", "userPhone"} & set(device) == set()
 
 
+async def test_a_list_shows_no_message_beyond_retention(api: Any) -> None:
+    await register(api, await app(api), "token")
+    made = await sent(api)
+    assert [each["id"] for each in (await api.get(MESSAGES)).body["items"]] == [made["id"]]
+    api.clock.shift(timedelta(days=24 * 31).total_seconds())
+    assert (await api.get(MESSAGES)).body["items"] == []
+
+
+async def test_nobody_is_reached_by_push_in_a_segment(api: Any) -> None:
+    contact = (await api.post("/contacts", {"phone": "+5511987650001"})).body["id"]
+    await register(api, await app(api), "token", contactId=contact)
+
+    async def count(operator: str, value: Any) -> int:
+        condition = {"field": "channel", "operator": operator, "value": value}
+        return int((await api.post("/v2/segments/preview", {"filters": [condition]})).body["count"])
+
+    assert await count("is", "push") == await count("in", ["push"]) == 0
+    assert await count("is_not", "push") == await count("in", ["push", "sms"]) == await count("is", "sms") == 1
+    stated = " ".join((Path(__file__).parents[2] / "docs" / "contract.md").read_text().split())
+    assert UNREACHED in stated
+
+
 async def test_who_may_not_see_addresses_sees_them_masked(api: Any) -> None:
     app_id = await app(api)
     await register(api, app_id, "token", userEmail="ana@example.com", userPhone="+5511987650001")
@@ -388,3 +415,5 @@ async def test_messages_are_listed_by_status_and_origin(api: Any) -> None:
     rest = (await api.get(f"{MESSAGES}?limit=2&cursor={first['nextCursor']}")).body
     assert [each["id"] for each in first["items"] + rest["items"]] == [each["id"] for each in reversed(made)]
     assert (await api.get(f"{MESSAGES}?status=lost")).status == 400
+    backwards = await api.get(f"{MESSAGES}?from=2026-02-01T00:00:00Z&to=2026-01-01T00:00:00Z")
+    assert (backwards.status, backwards.code) == (422, "VALIDATION_ERROR")

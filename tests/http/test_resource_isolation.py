@@ -6,7 +6,10 @@ import pytest
 from tests.http.people import person, session
 from tests.refusals import comparable
 
+from recado.domain.core.ids import MEDIA
 from recado.http.api.route import Access, Route
+from recado.storage.media import media
+from recado.storage.media.media import KEPT, KeptMedia
 
 OPERATIONS = [
     ("GET", "/v2/organization"),
@@ -44,6 +47,9 @@ OPERATIONS = [
     ("GET", "/numbers/{id}/health"),
     ("GET", "/numbers/{id}/usage"),
     ("GET", "/numbers/{id}/usage/timeseries"),
+    ("POST", "/numbers/{id}/media"),
+    ("POST", "/numbers/{id}/media/binary"),
+    ("GET", "/media/{mediaId}"),
     ("GET", "/contacts"),
     ("POST", "/contacts"),
     ("POST", "/contacts/opt-out"),
@@ -190,6 +196,13 @@ def body_for(method: str) -> Any:
     return {} if method in ("POST", "PATCH", "PUT") else None
 
 
+HEADERS = {  # which such an operation asks for before it looks for its record
+    "/numbers/{id}/media/binary": {
+        "x-filename": "a.pdf", "x-content-type": "application/pdf", "Content-Type": "application/octet-stream",
+    },
+}  # fmt: skip
+
+
 MADE_BY: dict[str, tuple[str, Any]] = {
     "wbh_": ("/webhooks", {"url": "https://hooks.example.com/", "events": ["wallet.depleted"]}),
     "top_": ("/v2/wallet/top-ups", {"coins": 1}),
@@ -231,12 +244,26 @@ async def owned_by(api: Any, organization: int, prefix: str) -> str:
             return (await person(api, "analyst", organization=organization)).id
         case "psh_" | "dsp_":
             return await pushed(api, organization, prefix)
+        case "med_":
+            return await uploaded(api, organization)
     path, body = MADE_BY[prefix]
     named = {"numberId": made.number.id} if prefix in ("tpl_", "olk_", "flw_") else {}
     if prefix == "soc_":
         named = {"externalAccountId": f"of {organization}"}
     answer = await api.post(path, {**body, **named}, organization=organization)
     return str(answer.body["id"])
+
+
+async def uploaded(api: Any, organization: int) -> str:
+    """The id of a file that the organization uploaded in test."""
+    number = api.organizations[organization].number
+    new = KeptMedia(
+        organization_id=number.organization_id, env="test", id=api.ids.new(MEDIA), number_id=number.id, kind="image",
+        mime_type="image/png", filename="dot.png", size=1, sha256="0" * 64, voice=False, blob_key=f"of {organization}",
+        provider_ids={number.id: "theirs"}, expires_at=api.clock.now() + KEPT,
+    )  # fmt: skip
+    await media.insert(api.database, new)
+    return new.id
 
 
 async def pushed(api: Any, organization: int, prefix: str) -> str:
@@ -255,7 +282,7 @@ async def pushed(api: Any, organization: int, prefix: str) -> str:
 def under(path: str, record: str) -> str:
     """The path of that record, and of nothing that belongs to it."""
     within = {"{deliveryId}": "dlv_" + "0" * 21, "{executionId}": "exe_" + "0" * 21}
-    path = path.replace("{id}", record).replace("{segmentId}", record)
+    path = path.replace("{id}", record).replace("{segmentId}", record).replace("{mediaId}", record)
     for name, nothing in within.items():
         path = path.replace(name, nothing)
     return path
@@ -268,6 +295,7 @@ async def rows(api: Any) -> Any:
         for table in (
             "organizations",
             "numbers",
+            "media",
             "templates",
             "flows",
             "origin_links",
@@ -323,25 +351,32 @@ async def test_a_credential_and_its_scope_are_required(api: Any, method: str, pa
 @pytest.mark.long
 @pytest.mark.parametrize(("method", "path"), [pair for pair in OPERATIONS if "{" in pair[1]])
 async def test_foreign_ids_answer_like_missing_ones_and_change_nothing(api: Any, method: str, path: str) -> None:
-    route = route_of(api, method, path)
+    route, headers = route_of(api, method, path), HEADERS.get(path)
     prefix = next(iter(route.path_ids.values()))
     foreign = await owned_by(api, 1, prefix)
     mine = await owned_by(api, 0, prefix)
     owner = await person(api)
     here, live = [await session(api, owner, env=env) if route.session_only else api.token(0, env) for env in ENVS]
+    if prefix == "med_":
+        assert (await api.get(under(path, mine), token=here)).body["mediaId"] == mine
     before = await rows(api)
     answers = [
-        await api.call(method, under(path, foreign), body_for(method), token=here),
-        await api.call(method, under(path, prefix + "0" * 21), body_for(method), token=here),
+        await api.call(method, under(path, foreign), body_for(method), token=here, headers=headers),
+        await api.call(method, under(path, prefix + "0" * 21), body_for(method), token=here, headers=headers),
     ]
     malformed = [
-        await api.call(method, under(path, value), body_for(method), token=here)
+        await api.call(method, under(path, value), body_for(method), token=here, headers=headers)
         for value in ("no-id", "msg_" + "0" * 21)
     ]
     pairs = [answers]
     if prefix not in BOTH_ENVIRONMENTS:
         others = (mine, prefix + "0" * 21)
-        pairs.append([await api.call(method, under(path, each), body_for(method), token=live) for each in others])
+        pairs.append(
+            [
+                await api.call(method, under(path, each), body_for(method), token=live, headers=headers)
+                for each in others
+            ]
+        )
     for foreign_answer, missing_answer in pairs:
         for answer in (foreign_answer, missing_answer):
             assert (answer.status, answer.code) == (404, "NOT_FOUND")

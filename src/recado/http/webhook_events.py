@@ -137,6 +137,14 @@ class RcsClickedEvent(_MessageSummary):
     first_click: bool | None = None
 
 
+class SocialReceivedEvent(_MessageEvent):
+    """A social message of a person; `contact` is null of whoever is no contact, `inReplyTo`: what it answers."""
+
+    payload: JsonValue = None
+    contact: EventContact | None = None
+    in_reply_to: str | None = None
+
+
 class EmailEvent(_MessageSummary):
     """An e-mail; its `status` is the channel's own. When it was removed before the delivery, only `id` is there."""
 
@@ -344,6 +352,9 @@ EVENTS: Mapping[str, type[BaseModel]] = {
     "email.complained": EmailComplainedEvent,
     "email.clicked": EmailClickedEvent,
     "email.opened": EmailOpenedEvent,
+    "social.message.received": SocialReceivedEvent,
+    "social.message.sent": _MessageEvent,
+    "social.message.failed": FailedMessageEvent,
     "campaign.completed": CampaignCompletedEvent,
     "number.quality_changed": NumberQualityEvent,
     "template.approved": _TemplateEvent,
@@ -357,7 +368,7 @@ EVENTS: Mapping[str, type[BaseModel]] = {
     "wallet.depleted": WalletDepletedEvent,
     JOURNEY_ACTION: JourneyActionEvent,
 }
-"""The data of each event that the service tells today; the other names of a subscription belong to later channels."""
+"""The data of each event that a subscription may name, and of what steps of journeys call."""
 
 _DELIVERED: Mapping[str, Any] = {
     "summary": "`{}` is delivered to a subscription",

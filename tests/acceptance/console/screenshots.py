@@ -7,11 +7,12 @@ import asyncio
 import io
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from signal import SIGKILL
 from typing import Any
+from urllib.parse import urlsplit
 
 from PIL import Image
 from tests.acceptance.console.conftest import SignIn, console
@@ -19,8 +20,10 @@ from tests.acceptance.console.first_start import first_start
 from tests.acceptance.console.receiver import receiver
 from tests.acceptance.sandbox.customer import Customer, approved_template, phone
 from tests.program import Api, Program
+from tests.waiting import until
 
 DESK, PHONE = {"width": 1280, "height": 800}, {"width": 400, "height": 800}
+TALL = {"width": 1280, "height": 1_330}  # a graph of five ranks fits in
 COLORS = 128  # of a picture, which makes it a third as large
 PACES = (80, 40, 20, 10)  # messages a second of the numbers that send
 RATE, SECONDS = 120, 100  # of the load, which the slower numbers cannot keep up with
@@ -61,13 +64,22 @@ class Picture:
     size: Any = field(default_factory=lambda: DESK)
 
 
-def pictures(ids: dict[str, str]) -> Iterator[Picture]:
-    yield Picture("message", f"/messages/{ids['message']}", "message.delivered")
-    yield Picture("message-narrow", f"/messages/{ids['waiting']}", "paused by an operator", "dark", PHONE)
-    yield Picture("journey", f"/journeys/{ids['journey']}", "wait 20")
-    yield Picture("email-template", f"/email/templates/{ids['mail']}", "Preview", "dark")
-    for name, scheme, size in (("", "light", DESK), ("-dark", "dark", DESK), ("-narrow", "light", PHONE)):
-        yield Picture(f"numbers{name}", LIVE, "Live", scheme, size)
+def at_rest(ids: dict[str, str]) -> list[Picture]:
+    """Before the load, in which a message's deliveries are lost among those of others."""
+    return [
+        Picture("message", f"/messages/{ids['message']}", "message.read"),
+        Picture("message-narrow", f"/messages/{ids['waiting']}", "paused by an operator", "dark", PHONE),
+        Picture("journey", f"/journeys/{ids['journey']}", f"yes · {CONTACTS}", size=TALL),
+        Picture("email-template", f"/email/templates/{ids['mail']}", "How it looks", "dark"),
+    ]
+
+
+def under_load() -> list[Picture]:
+    return [
+        Picture("numbers", LIVE, "Live"),
+        Picture("numbers-dark", LIVE, "Live", "dark"),
+        Picture("numbers-narrow", LIVE, "Live", "light", PHONE),
+    ]
 
 
 async def make(folder: Path) -> None:
@@ -90,9 +102,10 @@ async def make(folder: Path) -> None:
                 *(part for number in numbers for part in ("--number", number["id"])),
                 "--rate", str(RATE), "--duration", str(SECONDS), "--settle", "0",
             )  # fmt: skip
+            await asyncio.to_thread(take, started.owner, at_rest(ids), folder)
             load.spawn()
             try:
-                await asyncio.to_thread(take, started.owner, ids, folder)
+                await asyncio.to_thread(take, started.owner, under_load(), folder)
             finally:
                 load.end(SIGKILL)
 
@@ -120,6 +133,12 @@ async def records(api: Api, number_id: str) -> dict[str, str]:
         contact = (await api.call("POST", "/contacts", {"phone": phone()}))["id"]
         await api.call("PATCH", f"/contacts/{contact}", {"optIn": {"status": "granted", "source": "form"}})
         await api.call("POST", f"/v2/journeys/{journey}/entries", {"contato": {"contactId": contact}})
+
+    async def wait() -> bool:
+        steps = (await api.call("GET", f"/v2/journeys/{journey}/steps"))["items"]
+        return sum(each["aguardando"] for each in steps if each["passo"] in ("day", "week")) == CONTACTS
+
+    await until(wait, 60, "all contacts wait in the journey")
     mail = {
         "name": "Order ready", "subject": "Order {{order}} is ready", "html": MAIL,
         "text": "Hello {{name}}, order {{order}} is ready.",
@@ -129,16 +148,18 @@ async def records(api: Api, number_id: str) -> dict[str, str]:
     return {"message": message["id"], "waiting": waiting["id"], "journey": journey, "mail": mail_id}
 
 
-def take(owner: SignIn, ids: dict[str, str], folder: Path) -> None:
+def take(owner: SignIn, pictures: Sequence[Picture], folder: Path) -> None:
+    """All of them in one visit; what stays at its place is not opened anew."""
     folder.mkdir(parents=True, exist_ok=True)
     with console(owner) as visit:
-        for picture in pictures(ids):
+        for picture in pictures:
             visit.page.emulate_media(color_scheme=picture.scheme)
             visit.page.set_viewport_size(picture.size)
-            visit.at(picture.place)
+            if urlsplit(visit.page.url).fragment != picture.place:
+                visit.at(picture.place)
             visit.page.get_by_text(picture.waits_for).first.wait_for(state="attached")
             if picture.place == LIVE:
-                visit.page.wait_for_function(CHARTED)
+                visit.page.wait_for_function(CHARTED, timeout=90_000)
             image = Image.open(io.BytesIO(visit.page.screenshot()))
             image.quantize(COLORS, dither=Image.Dither.NONE).save(folder / f"{picture.name}.png", optimize=True)
         assert visit.complaints == []

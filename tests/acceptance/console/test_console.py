@@ -117,6 +117,29 @@ def _end_the_session(shown: Shown) -> None:
         page.get_by_role("heading", name="Ledger").wait_for()
 
 
+@pytest.mark.long
+async def test_a_delivery_that_comes_after_the_change_is_shown_by_itself(shown: Shown) -> None:
+    await asyncio.to_thread(_deliver_late, shown)
+
+
+def _deliver_late(shown: Shown) -> None:
+    with console(shown) as visit:
+        page, deliveries = visit.page, "**/webhooks/*/deliveries?*"
+
+        now = page.evaluate("new Date().toISOString()")
+
+        def changed_now(route: Any) -> None:
+            answer = route.fetch()
+            route.fulfill(response=answer, json={**answer.json(), "updatedAt": now})
+
+        page.route(f"**/messages/{shown.message_id}", changed_now)
+        page.route(deliveries, lambda route: route.fulfill(json={"items": [], "nextCursor": None}))
+        visit.at(f"/messages/{shown.message_id}")
+        page.get_by_text("No webhook was told of this message").first.wait_for()
+        page.unroute(deliveries)
+        page.get_by_role("link", name="message.delivered").wait_for()
+
+
 async def test_what_callers_and_strangers_stored_is_shown_as_text(shown: Shown) -> None:
     await asyncio.to_thread(_look_everywhere, shown)
 

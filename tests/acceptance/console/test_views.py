@@ -73,6 +73,7 @@ def acting(shown: Shown) -> Iterator[Acting]:
         thread.submit(stack.close).result()
 
 
+@pytest.mark.long
 def test_lists_go_on_by_skip_and_by_cursor(acting: Acting, ids: dict[str, str]) -> None:
     def all_suppressed(page: Any) -> None:
         page.get_by_text(f"50 of {SUPPRESSED}").first.wait_for()
@@ -114,26 +115,21 @@ def _nothing_odd(visit: Visit, shown: Shown) -> None:
     assert {host for host in visit.hosts if not host.startswith("blob:")} == {shown.url}
 
 
+@pytest.mark.long
 @pytest.mark.node
-@pytest.mark.parametrize(
-    ("scheme", "every"),
-    [("light", 4), pytest.param("light", 1, marks=pytest.mark.long), pytest.param("dark", 1, marks=pytest.mark.long)],
-)
-async def test_no_view_has_a_serious_fault_of_accessibility(
-    shown: Shown, ids: dict[str, str], scheme: str, every: int
-) -> None:
-    """`every`: of so many views one is looked at; each takes half a second."""
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_no_view_has_a_serious_fault_of_accessibility(shown: Shown, ids: dict[str, str], scheme: str) -> None:
     if not AXE.exists():
         pytest.skip("axe-core is not installed: `make test` installs it where nodejs and npm are")
-    assert await asyncio.to_thread(partial(_faults, shown, list(views(ids))[1 % every :: every], scheme)) == {}
+    assert await asyncio.to_thread(partial(_faults, shown, ids, scheme)) == {}
 
 
-def _faults(shown: Shown, seen: list[tuple[str, str]], scheme: Any) -> dict[str, list[str]]:
+def _faults(shown: Shown, ids: dict[str, str], scheme: Any) -> dict[str, list[str]]:
     """What axe finds in each view, if anything is serious."""
     found: dict[str, list[str]] = {}
     with console(shown, color_scheme=scheme) as visit:
         visit.page.evaluate(AXE.read_text("utf-8") + "; null")
-        for place, text in seen:
+        for place, text in views(ids):
             visit.at(place)
             visit.page.get_by_text(text).first.wait_for(state="attached")
             results = visit.page.evaluate("axe.run({ resultTypes: ['violations'] })")
@@ -159,6 +155,7 @@ def test_a_batch_is_paused_resumed_and_canceled_for_good(acting: Acting, ids: di
     acting(f"/batches/{ids['held']}", act)
 
 
+@pytest.mark.long
 def test_failed_messages_are_sent_again_after_it_is_shown_what_that_does(acting: Acting, ids: dict[str, str]) -> None:
     def act(page: Any) -> None:
         page.get_by_role("button", name="See what would be sent").click()
@@ -186,6 +183,7 @@ def test_a_journey_shows_its_graph_and_who_goes_through_it_and_is_paused(acting:
     acting(f"/journeys/{ids['journey']}", act)
 
 
+@pytest.mark.long
 def test_documents_of_a_contact_are_revealed_for_a_reason_and_a_contact_is_found(
     acting: Acting, ids: dict[str, str]
 ) -> None:
@@ -209,6 +207,7 @@ def test_documents_of_a_contact_are_revealed_for_a_reason_and_a_contact_is_found
     acting(f"/contacts/{ids['contact']}", act)
 
 
+@pytest.mark.long
 def test_a_refusal_is_recorded(acting: Acting, ids: dict[str, str]) -> None:
     def act(page: Any) -> None:
         press(page, "Record a refusal", "Record that this contact wants no more messages?")
@@ -219,6 +218,7 @@ def test_a_refusal_is_recorded(acting: Acting, ids: dict[str, str]) -> None:
     acting(f"/contacts/{ids['other']}", act)
 
 
+@pytest.mark.long
 def test_templates_are_read_anew_and_what_the_review_would_refuse_is_told(acting: Acting, ids: dict[str, str]) -> None:
     def read_anew(page: Any) -> None:
         press(page, "Synchronize", "Synchronize")
@@ -258,6 +258,7 @@ def test_an_email_is_shown_with_values_and_neither_runs_nor_calls_anything(actin
     acting(f"/email/templates/{ids['mail']}", act)
 
 
+@pytest.mark.long
 def test_an_email_is_found_by_its_address_and_tells_what_its_channel_knows(acting: Acting, ids: dict[str, str]) -> None:
     def timeline(page: Any) -> Any:
         return page.locator("ol.timeline .badge").all_text_contents()
@@ -295,6 +296,7 @@ def test_an_email_is_found_by_its_address_and_tells_what_its_channel_knows(actin
     acting("/messages", read_one_that_was_opened)
 
 
+@pytest.mark.long
 def test_an_address_is_suppressed_and_released(acting: Acting) -> None:
     def act(page: Any) -> None:
         page.get_by_role("button", name="Suppress an address").click()
@@ -308,6 +310,7 @@ def test_an_address_is_suppressed_and_released(acting: Acting) -> None:
     acting("/email/suppressions", act)
 
 
+@pytest.mark.long
 def test_a_sender_is_added_and_deleted(acting: Acting) -> None:
     def act(page: Any) -> None:
         page.get_by_role("button", name="Add a sender").click()
@@ -324,6 +327,7 @@ def test_a_sender_is_added_and_deleted(acting: Acting) -> None:
     acting("/email/senders", act)
 
 
+@pytest.mark.long
 def test_the_token_of_a_key_is_shown_once(acting: Acting) -> None:
     def act(page: Any) -> None:
         page.get_by_role("button", name="Create a key").click()
@@ -350,6 +354,7 @@ def test_the_token_of_a_key_is_shown_once(acting: Acting) -> None:
     acting("/api-keys", act)
 
 
+@pytest.mark.long
 def test_a_person_is_invited_given_another_role_and_disabled(acting: Acting) -> None:
     def act(page: Any) -> None:
         page.get_by_role("button", name="Invite", exact=True).click()
@@ -372,6 +377,7 @@ def test_a_person_is_invited_given_another_role_and_disabled(acting: Acting) -> 
     acting("/accounts", act)
 
 
+@pytest.mark.long
 def test_settings_are_kept_and_what_is_refused_stands_at_its_field(acting: Acting) -> None:
     def act(page: Any) -> None:
         page.get_by_label("Quiet hours: begin").fill("22:00")
@@ -395,6 +401,7 @@ def test_settings_are_kept_and_what_is_refused_stands_at_its_field(acting: Actin
     acting("/organization", act)
 
 
+@pytest.mark.long
 def test_an_execution_is_ended(acting: Acting, ids: dict[str, str]) -> None:
     def act(page: Any) -> None:
         press(page, "End it", "End this execution?")

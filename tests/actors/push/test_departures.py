@@ -19,16 +19,19 @@ from recado.domain.core.clock import Clock
 from recado.domain.core.ids import PUSH_DEVICE, IdSource
 from recado.domain.push.message import PushContent
 from recado.engine.clock import SystemClock
+from recado.services.contacts.contact_erasure import ContactErasure
+from recado.services.effects.consequences import Consequences
 from recado.services.push.opens import OpenReport, PushOpens
 from recado.services.push.registrations import DeviceRegistrations, Registration
 from recado.services.push.sends import PushDraft, PushSends
 from recado.storage.access.directories import Directories
+from recado.storage.contacts import contact_erasures
 from recado.storage.core.crypto import KeyRing
 from recado.storage.core.postgres import Database
 from recado.storage.dispatch import dispatch
 from recado.storage.dispatch.begun_calls import BegunCalls, FormerCalls
 from recado.storage.push import departures as stored
-from recado.storage.push import messages
+from recado.storage.push import devices, messages
 from recado.storage.push.apps import PUSH_APPS, sandbox_app
 from recado.storage.push.messages import PushMessage
 
@@ -332,7 +335,8 @@ async def test_after_a_crash_nobody_gets_it_twice(push: Push) -> None:
     for lane, task in dead._lanes.values():  # killed: nothing of it is written
         lane._work = None  # type: ignore[assignment]
         task.cancel()
-    of_it = [each for each in asyncio.all_tasks() if each.get_name() == "push" or "push outcomes" in each.get_name()]
+    of_it = [task for task in asyncio.all_tasks() if task.get_name() in ("push", "periodic push departures")]
+    of_it += [task for task in asyncio.all_tasks() if "push outcomes" in task.get_name()]
     for task in of_it:
         task.cancel()
     await asyncio.gather(*of_it, return_exceptions=True)
@@ -356,6 +360,49 @@ async def test_what_had_certainly_not_begun_leaves_after_a_crash(push: Push) -> 
     await push.departs(former=nothing_began)
     assert (await push.ends(message)).status == "completed"
     assert sorted(each.token for each in push.sender.got) == ["one", "two"]
+
+
+async def claimed_again(push: Push) -> PushMessage:
+    """A message of which one device was refused for now, claimed once more, and called no more: its process is gone."""
+    await push.register("token")
+    push.sender.script["token"] = [Retry(3_600.0)]
+    message = await push.send()
+    running = await push.departs()
+
+    async def tried() -> bool:
+        return bool(await push.db.fetchval("select attempts = 1 and due_at is not null from push_dispatches"))
+
+    await until(tried, 10.0, "the device waits for its next call")
+    await running.stop()
+    await push.db.execute("update push_dispatches set due_at = now()")
+    lane = stored.PushLaneKey(push.organization_id, "test", push.app_id, "android")
+    async with push.db.transaction() as connection:
+        claim = await stored.claim(connection, lane, push.epoch, push.clock.now(), 10)
+    assert [target.attempts for target in claim.targets] == [1]
+    return message
+
+
+async def test_a_device_that_was_claimed_again_and_not_called_is_called_after_a_crash(push: Push) -> None:
+    message = await claimed_again(push)
+    nothing_began = FormerCalls(push.epoch, {}, push.clock.now() - timedelta(days=1))
+    await push.departs(former=nothing_began)
+    assert (await push.ends(message)).status == "completed"
+    assert push.sender.calls_for("token") == 2
+    assert await push.db.fetchval("select attempts from push_dispatches") == 2
+
+
+async def test_a_device_that_was_claimed_again_and_maybe_called_stays_in_doubt_after_a_crash(push: Push) -> None:
+    message = await claimed_again(push)
+    await push.departs()
+
+    async def sorted_out() -> bool:
+        return bool(await push.db.fetchval("select claimed_at is null and attempts = 2 from push_dispatches"))
+
+    await until(sorted_out, 10.0, "the claim is sorted out")
+    assert (await push.codes(message), push.sender.calls_for("token")) == ({"token": "outcome_unknown"}, 1)
+    await push.db.execute("update push_messages set due_at = due_at - interval '25 hours'")
+    assert (await push.ends(message)).status == "failed"
+    assert await push.counts(message) == (0, 1, 0)
 
 
 async def test_a_process_that_was_overtaken_claims_nothing(push: Push) -> None:
@@ -429,3 +476,69 @@ async def test_an_open_counts_once_and_only_of_what_was_delivered(push: Push) ->
     assert (await push.opens.opened(reports[0])).counted is False
     (counts,) = (await messages.counts(push.db, [message]))[message.id]
     assert counts.opened == 1
+
+
+async def contacts_with_devices(push: Push, count: int, *, devices_each: int = 1) -> list[str]:
+    """Contacts, each with as many registered devices."""
+    made = await push.db.fetch(
+        "insert into contacts (organization_id, env, id, phone, phone_hash, source, opt_in_status, search, updated_at) "
+        "select $1, 'test', 'cnt_' || lpad(i::text, 21, '0'), '+55119' || lpad(i::text, 8, '0'), "
+        "sha256(i::text::bytea), 'api', 'granted', '', now() from generate_series(1, $2::integer) i returning id",
+        push.organization_id, count,
+    )  # fmt: skip
+    ids = sorted(row["id"] for row in made)
+    for each in ids:
+        await push.register(*(f"{each} {n}" for n in range(devices_each)), contact_id=each, user_name="Ana")
+    return ids
+
+
+async def test_who_opened_is_touched_in_the_order_of_ids_as_everybody_locks_contacts(push: Push) -> None:
+    first, second = await contacts_with_devices(push, 2)
+    message = await push.send()
+    await push.departs()
+    await push.ends(message)
+    # Places are in the order of the devices' ids. The contact of the earlier place gets the higher id.
+    rows = await push.db.fetch("select id from push_devices where contact_id is not null order by id")
+    for row, contact in zip(rows, (second, first), strict=True):
+        await push.db.execute("update push_devices set contact_id = $2 where id = $1", row["id"], contact)
+    asked = [(*message.key, place) for place in (0, 1)]
+    lock = "select id from contacts where id = $1 for no key update"
+
+    async def opened() -> None:
+        async with push.db.hot.transaction() as connection:
+            await messages.open_dispatches(connection, asked, push.clock.now())
+
+    async with push.db.transaction() as other:
+        await other.fetch(lock, first)
+        opening = asyncio.create_task(opened())
+
+        async def waits() -> bool:
+            return bool(await push.db.fetchval("select exists (select from pg_locks where not granted)"))
+
+        await until(waits, 10.0, "the opens wait for the first contact")
+        await other.fetch(lock, second)  # in a circle one of the two would be ended here
+    await opening
+    left = await push.db.fetchval("select count(*) from contacts where last_interaction_at is null")
+    assert left == 0
+
+
+async def test_a_deleted_contact_leaves_no_device_of_its_own_however_many_it_has(
+    push: Push, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone, stays = await contacts_with_devices(push, 2, devices_each=5)
+    monkeypatch.setattr(devices, "UNLINKED_AT_ONCE", 2)
+    more = [await devices.unlink(push.db, push.organization_id, "test", gone) for _ in range(3)]
+    assert more == [True, True, False]
+    rows = await push.db.fetch("select contact_id, user_name from push_devices order by contact_id nulls last")
+    assert [tuple(row) for row in rows] == [(stays, "Ana")] * 5 + [(None, None)] * 5
+
+
+async def test_a_device_that_was_registered_while_its_contact_was_deleted_is_unlinked_soon_after(push: Push) -> None:
+    (gone,) = await contacts_with_devices(push, 1)
+    await push.db.execute("delete from contacts")
+    key = (push.organization_id, "test", gone)
+    async with push.db.transaction() as connection:
+        await contact_erasures.begin(connection, key, push.clock.now())
+    await ContactErasure(push.db, effects=Consequences(), clock=push.clock).work()
+    assert await push.db.fetchval("select count(*) from push_devices where contact_id is not null") == 0
+    assert await push.db.fetchval("select user_name from push_devices") is None

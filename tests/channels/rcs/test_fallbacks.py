@@ -28,7 +28,7 @@ from recado.services.inbound.receipts import Receipts
 from recado.storage.core.postgres import Database
 from recado.storage.dispatch import settlements
 from recado.storage.dispatch.settlements import Capture, Departed, Failed, LookUps, Onward
-from recado.storage.messages import message_reads, receipts
+from recado.storage.messages import message_deadlines, message_reads, receipts
 from recado.storage.messages.message_reads import Message
 from recado.storage.messages.messages import STORED, NewMessage
 from recado.storage.messages.receipts import ReportRow
@@ -422,3 +422,19 @@ async def one(purse: RcsPurse, sent: list[NewMessage], step: str, how: list[Any]
                 moved = await settlements.failed(connection, [row])
                 committed = await purse.consequences.write(connection, moved)
             committed()
+
+
+async def test_one_organization_with_many_makes_no_other_wait(purse: RcsPurse) -> None:
+    for _ in range(3):
+        await gone(purse)
+    other = RcsPurse(purse.database)
+    await other.open()
+    await other.credit(1_000_000)
+    await gone(other)
+    await purse.database.execute(
+        "update message_deadlines set due_at = $1::timestamptz"
+        " - case when organization_id = $2 then 1 else 0 end * interval '1 hour'",
+        CLOCK.now(), purse.organization_id,
+    )  # fmt: skip
+    due = await message_deadlines.due_fallbacks(purse.database, CLOCK.now(), 2, 1)
+    assert [each.organization_id for each in due] == [purse.organization_id, other.organization_id]

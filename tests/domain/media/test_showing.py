@@ -27,3 +27,11 @@ def test_everything_else_is_octets_to_be_kept(mime_type: str) -> None:
 def test_a_name_breaks_out_of_no_header() -> None:
     header = disposition("image/png", 'a"b\r\nSet-Cookie: x;é%.png', download=False)
     assert header == "inline; filename=\"abSet-Cookie: x___.png\"; filename*=UTF-8''abSet-Cookie%3A%20x%3B%C3%A9%25.png"
+
+
+@pytest.mark.parametrize(
+    "said", ["audio/x\r\nSet-Cookie: a", "video/\x00", "audio/\ud800", "audio/é", "audio/", "audio/a b"]
+)
+def test_what_is_no_media_type_stands_in_no_header(said: str) -> None:
+    assert shown_type(said) == "application/octet-stream"
+    assert disposition(said, "name", download=False).startswith("attachment")

@@ -5,7 +5,7 @@ import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import aiohttp
@@ -60,13 +60,15 @@ class FakeIdempotency:
     def __init__(self) -> None:
         self.rows: dict[tuple[str, str, bytes], tuple[bytes, AnswerStored | Erased | None]] = {}
         self.begun: list[datetime] = []
+        self.locks: list[timedelta] = []
         self.erased: set[str] = set()
 
     async def begin(
-        self, organization_id: str, env: str, key_hash: bytes, fingerprint: bytes, now: datetime
+        self, organization_id: str, env: str, key_hash: bytes, fingerprint: bytes, now: datetime, *, lock: timedelta
     ) -> Beginning:
         key = (organization_id, env, key_hash)
         self.begun.append(now)
+        self.locks.append(lock)
         if key not in self.rows:
             self.rows[key] = (fingerprint, None)
             return KeyHeld(organization_id, env, key_hash, now)

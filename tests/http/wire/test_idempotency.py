@@ -13,6 +13,7 @@ from recado.http.api.body_reading import LARGE
 from recado.http.api.call import Call, IdempotencyKey
 from recado.http.api.models import ApiModel
 from recado.http.api.route import Idempotency
+from recado.http.wire.deadlines import SLOW_SECONDS, WRITE_SECONDS
 from recado.http.wire.reply import Reply
 
 
@@ -305,12 +306,22 @@ async def test_a_request_without_an_answer_in_time_frees_its_key(serve: Any, thi
     assert api.idempotency.rows == {}
 
 
+@pytest.mark.parametrize(("slow", "seconds"), [(False, WRITE_SECONDS), (True, SLOW_SECONDS)])
+async def test_a_key_is_held_longer_than_its_answer_may_take(
+    serve: Any, thing: Any, slow: bool, seconds: float
+) -> None:
+    api = await serve(thing("POST", idempotency=Idempotency.ACCEPTED, slow=slow))
+    async with api.client.post("/things", headers=KEY) as answer:
+        assert answer.status == 200
+    assert [lock.total_seconds() - seconds for lock in api.idempotency.locks] == [30]
+
+
 async def test_a_key_that_is_claimed_too_late_for_its_request_is_freed(serve: Any, thing: Any) -> None:
     api = await serve(thing("POST", idempotency=Idempotency.ACCEPTED))
     begin, claimed = api.idempotency.begin, asyncio.Event()
 
-    async def begin_and_hang(*arguments: Any) -> Any:
-        await begin(*arguments)
+    async def begin_and_hang(*arguments: Any, **lock: Any) -> Any:
+        await begin(*arguments, **lock)
         claimed.set()
         await asyncio.Event().wait()
 

@@ -1,5 +1,6 @@
 """Uploads, their use and copies of what came, with a provider of media that does as it is told."""
 
+import asyncio
 import io
 import os
 import random
@@ -43,6 +44,7 @@ class Provider:
         self.fails: deque[Exception | None] = deque()
         self.taken: list[tuple[str, bytes]] = []
         self.holds: dict[str, bytes] = {}
+        self.holds_back: dict[str, asyncio.Event] = {}  # until then nothing of it comes
         self.said_size = 0  # more than there is
 
     async def upload_media(
@@ -60,6 +62,8 @@ class Provider:
         content = self.holds[media_ref]
 
         async def chunks() -> AsyncIterator[bytes]:
+            if media_ref in self.holds_back:
+                await self.holds_back[media_ref].wait()
             yield content
 
         yield OpenMedia("image/png", len(content) + self.said_size, None, chunks())

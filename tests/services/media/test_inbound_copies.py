@@ -1,8 +1,11 @@
 """Copies of what people send: five attempts, and nothing of one that fails (C8.3.1)."""
 
+import asyncio
+
 import pytest
 from tests.media_files import HTML, PNG
 from tests.services.media.conftest import NOW, ORGANIZATION, Shelf, refused, unreachable
+from tests.waiting import until
 
 from recado.domain.core.ids import MESSAGE
 from recado.storage.media import inbound_media
@@ -95,6 +98,35 @@ async def test_one_organization_with_many_leaves_places_to_another(shelf: Shelf)
     await came(shelf, organization="org_000000000000000000001")
     due = await inbound_media.due(shelf.db, shelf.clock.now(), 8, 2)
     assert sorted(each.organization_id for each in due) == [ORGANIZATION] * 2 + ["org_000000000000000000001"]
+
+
+async def test_no_number_of_older_ones_hides_those_of_another(shelf: Shelf) -> None:
+    message_id, sender_id = shelf.ids.new(MESSAGE), shelf.numbers.known[0].id
+    many = [
+        Expected(ORGANIZATION, "test", "chatapp", f"{message_id}{n}", sender_id, "ref", "image/png", None)
+        for n in range(1_500)
+    ]
+    await inbound_media.expect(shelf.db, many, shelf.clock.now())
+    await shelf.clock.advance(1)
+    await came(shelf, organization="org_000000000000000000001")
+    due = await inbound_media.due(shelf.db, shelf.clock.now(), 8, 2)
+    assert sorted(each.organization_id for each in due) == [ORGANIZATION] * 2 + ["org_000000000000000000001"]
+
+
+async def test_a_copy_that_takes_its_time_keeps_no_other_waiting(shelf: Shelf) -> None:
+    slow = await came(shelf)
+    others = [await came(shelf) for _ in range(3)]
+    goes_on = shelf.provider.holds_back["ref-0"] = asyncio.Event()
+    working = asyncio.create_task(shelf.copies.work())
+
+    async def copied() -> bool:
+        return all([(await found(shelf, each)).blob_key is not None for each in others])
+
+    await until(copied, 5, "the others are copied")
+    assert (await found(shelf, slow)).blob_key is None
+    goes_on.set()
+    await working
+    assert (await found(shelf, slow)).blob_key is not None
 
 
 @pytest.mark.parametrize("months", [12])

@@ -3,6 +3,9 @@
 import base64
 import io
 import json
+import sys
+import tracemalloc
+from collections import Counter
 from hashlib import sha256
 
 import pytest
@@ -10,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
 
-from recado.domain.core.errors import Problem
+from recado.domain.core.errors import Problem, Unavailable
 from recado.services.media import media_document
 from recado.services.media.media_document import MediaDocument, read_document
 
@@ -67,3 +70,34 @@ def test_nothing_else_may_be_large(monkeypatch: pytest.MonkeyPatch) -> None:
     document.file.close()
     assert document.size == 6
     assert refusal(b'{"dataBase64": "YWJjYWJjYWJj"}') == "MEDIA_TOO_LARGE"
+
+
+def test_a_text_that_is_too_large_is_refused_before_it_is_gathered() -> None:
+    body = io.BytesIO(b'{"filename": "' + rb"\n" * 500_000 + b'"}')
+    tracemalloc.start()
+    try:
+        with pytest.raises(Problem):
+            read_document(body, None)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 4 * media_document._PIECE
+
+
+def test_escapes_are_not_read_one_by_one() -> None:
+    steps = Counter[str]()
+    body = io.BytesIO(b'{"dataBase64": "' + rb"\nYW\r\tJj" * 50_000 + b'"}')
+    sys.setprofile(lambda frame, event, _: steps.update([event]))
+    try:
+        document = read_document(body, None)
+    finally:
+        sys.setprofile(None)
+    document.file.close()
+    assert document.size == 150_000
+    assert steps.total() < 1_000
+
+
+def test_a_full_disk_is_told_as_one_that_may_have_room_later() -> None:
+    large = json.dumps({"dataBase64": "YWJj" * 100_000}).encode()
+    with pytest.raises(Unavailable):
+        read_document(io.BytesIO(large), "/dev/null")

@@ -10,7 +10,10 @@ from tests.media_files import PDF, PNG
 from tests.services.media.conftest import NOW, ORGANIZATION, Shelf, refused, unreachable, upload
 
 from recado.domain.core.errors import Problem
+from recado.domain.messages.message import Priority
 from recado.services.media.media_use import named_media
+from recado.services.messages.chatapp_rules import check_media
+from recado.services.messages.draft import MessageDraft
 from recado.storage.blobs.blobs import storage_failed
 from recado.storage.media import media
 
@@ -85,6 +88,31 @@ async def test_another_number_is_given_it_once_at_its_first_use(shelf: Shelf) ->
     assert await shelf.use.ready(other, again) == "theirs-2"
     assert shelf.use.at_hand(ORGANIZATION, "test", other.id, named)
     assert len(shelf.provider.taken) == 2
+
+
+async def test_a_message_that_is_checked_makes_no_upload_at_its_provider(shelf: Shelf) -> None:
+    made = await shelf.uploads.take(shelf.numbers.known[0], upload(PNG))
+    other = shelf.numbers.known[1]
+    draft = MessageDraft(
+        organization_id=ORGANIZATION, env="test", channel="chatapp", sender_id=other.id, to="+5511987654321",
+        type="media", priority=Priority.NORMAL, payload={"kind": "image", "media": {"id": made.id}},
+    )  # fmt: skip
+    await check_media(shelf.use, draft, other, None, sends=True)
+    assert shelf.provider.taken == [("phone-0", PNG)]
+
+
+async def test_media_is_refused_where_no_provider_of_the_number_takes_any(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = await shelf.uploads.take(shelf.numbers.known[0], upload(PNG))
+    other = shelf.numbers.known[1]
+    named = named_media("media", {"kind": "image", "media": {"id": made.id}})
+    assert named is not None
+    found = await shelf.use.check(ORGANIZATION, "test", named)
+    monkeypatch.setattr(shelf.use, "_media_for", lambda channel, env: None)
+    with pytest.raises(Problem, match="DEPENDENCY_FAILED"):
+        shelf.use.check_provider(other, found)
+    shelf.use.check_provider(shelf.numbers.known[0], found)  # it has been given
 
 
 async def test_media_of_others_and_expired_media_is_not_there(shelf: Shelf) -> None:

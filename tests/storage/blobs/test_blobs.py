@@ -4,6 +4,7 @@ import asyncio
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -20,6 +21,7 @@ from tests.waiting import until
 from yarl import URL
 
 from recado.domain.core.errors import Problem
+from recado.storage.blobs import local
 from recado.storage.blobs.blobs import BlobMissing, Blobs, new_key
 from recado.storage.blobs.local import LocalBlobs
 from recado.storage.blobs.s3 import PART, S3Blobs, S3Bucket
@@ -155,6 +157,73 @@ async def test_a_writer_who_goes_away_leaves_nothing(in_files: LocalBlobs) -> No
     await began.wait()
     writing.cancel()
     await asyncio.wait([writing])
+    assert [path for path in in_files._folder.rglob("*") if path.is_file()] == []
+
+
+async def test_one_organization_leaves_threads_to_another(
+    in_files: LocalBlobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs = KEY.replace("org_1", "org_2")
+    assert theirs != KEY
+    for key in (KEY, theirs):
+        await in_files.write(key, given(b"content"))
+    gate, read_file, held = threading.Event(), local._read, []
+
+    def waits(path: Path, first: int, length: int) -> bytes:
+        if "org_1" in path.parts:
+            held.append(path)
+            gate.wait(60)
+        return read_file(path, first, length)
+
+    monkeypatch.setattr(local, "_read", waits)
+    readers = []
+    try:
+        for _ in range(3):  # those who go away leave their threads at work
+            for each in readers:
+                each.cancel()
+            readers += [asyncio.create_task(read(in_files, KEY, 0, 7)) for _ in range(2 * local.THREADS)]
+            await until(lambda: len(held) >= local.OF_ONE, 20, "its threads are at work")
+            async with asyncio.timeout(20):
+                assert await read(in_files, theirs, 0, 7) == b"content"
+    finally:
+        gate.set()
+        await asyncio.gather(*readers, return_exceptions=True)
+    assert await read(in_files, KEY, 0, 7) == b"content"
+
+
+@pytest.mark.parametrize("call", ["open", "write"])
+async def test_a_writer_who_goes_away_closes_no_file_under_a_thread(
+    in_files: LocalBlobs, call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A descriptor that is closed while a thread writes to it may be another connection's by then."""
+    real: Any = getattr(os, call)
+    began, goes_on = threading.Event(), threading.Event()
+    came_to: list[OSError | None] = []
+
+    def slow(*args: Any) -> Any:
+        if threading.current_thread() is threading.main_thread() or came_to:
+            return real(*args)
+        came_to.append(None)
+        done = real(*args) if call == "open" else None
+        began.set()
+        goes_on.wait(10)
+        try:
+            return real(*args) if done is None else done
+        except OSError as error:
+            came_to[0] = error
+            raise
+
+    monkeypatch.setattr(os, call, slow)
+    writing = asyncio.create_task(in_files.write(KEY, given(bytes(3_000_000))))
+    await asyncio.to_thread(began.wait, 10)
+    writing.cancel()
+    await asyncio.wait([writing], timeout=0.1)
+    goes_on.set()
+    await asyncio.wait([writing])
+    await in_files.stop()
+    assert came_to == [None]
+    opened = [Path(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd")]
+    assert [path for path in opened if path.is_symlink() and str(in_files._folder) in str(path.readlink())] == []
     assert [path for path in in_files._folder.rglob("*") if path.is_file()] == []
 
 

@@ -10,10 +10,20 @@ from tests.people import insert_people
 from tests.plans import indexes, plan_for_any, whole_tables
 from tests.waiting import until_locked_out
 
-from recado.domain.core.idempotency import AnswerLost, AnswerStored, Beginning, Erased, InProgress, KeyHeld, Reused
+from recado.domain.core.idempotency import (
+    LOCK,
+    LONG_LOCK,
+    AnswerLost,
+    AnswerStored,
+    Beginning,
+    Erased,
+    InProgress,
+    KeyHeld,
+    Reused,
+)
 from recado.storage.contacts import contacts
 from recado.storage.core.callers import before_commit
-from recado.storage.core.idempotency import LOCK, SQL, IdempotencyKeys, erase, hold_keys, keep_answers, purge
+from recado.storage.core.idempotency import SQL, IdempotencyKeys, erase, hold_keys, keep_answers, purge
 from recado.storage.core.migrate import migrate, read_migrations
 from recado.storage.core.postgres import Connection, Database
 
@@ -73,6 +83,13 @@ async def test_the_key_of_a_dead_process_is_free_after_a_minute_unless_it_made_a
     await held(keys, NOW + LOCK)
     await database.execute("update idempotency set message_id = 'msg_1'")
     assert await begin(keys, NOW + timedelta(hours=1)) == InProgress()
+
+
+async def test_a_key_is_held_as_long_as_its_request_may_run(database: Database) -> None:
+    keys = IdempotencyKeys(database)
+    await keys.begin(*OWNER, ASKED, NOW, lock=LONG_LOCK)
+    assert await keys.begin(*OWNER, ASKED, NOW + LONG_LOCK - SECOND, lock=LONG_LOCK) == InProgress()
+    assert isinstance(await keys.begin(*OWNER, ASKED, NOW + LONG_LOCK, lock=LONG_LOCK), KeyHeld)
 
 
 async def test_who_lost_a_key_leaves_it_to_whoever_has_it_now(database: Database) -> None:

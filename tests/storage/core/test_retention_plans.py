@@ -11,9 +11,11 @@ from recado.domain.core.ids import MESSAGE, lowest_id
 from recado.storage.core import retention
 from recado.storage.core.partitions import ensure_partitions
 from recado.storage.core.postgres import Database
+from recado.storage.push import devices, messages
 
 MONTH = "messages_2025_02"
 AT = datetime(2025, 2, 10, tzinfo=UTC)
+PUSH = ("org_7", "test", "psh_7")
 FILL = f"""
 insert into messages (organization_id, env, channel, id, direction, status, type, sender_id, recipient, recipient_hash,
         class, force, payload, provider_message_id, updated_at)
@@ -36,6 +38,24 @@ insert into audit select 'org_' || i % 20, 'aud_' || i, 'test', 'key', 'k', 'a',
     from generate_series(1, 50000) i;
 insert into callbacks (channel, adapter, sha256, body, received_at)
     select 'chatapp', 'cloud', i::text::bytea, '', now() from generate_series(1, 50000) i;
+insert into push_messages (organization_id, env, id, status, open, origin, rate_kind, unit_coins, billed, reach,
+        platforms, actions, dispatch_key, due_at, updated_at)
+    select 'org_' || i % 20, 'test', 'psh_' || i, 'completed', false, 'api', 'simple', 4, true, 1, '{{}}', '[]', '',
+        now(), now()
+    from generate_series(1, 20000) i;
+insert into push_counts select organization_id, env, id, 'ios', 1, 0, 0, 0, 0 from push_messages;
+insert into push_blocks select organization_id, env, id, 0, 'app_1', 'ios', array['dev_1'], false from push_messages;
+insert into push_dispatches
+    select organization_id, env, id, n, 'dev_' || n, 'app_1', 'ios', 'delivered', null, 1
+    from push_messages, generate_series(0, 2) n;
+insert into push_devices (organization_id, env, id, app_id, token, token_hash, platform, status, contact_id, topics,
+        updated_at)
+    select 'org_' || i % 20, 'test', 'dev_' || i, 'app_1', 't', i::text::bytea, 'ios', 'registered',
+        case when i % 2 = 0 then 'cnt_' || i % 5000 end, '{{}}', now()
+    from generate_series(1, 50000) i;
+insert into contacts (organization_id, env, id, phone, phone_hash, source, opt_in_status, search, updated_at)
+    select 'org_' || i % 20, 'test', 'cnt_' || i, '+' || i, sha256(i::text::bytea), 'api', 'unknown', '', now()
+    from generate_series(1, 20000) i;
 analyze;
 """
 
@@ -58,6 +78,14 @@ async def test_no_page_reads_a_whole_table(filled: Database) -> None:
         (retention.SQL.sender_minutes, (AT, 100)),
         (retention.SQL.audit, ("org_7", "aud_1", 100)),
         (retention.SQL.last_confirmation, (AT, "aud_~")),
+        (messages.SQL.clear_content, (*PUSH[:2], "", "psh_~", 100)),
+        (messages.SQL.past, (*PUSH[:2], "", "psh_~", 100)),
+        (messages.SQL.forget_dispatches, (*PUSH, 100)),
+        (messages.SQL.forget_blocks, (*PUSH, 20)),
+        (messages.SQL.forget, PUSH),
+        (devices.SQL.unlink, (*PUSH[:2], "cnt_7", 100)),
+        (messages.SQL.lock_contacts, (*([each] for each in PUSH), [0])),
+        (messages.SQL.touch, (["org_7"], ["test"], ["cnt_7"], AT)),
     ]
     for sql, arguments in pages:
         statement = sql.replace("{month}", MONTH)

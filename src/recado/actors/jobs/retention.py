@@ -13,6 +13,7 @@ from recado.storage.core import retention
 from recado.storage.core.postgres import Database
 from recado.storage.events import customer_events
 from recado.storage.journeys import execution_retention
+from recado.storage.push import push_retention
 
 EVERY = 86_400.0  # seconds
 FAR_BEHIND = timedelta(days=31)
@@ -50,5 +51,7 @@ class Retention:
             for env in ENVIRONMENTS:
                 await customer_events.purge(self._db, organization.id, env, until)
                 await execution_retention.purge(self._db.hot, organization.id, env, until)
+                await push_retention.clear_contents(self._db, organization.id, env, until)
+                await push_retention.purge(self._db, organization.id, env, until)
         await retention.clear_contents(self._db, until)
         await retention.drop_months(self._db, until)

@@ -5,7 +5,7 @@ What a process before had claimed and not settled is called for once more only w
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -27,7 +27,7 @@ from recado.storage.core.postgres import Database
 from recado.storage.dispatch.begun_calls import BegunCalls, FormerCalls
 from recado.storage.push import departures, messages
 from recado.storage.push.apps import CREDENTIALS_FIELD, PUSH_APPS, VAPID_FIELD
-from recado.storage.push.departures import PushClaim, PushLaneKey, PushOutcome, PushTarget
+from recado.storage.push.departures import LeftBlock, LeftDevice, PushClaim, PushLaneKey, PushOutcome, PushTarget
 from recado.storage.push.messages import UNKNOWN, PushMessage
 from recado.storage.webhooks.webhooks import SubscriptionKey
 
@@ -251,18 +251,21 @@ class PushDepartures:
     async def _sort_out(self) -> None:
         """What processes before had claimed."""
         former, epoch = self._former(), self._epoch()
+
+        def left(each: LeftBlock | LeftDevice, device_id: str, place: int, attempts: int) -> Awaitable[None]:
+            told = dispatch_id(each.message_id, place, each.dispatch_key)
+            never = former is not None and former.never_began(told, each.claimed_at)
+            return self.settle(
+                PushOutcome(
+                    each.lane, each.message_id, place, device_id, DispatchStatus.QUEUED, None if never else UNKNOWN,
+                    attempts if never else attempts + 1, self.clock.now() if never else None,
+                )
+            )  # fmt: skip
+
         while blocks := await departures.left_claimed(self._db.hot, epoch):
             for block in blocks:
-                outcomes = []
-                for device_id, place in block.unknown:
-                    told = dispatch_id(block.message_id, place, block.dispatch_key)
-                    never = former is not None and former.never_began(told, block.claimed_at)
-                    outcomes.append(
-                        PushOutcome(
-                            block.lane, block.message_id, place, device_id, DispatchStatus.QUEUED,
-                            None if never else UNKNOWN, 0 if never else 1, self.clock.now() if never else None,
-                        )
-                    )  # fmt: skip
-                await asyncio.gather(*map(self.settle, outcomes))
+                await asyncio.gather(*(left(block, device, place, 0) for device, place in block.unknown))
                 await departures.over(self._db.hot, block.lane, [(block.message_id, block.number)])
+        while found := await departures.left_claimed_again(self._db.hot, epoch):
+            await asyncio.gather(*(left(each, each.device_id, each.place, each.attempts) for each in found))
         self._sorted_out = True

@@ -2,10 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Generic, TypeVar
+from datetime import datetime, timedelta
+from typing import Final, Generic, TypeVar
 
 T = TypeVar("T")
+
+LOCK: Final = timedelta(seconds=60)
+"""That a key is held without an answer: no request runs so long (C31); that of a process that died is free after it."""
+LONG_LOCK: Final = timedelta(seconds=120)
+"""The same of an upload of media, whose answer may take 90 s."""
 
 
 @dataclass(frozen=True, slots=True)

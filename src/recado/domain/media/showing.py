@@ -1,5 +1,6 @@
 """How a download is shown: under its own type, or only to be kept; with which name (C8.3). Pure."""
 
+import re
 from typing import Final
 from urllib.parse import quote
 
@@ -12,6 +13,8 @@ _INLINE: Final = frozenset(
         "application/pdf",
     }
 )
+_PLAYED: Final = re.compile(r"(?:audio|video)/[a-z0-9!#$&^_.+-]+")
+"""What senders declare is theirs to say, and goes into a header."""
 _ENDINGS: Final = {
     "image/jpeg": "jpg", "image/png": "png", "image/gif": "gif", "image/webp": "webp", "audio/aac": "aac",
     "audio/amr": "amr", "audio/mpeg": "mp3", "audio/mp4": "m4a", "audio/ogg": "ogg", "video/mp4": "mp4",
@@ -28,7 +31,7 @@ STREAM_HEADERS: Final = {
 def is_inline(mime_type: str) -> bool:
     """Whether a browser may show media of this type: pictures, PDF, sound and moving pictures, and no markup."""
     name = normalized(mime_type)
-    return name in _INLINE or (name.startswith(("audio/", "video/")) and not name.endswith("+xml"))
+    return name in _INLINE or (_PLAYED.fullmatch(name) is not None and not name.endswith("+xml"))
 
 
 def shown_type(mime_type: str) -> str:

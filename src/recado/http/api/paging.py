@@ -1,11 +1,11 @@
 """Pages of lists (C5): the parameters, the cursor of a call, and the envelope of an answer."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, Generic, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar
 
 from pydantic import Field, model_validator
 
-from recado.domain.core.errors import Problem
+from recado.domain.core.errors import FieldError, Problem
 from recado.domain.core.ids import lowest_id
 from recado.domain.core.page import CursorSigner, cursor_scope
 from recado.http.api.call import Call
@@ -51,7 +51,10 @@ class MessagePageQuery(CursorQuery):
 
 
 class PeriodQuery(QueryModel):
-    """`from` and `to`: a list of what lies in [from, to). INVALID_PERIOD (400) where that ends before it begins."""
+    """`from` and `to`: a list of what lies in [from, to). One that ends before it begins: `misordered`."""
+
+    misordered: ClassVar[str] = "INVALID_PERIOD"
+    """The code: 422 of an operation that answers both 400 and 422 to parameters (C4.3.2)."""
 
     from_: Annotated[Timestamp | None, Field(alias="from", description="Nothing from before this moment.")] = None
     to: Annotated[Timestamp | None, Field(description="Nothing from this moment on.")] = None
@@ -59,7 +62,8 @@ class PeriodQuery(QueryModel):
     @model_validator(mode="after")
     def _begins_before_it_ends(self) -> Self:
         if self.from_ is not None and self.to is not None and self.from_ > self.to:
-            raise Problem("INVALID_PERIOD", "The period is not valid: `from` must not be later than `to`.")
+            detail = "The period is not valid: `from` must not be later than `to`."
+            raise Problem(self.misordered, detail, errors=[FieldError("from", "INVALID_PERIOD", detail)])
         return self
 
     def ids(self, prefix: str) -> tuple[str, str]:

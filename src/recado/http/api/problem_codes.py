@@ -61,7 +61,7 @@ def _of_the_query(query: type[QueryModel], bad_status: int) -> set[tuple[int, st
     if "cursor" in query.model_fields:
         codes.add("INVALID_CURSOR")
     if issubclass(query, PeriodQuery):
-        codes.add("INVALID_PERIOD")
+        codes.add(query.misordered)
     return {(_status(code), code) for code in codes}
 
 

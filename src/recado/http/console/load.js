@@ -6,7 +6,8 @@ const NOTHING = { data: null, error: null, loading: true, at: null };
 const NO_PAGES = { items: [], last: null, error: null, loading: false };
 
 /**
- * Read with `read(signal)` at first, when `deps` change, and every `every` seconds while the page is looked at.
+ * Read with `read(signal)` at first, when `deps` change, and every `every` seconds while the page is looked at. `every`
+ * may be a function that gives the seconds, or nothing when there is no more to come.
  * Gives {data, error, loading, at, reload}. What was read stays while a later reading fails: `error` says so, and `at`
  * is the moment at which it was asked for.
  */
@@ -27,7 +28,8 @@ export function useLoad(read, deps, { every } = {}) {
       } catch (error) {
         if (!abort.signal.aborted) setState((before) => ({ ...before, error, loading: false }));
       }
-      if (every && !abort.signal.aborted) timer = setTimeout(() => (document.hidden ? wait() : load()), 1000 * every);
+      const next = typeof every === "function" ? every() : every;
+      if (next && !abort.signal.aborted) timer = setTimeout(() => (document.hidden ? wait() : load()), 1000 * next);
     };
     const wait = () => document.addEventListener("visibilitychange", load, { once: true, signal: abort.signal });
     again.current = load;

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AbstractContextManager, nullcontext
-from datetime import datetime
+from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any, Protocol, TypeVar
 from urllib.parse import quote
@@ -14,6 +14,8 @@ import structlog
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem, Unavailable, conflict
 from recado.domain.core.idempotency import (
+    LOCK,
+    LONG_LOCK,
     AnswerLost,
     AnswerStored,
     Beginning,
@@ -36,12 +38,12 @@ _log = structlog.get_logger(__name__)
 
 
 class IdempotencyStore(Protocol):
-    """Keeps keys for 24 hours; frees one that is held after 60 s: no request runs so long (C31)."""
+    """Keeps keys for 24 hours; frees one that is held when its lock is over: no request runs so long (C31)."""
 
     async def begin(
-        self, organization_id: str, env: str, key_hash: bytes, fingerprint: bytes, now: datetime
+        self, organization_id: str, env: str, key_hash: bytes, fingerprint: bytes, now: datetime, *, lock: timedelta
     ) -> Beginning:
-        """Claim the key, or tell what it is used for already."""
+        """Claim the key for that long, or tell what it is used for already."""
 
     async def resume(self, organization_id: str, env: str, key_hash: bytes, now: datetime) -> KeyHeld | None:
         """Take over a key whose answer is lost; None when another repeat did."""
@@ -115,7 +117,7 @@ class KeptAnswers:
         now = self._clock.now()
         scope = (principal.organization_id, principal.env, key.key_hash)
         try:
-            found = await self._store.begin(*scope, key.fingerprint, now)
+            found = await self._store.begin(*scope, key.fingerprint, now, lock=LONG_LOCK if route.slow else LOCK)
         except asyncio.CancelledError:
             self._begin(self._release(KeyHeld(*scope, now), call))  # it may have been claimed
             raise
@@ -204,7 +206,7 @@ class KeptAnswers:
             _log.error("idempotency_answer_not_taken_back", request_id=call.request_id, code=problem.code)
 
     async def _release(self, held: KeyHeld, call: Call, *, unless_committed: bool = False) -> None:
-        """Free the key; a store that is away frees it by itself after a minute."""
+        """Free the key; a store that is away frees it by itself when its lock is over."""
         try:
             await (self._store.release_uncommitted(held) if unless_committed else self._store.release(held))
         except Problem as problem:

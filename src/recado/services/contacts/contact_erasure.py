@@ -1,7 +1,7 @@
 """Takes what is personal of deleted contacts out of what stays (C12.6), soon after and whatever crashes.
 
 It looks twice, minutes apart, and withdraws what is queued: a message may have been accepted while its contact was
-deleted, or have come back from its provider after that.
+deleted, or have come back from its provider after that; and a device may have been registered as the contact's.
 """
 
 import asyncio
@@ -18,6 +18,7 @@ from recado.storage.core.postgres import Database
 from recado.storage.dispatch import withdrawals
 from recado.storage.events import customer_events
 from recado.storage.journeys import executions
+from recado.storage.push import devices as push_devices
 
 SECONDS = 60.0
 LATER = timedelta(seconds=30)
@@ -57,6 +58,8 @@ class ContactErasure:
                     await contact_erasures.erase_events(self._db, each.key, kept=without_details)
                     await customer_events.erase_contact(self._db, *each.key)
                     await executions.erase_contact(self._db, *each.key)
+                    while await push_devices.unlink(self._db, *each.key):
+                        pass
                     left: Erasure | None = each
                     while left is not None:
                         left = await contact_erasures.block(self._db, left, now, mask=masked_recipient)

@@ -177,7 +177,7 @@ class Contacts:
             await lists.leave(connection, organization_id, env, [contact_id])
             if before.email is not None:
                 await suppressions.forget_address(connection, organization_id, env, before.email)
-            await push_devices.unlink(connection, organization_id, env, [contact_id])
+            await push_devices.unlink(connection, organization_id, env, contact_id)
             await contact_erasures.begin(connection, key, now)
             await idempotency.erase(connection, *key)
             await audit.write(

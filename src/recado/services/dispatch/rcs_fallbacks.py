@@ -37,6 +37,7 @@ log = structlog.get_logger()
 EVERY: Final = 1.0  # seconds
 AT_ONCE: Final = 16  # calls
 BLOCK: Final = 200
+OF_ONE: Final = 50  # of an organization in a block
 ASK_AGAIN_AFTER: Final = timedelta(seconds=30)
 ASK_FOR: Final = timedelta(minutes=10)
 """A provider that does not say whether it took a message back is asked so long; then the message stays its."""
@@ -100,10 +101,8 @@ class RcsFallbacks:
 
     async def work(self) -> None:
         """See to all that is due; what fails is due again half a minute later."""
-        while due := await message_deadlines.due_of_kind(self._db, FALLBACK, self._clock.now(), BLOCK):
+        while due := await message_deadlines.due_fallbacks(self._db, self._clock.now(), BLOCK, OF_ONE):
             await asyncio.gather(*map(self._see_to, due))
-            if len(due) < BLOCK:
-                return
 
     async def _see_to(self, due: DueMessage) -> None:
         async with self._places:

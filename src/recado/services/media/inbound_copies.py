@@ -1,7 +1,8 @@
 """Copies what people send into the storage, in the background (C8.3.1): five attempts, a few at once."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterable, Callable
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -21,7 +22,7 @@ from recado.storage.media.kept_blobs import KeptBlob
 
 EVERY: Final = 1.0  # seconds
 AT_ONCE: Final = 8
-OF_ONE: Final = 2  # of an organization in a round
+OF_ONE: Final = 2  # of an organization
 AFTER: Final = (timedelta(seconds=10), timedelta(minutes=1), timedelta(minutes=10), timedelta(hours=1))
 """From a failed attempt to the next one; the first is made at once, and after the fifth there is none."""
 SECONDS: Final = 300.0
@@ -57,9 +58,25 @@ class InboundCopies:
         await self._worker.stop()
 
     async def work(self) -> None:
-        """Copy everything that is due, block by block."""
-        while found := await inbound_media.due(self._db, self._clock.now(), AT_ONCE, OF_ONE):
-            await asyncio.gather(*(self._copy(each) for each in found))
+        """Copy everything that is due. A copy that takes its time holds its own place, and nobody else's."""
+        under_way: dict[asyncio.Task[None], InboundMedia] = {}
+        try:
+            while True:
+                # Those under way are due still: with as many more asked for, they hide none.
+                found = await inbound_media.due(self._db, self._clock.now(), 2 * AT_ONCE, OF_ONE)
+                for media in _new(found, list(under_way.values())):
+                    under_way[asyncio.create_task(self._copy(media))] = media
+                if not under_way:
+                    return
+                wait = None if len(under_way) == AT_ONCE else EVERY
+                ended, _ = await asyncio.wait(under_way, timeout=wait, return_when=asyncio.FIRST_COMPLETED)
+                for task in ended:
+                    del under_way[task]
+                    task.result()
+        finally:
+            for task in under_way:
+                task.cancel()
+            await asyncio.gather(*under_way, return_exceptions=True)
 
     async def _copy(self, media: InboundMedia) -> None:
         now = self._clock.now()
@@ -98,6 +115,19 @@ class InboundCopies:
     async def _abandon(self, blob: KeptBlob, noted: datetime) -> None:
         """The sweeper deletes it."""
         await kept_blobs.abandon(self._db, blob, noted)
+
+
+def _new(found: Sequence[InboundMedia], under_way: Sequence[InboundMedia]) -> list[InboundMedia]:
+    """What of it may begin beside those under way."""
+    known = {media.message_id for media in under_way}
+    held = Counter(media.organization_id for media in under_way)
+    begins: list[InboundMedia] = []
+    for media in found:
+        if media.message_id in known or held[media.organization_id] >= OF_ONE or held.total() >= AT_ONCE:
+            continue
+        held[media.organization_id] += 1
+        begins.append(media)
+    return begins
 
 
 class _Copy:

@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import IO, Final
 
-from recado.domain.core.errors import Problem, field_refused
+import structlog
+
+from recado.domain.core.errors import Problem, Unavailable, field_refused
 from recado.domain.media.media_types import LARGEST, too_large
 
 MEMBER: Final = "dataBase64"
@@ -22,8 +24,12 @@ IN_MEMORY: Final = 256 * 1024  # bytes
 _PIECE: Final = 1024 * 1024  # bytes
 _SPACE: Final = b" \t\r\n"
 _STRUCTURE: Final = re.compile(rb'["{}\[\]]')
-_END_OF_TEXT: Final = re.compile(rb'["\\]')
-_ESCAPES: Final = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"/": b"/"}
+# At its closing quote, or where the piece ends; an escape is not cut in two. Possessive: no byte is looked at twice.
+_WITHIN_TEXT: Final = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
+_ESCAPES: Final = ((rb"\n", b""), (rb"\r", b""), (rb"\t", b""), (rb"\/", b"/"))
+"""Those that base64 may have: an escaped backslash is none of it."""
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +45,19 @@ class MediaDocument:
 def read_document(body: IO[bytes], folder: str | None) -> MediaDocument:
     """Cut a body apart; `folder`: where the binary's file is, None: the system's own.
 
-    Raises `Problem` for what is no base64 (422), has too many characters, or too much beside it (413).
+    Raises `Problem` for what is no base64 (422), has too many characters, or too much beside it (413); 503
+    where there is no room for the file.
     """
     body.seek(0)
     # Closed by whoever takes it.
     file: IO[bytes] = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY, dir=folder)  # noqa: SIM115
     try:
         return _Cut(body, file).run()
-    except BaseException:
+    except BaseException as error:
         file.close()
+        if isinstance(error, OSError):
+            log.warning("media_not_decoded", cause=error.strerror)
+            raise Unavailable("There is no room for the media now: try again shortly.") from None
         raise
 
 
@@ -104,36 +114,32 @@ class _Cut:
         return bool(self._held)
 
     def _text(self) -> bytes:
-        """Copy a text, with its closing quote; answers what it says."""
-        said = b"".join(self._pieces())
-        self._keep(said + b'"')
+        """Copy a text, with its closing quote, as far as there is room for it; answers what it says."""
+        start = len(self._rest)
+        for piece in self._pieces():
+            self._keep(piece)
+        said = bytes(self._rest[start:])
+        self._keep(b'"')
         return said
 
     def _pieces(self) -> Iterator[bytes]:
-        """The text up to its closing quote as it stands there; what has escapes gives them as pieces of their own."""
+        """The text up to its closing quote as it stands there, in pieces that cut no escape in two."""
         while True:
-            match = _END_OF_TEXT.search(self._held, self._at)
-            if match is None:
-                piece, self._at = self._held[self._at :], len(self._held)
-                yield piece
-                if not self._more():
-                    return
-                continue
-            piece, self._at = self._held[self._at : match.start()], match.end()
-            yield piece
-            if match[0] == b'"':
+            start, end = self._at, _end_of_text(self._held, self._at)
+            yield self._held[start:end]
+            left, self._at = self._held[end : end + 1], end + 1
+            if left == b'"' or not self._more():
                 return
-            if self._at == len(self._held) and not self._more():
-                return
-            yield b"\\" + self._held[self._at : self._at + 1]
-            self._at += 1
+            self._held = left + self._held
 
     def _binary(self) -> None:
         """Decode the text in steps of four characters; white space counts nowhere."""
         characters, left = 0, b""
         for piece in self._pieces():
-            if piece[:1] == b"\\":
-                piece = _ESCAPES.get(piece[1:], b"\\")
+            if b"\\\\" in piece:
+                raise _no_base64()
+            for escape, meant in _ESCAPES:
+                piece = piece.replace(escape, meant)
             plain = piece.translate(None, _SPACE)
             characters += len(plain)
             if characters > MOST_CHARACTERS:
@@ -161,6 +167,12 @@ class _Cut:
         self._file.write(decoded)
 
     _ended = False
+
+
+def _end_of_text(held: bytes, at: int) -> int:
+    found = _WITHIN_TEXT.match(held, at)
+    assert found is not None  # noqa: S101 - it matches nothing too
+    return found.end()
 
 
 def _no_base64() -> Problem:

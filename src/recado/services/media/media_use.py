@@ -1,7 +1,7 @@
 """What messages say of media: checked when they are made, and named as their provider does when they leave.
 
-An upload is given to the provider of another number at its first use there (C8.2.1): in the request that makes the
-message, so that its departure mostly finds everything at hand. A call that finds it missing does so itself: it holds a
+An upload is given to the provider of another number when the first message with it leaves there (C8.2.1). Its request
+hands over nothing, for it is not paid yet. The call that finds the upload missing does so itself: it holds a
 place among the calls, and no lane.
 """
 
@@ -125,6 +125,11 @@ class MediaUse:
             raise no_media(named)
         self._check(found, named)
         return found
+
+    def check_provider(self, number: Number, found: KeptMedia) -> None:
+        """`Problem` 502 where the number's provider has not got the upload and takes no media: it could not leave."""
+        if number.id not in found.provider_ids:
+            required(self._media_for(NUMBERS_CHANNEL, number.env))
 
     async def ready(self, number: Number, found: KeptMedia) -> str:
         """What the number's provider calls it, which is given it where it has not been; `Problem` 502."""

@@ -224,7 +224,10 @@ def media_of(draft: MessageDraft, template: Template | None) -> NamedMedia | Non
 async def check_media(
     media: MediaUse | None, draft: MessageDraft, number: Number, template: Template | None, *, sends: bool
 ) -> None:
-    """The media that the draft names is there, of its kind, and at the number's provider, where it has one (C8.2)."""
+    """The media that the draft names is there, of its kind, and such that the number's provider may take it (C8.2).
+
+    It is not handed over here: window, consent and balance are asked later, and who has none makes no uploads.
+    """
     named = media_of(draft, template)
     if named is None:
         return
@@ -234,7 +237,7 @@ async def check_media(
     if template is not None and header_media(template.components) is None:
         raise _mismatch(named.path, f"The header of the template {template.id} takes no media.")
     if sends:
-        await media.ready(number, found)
+        media.check_provider(number, found)
 
 
 def check_references(draft: MessageDraft, number: Number | None, template: Template | None) -> None:

@@ -1,4 +1,7 @@
-"""Files under a folder (C30.4). All work on them is done by a few threads of its own, never by the event loop."""
+"""Files under a folder (C30.4). All work on them is done by a few threads of its own, never by the event loop.
+
+An organization has half of the threads at most: a disk that is slow for its many files keeps nobody else's waiting.
+"""
 
 import asyncio
 import errno
@@ -9,7 +12,6 @@ from collections.abc import AsyncGenerator, AsyncIterable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from typing import Final, ParamSpec, TypeVar
 
@@ -18,9 +20,14 @@ import structlog
 from recado.domain.core.errors import Unavailable
 from recado.storage.blobs.blobs import BLOCK, PIECE, SIGNED_SECONDS, BlobMissing, blocks, storage_failed
 from recado.storage.blobs.signed_links import SignedLinks
+from recado.storage.core.fair_places import FairPlaces
+from recado.storage.core.shielded import to_its_end
 
 THREADS: Final = 4
+OF_ONE: Final = 2  # threads that work for one organization
+MOST_WAITING: Final = 5_000  # steps of an organization
 _PARTIAL: Final = ".partial"
+_OWN: Final = ""  # the service itself
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -34,11 +41,12 @@ class LocalBlobs:
         self._folder = folder
         self._links = links
         self._threads: ThreadPoolExecutor | None = None
+        self._places = FairPlaces(THREADS, each=OF_ONE, most_waiting=MOST_WAITING)
 
     async def start(self) -> None:
         """Forget what a process before us had not written to its end."""
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="media")
-        await self._run(self._tidy)
+        await self._run(_OWN, self._tidy)
 
     async def stop(self) -> None:
         threads, self._threads = self._threads, None
@@ -46,45 +54,48 @@ class LocalBlobs:
             await asyncio.to_thread(threads.shutdown)
 
     async def write(self, key: str, content: AsyncIterable[bytes]) -> None:
-        place = self._folder / key
-        partial_path = self._folder / _PARTIAL / secrets.token_hex(16)
-        descriptor = await self._run(_create, partial_path)
+        owner, file = _owner(key), _Partial(self._folder / _PARTIAL / secrets.token_hex(16))
         try:
-            try:
-                async for block in blocks(content, BLOCK):
-                    await self._run(_write, descriptor, block)
-                await self._run(os.fsync, descriptor)
-            finally:
-                os.close(descriptor)
-            await self._run(_name, partial_path, place)
+            await self._run(owner, file.create)
+            async for block in blocks(content, BLOCK):
+                await self._run(owner, file.write, block)
+            await self._run(owner, file.finish, self._folder / key)
         except BaseException:
-            await asyncio.shield(self._run(_unlink, partial_path))
+            await asyncio.shield(self._run(owner, file.drop))
             raise
 
     async def read(self, key: str, first: int, length: int) -> AsyncGenerator[bytes]:
         # Opened for each piece: a reader who takes its time holds no descriptor.
         place, end = self._folder / key, first + length
         while first < end:
-            piece = await self._run(_read, place, first, min(PIECE, end - first))
+            piece = await self._run(_owner(key), _read, place, first, min(PIECE, end - first))
             if not piece:
                 raise storage_failed()
             first += len(piece)
             yield piece
 
     async def delete(self, key: str) -> None:
-        await self._run(_unlink, self._folder / key)
+        await self._run(_owner(key), _unlink, self._folder / key)
 
     async def signed_url(self, key: str, content_type: str, disposition: str, now: datetime) -> str:
         return self._links.url(key, content_type, disposition, int(now.timestamp()) + SIGNED_SECONDS)
 
     async def check(self) -> None:
-        await self._run(writable, self._folder)
+        await self._run(_OWN, writable, self._folder)
 
-    async def _run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    async def _run(self, owner: str, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        if not self._places.take(owner):
+            await self._places.turn(owner)
         if self._threads is None:
+            self._places.leave(owner)
             raise Unavailable("The service stops.")
+        done = self._threads.submit(work, *args, **kwargs)
+        # The thread has its place until it is done, also when nobody waits for it any more.
+        tell = asyncio.get_running_loop().call_soon_threadsafe
+        done.add_done_callback(lambda _: tell(self._places.leave, owner))
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, partial(work, *args, **kwargs))
+            # Who is cancelled goes when the thread has ended: it may hold a file that is closed next.
+            return await to_its_end(asyncio.wrap_future(done))
         except FileNotFoundError:
             raise BlobMissing from None
         except OSError as error:
@@ -96,6 +107,11 @@ class LocalBlobs:
         (self._folder / _PARTIAL).mkdir(parents=True, mode=0o700, exist_ok=True)
 
 
+def _owner(key: str) -> str:
+    """The organization, which a key begins with."""
+    return key.partition("/")[0]
+
+
 def writable(folder: Path) -> None:
     """Raises OSError unless files can be made in the folder, or in the nearest one above it that is there."""
     while not folder.exists():
@@ -104,25 +120,45 @@ def writable(folder: Path) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
 
-def _create(path: Path) -> int:
-    path.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+class _Partial:
+    """A file that is being written. Its work is done by threads, one after the other."""
 
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._descriptor: int | None = None
 
-def _write(descriptor: int, block: bytes) -> None:
-    left = memoryview(block)
-    while left:
-        left = left[os.write(descriptor, left) :]
+    def create(self) -> None:
+        self._path.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
+        self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
 
+    def write(self, block: bytes) -> None:
+        assert self._descriptor is not None  # noqa: S101 - it is created
+        left = memoryview(block)
+        while left:
+            left = left[os.write(self._descriptor, left) :]
 
-def _name(partial_path: Path, place: Path) -> None:
-    place.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
-    os.replace(partial_path, place)
-    folder = os.open(place.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    def finish(self, place: Path) -> None:
+        """All of it is on the disk, under the name that it keeps."""
+        assert self._descriptor is not None  # noqa: S101 - it is created
+        os.fsync(self._descriptor)
+        self._close()
+        place.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
+        os.replace(self._path, place)
+        folder = os.open(place.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+    def drop(self) -> None:
+        """Nothing of it is left, unless it has its name."""
+        self._close()
+        _unlink(self._path)
+
+    def _close(self) -> None:
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
 
 
 def _read(path: Path, first: int, length: int) -> bytes:

@@ -4,7 +4,16 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 
-from recado.domain.core.idempotency import AnswerLost, AnswerStored, Beginning, Erased, InProgress, KeyHeld, Reused
+from recado.domain.core.idempotency import (
+    LOCK,
+    AnswerLost,
+    AnswerStored,
+    Beginning,
+    Erased,
+    InProgress,
+    KeyHeld,
+    Reused,
+)
 from recado.storage.core.callers import before_commit
 from recado.storage.core.rows import Executor, columns, in_blocks
 from recado.storage.core.sql import load
@@ -12,7 +21,6 @@ from recado.storage.core.sql import load
 SQL = load("idempotency")
 
 RETENTION = timedelta(hours=24)
-LOCK = timedelta(seconds=60)  # no request runs so long (C31); that of a process that died is free after it
 PURGE_BLOCK = 10_000
 
 
@@ -23,12 +31,19 @@ class IdempotencyKeys:
         self._executor = executor
 
     async def begin(
-        self, organization_id: str, env: str, key_hash: bytes, fingerprint: bytes, now: datetime
+        self,
+        organization_id: str,
+        env: str,
+        key_hash: bytes,
+        fingerprint: bytes,
+        now: datetime,
+        *,
+        lock: timedelta = LOCK,
     ) -> Beginning:
-        """Claim the key for this request, or tell what it is used for."""
+        """Claim the key for this request, or tell what it is used for. `lock`: longer than the request may run."""
         while True:
             claimed = await self._executor.fetchval(
-                SQL.begin, organization_id, env, key_hash, fingerprint, now, now + LOCK, now - RETENTION
+                SQL.begin, organization_id, env, key_hash, fingerprint, now, now + lock, now - RETENTION
             )
             if claimed:
                 return KeyHeld(organization_id, env, key_hash, now)
@@ -40,7 +55,7 @@ class IdempotencyKeys:
             if found["fingerprint"] != fingerprint:
                 return Reused()
             if found["status"] is None:
-                if not found["committed"] or found["created_at"] > now - LOCK:
+                if not found["committed"] or found["created_at"] > now - lock:
                     return InProgress()
                 return AnswerLost(None if found["body"] is None else found["body"].decode())
             return AnswerStored(found["status"], found["body"])

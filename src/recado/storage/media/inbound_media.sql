@@ -18,15 +18,28 @@ where organization_id = $1 and env = $2 and message_id = $3 and expires_at > $4;
 select size from inbound_media where organization_id = $1 and env = $2 and blob_key = $3;
 
 -- name: due
--- The oldest of each organization first in turn, so that one with thousands keeps nobody waiting.
+-- The oldest of each organization first in turn, so that one with thousands keeps nobody waiting: each organization is found by one
+-- look into the index, and at most $3 rows of it are read.
+with recursive owners as (
+    (select organization_id from inbound_media where due_at is not null order by organization_id limit 1)
+    union all
+    select n.* from owners o
+    cross join lateral (
+        select organization_id from inbound_media
+        where due_at is not null and organization_id > o.organization_id
+        order by organization_id limit 1
+    ) n
+)
 select
     organization_id, env, message_id, channel, sender_id, reference, mime_type, filename, attempts, expires_at,
     blob_key, stored_type, size, stored_at
 from (
-    select *, row_number() over (partition by organization_id order by due_at) as turn
-    from (select * from inbound_media where due_at <= $1 order by due_at limit 1000) oldest
+    select w.*, row_number() over (partition by w.organization_id order by w.due_at) as turn
+    from owners o
+    cross join lateral (
+        select * from inbound_media where organization_id = o.organization_id and due_at <= $1 order by due_at limit $3
+    ) w
 ) waiting
-where turn <= $3
 order by turn, due_at
 limit $2;
 

@@ -60,9 +60,9 @@ async def put_off(executor: Executor, now: datetime, until: datetime, but: Seque
     await executor.execute(SQL.put_off, now, until, list(but))
 
 
-async def due_of_kind(executor: Executor, kind: str, now: datetime, limit: int) -> list[DueMessage]:
-    """What is due of one kind, the oldest first, with what is asked of its messages; it stays where it is."""
-    return [_read_message(row) for row in await executor.fetch(SQL.due_of_kind, kind, now, limit)]
+async def due_fallbacks(executor: Executor, now: datetime, limit: int, each: int) -> list[DueMessage]:
+    """Fallbacks that are due, at most `each` of an organization, with what is asked of their messages; they stay."""
+    return [_read_message(row) for row in await executor.fetch(SQL.due_fallbacks, now, limit, each)]
 
 
 async def take_one(connection: Executor, due: DueDeadline) -> int | None:

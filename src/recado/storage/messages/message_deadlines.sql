@@ -32,21 +32,41 @@ where
         limit 1
     );
 
--- name: due_of_kind
--- What is due of a kind ($1), the oldest first, with its message. It stays where it is.
-select d.*, m.provider_message_id, m.recipient, m.details, m.sent_at
+-- name: due_fallbacks
+-- Fallbacks that are due, with their messages, at most $3 of an organization: the oldest of each in turn, as one with thousands may
+-- not make the code of another wait. They stay where they are.
+with recursive owners as (
+    (select organization_id from message_deadlines where kind = 'fallback' order by organization_id limit 1)
+    union all
+    select n.* from owners o
+    cross join lateral (
+        select organization_id from message_deadlines
+        where kind = 'fallback' and organization_id > o.organization_id
+        order by organization_id limit 1
+    ) n
+)
+select
+    d.organization_id, d.env, d.channel, d.message_id, d.kind, d.due_at, d.held_coins, m.provider_message_id, m.recipient,
+    m.details, m.sent_at
 from (
-    select organization_id, env, channel, message_id, kind, due_at, held_coins
-    from message_deadlines
-    where due_at <= $2 and kind = $1
-    order by due_at
-    limit $3
+    select w.*, row_number() over (partition by w.organization_id order by w.due_at) as turn
+    from owners o
+    cross join lateral (
+        select organization_id, env, channel, message_id, kind, due_at, held_coins
+        from message_deadlines
+        where organization_id = o.organization_id and kind = 'fallback' and due_at <= $1
+        order by due_at
+        limit $3
+    ) w
+    order by turn, due_at
+    limit $2
 ) d
 cross join lateral (
     select provider_message_id, recipient, details, sent_at from messages
     where organization_id = d.organization_id and env = d.env and channel = d.channel and id = d.message_id
     offset 0
-) m;
+) m
+order by d.turn, d.due_at;
 
 -- name: take_one
 -- A deadline by its key, gone with this transaction.

@@ -1,7 +1,8 @@
 """Departures of push messages: blocks that a lane claims, and what became of their devices, many in a commit.
 
 A block is claimed before any of its devices is sent to, and a device gets its row with its outcome. So a device of a
-claimed block without a row is one whose outcome nobody knows, once the process that claimed it is gone.
+claimed block without a row is one whose outcome nobody knows, once the process that claimed it is gone; and so is one
+that was claimed once more, and whose row still says so.
 """
 
 from collections import Counter
@@ -21,6 +22,7 @@ SQL = load("push_departures")
 
 DUE_AT_ONCE: Final = 20  # messages
 LEFT_AT_ONCE: Final = 20  # blocks
+LEFT_DEVICES_AT_ONCE: Final = 1_000
 
 _DUE = PUSH_MACHINE.move(PushStatus.SCHEDULED, PushEvent.DUE).value
 _SENDING = PUSH_MACHINE.move(PushStatus.QUEUED, PushEvent.DEPARTED).value
@@ -86,6 +88,19 @@ class LeftBlock:
     claimed_at: datetime
     dispatch_key: bytes
     unknown: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LeftDevice:
+    """A device that a process that is gone had claimed once more. `attempts`: those before."""
+
+    lane: PushLaneKey
+    message_id: str
+    place: int
+    device_id: str
+    attempts: int
+    claimed_at: datetime
+    dispatch_key: bytes
 
 
 @dataclass(slots=True)
@@ -202,6 +217,12 @@ async def left_claimed(executor: Executor, epoch: int) -> list[LeftBlock]:
         )
         for row in await executor.fetch(SQL.left_claimed, epoch, LEFT_AT_ONCE)
     ]
+
+
+async def left_claimed_again(executor: Executor, epoch: int) -> list[LeftDevice]:
+    """Some of the devices that processes before this `epoch` had in hand once more."""
+    rows = await executor.fetch(SQL.left_claimed_again, epoch, LEFT_DEVICES_AT_ONCE)
+    return [LeftDevice(PushLaneKey(*row[:4]), *row[4:]) for row in map(tuple, rows)]
 
 
 async def expired(executor: Executor, before: datetime) -> list[PushKey]:

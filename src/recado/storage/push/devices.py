@@ -8,7 +8,7 @@ from typing import Final
 
 from recado.domain.core.ids import Identified
 from recado.domain.push.device import DEVICE_MACHINE, DeviceEvent, DeviceStatus
-from recado.storage.core.rows import Executor, columns, reader
+from recado.storage.core.rows import Executor, affected, columns, reader
 from recado.storage.core.sql import load
 from recado.storage.core.tables import Table
 
@@ -47,6 +47,8 @@ PUSH_DEVICES: Final = Table(
 )
 SQL = PUSH_DEVICES.sql
 read = PUSH_DEVICES.read
+
+UNLINKED_AT_ONCE: Final = 500
 
 TokenKey = tuple[str, str, str, bytes]
 """Organization, environment, app, and the hash of the token."""
@@ -139,9 +141,10 @@ async def invalidate(connection: Executor, devices: Sequence[tuple[str, str, str
     await connection.execute(SQL.invalidate, *columns(sorted(devices), 3), now, DeviceStatus.INVALID.value, sources)
 
 
-async def unlink(connection: Executor, organization_id: str, env: str, contact_ids: Sequence[str]) -> None:
-    """Take what is personal out of the devices of contacts that are deleted, in that transaction (C12.6)."""
-    await connection.execute(SQL.unlink, organization_id, env, list(contact_ids))
+async def unlink(connection: Executor, organization_id: str, env: str, contact_id: str) -> bool:
+    """Take what is personal out of some devices of a contact that is deleted (C12.6); whether more may have it."""
+    done = affected(await connection.execute(SQL.unlink, organization_id, env, contact_id, UNLINKED_AT_ONCE))
+    return done == UNLINKED_AT_ONCE
 
 
 async def sums(executor: Executor, organization_id: str, env: str) -> list[PlatformSum]:

@@ -195,7 +195,9 @@ async def open_dispatches(
     given = columns(sorted(set(asked)), 4)
     fresh = {(row["message_id"], row["place"]) for row in await connection.fetch(SQL.open, *given, now)}
     if fresh:
-        await connection.execute(SQL.touch, *columns(sorted(each for each in asked if each[2:] in fresh), 4), now)
+        told = columns(sorted(each for each in set(asked) if each[2:] in fresh), 4)
+        if people := [tuple(row) for row in await connection.fetch(SQL.lock_contacts, *told)]:
+            await connection.execute(SQL.touch, *columns(people, 3), now)
     return {
         (row["message_id"], row["place"]): DispatchOpened(row["opened_at"], (row["message_id"], row["place"]) in fresh)
         for row in await connection.fetch(SQL.opened, *given)

@@ -98,7 +98,7 @@ returning b.message_id, b.number, b.devices;
 
 -- name: claim_again
 -- Devices of a lane that are due once more. From now on, until it is settled, the outcome of each is unknown.
-update push_dispatches d set due_at = null, code = $7
+update push_dispatches d set due_at = null, code = $7, claimed_at = $5, epoch = $8
 from (
     select h.message_id, h.place from push_dispatches h
     where
@@ -142,7 +142,7 @@ from unnest(
     $10::smallint[], $11::timestamptz[]
 )
 on conflict (organization_id, env, message_id, place) do update set
-    status = excluded.status, code = excluded.code, attempts = excluded.attempts, due_at = excluded.due_at
+    status = excluded.status, code = excluded.code, attempts = excluded.attempts, due_at = excluded.due_at, claimed_at = null
 where push_dispatches.status = 'queued'
 returning organization_id, env, message_id, place, platform, device_id, status;
 
@@ -191,6 +191,15 @@ join push_messages m on m.organization_id = b.organization_id and m.env = b.env 
 where b.claimed_at is not null and not b.over and b.epoch < $1
 limit $2;
 
+-- name: left_claimed_again
+-- Devices that a process before claimed once more, and what of them is not known.
+select
+    d.organization_id, d.env, d.app_id, d.platform, d.message_id, d.place, d.device_id, d.attempts, d.claimed_at, m.dispatch_key
+from push_dispatches d
+join push_messages m on m.organization_id = d.organization_id and m.env = d.env and m.id = d.message_id
+where d.claimed_at is not null and d.epoch < $1 and m.open
+limit $2;
+
 -- name: expired
 select organization_id, env, id from push_messages
 where open and due_at <= $1
@@ -208,7 +217,7 @@ with counted as (
     where organization_id = $1 and env = $2 and message_id = $3
 ),
 given_up as (
-    update push_dispatches set status = 'failed', code = coalesce(code, 'expired'), due_at = null
+    update push_dispatches set status = 'failed', code = coalesce(code, 'expired'), due_at = null, claimed_at = null
     where organization_id = $1 and env = $2 and message_id = $3 and status = 'queued'
 ),
 stopped as (

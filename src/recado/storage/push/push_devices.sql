@@ -83,7 +83,18 @@ where organization_id = $1 and env = $2
 group by platform;
 
 -- name: unlink
--- Contacts that are deleted: their devices stay the app's, and say nothing of a person any more.
-update push_devices
+-- Some devices of a contact that is deleted stay the app's, and say nothing of a person any more; held in the order of their ids.
+with given as materialized (
+    select id from push_devices where organization_id = $1 and env = $2 and contact_id = $3 limit $4
+),
+held as materialized (
+    select d.id from given g
+    join push_devices d on d.organization_id = $1 and d.env = $2 and d.id = g.id
+    where d.contact_id = $3
+    order by d.id
+    for no key update of d
+)
+update push_devices d
 set contact_id = null, external_id = null, user_name = null, user_email = null, user_phone = null
-where organization_id = $1 and env = $2 and contact_id = any($3::text[]);
+from held h
+where d.organization_id = $1 and d.env = $2 and d.id = h.id;

@@ -101,16 +101,42 @@ counted as (
 )
 select message_id, place from first;
 
+-- name: lock_contacts
+-- The contacts of who opened; in the order of their ids, as everybody locks contacts who changes several, each found through the key.
+-- In a statement of its own, as campaigns.sql says.
+select c.organization_id, c.env, c.id
+from (
+    select distinct v.organization_id, v.env, v.contact_id
+    from unnest($1::text[], $2::text[], $3::text[], $4::integer[]) as g (organization_id, env, message_id, place)
+    cross join lateral (
+        select device_id from push_dispatches
+        where organization_id = g.organization_id and env = g.env and message_id = g.message_id and place = g.place
+        offset 0
+    ) d
+    cross join lateral (
+        select organization_id, env, contact_id from push_devices
+        where organization_id = g.organization_id and env = g.env and id = d.device_id and contact_id is not null
+        offset 0
+    ) v
+    order by v.organization_id, v.env, v.contact_id
+    offset 0
+) p
+cross join lateral (
+    select organization_id, env, id from contacts
+    where organization_id = p.organization_id and env = p.env and id >= p.contact_id
+    order by id
+    limit 1
+    for no key update
+) c
+where c.id = p.contact_id;
+
 -- name: touch
--- The contact of who opened was there (C12.1).
-update contacts c set last_interaction_at = $5
-from unnest($1::text[], $2::text[], $3::text[], $4::integer[]) as g (organization_id, env, message_id, place)
-join push_dispatches d
-    on d.organization_id = g.organization_id and d.env = g.env and d.message_id = g.message_id and d.place = g.place
-join push_devices v on v.organization_id = d.organization_id and v.env = d.env and v.id = d.device_id
+-- Contacts that this transaction has locked: they were there (C12.1).
+update contacts c set last_interaction_at = $4
+from unnest($1::text[], $2::text[], $3::text[]) as g (organization_id, env, id)
 where
-    c.organization_id = v.organization_id and c.env = v.env and c.id = v.contact_id
-    and (c.last_interaction_at is null or c.last_interaction_at < $5);
+    c.organization_id = g.organization_id and c.env = g.env and c.id = g.id
+    and (c.last_interaction_at is null or c.last_interaction_at < $4);
 
 -- name: opened
 -- Of devices that the message has: one without a row is queued.
@@ -122,3 +148,71 @@ join push_blocks b
         and b.number = g.place / 500 and g.place % 500 < cardinality(b.devices)
 left join push_dispatches d
     on d.organization_id = g.organization_id and d.env = g.env and d.message_id = g.message_id and d.place = g.place;
+
+-- Retention (C32), of messages that are over -------------------------------------------------------------------------
+
+-- name: clear_content
+-- One page of an environment along the key, after the id $3: those before $4 lose what was shown. Answers the page's last id.
+with page as materialized (
+    select id, not open and has_content as clears
+    from (
+        select
+            id, open,
+            coalesce(title, body, deep_link, image_url, data::text) is not null or actions <> '[]' as has_content
+        from push_messages
+        where organization_id = $1 and env = $2 and id > $3 and id < $4
+        order by id
+        limit $5
+    ) m
+),
+cleared as (
+    update push_messages m
+    set title = null, body = null, deep_link = null, image_url = null, actions = '[]', data = null
+    from (
+        select h.id from page p
+        join push_messages h on h.organization_id = $1 and h.env = $2 and h.id = p.id
+        where p.clears
+        order by h.id
+        for no key update of h
+    ) g
+    where m.organization_id = $1 and m.env = $2 and m.id = g.id
+)
+select max(id) from page;
+
+-- name: past
+-- The next ones before the id $4.
+select id from push_messages
+where organization_id = $1 and env = $2 and id > $3 and id < $4 and not open
+order by id
+limit $5;
+
+-- name: forget_dispatches
+delete from push_dispatches
+where
+    organization_id = $1 and env = $2 and message_id = $3
+    and place = any(array(
+        select place from push_dispatches
+        where organization_id = $1 and env = $2 and message_id = $3
+        order by place
+        limit $4
+        for update
+    ));
+
+-- name: forget_blocks
+delete from push_blocks
+where
+    organization_id = $1 and env = $2 and message_id = $3
+    and number = any(array(
+        select number from push_blocks
+        where organization_id = $1 and env = $2 and message_id = $3
+        order by number
+        limit $4
+        for update
+    ));
+
+-- name: forget
+-- One of which no device is left.
+with counted as (
+    delete from push_counts where organization_id = $1 and env = $2 and message_id = $3
+)
+delete from push_messages where organization_id = $1 and env = $2 and id = $3 and not open;

@@ -7,6 +7,7 @@ import { stepDetail, stepKind } from "./steps.js";
 
 const LONGEST = { line: 25, way: 12 }; // characters
 const PAD = 12;
+const ON_THE_WAY = { down: 24, aside: 0.28 }; // where the text of a way stands: pixels, and part of the way to the side
 const LINES = [22, 42, 66, 88]; // where the lines of a node stand
 
 /** `numbers`: by the id of a step, what GET …/steps tells of it. */
@@ -20,7 +21,8 @@ export function Graph({ steps, first, numbers, label }) {
             <path d="M 0 0 L 8 4 L 0 8 z" class="head" />
           </marker>
         </defs>
-        ${edges.map((edge) => html`<${Edge} edge=${edge} numbers=${numbers.get(edge.from)} />`)}
+        ${edges.map((edge) => html`<${Edge} edge=${edge} />`)}
+        ${edges.map((edge) => html`<${Way} edge=${edge} numbers=${numbers.get(edge.from)} />`)}
         ${nodes.map((node) => html`<${Node} key=${node.id} node=${node} numbers=${numbers.get(node.id)} first=${node.id === first} />`)}
       </svg>
     </div>
@@ -28,27 +30,33 @@ export function Graph({ steps, first, numbers, label }) {
 }
 
 function Node({ node: { id, step, x, y }, numbers, first }) {
-  const lines = [stepKind(step), stepDetail(step), ...(numbers ? counted(numbers) : [])];
+  const lines = [stepKind(step), stepDetail(step), ...(numbers ? counted(numbers) : [])].filter(Boolean);
   return html`
     <g class=${`node ${first ? "first" : ""}`} transform=${`translate(${x} ${y})`}>
-      <title>${[id, ...lines].filter(Boolean).join("\n")}</title>
+      <title>${[id, ...lines].join("\n")}</title>
       <rect width=${NODE.width} height=${NODE.height} rx="8" />
       ${lines.map((line, at) => html`<text class=${at === 0 ? "kind" : undefined} x=${PAD} y=${LINES[at]}>${short(line, LONGEST.line)}</text>`)}
     </g>
   `;
 }
 
-function Edge({ edge: { way, name, to, from, points, back }, numbers }) {
-  const called = way === "ramo" ? short(name, LONGEST.way) : way === "proximo" ? "" : t(`steps.${way}`);
-  const number = passed(way, name, numbers);
-  const text = [called, number === undefined ? "" : count(number)].filter(Boolean).join(" · ");
-  const [{ x, y }] = points;
+function Edge({ edge: { to, from, points, back } }) {
   return html`
     <g class=${`edge ${back ? "back" : ""}`}>
       <path d=${back ? around(points) : through(points)} marker-end="url(#graph-arrow)"><title>${`${from} → ${to}`}</title></path>
-      ${text && html`<text x=${back ? x + PAD : x} y=${back ? y - 6 : y + 17} text-anchor=${back ? "start" : "middle"}>${text}</text>`}
     </g>
   `;
+}
+
+/** What an edge is called, and how many took it: on the edge, which is broken there, and above all others. */
+function Way({ edge: { way, name, points, back }, numbers }) {
+  const called = way === "ramo" ? short(name, LONGEST.way) : way === "proximo" ? "" : t(`steps.${way}`);
+  const number = passed(way, name, numbers);
+  const text = [called, number === undefined ? "" : count(number)].filter(Boolean).join(" · ");
+  if (!text) return null;
+  const [{ x, y }, next] = points;
+  if (back) return html`<text class="way" x=${x + PAD} y=${y - 6}>${text}</text>`;
+  return html`<text class="way" x=${x + ON_THE_WAY.aside * (next.x - x)} y=${y + ON_THE_WAY.down} text-anchor="middle">${text}</text>`;
 }
 
 function counted({ entraram, aguardando, mensagens, pulados, erros }) {

@@ -142,7 +142,7 @@ function spread(edges) {
   for (const some of leaving.values()) {
     some.sort((one, other) => one.points[1].x - other.points[1].x);
     some.forEach((edge, at) => {
-      edge.points[0].x += ((at + 1) / (some.length + 1) - 0.5) * NODE.width * 0.8;
+      edge.points[0].x += ((at + 0.5) / some.length - 0.5) * NODE.width * 0.8;
     });
   }
   return edges;

@@ -1,5 +1,5 @@
 // What a step of a journey does, in a line (C9.4).
-import { duration } from "../format.js";
+import { duration, share } from "../format.js";
 import { word } from "../texts.js";
 
 /** Its kind, with the channel of a send. */
@@ -20,9 +20,17 @@ export function stepDetail(step) {
       return [step.sobre, word("signal", step.sinal), step.evento].filter(Boolean).join(" ");
     case "webhook":
       return step.webhookId ?? "";
+    case "dividir":
+      return branches(step.ramos ?? []);
     default:
       return "";
   }
+}
+
+/** Each with its part of those who pass. */
+function branches(ramos) {
+  const all = ramos.reduce((sum, { peso }) => sum + (peso ?? 0), 0);
+  return ramos.map(({ nome, peso }) => [nome, peso && share(peso / all)].filter(Boolean).join(" ")).join(" · ");
 }
 
 export function stepText(step) {

@@ -45,6 +45,7 @@ export const content = {
   "emailTemplates.show": ["Ver com estes valores", "See it with these values"],
   "emailTemplates.preview": ["Como fica", "How it looks"],
   "emailTemplates.about": ["Imagens e links não aparecem aqui: esta página não chama outros servidores.", "Images and links do not appear here: this page calls no other server."],
+  "emailTemplates.exemplary": ["Variáveis com o seu exemplo", "Variables with their examples"],
   "emailTemplates.missing": ["Variáveis sem valor", "Variables without a value"],
   "emailTemplates.text": ["Versão em texto", "Plain text"],
   "emailTemplates.html": ["HTML guardado", "Stored HTML"],

@@ -46,6 +46,7 @@ export function render({ params }) {
 /** What the recipient sees; without values, the examples of the template stand in their places. */
 function Preview({ address, template }) {
   const [variables, setVariables] = useState({});
+  const examples = new Set(template.variables.filter(({ example }) => example).map(({ name }) => name));
   const preview = useLoad((signal) => post(`${address}/preview`, { variables }, { signal }), [JSON.stringify(variables)]);
   return html`
     ${template.variables.length > 0 && html`
@@ -58,7 +59,8 @@ function Preview({ address, template }) {
       <${Loaded} from=${preview}>${(made) => html`
         <${Facts} rows=${[
           [t("emailTemplates.subject"), made.subject],
-          [t("emailTemplates.missing"), made.missing.join(", ")],
+          [t("emailTemplates.exemplary"), made.missing.filter((name) => examples.has(name)).join(", ")],
+          [t("emailTemplates.missing"), made.missing.filter((name) => !examples.has(name)).join(", ")],
         ]} />
         <p class="quiet">${t("emailTemplates.about")}</p>
         <${Mail} content=${made.html} title=${t("emailTemplates.preview")} />

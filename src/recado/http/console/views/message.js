@@ -177,7 +177,9 @@ function Deliveries({ message }) {
     email?.openedAt, email?.clickedAt,
   ];
   const changes = [...new Set(moments.filter(Boolean))];
-  const found = useLoad((signal) => deliveriesOf(message.id, changes, signal), [message.id, changes.join()]);
+  const latest = Math.max(...changes.map((each) => Date.parse(each)));
+  const every = () => (Date.now() < latest + EVENT_WITHIN ? EVERY : undefined); // its event may come after the change
+  const found = useLoad((signal) => deliveriesOf(message.id, changes, signal), [message.id, changes.join()], { every });
   if (!found.data) return found.error ? html`<${Failure} error=${found.error} retry=${found.reload} />` : html`<${Loading} />`;
   if (!found.data.length) return html`<${Empty} text=${t(UNDER_WAY.includes(message.status) ? "message.noWebhooksYet" : "message.noWebhooks")} />`;
   return html`<${Table} label=${t("message.webhooks")} items=${found.data} columns=${[

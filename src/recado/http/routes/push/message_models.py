@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, model_validator
@@ -125,6 +125,7 @@ class PreviewPush(_Audience):
 class PushQuery(CursorQuery, PeriodQuery):
     """Filters of GET /v2/push/messages."""
 
+    misordered: ClassVar[str] = "VALIDATION_ERROR"
     status: list[PushStatus] | None = None
     origin: list[Origin] | None = None
 

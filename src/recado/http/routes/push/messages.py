@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from recado.domain.core.errors import FieldError, Problem, validation_error
-from recado.domain.core.ids import PUSH_DISPATCH, PUSH_MESSAGE
+from recado.domain.core.ids import PUSH_DISPATCH, PUSH_MESSAGE, lowest_id
 from recado.domain.core.metadata import metadata_errors
+from recado.domain.core.retention import MESSAGES_MONTHS, months_before
 from recado.domain.push.dispatch_ids import dispatch_id
 from recado.http.api.call import Call
 from recado.http.api.missing import found
@@ -79,7 +80,7 @@ class PushOperations:
             env=call.principal.env,
             statuses=None if query.status is None else [each.value for each in query.status],
             origins=query.origin,
-            first_id=first,
+            first_id=max(first, lowest_id(PUSH_MESSAGE, months_before(call.now, MESSAGES_MONTHS))),
             before_id=last if after is None else min(last, after[0]),
         )
         listed = await messages.list_page(self.dependencies.database, wanted, query.limit + 1)
@@ -172,7 +173,7 @@ def push_message_routes(dependencies: Dependencies, *, sends: PushSends, opens: 
         ),
         group.route(
             "GET /v2/push/messages", LIST, "List push messages, newest first", operations.list, query=PushQuery,
-            responses={200: PushPage}, errors=("INVALID_CURSOR", "INVALID_PERIOD"),
+            responses={200: PushPage}, errors=("INVALID_CURSOR",),
         ),
         group.route(
             "GET /v2/push/messages/{id}", "getPushMessage", "Read a push message", operations.read,
