@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.domain.flows.flow import has_cycle
+from recado.domain.flows.flow import entry_screen, has_cycle
 
 NAMES = "ABCDEF"
 
@@ -35,3 +35,11 @@ def test_it_is_there_exactly_when_some_screen_reaches_itself(routes: dict[str, l
         return found
 
     assert has_cycle(routes) is any(name in reached(name) for name in NAMES)
+
+
+@pytest.mark.parametrize(
+    ("routes", "entry"),
+    [({}, "A"), ({"B": ["A"]}, "B"), ({"A": ["B"]}, "A"), ({"C": ["A", "B"]}, "C")],
+)
+def test_a_flow_begins_with_the_first_screen_that_none_leads_to(routes: dict[str, list[str]], entry: str) -> None:
+    assert entry_screen(("A", "B", "C"), routes) == entry

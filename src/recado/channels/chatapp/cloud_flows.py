@@ -1,16 +1,18 @@
 """Flows in the form of the hosted API (C19). Pure."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final, get_args
 
 import orjson
 
 from recado.channels.chatapp import cloud_answers
 from recado.channels.core.errors import ProviderError
+from recado.channels.core.events import FlowState
 from recado.channels.core.fields import object_in
 from recado.channels.core.provider import FlowDefinition
+from recado.channels.core.refusals import bounded_text
 
-_LONGEST_FAULT = 256
+STATES_READ: Final[Mapping[str, FlowState]] = {state.upper(): state for state in get_args(FlowState)}
 
 
 def definition(flow: FlowDefinition) -> dict[str, Any]:
@@ -28,7 +30,8 @@ def made(answer: Mapping[str, Any]) -> str:
     """
     faults = answer.get("validation_errors")
     if isinstance(faults, list) and faults:
-        first = object_in(faults[0]).get("error")
-        text = first[:_LONGEST_FAULT] if isinstance(first, str) else "the provider finds faults in it"
+        first = object_in(faults[0])
+        said = [each for each in (first.get("message"), first.get("error")) if isinstance(each, str) and each]
+        text = bounded_text(said[0], ()) if said else "the provider finds faults in it"
         raise ProviderError("refused", "provider_error", text)
     return cloud_answers.id_of(answer)

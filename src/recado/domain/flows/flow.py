@@ -49,7 +49,7 @@ class FlowEvent(StrEnum):
     HOLD = "hold"  # provider throttles or blocks it
     RESUME = "resume"  # customer
     CLEAR = "clear"  # provider
-    DEPRECATE = "deprecate"  # customer
+    DEPRECATE = "deprecate"  # customer, or somebody at the provider
     ARCHIVE = "archive"  # customer
 
 
@@ -75,6 +75,28 @@ FLOW_MACHINE: Final = Machine(
     },
     initial={"created": _S.DRAFT},
 )
+
+
+_REPORTED: Final = {
+    (_S.ACTIVE, FlowProviderStatus.THROTTLED): _E.HOLD,
+    (_S.ACTIVE, FlowProviderStatus.BLOCKED): _E.HOLD,
+    (_S.ACTIVE, FlowProviderStatus.DEPRECATED): _E.DEPRECATE,
+    (_S.PAUSED, FlowProviderStatus.THROTTLED): _E.HOLD,
+    (_S.PAUSED, FlowProviderStatus.BLOCKED): _E.HOLD,
+    (_S.PAUSED, FlowProviderStatus.PUBLISHED): _E.CLEAR,
+    (_S.PAUSED, FlowProviderStatus.DEPRECATED): _E.DEPRECATE,
+}
+
+
+def reported_event(status: FlowStatus, reported: FlowProviderStatus) -> FlowEvent | None:
+    """What a provider's report of a state means now; None: nothing."""
+    return _REPORTED.get((status, reported))
+
+
+def entry_screen(screens: Sequence[str], routes: Mapping[str, Sequence[str]]) -> str:
+    """Where the flow begins: the first screen that no other one leads to."""
+    entered = {target for targets in routes.values() for target in targets}
+    return next((screen for screen in screens if screen not in entered), screens[0])
 
 
 def has_cycle(routes: Mapping[str, Sequence[str]]) -> bool:

@@ -1,9 +1,9 @@
 """What makes a chat-app message acceptable: its number, its template, and the window of 24 hours (C15.2)."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
 from recado.domain.billing.prices import Price, region_of
 from recado.domain.channels.chatapp import CHATAPP, POLICY
@@ -25,7 +25,7 @@ from recado.services.messages.draft import MessageDraft
 from recado.services.messages.replacing import replacement
 from recado.storage.access.organizations import Organization, OrganizationDirectory
 from recado.storage.billing.prices import PriceDirectory
-from recado.storage.flows.flows import Flow, FlowDirectory
+from recado.storage.flows.flows import FlowDirectory, SendableFlow
 from recado.storage.messages.chat_windows import WINDOW, ChatWindows
 from recado.storage.messages.messages import NewMessage
 from recado.storage.senders.numbers import Number, NumberDirectory
@@ -33,6 +33,7 @@ from recado.storage.templates.templates import Template, TemplateDirectory
 
 _MILLISECOND: Final = timedelta(milliseconds=1)
 _FLOW_FIELD: Final = "payload.interactive.action.flowId"
+_SCREEN_FIELD: Final = "payload.interactive.action.screen"
 
 
 class ChatAppRules:
@@ -78,7 +79,7 @@ class ChatAppRules:
         template = None if draft.template_id is None else self._templates.peek((*key, draft.template_id))
         if number is None or organization is None or (template is None and draft.template_id is not None):
             return None
-        flow_id = flow_of(draft)
+        flow_id = flow_of(draft.type, draft.payload)
         flow = None if flow_id is None else self._flows.peek((*key, flow_id))
         if flow is None and flow_id is not None:
             return None
@@ -98,7 +99,7 @@ class ChatAppRules:
         number = await self._numbers.get((*key, draft.sender_id))
         organization = await self._organizations.of_caller(draft.organization_id)
         template = None if draft.template_id is None else await self._templates.get((*key, draft.template_id))
-        flow_id = flow_of(draft)
+        flow_id = flow_of(draft.type, draft.payload)
         flow = None if flow_id is None else await self._flows.get((*key, flow_id))
         price = None
         if self._prices is not None and number is not None:
@@ -114,7 +115,7 @@ class ChatAppRules:
         number: Number | None,
         organization: Organization,
         template: Template | None,
-        flow: Flow | None,
+        flow: SendableFlow | None,
         price: Price | None,
     ) -> NewMessage:
         check_references(draft, number, template)
@@ -188,31 +189,39 @@ class TemplateShapes:
         return count, header
 
 
-def flow_of(draft: MessageDraft) -> str | None:
-    """The id of the flow that the draft opens."""
-    payload = draft.payload
-    if payload is None or draft.type != "interactive" or payload["interactive"]["type"] != "flow":
+def flow_of(message_type: str, payload: Mapping[str, Any] | None) -> str | None:
+    """The id of the flow that a message opens."""
+    if payload is None or message_type != "interactive" or payload["interactive"]["type"] != "flow":
         return None
     flow_id: str = payload["interactive"]["action"]["flowId"]
     return flow_id
 
 
-def open_flow(draft: MessageDraft, number: Number, flow: Flow | None) -> None:
-    """The flow that the draft opens is there, of its number, and active; what the provider calls it joins the draft."""
-    flow_id = flow_of(draft)
-    if flow_id is None:
-        return
+def open_flow(draft: MessageDraft, number: Number, flow: SendableFlow | None) -> None:
+    """What the provider calls the flow that the draft opens joins the draft; raises as `with_flow`."""
+    if draft.payload is not None and flow_of(draft.type, draft.payload) is not None:
+        draft.payload = with_flow(draft.payload, number, flow)
+
+
+def with_flow(payload: Mapping[str, Any], number: Number, flow: SendableFlow | None) -> dict[str, Any]:
+    """The payload of a message that opens a flow, with what the provider calls it, and the screen that it opens.
+
+    Raises `Problem` REFERENCE_NOT_FOUND unless the flow is there, of the number, and active, and has the screen.
+    """
+    interactive = payload["interactive"]
     if flow is None:
-        raise reference_not_found(_FLOW_FIELD, FLOW, flow_id, draft.env)
+        raise reference_not_found(_FLOW_FIELD, FLOW, interactive["action"]["flowId"], number.env)
     if flow.number_id != number.id:
         detail = f"The flow {flow.id} belongs to the number {flow.number_id}, not to {number.id}."
         raise wrong_reference(_FLOW_FIELD, detail)
     if flow.status is not FlowStatus.ACTIVE:
         detail = f"The flow {flow.id} is {flow.status.value}: only an active flow can be sent."
         raise wrong_reference(_FLOW_FIELD, detail)
-    interactive = (draft.payload or {})["interactive"]
-    action = {**interactive["action"], "providerFlowId": flow.provider_flow_id}
-    draft.payload = {**(draft.payload or {}), "interactive": {**interactive, "action": action}}
+    screen = interactive["action"].get("screen") or flow.entry
+    if screen not in flow.screens:
+        raise wrong_reference(_SCREEN_FIELD, f"The flow {flow.id} has no screen of this id.")
+    action = {**interactive["action"], "screen": screen, "providerFlowId": flow.provider_flow_id}
+    return {**payload, "interactive": {**interactive, "action": action}}
 
 
 def media_of(draft: MessageDraft, template: Template | None) -> NamedMedia | None:

@@ -14,9 +14,11 @@ create table flows (
     flow_json jsonb not null,
     published_at timestamptz,
     paused_by_customer boolean not null, -- so what the provider clears stays paused
+    reported_at timestamptz, -- of when the provider's latest report was, by its clock
     revision bigint not null,
     updated_at timestamptz not null,
     primary key (organization_id, env, id)
 );
 
 create unique index flows_name on flows (organization_id, env, number_id, name);
+create index flows_provider on flows (provider_flow_id) where provider_flow_id is not null;
