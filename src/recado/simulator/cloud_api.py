@@ -249,7 +249,7 @@ class CloudApi:
     # Flows ------------------------------------------------------------------------------------------------------------
 
     def _make_flow(self, account: str, body: dict[str, Any]) -> web.Response:
-        flow = new_flow(account, body)
+        flow = new_flow(account, body, datetime.now(UTC))
         if self._state.has_flow(account, flow["name"]):
             raise CloudError(100, "there is a flow of this name")
         self._state.store_flow(account, flow)

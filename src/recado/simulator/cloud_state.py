@@ -197,7 +197,7 @@ def new_template(account: str, body: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def new_flow(account: str, body: Mapping[str, Any]) -> dict[str, Any]:
+def new_flow(account: str, body: Mapping[str, Any], at: datetime) -> dict[str, Any]:
     """The draft that a request makes; KeyError when it lacks a field. The word `reject` in its name is its fault."""
     name = str(body["name"])
     fault = {
@@ -212,6 +212,7 @@ def new_flow(account: str, body: Mapping[str, Any]) -> dict[str, Any]:
         "status": "DRAFT",
         "categories": [str(each) for each in body["categories"]],
         "validation_errors": [{**fault, **lines}] if "reject" in name else [],
+        "updated_at": f"{at:%Y-%m-%dT%H:%M:%S%z}",
         "json_version": str(orjson.loads(body["flow_json"])["version"]),
     }
 

@@ -27,8 +27,9 @@ async def test_a_flow_is_made_published_and_deprecated_in_the_words_of_the_api(
     assert {(request.method, request.path) for request in fake_bridge.requests} == {
         ("POST", "/base/ba-1/flows"), ("POST", "/base/6627390910/publish"), ("POST", "/base/6627390910/deprecate"),
     }  # fmt: skip
-    assert orjson.loads(made.json.pop("flow_json")) == FLOW.content
-    assert made.json == {"name": FLOW.name, "categories": ["SURVEY"]}
+    body = made.json
+    assert orjson.loads(body.pop("flow_json")) == FLOW.content
+    assert body == {"name": FLOW.name, "categories": ["SURVEY"]}
     assert (published.json, deprecated.json) == ({}, {})
 
 
