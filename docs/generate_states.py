@@ -14,6 +14,7 @@ from recado.domain.channels.policy import Policy
 from recado.domain.contacts.consent import CONSENT_MACHINE
 from recado.domain.core.machine import Machine, mermaid
 from recado.domain.email.sender import EMAIL_SENDER_MACHINE
+from recado.domain.flows.flow import FLOW_MACHINE
 from recado.domain.journeys.execution import EXECUTION_MACHINE
 from recado.domain.journeys.journey import JOURNEY_MACHINE
 from recado.domain.messages.message import MessageEvent, MessageStatus
@@ -29,7 +30,7 @@ PAGE = Path(__file__).with_name("states.md")
 HEAD = """\
 # States
 
-What a message, an SMS, an e-mail, a social message, a batch, a number, a social account, a template, \
+What a message, an SMS, an e-mail, a social message, a batch, a number, a social account, a template, a flow, \
 a sender of e-mail, a webhook subscription, a campaign, a journey, an execution, a wallet, a top-up, \
 an account and a consent can be, and what moves them. The
 diagrams and tables are written by `make docs` from the literal tables in `src/recado/domain/`; the comments there say
@@ -71,6 +72,11 @@ SECTIONS: tuple[tuple[str, str, Machine[Any, Any]], ...] = (
     ),
     ("Social account", "Only a `connected` one sends.", SOCIAL_ACCOUNT_MACHINE),
     ("Template", "Only an `approved` template is sendable; messages of a `paused` one wait.", TEMPLATE_MACHINE),
+    (
+        "Flow",
+        "Only an `active` flow is sendable; the customer resumes a `paused` one, or the provider clears it.",
+        FLOW_MACHINE,
+    ),
     (
         "E-mail sender",
         "Only a `verified` one sends; `lost` is the third daily look in a row without its record.",

@@ -102,6 +102,7 @@ class Assembly:
         self.installation = installation
         self.admin_for = partial(adapters.admin, NUMBERS_CHANNEL)
         self.reviewer_for = partial(adapters.reviewer, NUMBERS_CHANNEL)
+        self.flow_admin_for = partial(adapters.flow_admin, NUMBERS_CHANNEL)
         self.opener_for = partial(adapters.opener, NUMBERS_CHANNEL)
         self.connector_for = partial(adapters.connector, ACCOUNTS_CHANNEL)
         self.clock = clock

@@ -145,7 +145,7 @@ def chatapp_adapters(settings: Settings, clock: Clock, connections: int) -> Mapp
 def sandbox(settings: Settings, clock: Clock, connections: int | None = None) -> Adapter:
     """It calls nobody, and needs no connections: it has as many calls as usual."""
     made = Sandbox(clock, settings.sandbox_time_scale)
-    return Adapter(sender=made, admin=made, templates=made, opener=ChatAddress(SANDBOX_ADDRESS), media=made)
+    return Adapter(sender=made, admin=made, templates=made, flows=made, opener=ChatAddress(SANDBOX_ADDRESS), media=made)
 
 
 def bridge(settings: Settings, clock: Clock, connections: int) -> Adapter:
@@ -161,8 +161,8 @@ def bridge(settings: Settings, clock: Clock, connections: int) -> Adapter:
     )
     place = ProviderPlace("the bridge", str(settings.bridge_chatapp_url), "start it")
     return Adapter(
-        sender=made, callbacks=made, admin=made, templates=made, opener=chat_address(settings), connections=connections,
-        place=place,
+        sender=made, callbacks=made, admin=made, templates=made, flows=made, opener=chat_address(settings),
+        connections=connections, place=place,
     )  # fmt: skip
 
 
@@ -177,7 +177,7 @@ def cloud(settings: Settings, clock: Clock, connections: int) -> Adapter:
     )
     place = ProviderPlace("the hosted API", str(settings.cloud_url), "look at RECADO_CLOUD_URL and the network")
     return Adapter(
-        sender=made, callbacks=made, admin=made, templates=made, opener=chat_address(settings), media=made,
+        sender=made, callbacks=made, admin=made, templates=made, flows=made, opener=chat_address(settings), media=made,
         connections=connections, place=place,
     )  # fmt: skip
 
@@ -206,6 +206,7 @@ def chatapp_rules(parts: RuleParts) -> ChannelRules:
         numbers=directories.numbers,
         organizations=directories.organizations,
         templates=directories.templates,
+        flows=directories.flows,
         windows=parts.windows,
         ids=parts.ids,
         clock=parts.clock,

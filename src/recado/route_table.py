@@ -29,6 +29,7 @@ from recado.http.routes.email.senders import email_sender_routes
 from recado.http.routes.email.suppressions import suppression_routes
 from recado.http.routes.email.templates import email_template_routes
 from recado.http.routes.events.customer_events import customer_event_routes
+from recado.http.routes.flows.flows import flow_routes
 from recado.http.routes.inbound.callbacks import callback_routes
 from recado.http.routes.inbound.sandbox_inbound import sandbox_inbound_routes
 from recado.http.routes.inbound.sandbox_records import sandbox_record_routes
@@ -106,6 +107,7 @@ def route_table(made: Assembly) -> tuple[Route, ...]:
         ),
         *number_usage_routes(dependencies),
         *social_account_routes(dependencies, provider_for=made.connector_for),
+        *flow_routes(dependencies, provider_for=made.flow_admin_for),
         *template_routes(dependencies, provider_for=made.reviewer_for, sync=made.sync),
         *static_list_routes(dependencies),
         *suppression_routes(dependencies),

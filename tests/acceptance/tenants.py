@@ -23,6 +23,7 @@ from recado.domain.core.ids import (
     EMAIL_SUPPRESSION,
     EMAIL_TEMPLATE,
     EXECUTION,
+    FLOW,
     JOURNEY,
     LIST,
     MEDIA,
@@ -131,6 +132,7 @@ async def settle(url: str, admin_token: str, name: str) -> Tenant:
             await api.call("POST", "/v2/email/suppressions", {"email": f"{n}.{quote(name)}@example.com"})
             for n in range(2)
         ]
+        flows = [await api.call("POST", "/v2/flows", flow(number["id"], f"{n} of {name}")) for n in range(2)]
         app = await api.call("POST", "/v2/push/apps", {"name": f"App of {name}", "platforms": ["android"]})
         for n in range(2):
             await api.call("POST", "/v2/push/tokens", {"appId": app["id"], "token": f"{n}", "platform": "android"})
@@ -175,6 +177,7 @@ async def settle(url: str, admin_token: str, name: str) -> Tenant:
         PUSH_APP: app["id"],
         PUSH_MESSAGE: pushed[0]["id"],
         PUSH_DISPATCH: dispatched["items"][0]["id"],
+        FLOW: flows[0]["id"],
         SEGMENT: segments[0]["id"],
         SOCIAL_ACCOUNT: social[0]["id"],
         API_KEY: key["id"],
@@ -246,6 +249,19 @@ def template(number_id: str, name: str) -> dict[str, Any]:
         "language": "pt-BR",
         "category": "utility",
         "components": [{"type": "BODY", "payload": {"text": "Tudo certo."}}],
+    }
+
+
+def flow(number_id: str, name: str) -> dict[str, Any]:
+    """A flow of two screens."""
+    return {
+        "numberId": number_id,
+        "name": name,
+        "providerCategories": ["SURVEY"],
+        "flowJson": {
+            "routing_model": {"ASK": ["END"]},
+            "screens": [{"id": "ASK", "title": "How was it?"}, {"id": "END", "terminal": True}],
+        },
     }
 
 

@@ -11,7 +11,7 @@ import aiohttp
 import orjson
 import pytest
 from tests.privacy import found_in_logs
-from tests.program import Api, Program, Service, free_port, running
+from tests.program import Api, Program, Refused, Service, free_port, running
 from tests.waiting import until
 
 NUMBER, BUSINESS, PHONE = "106540352242922", "102290129340398", "+5511900000000"
@@ -201,3 +201,46 @@ async def test_a_template_is_edited_at_the_provider_and_sent_as_it_is_then(line:
     await line.reviewed(rejected, session, "rejected")
     again = await line.reviewed(rejected, session, "rejected")
     assert again["rejectionReason"] == "INCORRECT_CATEGORY"
+
+
+@pytest.mark.long
+async def test_a_flow_is_published_opened_and_paused_while_the_provider_throttles_it(line: Line) -> None:
+    await line.register(secrets.token_urlsafe(24))
+    screens = [{"id": "ASK", "title": "How was it?"}, {"id": "END", "terminal": True}]
+    new = {
+        "numberId": line.id,
+        "name": "Survey",
+        "providerCategories": ["SURVEY"],
+        "flowJson": {"routing_model": {"ASK": ["END"]}, "screens": screens},
+    }
+    flow = (await line.api.call("POST", "/v2/flows", new))["id"]
+    published = await line.api.call("POST", f"/v2/flows/{flow}/publish")
+
+    async def flow_is(status: str, there: str) -> None:
+        async def so() -> bool:
+            held = await line.api.call("GET", f"/v2/flows/{flow}")
+            return (held["status"], held["providerStatus"]) == (status, there)
+
+        await until(so, PATIENCE, f"the flow is {status}", every=0.1)
+
+    await line.control("inbound", number=NUMBER, **{"from": PERSON}, text="hello")
+
+    async def heard() -> Any:
+        return (await line.api.call("GET", "/messages", direction="inbound"))["items"]
+
+    await until(heard, PATIENCE, "the person's message is here", every=0.1)
+    action = {"flowId": flow, "cta": "Answer"}
+    opening = {
+        "type": "interactive",
+        "payload": {"interactive": {"type": "flow", "body": "Tell us.", "action": action}},
+    }
+    await line.ends(await line.send(**opening), "read")
+
+    await line.control(f"flows/{published['providerFlowId']}", status="THROTTLED")
+    await flow_is("paused", "THROTTLED")
+    with pytest.raises(Refused, match="only an active flow can be sent"):
+        await line.send(**opening)
+    await line.control(f"flows/{published['providerFlowId']}", status="PUBLISHED")
+    await flow_is("active", "PUBLISHED")
+    await line.api.call("POST", f"/v2/flows/{flow}/deprecate")
+    await flow_is("deprecated", "DEPRECATED")

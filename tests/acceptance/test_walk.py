@@ -28,6 +28,8 @@ SCOPES = {
     " createOriginLink updateOriginLink deleteOriginLink",
     "templates:read": "listTemplates getTemplate",
     "templates:write": "createTemplate updateTemplate deleteTemplate submitTemplate syncTemplates simulateTemplate",
+    "flows:read": "listFlows getFlow",
+    "flows:write": "createFlow updateFlow deleteFlow publishFlow pauseFlow resumeFlow deprecateFlow archiveFlow",
     "org:read": "getOrganization",
     "org:write": "updateOrganization",
     "apikeys:read": "listApiKeys getApiKey",

@@ -13,6 +13,7 @@ from tests.acceptance import (  # noqa: F401 - register their samples
     samples_email,
     samples_events,
     samples_exports,
+    samples_flows,
     samples_journeys,
     samples_links,
     samples_media,

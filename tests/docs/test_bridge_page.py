@@ -13,7 +13,7 @@ from tests.channels.accounts import chatapp_account
 from recado.channels.chatapp import bridge_answers
 from recado.channels.chatapp.bridge import Bridge
 from recado.channels.core.bridge.bridge_callbacks import channel_events
-from recado.channels.core.events import Inbound, NumberNews, Preference, Status, TemplateVerdict
+from recado.channels.core.events import FlowNews, Inbound, NumberNews, Preference, Status, TemplateVerdict
 from recado.channels.core.provider import Accepted, OutboundMessage, TemplateContent
 from recado.channels.core.refusals import PROVIDER_CODES
 from recado.channels.core.signing import PROVIDER_SIGNATURE
@@ -79,7 +79,8 @@ def test_the_answers_of_the_other_operations_are_read_whole() -> None:
 
 def test_every_kind_of_event_is_read() -> None:
     events = channel_events(example("callback").encode())
-    assert [type(event) for event in events] == [Status, Status, Inbound, TemplateVerdict, NumberNews, Preference]
+    kinds = [Status, Status, Inbound, TemplateVerdict, NumberNews, FlowNews, Preference]
+    assert [type(event) for event in events] == kinds
     assert isinstance(events[1], Status)
     assert events[1].code == "recipient_unreachable"
 

@@ -72,6 +72,8 @@ from recado.http.routes.email.template_models import EmailPreviewOut, EmailTempl
 from recado.http.routes.email.templates import email_template_routes
 from recado.http.routes.events.customer_event_models import CustomerEventOut
 from recado.http.routes.events.customer_events import customer_event_routes
+from recado.http.routes.flows.flow_models import FlowOut
+from recado.http.routes.flows.flows import flow_routes
 from recado.http.routes.inbound.callbacks import callback_routes
 from recado.http.routes.inbound.sandbox_inbound import sandbox_inbound_routes
 from recado.http.routes.inbound.sandbox_records import sandbox_record_routes
@@ -134,6 +136,7 @@ from recado.services.inbound.receipts import PARKED_FOR
 from recado.services.media import inbound_copies, uploads
 from recado.storage.audience.segment_evaluation import AT_ONCE, MOST_WAITING
 from recado.storage.core.postgres import LONG_SIZE, Database
+from recado.storage.flows.flows import MAX_FLOWS
 from recado.storage.templates.templates import MAX_OF_A_NUMBER
 
 ROOT = Path(__file__).parents[2]
@@ -230,6 +233,7 @@ def routes() -> tuple[Route, ...]:
         *number_health_routes(dependencies, health=nothing),
         *number_usage_routes(dependencies),
         *social_account_routes(dependencies, provider_for=nothing),
+        *flow_routes(dependencies, provider_for=nothing),
         *template_routes(dependencies, provider_for=nothing, sync=nothing),
         *static_list_routes(dependencies),
         *segment_routes(dependencies, evaluation=nothing),
@@ -358,6 +362,7 @@ def test_every_command_is_named() -> None:
     [
         ("Webhook subscriptions per environment", f"{MAX_SUBSCRIPTIONS}"),
         ("Templates per number", f"{MAX_OF_A_NUMBER}"),
+        ("Flows per number", f"{MAX_FLOWS}"),
         ("Templates of e-mails per environment", f"{MAX_TEMPLATES}"),
         (
             "Sends of e-mail under way",
@@ -445,6 +450,7 @@ def test_the_request_limits_are_those_in_force() -> None:
         ("C12.8", ContactField),
         ("C12.9", OwnedGroupOut),
         ("C18", ExportedRow),
+        ("C19", FlowOut),
         ("C20", CompanyOut),
         ("C21", CustomerEventOut),
         ("C22.2", DeviceOut),

@@ -59,6 +59,7 @@ from recado.http.routes.email.senders import email_sender_routes
 from recado.http.routes.email.suppressions import suppression_routes
 from recado.http.routes.email.templates import email_template_routes
 from recado.http.routes.events.customer_events import customer_event_routes
+from recado.http.routes.flows.flows import flow_routes
 from recado.http.routes.inbound.sandbox_records import sandbox_record_routes
 from recado.http.routes.journeys.journeys import journey_routes
 from recado.http.routes.links.opened_emails import opened_email_routes
@@ -358,6 +359,7 @@ async def api(database: Database) -> AsyncIterator[Api]:
         *number_usage_routes(dependencies),
         *media_routes(database=database, numbers=directories.numbers, uploads=nobody, files=FileWork(), folder=None),
         *social_account_routes(dependencies, provider_for=lambda env: providers[env]),
+        *flow_routes(dependencies, provider_for=lambda env: providers[env]),
         *template_routes(dependencies, provider_for=lambda env: providers[env], sync=sync),
         *static_list_routes(dependencies),
         *segment_routes(dependencies, evaluation=Evaluation(database)),
@@ -466,7 +468,7 @@ def simulations(database: Database, directories: Directories, clock: ShiftedCloc
     windows = ChatWindows(database, clock=clock)
     emails = SendableTemplates(database, clock=clock)
     rules = [
-        ChatAppRules(numbers=numbers, templates=templates, windows=windows, **shared),
+        ChatAppRules(numbers=numbers, templates=templates, flows=directories.flows, windows=windows, **shared),
         SmsRules(links=partial(MessageLinks, "https://l.recado.test", os.urandom), **shared),
         email_rules(database, emails, **shared),
     ]

@@ -118,6 +118,16 @@ OPERATIONS = [
     ("GET", "/v2/email/suppressions"),
     ("POST", "/v2/email/suppressions"),
     ("DELETE", "/v2/email/suppressions/{id}"),
+    ("GET", "/v2/flows"),
+    ("POST", "/v2/flows"),
+    ("GET", "/v2/flows/{id}"),
+    ("PATCH", "/v2/flows/{id}"),
+    ("DELETE", "/v2/flows/{id}"),
+    ("POST", "/v2/flows/{id}/publish"),
+    ("POST", "/v2/flows/{id}/pause"),
+    ("POST", "/v2/flows/{id}/resume"),
+    ("POST", "/v2/flows/{id}/deprecate"),
+    ("POST", "/v2/flows/{id}/archive"),
     ("GET", "/v2/email/templates"),
     ("POST", "/v2/email/templates"),
     ("GET", "/v2/email/templates/{id}"),
@@ -205,6 +215,10 @@ MADE_BY: dict[str, tuple[str, Any]] = {
         "/v2/templates",
         {"name": "mine", "language": "pt-BR", "category": "utility", "components": []},
     ),
+    "flw_": (
+        "/v2/flows",
+        {"name": "mine", "providerCategories": ["OTHER"], "flowJson": {"screens": [{"id": "END", "terminal": True}]}},
+    ),
     "jrn_": (
         "/v2/journeys",
         {"name": "mine", "gatilho": {"tipo": "api"}, "inicio": "end", "passos": [{"id": "end", "tipo": "fim"}]},
@@ -233,7 +247,7 @@ async def owned_by(api: Any, organization: int, prefix: str) -> str:
         case "med_":
             return await uploaded(api, organization)
     path, body = MADE_BY[prefix]
-    named = {"numberId": made.number.id} if prefix in ("tpl_", "olk_") else {}
+    named = {"numberId": made.number.id} if prefix in ("tpl_", "olk_", "flw_") else {}
     if prefix == "soc_":
         named = {"externalAccountId": f"of {organization}"}
     answer = await api.post(path, {**body, **named}, organization=organization)
@@ -283,6 +297,7 @@ async def rows(api: Any) -> Any:
             "numbers",
             "media",
             "templates",
+            "flows",
             "origin_links",
             "email_templates",
             "email_senders",
@@ -377,6 +392,7 @@ async def test_foreign_ids_answer_like_missing_ones_and_change_nothing(api: Any,
         ("/numbers", "num_"),
         ("/v2/companies", "emp_"),
         ("/v2/templates", "tpl_"),
+        ("/v2/flows", "flw_"),
         ("/v2/origin-links", "olk_"),
         ("/v2/email/templates", "etpl_"),
         ("/v2/email/senders", "snd_"),

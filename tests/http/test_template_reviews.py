@@ -40,6 +40,56 @@ async def test_what_breaks_the_rules_is_not_handed_in(api: Any) -> None:
     assert await status_of(api, template) == "draft"
 
 
+async def test_a_button_opens_an_active_flow_of_the_number_by_the_id_that_the_provider_knows(api: Any) -> None:
+    number_id = await live_number(api)
+    body = {
+        "numberId": number_id,
+        "name": "Survey",
+        "providerCategories": ["SURVEY"],
+        "flowJson": {"screens": [{"id": "ASK", "terminal": True}]},
+    }
+    flow = (await api.post("/v2/flows", body, env="live")).body
+    buttons = {"type": "BUTTONS", "payload": {"buttons": [{"type": "FLOW", "text": "Answer", "flowId": flow["id"]}]}}
+    template = (
+        await api.post("/v2/templates", new(api, numberId=number_id, components=[BODY, buttons]), env="live")
+    ).body
+    path, token = f"/v2/templates/{template['id']}/submit", await session(api, "operator", env="live")
+
+    refused = await api.post(path, token=token)
+    assert (refused.status, refused.code) == (422, "TEMPLATE_RULES")
+    assert [each["path"] for each in refused.body["errors"]] == ["/components/1/payload/buttons/0/flowId"]
+    published = (await api.post(f"/v2/flows/{flow['id']}/publish", env="live")).body
+    assert (await api.post(path, token=token)).status == 202
+    told: list[Any] = []
+
+    async def submit_template(_: Any, submission: Any) -> Submission:
+        told.append(submission)
+        return Submission("p-1")
+
+    api.providers["live"].submit_template = submit_template
+    await api.review.run("live")
+    [submission] = told
+    assert submission.components[1]["payload"]["buttons"][0]["flowId"] == published["providerFlowId"]
+    assert (await api.get(f"/v2/templates/{template['id']}", env="live")).body["components"] == template["components"]
+
+
+async def test_a_template_whose_flow_ended_before_it_was_handed_in_is_refused(api: Any) -> None:
+    body = {"providerCategories": ["SURVEY"], "flowJson": {"screens": [{"id": "ASK", "terminal": True}]}}
+    number_id = api.organizations[0].number.id
+    flow = (await api.post("/v2/flows", {**body, "numberId": number_id, "name": "Survey"})).body
+    await api.post(f"/v2/flows/{flow['id']}/publish")
+    buttons = {"type": "BUTTONS", "payload": {"buttons": [{"type": "FLOW", "text": "Answer", "flowId": flow["id"]}]}}
+    template = await create(api, components=[BODY, buttons])
+    await set_status(api, template, "submitted")
+    await api.post(f"/v2/flows/{flow['id']}/pause")
+    await api.review.run("test")
+    seen = (await api.get(f"/v2/templates/{template['id']}")).body
+    assert (seen["status"], seen["rejectionReason"]) == (
+        "rejected",
+        "The button needs an active flow of the template's number.",
+    )
+
+
 async def test_the_sandbox_reviews_what_is_submitted(api: Any) -> None:
     template = await create(api)
     api.changes.clear()

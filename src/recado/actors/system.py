@@ -75,6 +75,7 @@ from recado.services.effects.overdue import Overdue, handlers_of_policies
 from recado.services.effects.recording import Recording
 from recado.services.effects.totals import MessageTotals
 from recado.services.effects.wallet import Wallet
+from recado.services.flows.flow_reports import FlowReports
 from recado.services.inbound.callbacks import Callbacks
 from recado.services.inbound.inbound import InboundMessages
 from recado.services.inbound.provider_sessions import ProviderSessions
@@ -233,6 +234,7 @@ class ActorSystem:
             numbers=follow.numbers,
             social_accounts=SocialAccountReports(db, clock, changed),
             templates=follow.templates,
+            flows=FlowReports(db, clock=clock, changed=changed),
             payments=payments,
         )
         self.explainer = WaitExplainer(records, self.ask_situation)

@@ -12,7 +12,7 @@ from aiohttp import BodyPartReader, web
 from recado.channels.chatapp.cloud_messages import PRODUCT
 from recado.domain.core.counting import counted
 from recado.simulator import cloud_webhooks
-from recado.simulator.cloud_state import LONGEST_MEDIA, CloudState, new_template
+from recado.simulator.cloud_state import LONGEST_MEDIA, CloudState, new_flow, new_template
 
 REVIEW_SECONDS = 1.0
 
@@ -20,6 +20,8 @@ _VARIABLE = re.compile(r"\{\{[^{}]*\}\}")
 _STATUS_OF = {190: 401, 0: 401, 10: 403, 368: 403, 131031: 403, 1: 500, 2: 503, 131000: 500, 131016: 503, 4: 429}
 _STATUS_OF |= {80007: 429, 130429: 429, 132001: 404}
 _NOT_SENDABLE = {"PAUSED": 132015, "DISABLED": 132016}
+_FLOW_MOVES = {"publish": ("DRAFT", "PUBLISHED"), "deprecate": ("PUBLISHED", "DEPRECATED")}
+_UNOPENED = {"THROTTLED": 132069, "BLOCKED": 132068}
 _MEDIA = frozenset({"image", "video", "audio", "document", "sticker"})
 _EDITABLE = frozenset({"APPROVED", "REJECTED", "PAUSED"})
 _MOST_ON_A_PAGE = 250
@@ -86,6 +88,8 @@ class CloudApi:
                 return self._list_templates(owner, request.query, f"{base}{request.path}")
             case "DELETE", "message_templates":
                 return self._delete_templates(owner, request.query)
+            case "POST", "publish" | "deprecate":
+                return self._move_flow(owner, *_FLOW_MOVES[edge])
             case "GET", edge if edge == f"{PRODUCT}_business_profile":
                 profile = {"messaging_product": PRODUCT, **self._state.number(owner).profile}
                 return json_answer({"data": [profile]})
@@ -103,6 +107,8 @@ class CloudApi:
         content = body[kind]
         if kind == "template":
             self._check_template(content)
+        elif kind == "interactive" and content["type"] == "flow":
+            self._check_flow(str(content["action"]["parameters"]["flow_id"]))
         elif kind in _MEDIA and "id" in content and self._state.media(str(content["id"])) is None:
             raise CloudError(131053, "there is no such media")
 
@@ -117,6 +123,11 @@ class CloudApi:
         given = [each for each in content.get("components", ()) if str(each.get("type")).lower() == "body"]
         if texts and texts[0] and (len(given[0]["parameters"]) if given else 0) != wanted:
             raise CloudError(132000, f"the body takes {counted(wanted, 'parameter')}")
+
+    def _check_flow(self, flow_id: str) -> None:
+        status = None if (found := self._state.flow(flow_id)) is None else found[1]["status"]
+        if status != "PUBLISHED":
+            raise CloudError(_UNOPENED.get(str(status), 131009), "no such flow can be opened")
 
     # Objects ----------------------------------------------------------------------------------------------------------
 
@@ -136,6 +147,8 @@ class CloudApi:
         found = self._state.template_by_id(object_id)
         if found is not None:
             return json_answer(found[1])
+        if (flow := self._state.flow(object_id)) is not None:
+            return json_answer(flow[1])
         if as_number or self._state.knows_number(object_id):
             return json_answer(self._state.number(object_id).fields())
         raise CloudError(100, "no such object", subcode=33)
@@ -152,6 +165,8 @@ class CloudApi:
                 self._state.changed(number)
             case "message_templates":
                 return self._submit(owner, body)
+            case "flows":
+                return self._make_flow(owner, body)
             case edge if edge == f"{PRODUCT}_business_profile":
                 number = self._state.number(owner)
                 number.profile |= {name: value for name, value in body.items() if name != "messaging_product"}
@@ -230,6 +245,31 @@ class CloudApi:
         for template_id in wanted:
             self._state.delete_template(account, template_id)
         return json_answer({"success": True})
+
+    # Flows ------------------------------------------------------------------------------------------------------------
+
+    def _make_flow(self, account: str, body: dict[str, Any]) -> web.Response:
+        flow = new_flow(account, body, datetime.now(UTC))
+        if self._state.has_flow(account, flow["name"]):
+            raise CloudError(100, "there is a flow of this name")
+        self._state.store_flow(account, flow)
+        faults = flow["validation_errors"]
+        return json_answer({"id": flow["id"], "success": not faults, "validation_errors": faults})
+
+    def _move_flow(self, flow_id: str, before: str, after: str) -> web.Response:
+        found = self._state.flow(flow_id)
+        if found is None:
+            raise CloudError(100, "there is no such flow", subcode=33)
+        if found[1]["status"] != before or found[1]["validation_errors"]:
+            raise CloudError(100, f"the flow does not become {after}")
+        self.change_flow(*found, after)
+        return json_answer({"success": True})
+
+    def change_flow(self, account: str, held: dict[str, Any], status: str) -> None:
+        """The flow is in this state from now on, and the service hears of it."""
+        changed = {**held, "status": status}
+        self._state.store_flow(account, changed)
+        self._tell(cloud_webhooks.flow_status(account, datetime.now(UTC), changed, held["status"]))
 
     # Media ------------------------------------------------------------------------------------------------------------
 

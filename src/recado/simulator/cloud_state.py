@@ -1,10 +1,12 @@
-"""What the simulated hosted API holds: numbers, templates and media. Numbers and templates outlive the process."""
+"""What the simulated hosted API holds: numbers, templates, flows and media. All but media outlives the process."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, Final
+
+import orjson
 
 from recado.simulator.operations import OFFERED
 
@@ -66,6 +68,7 @@ class CloudState:
         self._note = note
         self._numbers: dict[str, SimulatedNumber] = {}
         self._templates: dict[str, dict[str, dict[str, Any]]] = {}
+        self._flows: dict[str, tuple[str, dict[str, Any]]] = {}
         self._media: dict[str, Media] = {}
         self._media_bytes = 0
 
@@ -78,6 +81,8 @@ class CloudState:
                 self.templates(value["account"])[value["template"]["id"]] = value["template"]
             elif kind == "template_deleted":
                 self.templates(value["account"]).pop(value["id"], None)
+            elif kind == "flow":
+                self._flows[value["flow"]["id"]] = (value["account"], value["flow"])
 
     # Numbers ----------------------------------------------------------------------------------------------------------
 
@@ -143,6 +148,19 @@ class CloudState:
             return _offered("", name, offered[name])
         return None
 
+    # Flows ------------------------------------------------------------------------------------------------------------
+
+    def flow(self, flow_id: str) -> tuple[str, dict[str, Any]] | None:
+        """The flow and its account."""
+        return self._flows.get(flow_id)
+
+    def has_flow(self, account: str, name: str) -> bool:
+        return any(owner == account and flow["name"] == name for owner, flow in self._flows.values())
+
+    def store_flow(self, account: str, flow: dict[str, Any]) -> None:
+        self._flows[flow["id"]] = (account, flow)
+        self._note("flow", {"account": account, "flow": flow})
+
     # Media ------------------------------------------------------------------------------------------------------------
 
     def store_media(self, content: bytes, mime_type: str, at: datetime) -> Media:
@@ -176,6 +194,26 @@ def new_template(account: str, body: Mapping[str, Any]) -> dict[str, Any]:
         "components": list(body.get("components", ())),
         "parameter_format": "POSITIONAL",
         "rejected_reason": "NONE",
+    }
+
+
+def new_flow(account: str, body: Mapping[str, Any], at: datetime) -> dict[str, Any]:
+    """The draft that a request makes; KeyError when it lacks a field. The word `reject` in its name is its fault."""
+    name = str(body["name"])
+    fault = {
+        "error": "INVALID_PROPERTY_VALUE",
+        "error_type": "FLOW_JSON_ERROR",
+        "message": "Its name asks for a fault.",
+    }
+    lines = dict.fromkeys(("line_start", "line_end", "column_start", "column_end"), 1)
+    return {
+        "id": _digits(f"flow {account} {name}", 16),
+        "name": name,
+        "status": "DRAFT",
+        "categories": [str(each) for each in body["categories"]],
+        "validation_errors": [{**fault, **lines}] if "reject" in name else [],
+        "updated_at": f"{at:%Y-%m-%dT%H:%M:%S%z}",
+        "json_version": str(orjson.loads(body["flow_json"])["version"]),
     }
 
 

@@ -84,6 +84,18 @@ def template_status(business_account: str, at: datetime, held: dict[str, Any], e
     return template(business_account, at, "message_template_status_update", held, event=event, reason=reason)
 
 
+def flow_status(business_account: str, at: datetime, held: dict[str, Any], old_status: str) -> Entry:
+    """`held`: the flow in its new state."""
+    value = {
+        "event": "FLOW_STATUS_CHANGE",
+        "message": f"The flow {held['name']} is {held['status']}",
+        "flow_id": held["id"],
+        "old_status": old_status,
+        "new_status": held["status"],
+    }
+    return entry(business_account, at, "flows", value)
+
+
 def error(code: int, details: str = "as the simulation has it") -> dict[str, Any]:
     """The object that explains a failure, in receipts and in answers."""
     return {

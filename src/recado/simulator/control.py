@@ -1,6 +1,6 @@
 """What a test or an operator makes the simulated provider do: `POST /control/…`, each with a JSON body.
 
-Changes of the hosted API's numbers, templates and accounts come with the webhooks that announce them there.
+Changes of the hosted API's numbers, templates, flows and accounts come with the webhooks that announce them there.
 """
 
 from collections import deque
@@ -10,8 +10,9 @@ from typing import Any
 
 from recado.channels.core.event_json import event_to_json
 from recado.channels.core.events import Inbound
+from recado.domain.core.timestamps import format_timestamp
 from recado.simulator import cloud_webhooks
-from recado.simulator.cloud_api import Later, Tell
+from recado.simulator.cloud_api import CloudApi, Later, Tell
 from recado.simulator.cloud_state import CloudState, SimulatedNumber
 from recado.simulator.record import recipient_hash
 
@@ -39,9 +40,17 @@ class Control:
     """KeyError, TypeError or ValueError for a request that makes no sense."""
 
     def __init__(
-        self, state: CloudState, *, tell: Tell, tell_bridge: TellBridge, later: Later, new_id: Callable[[], str]
+        self,
+        state: CloudState,
+        api: CloudApi,
+        *,
+        tell: Tell,
+        tell_bridge: TellBridge,
+        later: Later,
+        new_id: Callable[[], str],
     ) -> None:
         self._state = state
+        self._api = api
         self._tell = tell
         self._tell_bridge = tell_bridge
         self._later = later
@@ -63,6 +72,8 @@ class Control:
                 self._change_number(self._state.number(which), body)
             case "templates":
                 self._change_template(which, body)
+            case "flows":
+                self._change_flow(which, body)
             case "accounts":
                 self._tell(cloud_webhooks.entry(which, _now(), "account_update", body))
             case "preferences":
@@ -159,6 +170,17 @@ class Control:
                     new_quality_score=str(body["quality"]),
                 )
             )
+
+    def _change_flow(self, flow_id: str, body: dict[str, Any]) -> None:
+        status = str(body["status"])
+        if body.get("protocol") == "bridge":
+            news = {"kind": "flow", "status": status.lower(), "at": format_timestamp(_now()), "providerFlowId": flow_id}
+            self._tell_bridge(news)
+            return
+        found = self._state.flow(flow_id)
+        if found is None:
+            raise KeyError(flow_id)
+        self._api.change_flow(*found, status.upper())
 
     # Inbound ----------------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""The operations of the bridge protocol besides sending: enough of a provider to register numbers and templates."""
+"""The operations of the bridge protocol besides sending: enough of a provider for numbers, templates and flows."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -8,6 +8,7 @@ import orjson
 
 from recado.channels.core.event_json import event_to_json
 from recado.channels.core.events import TemplateVerdict
+from recado.simulator.record import recipient_hash
 
 REVIEW_SECONDS = 1.0
 
@@ -21,7 +22,7 @@ ReportLater = Callable[[float, str | None, bytes], None]
 
 
 class Operations:
-    """Numbers are connected until they are disconnected; a template whose name holds `reject` is rejected."""
+    """Numbers are connected until they are disconnected; a template or a flow whose name holds `reject` is rejected."""
 
     def __init__(self, report_later: ReportLater) -> None:
         self._report_later = report_later
@@ -53,6 +54,12 @@ class Operations:
                 return 200, {}
             case "list_templates":
                 return 200, {"templates": list(self._held(account).values())}
+            case "create_flow" if "reject" in body["name"]:
+                return 422, {"code": "provider_error", "message": "its name asks for it"}
+            case "create_flow":
+                return 200, {"providerFlowId": f"sim_{recipient_hash(body['name'])}"}
+            case "publish_flow" | "deprecate_flow" if body["providerFlowId"]:
+                return 200, {}
         return 404, {"code": "provider_error", "message": "no such operation"}
 
     def _health(self, account: Account) -> dict[str, Any]:

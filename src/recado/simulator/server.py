@@ -38,6 +38,9 @@ _BRIDGE_OPERATIONS = frozenset(
         "submit_template",
         "delete_template",
         "list_templates",
+        "create_flow",
+        "publish_flow",
+        "deprecate_flow",
     }
 )
 _TOO_FAST = (130429, 80007)
@@ -47,8 +50,8 @@ _NO_REQUEST = (orjson.JSONDecodeError, KeyError, TypeError, AttributeError, Valu
 class Simulator:
     """One simulated provider; `start()` and `stop()` are safe to call twice.
 
-    A further life on the same record goes on where the last one ended: numbers and templates of the hosted API are as
-    they were, and receipts that nobody has taken are sent, some of them once more.
+    A further life on the same record goes on where the last one ended: numbers, templates and flows of the hosted
+    API are as they were, and receipts that nobody has taken are sent, some of them once more.
     """
 
     def __init__(self, options: SimulatorOptions, *, tell: Callable[[str], None] = lambda line: None) -> None:
@@ -68,6 +71,7 @@ class Simulator:
         self._cloud = CloudApi(self._state, self._tell_cloud, self._later)
         self._control = Control(
             self._state,
+            self._cloud,
             tell=self._tell_cloud,
             tell_bridge=lambda event: self._report_later(0.0, None, orjson.dumps(event)),
             later=self._later,

@@ -53,6 +53,7 @@ def upkeep(database: Database, clock: VirtualClock) -> Upkeep:
         numbers=Mock(),
         social_accounts=Mock(),
         templates=Mock(),
+        flows=Mock(),
     )
     webhooks = Webhooks(database, clock=clock, ids=Mock(), keys=Mock(), http=Mock(), runtime=Mock())
     return Upkeep(

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from recado.channels.core.events import Event, Inbound, NumberNews, Preference, Status, TemplateVerdict
+from recado.channels.core.events import Event, FlowNews, Inbound, NumberNews, Preference, Status, TemplateVerdict
 
 AT = datetime(2026, 11, 20, 9, 0, 0, 250_000, tzinfo=UTC)
 TIME = "2026-11-20T09:00:00.250Z"
@@ -76,6 +76,14 @@ INCOMING: list[tuple[dict[str, Any], Event]] = [
         {"kind": "preference", "account": "pn-1", "phone": "+5511987654321", "stopped": True, "at": TIME},
         Preference("pn-1", "+5511987654321", True, AT),
     ),
+    (
+        {"kind": "flow", "status": "throttled", "at": TIME, "providerFlowId": "f-1", "account": "pn-1"},
+        FlowNews("throttled", AT, "f-1", "pn-1"),
+    ),
+    (
+        {"kind": "flow", "status": "published", "at": TIME, "providerFlowId": "f-1", "businessAccount": "ba-1"},
+        FlowNews("published", AT, "f-1", business_account="ba-1"),
+    ),
 ]
 
 A_STATUS = INCOMING[0][0]
@@ -105,6 +113,8 @@ MALFORMED: list[tuple[Any, str]] = [
     ({**INCOMING[6][0], "status": "draft"}, "events[0].status"),
     ({**INCOMING[8][0], "quality": "blue"}, "events[0].quality"),
     ({**INCOMING[10][0], "stopped": 1}, "events[0].stopped"),
+    ({**INCOMING[11][0], "status": "draft"}, "events[0].status"),
+    ({**INCOMING[11][0], "providerFlowId": 3}, "events[0].providerFlowId"),
 ]
 
 DEEP: Any = {}

@@ -7,6 +7,7 @@ from typing import Any
 from tests.channels.behaviours import Behaviour
 
 from recado.channels.core.provider import (
+    FlowDefinition,
     TemplateSubmission,
 )
 
@@ -32,6 +33,13 @@ TEMPLATE = TemplateSubmission(
             },
         },
     ],
+)
+
+
+FLOW = FlowDefinition(
+    "Survey flw_000000010000000000001",
+    ["SURVEY"],
+    {"version": "6.2", "screens": [{"id": "ASK", "title": "Olá?", "terminal": True}]},
 )
 
 

@@ -37,6 +37,10 @@ def number(field: str, **value: Any) -> dict[str, Any]:
     return change(field, {"display_phone_number": "5511900000000", **value})
 
 
+def flow(**value: Any) -> dict[str, Any]:
+    return change("flows", {"event": "FLOW_STATUS_CHANGE", "message": "Survey", "flow_id": "6627390910", **value})
+
+
 def preference(**changes: Any) -> dict[str, Any]:
     item = {
         "wa_id": "5511987654321",
@@ -205,6 +209,8 @@ MALFORMED: list[tuple[Any, str]] = [
     (message("image", image={"mime_type": "image/png"}), "entry[0].changes[0].value.messages[0].image.id"),
     (message("button", button="yes"), "entry[0].changes[0].value.messages[0].button"),
     (change("message_template_status_update", {"event": "APPROVED"}), "entry[0].changes[0].value.message_template_id"),
+    (flow(new_status=7), "entry[0].changes[0].value.new_status"),
+    (flow(flow_id=None, new_status="BLOCKED"), "entry[0].changes[0].value.flow_id"),
     (number("phone_number_quality_update"), "entry[0].changes[0].value.event"),
     (
         change("account_update", {"event": "PARTNER_REMOVED", "waba_info": {}}),

@@ -1,10 +1,10 @@
 """News of templates, numbers and accounts of the hosted API as their JSON, and the events that they are read as."""
 
-from typing import Any
+from typing import Any, get_args
 
-from tests.channels.chatapp.cloud_changes import AT, SECONDS, change, number, preference, template
+from tests.channels.chatapp.cloud_changes import AT, SECONDS, change, flow, number, preference, template
 
-from recado.channels.core.events import Event, NumberNews, Preference, TemplateVerdict
+from recado.channels.core.events import Event, FlowNews, FlowState, NumberNews, Preference, TemplateVerdict
 
 NEWS: list[tuple[dict[str, Any], list[Event]]] = [
     (
@@ -114,6 +114,11 @@ NEWS: list[tuple[dict[str, Any], list[Event]]] = [
     (preference(wa_id=None, user_id="BR.77"), [Preference("pn-1", "BR.77", True, AT)]),
     (preference(value="signup"), []),
     (preference(category="other"), []),
-    (change("flows", {"event": "FLOW_STATUS_CHANGE"}), []),
+    *(
+        (flow(old_status="PUBLISHED", new_status=state.upper()), [FlowNews(state, AT, "6627390910", None, "waba-1")])
+        for state in get_args(FlowState)
+    ),
+    (flow(old_status="PUBLISHED", new_status="DRAFT"), []),
+    (flow(event="FLOW_VERSION_EXPIRY_WARNING", warning="soon"), []),
     (change("never_heard_of", 7), []),
 ]

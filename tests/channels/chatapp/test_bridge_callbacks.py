@@ -7,9 +7,7 @@ from recado.channels.core.bridge.bridge_callbacks import channel_events
 
 
 def test_events_keep_their_order_and_those_of_other_channels_are_passed_over() -> None:
-    body = orjson.dumps(
-        {"events": [INCOMING[1][0], {"kind": "flow", "id": "f"}, INCOMING[0][0], {"kind": "payment"}, INCOMING[1][0]]}
-    )
+    body = orjson.dumps({"events": [INCOMING[1][0], INCOMING[0][0], {"kind": "payment"}, INCOMING[1][0]]})
 
     assert channel_events(body) == [INCOMING[1][1], INCOMING[0][1], INCOMING[1][1]]
 

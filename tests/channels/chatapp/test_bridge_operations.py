@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson
 import pytest
+from tests.channels.chatapp.cloud_answers import FLOW
 
 from recado.channels.chatapp.bridge import Bridge
 from recado.channels.core.errors import ProviderError
@@ -137,6 +138,32 @@ ANSWERED = [
         "update_profile",
         {"profile": {"about": "Oi"}},
     ),
+    (
+        lambda bridge, account: bridge.create_flow(account, FLOW),
+        {"providerFlowId": "f-1"},
+        "f-1",
+        "create_flow",
+        {
+            "name": FLOW.name,
+            "providerCategories": ["SURVEY"],
+            "flowJson": FLOW.content,
+            "callbackUrl": "https://recado.test/v2/callbacks/chatapp/bridge",
+        },
+    ),
+    (
+        lambda bridge, account: bridge.publish_flow(account, "f-1"),
+        {},
+        None,
+        "publish_flow",
+        {"providerFlowId": "f-1"},
+    ),
+    (
+        lambda bridge, account: bridge.deprecate_flow(account, "f-1"),
+        {},
+        None,
+        "deprecate_flow",
+        {"providerFlowId": "f-1"},
+    ),
     (lambda bridge, account: bridge.connect(account), {}, None, "connect", {}),
     (lambda bridge, account: bridge.disconnect(account), {}, None, "disconnect", {}),
 ]
@@ -199,6 +226,17 @@ async def test_a_submission_without_an_id_is_malformed(
 
     with pytest.raises(ProviderError, match="malformed_answer"):
         await bridge.submit_template(account, TEMPLATE)
+
+
+@pytest.mark.parametrize("answer", [{}, {"providerFlowId": 7}])
+async def test_a_flow_without_an_id_is_malformed(
+    answer: Any, fake_bridge: Any, bridge_to: Any, account: Account
+) -> None:
+    fake_bridge.behaviour = says(200, answer)
+    bridge: Bridge = await bridge_to(fake_bridge.url)
+
+    with pytest.raises(ProviderError, match="malformed_answer"):
+        await bridge.create_flow(account, FLOW)
 
 
 @pytest.mark.parametrize("change", [{"status": "draft"}, {"components": ["BODY"]}, {"components": {}}, {"name": ""}])

@@ -36,6 +36,13 @@ CODE = [
     {"type": "BODY", "payload": {"text": "{{1}} is your code."}},
     {"type": "BUTTONS", "payload": {"buttons": [{"type": "URL", "url": "https://p.example/otp?code=otp{{1}}"}]}},
 ]
+FLOW_BUTTON = [
+    {"type": "BODY", "payload": {"text": "Tell us."}},
+    {
+        "type": "BUTTONS",
+        "payload": {"buttons": [{"type": "QUICK_REPLY", "text": "No"}, {"type": "FLOW", "text": "Yes", "flowId": "f"}]},
+    },
+]
 
 
 def text_parameter(text: str) -> dict[str, str]:
@@ -193,6 +200,65 @@ OUTGOING: list[tuple[dict[str, Any], dict[str, Any]]] = [
                 "components": [{"type": "header", "parameters": [text_parameter("h")]}],
             },
         },
+    ),
+    *(
+        (
+            a_template(payload=payload, components=FLOW_BUTTON),
+            {
+                "type": "template",
+                "template": {
+                    "name": "ola",
+                    "language": {"code": "pt_BR"},
+                    "components": [
+                        {
+                            "type": "button",
+                            "sub_type": "flow",
+                            "index": "1",
+                            "parameters": [{"type": "action", "action": {"flow_token": token}}],
+                        }
+                    ],
+                },
+            },
+        )
+        for payload, token in [({}, "unused"), ({"buttons": [{"index": 1, "parameter": "A-1"}]}, "A-1")]
+    ),
+    *(
+        (
+            {
+                "type": "interactive",
+                "payload": {
+                    "interactive": {
+                        "type": "flow",
+                        "body": "b",
+                        "action": {"flowId": "flw_1", "cta": "Go", "providerFlowId": "662", **action},
+                    }
+                },
+            },
+            {
+                "type": "interactive",
+                "interactive": {
+                    "type": "flow",
+                    "body": {"text": "b"},
+                    "action": {
+                        "name": "flow",
+                        "parameters": {
+                            "flow_message_version": "3",
+                            "flow_id": "662",
+                            "flow_cta": "Go",
+                            "flow_action": "navigate",
+                            **opened,
+                        },
+                    },
+                },
+            },
+        )
+        for action, opened in [
+            ({"screen": "ASK"}, {"flow_action_payload": {"screen": "ASK"}}),
+            (
+                {"screen": "ASK", "data": {"name": "Ana"}},
+                {"flow_action_payload": {"screen": "ASK", "data": {"name": "Ana"}}},
+            ),
+        ]
     ),
     (
         a_template(category="authentication", components=CODE, variables=["123456"]),

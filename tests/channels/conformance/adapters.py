@@ -101,6 +101,9 @@ BRIDGE = Tried(
             "submit_template": lambda bridge, account: bridge.submit_template(account, cloud_answers.TEMPLATE),
             "delete_template": lambda bridge, account: bridge.delete_template(account, "ola", None),
             "list_templates": lambda bridge, account: bridge.list_templates(account),
+            "create_flow": lambda bridge, account: bridge.create_flow(account, cloud_answers.FLOW),
+            "publish_flow": lambda bridge, account: bridge.publish_flow(account, "f-1"),
+            "deprecate_flow": lambda bridge, account: bridge.deprecate_flow(account, "f-1"),
         },
         failures=OPERATION_FAILURES,
     ),
@@ -130,6 +133,9 @@ CLOUD = Tried(
             "submit_template": lambda cloud, account: cloud.submit_template(account, cloud_answers.TEMPLATE),
             "delete_template": lambda cloud, account: cloud.delete_template(account, "ola", None),
             "list_templates": lambda cloud, account: cloud.list_templates(account),
+            "create_flow": lambda cloud, account: cloud.create_flow(account, cloud_answers.FLOW),
+            "publish_flow": lambda cloud, account: cloud.publish_flow(account, "f-1"),
+            "deprecate_flow": lambda cloud, account: cloud.deprecate_flow(account, "f-1"),
             "upload_media": lambda cloud, account: cloud.upload_media(
                 account, cloud_answers.chunks_of(b"x"), size=1, mime_type="image/png", filename="f"
             ),

@@ -174,6 +174,7 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
         numbers=directories.numbers,
         organizations=directories.organizations,
         templates=directories.templates,
+        flows=directories.flows,
         windows=windows,
         ids=ids,
         clock=clock,

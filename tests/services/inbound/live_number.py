@@ -52,6 +52,7 @@ class Line:
             numbers=Mock(),
             social_accounts=SocialAccountReports(db, self.clock, lambda change: None),
             templates=Mock(),
+            flows=Mock(),
         )
 
     def inbound(self, text: str, message_id: str, **fields: Any) -> dict[str, Any]:

@@ -174,7 +174,13 @@ async def open_way(database: Database, at: datetime = BORN, seed: int = 7) -> As
     }
     emails = SendableTemplates(database, clock=clock)
     rules = [
-        ChatAppRules(numbers=directories.numbers, templates=directories.templates, windows=windows, **shared),
+        ChatAppRules(
+            numbers=directories.numbers,
+            templates=directories.templates,
+            flows=directories.flows,
+            windows=windows,
+            **shared,
+        ),
         SmsRules(links=partial(MessageLinks, "https://links.example.org", os.urandom), **shared),
         email_rules(database, emails, **shared),
     ]

@@ -14,7 +14,7 @@ from tests.channels.accounts import chatapp_account
 
 from recado.channels.chatapp.cloud import Cloud
 from recado.channels.core.events import Event
-from recado.channels.core.provider import OutboundMessage, TemplateSubmission
+from recado.channels.core.provider import FlowDefinition, OutboundMessage, TemplateSubmission
 from recado.engine.clock import SystemClock
 from recado.simulator import cloud_api
 from recado.simulator.behaviour import Shares
@@ -42,6 +42,11 @@ TEMPLATE = TemplateSubmission(
         {"type": "BODY", "payload": {"text": "Olá {{1}}!", "example": ["Ana"]}},
         {"type": "BUTTONS", "payload": {"buttons": [{"type": "QUICK_REPLY", "text": "Sim"}]}},
     ],
+)
+
+
+FLOW = FlowDefinition(
+    "Survey flw_1", ["SURVEY"], {"version": "6.2", "screens": [{"id": "ASK", "title": "Olá?", "terminal": True}]}
 )
 
 

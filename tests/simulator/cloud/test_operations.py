@@ -4,11 +4,11 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
-from tests.simulator.cloud.conftest import ACCOUNT, MESSAGE, TEMPLATE, Play, Service
+from tests.simulator.cloud.conftest import ACCOUNT, FLOW, MESSAGE, TEMPLATE, Play, Service
 
 from recado.channels.chatapp.account import details_of
 from recado.channels.core.errors import ProviderError
-from recado.channels.core.events import TemplateVerdict
+from recado.channels.core.events import FlowNews, TemplateVerdict
 from recado.channels.core.provider import Accepted, Down, Refused, Retry, TemplateContent
 
 
@@ -86,6 +86,42 @@ async def test_many_templates_are_listed_over_several_pages(play: Play) -> None:
     held = await stage.cloud.list_templates(ACCOUNT)
 
     assert len({each.provider_template_id for each in held}) == len(held) == 123
+
+
+async def test_a_flow_is_made_published_opened_and_told_of(play: Play, app: Service) -> None:
+    stage = await play(silent=1)
+    flow_id = await stage.cloud.create_flow(ACCOUNT, FLOW)
+    action = {"flowId": "flw_1", "cta": "Answer", "screen": "ASK", "providerFlowId": flow_id}
+    payload = {"interactive": {"type": "flow", "body": "How was it?", "action": action}}
+    message = replace(MESSAGE, type="interactive", payload=payload)
+    assert await stage.cloud.send(message, ACCOUNT, 1) == Refused("provider_error", "as the simulation has it")
+
+    await stage.cloud.publish_flow(ACCOUNT, flow_id)
+    with pytest.raises(ProviderError, match="refused"):
+        await stage.cloud.publish_flow(ACCOUNT, flow_id)
+    assert isinstance(await stage.cloud.send(message, ACCOUNT, 1), Accepted)
+    await stage.control(f"flows/{flow_id}", status="THROTTLED")
+    assert await stage.cloud.send(message, ACCOUNT, 1) == Retry(None)
+    await stage.control(f"flows/{flow_id}", status="BLOCKED")
+    assert await stage.cloud.send(message, ACCOUNT, 1) == Refused("template_unavailable", "as the simulation has it")
+    await stage.control(f"flows/{flow_id}", status="PUBLISHED")
+    await stage.cloud.deprecate_flow(ACCOUNT, flow_id)
+
+    told = await app.has(5)
+    assert [each.status for each in told] == ["published", "throttled", "blocked", "published", "deprecated"]
+    assert {type(each) for each in told} == {FlowNews}
+    assert {(each.provider_flow_id, each.business_account) for each in told} == {
+        (flow_id, details_of(ACCOUNT).business_account_id)
+    }
+
+
+async def test_a_flow_of_a_name_that_asks_for_it_has_a_fault_and_a_name_is_given_once(play: Play) -> None:
+    stage = await play()
+    with pytest.raises(ProviderError, match="Its name asks for a fault"):
+        await stage.cloud.create_flow(ACCOUNT, replace(FLOW, name="reject me"))
+    await stage.cloud.create_flow(ACCOUNT, FLOW)
+    with pytest.raises(ProviderError, match="refused"):
+        await stage.cloud.create_flow(ACCOUNT, FLOW)
 
 
 async def test_a_number_is_registered_described_and_let_go(play: Play) -> None:

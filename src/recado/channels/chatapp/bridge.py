@@ -8,6 +8,7 @@ from recado.channels.chatapp.account import details_of
 from recado.channels.core.bridge.bridge import ChannelBridge
 from recado.channels.core.provider import (
     Account,
+    FlowDefinition,
     NumberHealth,
     OutboundMessage,
     ProviderTemplate,
@@ -66,6 +67,23 @@ class Bridge(ChannelBridge):
 
     async def list_templates(self, account: Account) -> list[ProviderTemplate]:
         return bridge_answers.templates(await self._call("list_templates", account, longest=_LONGEST_LIST))
+
+    async def create_flow(self, account: Account, flow: FlowDefinition) -> str:
+        answer = await self._call(
+            "create_flow",
+            account,
+            name=flow.name,
+            providerCategories=list(flow.categories),
+            flowJson=flow.content,
+            callbackUrl=self._callback_url,
+        )
+        return bridge_answers.flow_id(answer)
+
+    async def publish_flow(self, account: Account, provider_flow_id: str) -> None:
+        await self._call("publish_flow", account, providerFlowId=provider_flow_id)
+
+    async def deprecate_flow(self, account: Account, provider_flow_id: str) -> None:
+        await self._call("deprecate_flow", account, providerFlowId=provider_flow_id)
 
     async def _call(self, operation: str, account: Account, **fields: Any) -> Mapping[str, Any]:
         business_account = details_of(account).business_account_id

@@ -29,6 +29,7 @@ _HEALTH = record(
     },
 )
 _TEMPLATES = record({}, {"templates": Annotated[list[ProviderTemplate], Field(max_length=1_000)]})
+_FLOW = record({"providerFlowId": Text256})
 _SUBMITTED = record({"providerTemplateId": Text256})
 
 
@@ -50,6 +51,12 @@ def number_health(result: Mapping[str, Any]) -> NumberHealth:
 
 def submission(result: Mapping[str, Any]) -> Submission:
     return Submission(read(_SUBMITTED, result, "submission", NOUN)["providerTemplateId"])
+
+
+def flow_id(result: Mapping[str, Any]) -> str:
+    """What the provider calls a flow; raises `ProviderError` when it is not there."""
+    made: str = read(_FLOW, result, "flow", NOUN)["providerFlowId"]
+    return made
 
 
 def templates(result: Mapping[str, Any]) -> list[ProviderTemplate]:

@@ -19,6 +19,7 @@ from yarl import URL
 from recado.channels.chatapp import (
     cloud_answers,
     cloud_callbacks,
+    cloud_flows,
     cloud_media,
     cloud_messages,
     cloud_templates,
@@ -33,6 +34,7 @@ from recado.channels.core.media import OpenMedia
 from recado.channels.core.provider import (
     Account,
     Down,
+    FlowDefinition,
     NumberHealth,
     OutboundMessage,
     Outcome,
@@ -183,6 +185,20 @@ class Cloud(HttpProvider):
     async def _templates(self, method: str, account: Account, **options: Any) -> Mapping[str, Any]:
         business_account = details_of(account).business_account_id
         return await self._call(method, account, business_account, "message_templates", **options)
+
+    # Flows ------------------------------------------------------------------------------------------------------------
+
+    async def create_flow(self, account: Account, flow: FlowDefinition) -> str:
+        business_account = details_of(account).business_account_id
+        return cloud_flows.made(
+            await self._call("POST", account, business_account, "flows", body=cloud_flows.definition(flow))
+        )
+
+    async def publish_flow(self, account: Account, provider_flow_id: str) -> None:
+        await self._call("POST", account, provider_flow_id, "publish", body={})
+
+    async def deprecate_flow(self, account: Account, provider_flow_id: str) -> None:
+        await self._call("POST", account, provider_flow_id, "deprecate", body={})
 
     # Media ------------------------------------------------------------------------------------------------------------
 

@@ -13,12 +13,14 @@ from pydantic import Field
 
 from recado.channels.chatapp.cloud_answers import NAME_STATES, TIERS_READ
 from recado.channels.chatapp.cloud_codes import reported_code
+from recado.channels.chatapp.cloud_flows import STATES_READ
 from recado.channels.chatapp.cloud_inbound import inbound, profile_names
 from recado.channels.chatapp.cloud_templates import CATEGORIES_READ, Language, Reason
 from recado.channels.core.errors import MalformedCallback
 from recado.channels.core.events import (
     Category,
     Event,
+    FlowNews,
     NumberNews,
     NumberState,
     Preference,
@@ -193,6 +195,14 @@ def _template_category(of: Value, value: Value) -> Event | None:
     return TemplateVerdict(None, of["time"], template_id, category=category, business_account=of["id"])
 
 
+def _flow(of: Value, value: Value) -> Event | None:
+    """Its other events tell of endpoints, which no flow has here, and of versions that end."""
+    state = STATES_READ.get(word(value, "new_status")) if word(value, "event") == "FLOW_STATUS_CHANGE" else None
+    if state is None:
+        return None
+    return FlowNews(state, of["time"], field(_ID, value, "flow_id"), business_account=of["id"])
+
+
 def _number_quality(of: Value, value: Value) -> Event:
     event = word(value, "event")
     limit = value.get("max_daily_conversations_per_business")
@@ -228,6 +238,7 @@ _LISTS: Mapping[str, Callable[[Value], list[Event]]] = {"messages": _messages, "
 _NEWS: Mapping[str, Callable[[Value, Value], Event | None]] = {
     "message_template_status_update": _template_status,
     "template_category_update": _template_category,
+    "flows": _flow,
     "phone_number_quality_update": _number_quality,
     "phone_number_name_update": _number_name,
     "account_update": _account,

@@ -16,7 +16,9 @@ _BUTTON_FORMS: Final[Mapping[str, tuple[str, str, str]]] = {  # our type → sub
     "URL": ("url", "text", "text"),
     "OTP": ("url", "text", "text"),
     "COPY_CODE": ("copy_code", "coupon_code", "coupon_code"),
+    "FLOW": ("flow", "action", "action"),
 }
+_NO_TOKEN = "unused"  # noqa: S105 - the API's own word for a flow without a token
 
 
 class Unsendable(ValueError):
@@ -96,7 +98,19 @@ def _action(kind: str, action: Mapping[str, Any]) -> dict[str, Any]:
             return {"button": action["button"], "sections": [_section(section) for section in action["sections"]]}
         case "cta_url":
             return {"name": kind, "parameters": {"display_text": action["displayText"], "url": action["url"]}}
+        case "flow":
+            return {"name": kind, "parameters": _flow(action)}
     raise KeyError(kind)
+
+
+def _flow(action: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "flow_message_version": "3",
+        "flow_id": action["providerFlowId"],
+        "flow_cta": action["cta"],
+        "flow_action": "navigate",
+        "flow_action_payload": {"screen": action["screen"], **({"data": action["data"]} if action.get("data") else {})},
+    }
 
 
 def _section(section: Mapping[str, Any]) -> dict[str, Any]:
@@ -124,12 +138,15 @@ def _buttons(
     template: TemplateContent, given: Sequence[Mapping[str, Any]], declared: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
     authentication = template.category == "authentication"
-    parameters = {button["index"]: button["parameter"] for button in given}
+    parameters: dict[int, Any] = {button["index"]: button["parameter"] for button in given}
     if authentication and template.variables:  # its button copies the code, which the API wants said twice
         for index, button in enumerate(declared):
             url = str(button.get("url", ""))
             if kind_of(button) in ("COPY_CODE", "OTP") or (kind_of(button) == "URL" and VARIABLE.search(url)):
                 parameters.setdefault(index, template.variables[0])
+    for index, button in enumerate(declared):
+        if kind_of(button) == "FLOW":  # it is named in each message, with a token or without
+            parameters[index] = {"flow_token": parameters.get(index, _NO_TOKEN)}
     components = []
     for index, parameter in sorted(parameters.items()):
         kind = kind_of(declared[index]) if index < len(declared) else "URL"

@@ -13,6 +13,7 @@ from recado.channels.core.events import Followup, TemplateVerdict
 from recado.channels.core.media import OpenMedia
 from recado.channels.core.provider import (
     Account,
+    FlowDefinition,
     NumberHealth,
     ProviderTemplate,
     Submission,
@@ -76,6 +77,20 @@ class Sandbox(ChannelSandbox):
     async def list_templates(self, account: Account) -> list[ProviderTemplate]:
         """Empty: the sandbox knows no template that the service has not."""
         return []
+
+    # Flows ------------------------------------------------------------------------------------------------------------
+
+    async def create_flow(self, account: Account, flow: FlowDefinition) -> str:
+        """Taken, unless its name asks for a refusal."""
+        if "reject" in flow.name:
+            raise ProviderError("refused", "provider_error", "the name asks the sandbox to reject it")
+        return provider_id(flow.name)
+
+    async def publish_flow(self, account: Account, provider_flow_id: str) -> None:
+        """Always published."""
+
+    async def deprecate_flow(self, account: Account, provider_flow_id: str) -> None:
+        """Nothing is kept, so nothing is left."""
 
     # Media ------------------------------------------------------------------------------------------------------------
 

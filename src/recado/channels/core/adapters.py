@@ -12,6 +12,7 @@ from recado.channels.core.events import CallbackEvent
 from recado.channels.core.media import MediaStore
 from recado.channels.core.provider import (
     Account,
+    FlowDefinition,
     NumberHealth,
     OutboundMessage,
     Outcome,
@@ -141,6 +142,17 @@ class TemplateReviewer(Protocol):
     async def list_templates(self, account: Account) -> list[ProviderTemplate]: ...
 
 
+class FlowAdmin(Protocol):
+    """Keeps flows (C19). Raises `ProviderError`."""
+
+    async def create_flow(self, account: Account, flow: FlowDefinition) -> str:
+        """Make a draft there; its id."""
+
+    async def publish_flow(self, account: Account, provider_flow_id: str) -> None: ...
+
+    async def deprecate_flow(self, account: Account, provider_flow_id: str) -> None: ...
+
+
 class SenderVerifier(Protocol):
     """Knows what senders of e-mail prove themselves by, and looks whether they did (C10.4)."""
 
@@ -169,6 +181,7 @@ class ChatOpener(Protocol):
 AdminFor = Callable[[str], SenderAdmin | None]
 ConnectorFor = Callable[[str], SenderConnector | None]
 ReviewerFor = Callable[[str], TemplateReviewer | None]
+FlowAdminFor = Callable[[str], FlowAdmin | None]
 OpenerFor = Callable[[str], ChatOpener | None]
 VerifierFor = Callable[[str], SenderVerifier | None]
 
@@ -200,6 +213,7 @@ class Adapter:
     admin: SenderAdmin | None = None
     connector: SenderConnector | None = None
     templates: TemplateReviewer | None = None
+    flows: FlowAdmin | None = None
     opener: ChatOpener | None = None
     verifier: SenderVerifier | None = None
     media: MediaStore | None = None
@@ -246,6 +260,9 @@ class Adapters:
 
     def opener(self, channel: str, env: str, route: str | None = None, /) -> ChatOpener | None:
         return self.find(channel, env, route).opener
+
+    def flow_admin(self, channel: str, env: str, /) -> FlowAdmin | None:
+        return self.find(channel, env).flows
 
     def verifier(self, channel: str, env: str, /) -> SenderVerifier | None:
         return self.find(channel, env).verifier

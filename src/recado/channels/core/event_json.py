@@ -10,6 +10,7 @@ from pydantic.alias_generators import to_camel
 
 from recado.channels.core.events import (
     Event,
+    FlowNews,
     Inbound,
     LinkOpened,
     NotTaken,
@@ -47,6 +48,7 @@ _Event = Annotated[
     | Inbound
     | Annotated[TemplateVerdict, needed("status", lambda read: read.status or read.category)]
     | Annotated[NumberNews, needed("account", lambda read: read.account or read.business_account)]
+    | FlowNews
     | Preference,
     Field(discriminator="kind"),
 ]

@@ -16,6 +16,7 @@ NumberState = Literal["available", "connected", "flagged", "disconnected"]
 Quality = Literal["green", "yellow", "red", "unknown"]
 Tier = Literal["tier_250", "tier_1k", "tier_2k", "tier_10k", "tier_100k", "unlimited"]
 NameState = Literal["approved", "pending", "rejected", "expired", "none"]
+FlowState = Literal["published", "throttled", "blocked", "deprecated"]
 Removal = Literal["PARTNER_REMOVED", "PARTNER_APP_UNINSTALLED"]
 PaymentStatus = Literal["paid", "canceled"]
 
@@ -108,6 +109,22 @@ class NumberNews:
 
 
 @dataclass(frozen=True, slots=True)
+class FlowNews:
+    """The state of a published flow at the provider (C19): `published` = cleared.
+
+    `account`: the provider's phone number id; `business_account`: where the provider keeps flows by that.
+    """
+
+    __pydantic_config__ = CAMEL
+    status: FlowState
+    at: Time
+    provider_flow_id: Text256
+    account: Text128 | None = None
+    business_account: Text128 | None = None
+    kind: Literal["flow"] = field(default="flow", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Preference:
     """A person told the provider to stop, or to let through again, marketing from this account (C28.4)."""
 
@@ -146,7 +163,7 @@ class NotTaken:
     kind: Literal["notTaken"] = field(default="notTaken", repr=False)
 
 
-Event = Status | Inbound | TemplateVerdict | NumberNews | Preference
+Event = Status | Inbound | TemplateVerdict | NumberNews | FlowNews | Preference
 CallbackEvent = Event | Payment | NotTaken
 """What a callback tells: a union whose kinds each have one handler (`callbacks.py`)."""
 

@@ -164,6 +164,15 @@ class TemplateSubmission:
 
 
 @dataclass(frozen=True, slots=True)
+class FlowDefinition:
+    """A flow as the provider is to hold it (C19). `name`: one that no other flow has there."""
+
+    name: str
+    categories: Sequence[str]
+    content: Mapping[str, Any] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Submission:
     """The provider took the template for review. `followups`: its verdict, where it comes with the answer."""
 

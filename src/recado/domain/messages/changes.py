@@ -46,6 +46,15 @@ class TemplateChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class FlowChanged:
+    """A flow was made, changed or deleted: whether messages may open it."""
+
+    organization_id: str
+    env: str
+    flow_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class SubscriptionChanged:
     """A webhook subscription was made, changed or revoked."""
 
@@ -90,6 +99,7 @@ Change = (
     | NumberChanged
     | SocialAccountChanged
     | TemplateChanged
+    | FlowChanged
     | SubscriptionChanged
     | DeliveriesQueued
     | ConsentRefused

@@ -50,6 +50,10 @@ GROUPS = {
         "Texts that the provider reviews before they may be sent.\n\n"
         "A draft is submitted; once it is approved, messages name it by its id and give its variables."
     ),
+    "Flows": (
+        "Forms in screens that open inside of a chat.\n\n"
+        "A draft is published at the provider; from then on interactive messages of type `flow` name it by its id."
+    ),
     "Sandbox": (
         "In test only: make a review, an incoming message or a number's trouble happen.\n\n"
         "Nothing of it reaches anybody, and a credential of live is refused."

@@ -14,6 +14,7 @@ _HOLDERS: Final = {
     "TEMPLATE_NAME_TAKEN": ("templateId", "templates:read"),
     "CNPJ_JA_CADASTRADO": ("companyId", "crm:read"),
     "EMAIL_TEMPLATE_NAME_TAKEN": ("templateId", "email:read"),
+    "FLOW_NAME_TAKEN": ("flowId", "flows:read"),
     "SENDER_TAKEN": ("senderId", "email:read"),
     "NUMBER_TAKEN": ("numberId", "numbers:read"),
     "SOCIAL_ACCOUNT_TAKEN": ("socialAccountId", "social:read"),

@@ -109,7 +109,12 @@ def _parameter(name: str, place: str, schema: Mapping[str, Any], required: bool)
         schema |= options[0] if len(options) == 1 else {"anyOf": options}
     if schema.get("default", ...) is None:
         del schema["default"]
-    parameter: dict[str, Any] = {"name": name, "in": place, "required": required, "schema": schema}
+    parameter: dict[str, Any] = {
+        "name": name,
+        "in": place,
+        **({"required": True} if required else {}),
+        "schema": schema,
+    }
     if description:
         parameter["description"] = description
     return parameter

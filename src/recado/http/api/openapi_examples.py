@@ -62,7 +62,7 @@ class Exemplifier:
                 headers={
                     parameter["name"]: "order-A-1"
                     for parameter in operation.get("parameters", ())
-                    if parameter["in"] == "header" and parameter["required"]
+                    if parameter["in"] == "header" and parameter.get("required")
                 },
                 body=body,
                 answers_json=bool(answers),
@@ -73,7 +73,7 @@ class Exemplifier:
         values = {
             parameter["name"]: self._samples.of(parameter["schema"], name=parameter["name"])
             for parameter in operation.get("parameters", ())
-            if parameter["required"] and parameter["in"] in {"path", "query"}
+            if parameter.get("required") and parameter["in"] in {"path", "query"}
         }
         path = re.sub(r"\{(\w+)\}", lambda found: quote(str(values.pop(found[1])), safe=""), route.path)
         return self._base_url + path + (f"?{urlencode(values)}" if values else "")

@@ -134,14 +134,12 @@ class ProblemResponses:
     def __init__(self, operations: Iterable[Mapping[int, tuple[str, ...]]], base_url: str) -> None:
         """`operations`: of each of them, its codes by status; `base_url`: as in the `type` of problems."""
         used = Counter((status, codes) for operation in operations for status, codes in operation.items())
-        common: dict[int, set[str]] = {}
-        for status, codes in used:
-            common[status] = common.get(status, set(codes)) & set(codes)
-        self._names = {
-            (status, codes): f"Problem{status}{''.join(_camel(code) for code in codes if code not in common[status])}"
-            for (status, codes), times in sorted(used.items())
-            if times > 1
-        }
+        self._names: dict[tuple[int, tuple[str, ...]], str] = {}
+        of_status = Counter[int]()
+        for (status, codes), times in sorted(used.items()):
+            if times > 1:  # numbered: with their codes, names would make the document a hundredth longer
+                of_status[status] += 1
+                self._names[status, codes] = f"Problem{status}" + (f"N{of_status[status]}" * (of_status[status] > 1))
         self.components = {name: _problem_response(*problem) for problem, name in self._names.items()}
         renderer = ProblemRenderer(base_url)
         self.examples = {

@@ -81,13 +81,17 @@ class Sort(NamedTuple):
 
 
 class MessageCopy(NamedTuple):
-    """What takes the place of a failed message: from where it leaves, with which template, and as what."""
+    """What takes the place of a failed message: from where it leaves, with which template, and as what.
+
+    `payload`: a JSON text, where it is not that of the old one.
+    """
 
     sender_id: str
     template_id: str | None
     kind: MessageKind
     ttl: timedelta
     held_ms: int
+    payload: str | None = None
 
 
 class Tracked(NamedTuple):

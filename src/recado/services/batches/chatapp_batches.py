@@ -29,14 +29,16 @@ from recado.services.media.media_use import MediaUse
 from recado.services.messages.acceptance_rules import due_time
 from recado.services.messages.chatapp_rules import (
     TemplateShapes,
-    check_existing,
     check_header,
     check_media,
     check_priority,
     check_references,
     check_state,
+    flow_of,
     held_ms,
+    open_flow,
     unavailable,
+    with_flow,
 )
 from recado.storage.access.directories import Directories
 from recado.storage.batches.batch_rows import MessageKind, Recipients
@@ -49,7 +51,10 @@ from recado.storage.templates.templates import Template
 MISMATCH: Final = "TEMPLATE_VARS_MISMATCH"
 NUMBER_UNAVAILABLE: Final = "NUMBER_UNAVAILABLE"
 _NOT_AGAIN: Final = {
-    "REFERENCE_NOT_FOUND": "Its number or template does not exist (any more), or the template is of another number.",
+    "REFERENCE_NOT_FOUND": (
+        "Its number or template does not exist (any more), the template is of another number, "
+        "or its flow is no active one of the number."
+    ),
     "TEMPLATE_NOT_APPROVED": "Its template is not approved.",
     MISMATCH: "Its template takes other variables now.",
 }
@@ -68,13 +73,13 @@ class ChatAppBatches:
         self._numbers = directories.numbers
         self._organizations = directories.organizations
         self._templates = directories.templates
+        self._flows = directories.flows
         self.sends_in = frozenset(sends_in)
         self._media = media
         self._shapes = TemplateShapes()
 
     async def terms(self, draft: BatchDraft, now: datetime) -> BatchTerms:
         where, message = (draft.organization_id, draft.env), draft.message()
-        check_existing(message)
         number = await self._numbers.get((*where, draft.sender_id))
         organization = await self._organizations.of_caller(draft.organization_id)
         template = None if draft.template_id is None else await self._templates.get((*where, draft.template_id))
@@ -88,6 +93,9 @@ class ChatAppBatches:
         check_priority(message, category)
         due_at = due_time(message, now)
         check_state(number, template)
+        flow_id = flow_of(message.type, message.payload)
+        open_flow(message, number, None if flow_id is None else await self._flows.get((*where, flow_id)))
+        draft.payload = message.payload
         await check_media(self._media, message, number, template, sends=draft.env in self.sends_in)
         return BatchTerms(
             sender_id=number.id,
@@ -133,6 +141,8 @@ class ChatAppBatches:
         senders = {sender_id or old.sender_id for old in olds} - {None}
         numbers = {each: await self._numbers.get((*where, each)) for each in senders if each is not None}
         held = {each: held_ms(number, organization, now) for each, number in numbers.items() if number is not None}
+        opening = _opening(olds)
+        flows = {each: await self._flows.get((*where, each)) for each in {flow_id for flow_id, _ in opening.values()}}
         found: dict[str, MessageCopy | Misfit] = {}
         for old in olds:
             number = numbers.get(sender_id or old.sender_id or "")
@@ -140,12 +150,21 @@ class ChatAppBatches:
             if number is None or (template is None and old.template_id is not None):
                 found[old.id] = _not_again("REFERENCE_NOT_FOUND")
                 continue
+            payload = None
+            if old.id in opening:
+                flow_id, payload = opening[old.id]
+                try:
+                    payload = with_flow(payload, number, flows[flow_id])
+                except Problem as problem:
+                    found[old.id] = _not_again(problem.code)
+                    continue
             found[old.id] = self._misfit(old, number, template) or MessageCopy(
                 number.id,
                 None if template is None else template.id,
                 _kind(old.type, template, number, Priority.BULK),
                 POLICY.ttl(None if template is None else template.category, Priority.BULK),
                 held[number.id],
+                None if payload is None else orjson.dumps(payload).decode(),
             )
         return found
 
@@ -160,6 +179,18 @@ class ChatAppBatches:
         if template is not None and not _fits(old, template, self._shapes):
             return _not_again(MISMATCH)
         return None
+
+
+def _opening(olds: Sequence[Old]) -> dict[str, tuple[str, dict[str, Any]]]:
+    """Of the messages that open a flow: by id, which one, and their payload."""
+    found = {}
+    for old in olds:
+        if old.type == "interactive" and old.payload is not None:
+            payload = orjson.loads(old.payload)
+            flow_id = flow_of(old.type, payload)
+            if flow_id is not None:
+                found[old.id] = (flow_id, payload)
+    return found
 
 
 def _kind(message_type: str, template: Template | None, number: Number | None, priority: Priority) -> MessageKind:

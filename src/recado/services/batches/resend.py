@@ -266,7 +266,7 @@ class Resends:
                 [old.metadata for old in olds],
                 kinds,
                 template_ids,
-                [old.payload for old in olds],
+                [old.payload if copy.payload is None else copy.payload for old, copy in chosen],
                 [old.id for old in olds],
                 sender_ids,
                 campaign_ids,

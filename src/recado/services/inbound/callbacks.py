@@ -10,7 +10,7 @@ import structlog
 
 from recado.channels.core.adapters import EventReader
 from recado.channels.core.errors import MalformedCallback
-from recado.channels.core.events import CallbackEvent, NumberNews, Payment, TemplateVerdict
+from recado.channels.core.events import CallbackEvent, FlowNews, NumberNews, Payment, TemplateVerdict
 from recado.domain.channels.policies import POLICIES
 from recado.domain.channels.policy import SenderKind
 from recado.domain.channels.source import Source
@@ -18,6 +18,7 @@ from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Unavailable
 from recado.engine.periodic import Periodic
 from recado.services.billing.payments import Payments
+from recado.services.flows.flow_reports import FlowReports
 from recado.services.inbound.postponed_callbacks import ENV, PostponedCallbacks, source_of
 from recado.services.inbound.receipts import KINDS, Receipts
 from recado.services.senders.number_refresh import NumberRefresh
@@ -50,6 +51,7 @@ class Callbacks:
         numbers: NumberRefresh,
         social_accounts: SocialAccountReports,
         templates: TemplateReview,
+        flows: FlowReports,
         payments: Payments | None = None,
     ) -> None:
         self._db = db
@@ -61,6 +63,7 @@ class Callbacks:
             **dict.fromkeys(KINDS),  # those of a block are taken in together, in one transaction
             NumberNews: partial(numbers.report, ENV),
             TemplateVerdict: partial(templates.report, ENV),
+            FlowNews: partial(flows.report, ENV),
             **({} if payments is None else {Payment: payments.report}),
         }
         self._store: Batcher[CallbackRow, None] = Batcher(

@@ -1,9 +1,9 @@
 """What makes a chat-app message acceptable: its number, its template, and the window of 24 hours (C15.2)."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
 from recado.domain.billing.prices import Price, region_of
 from recado.domain.channels.chatapp import CHATAPP, POLICY
@@ -14,6 +14,7 @@ from recado.domain.core.errors import Problem, field_refused
 from recado.domain.core.ids import FLOW, MESSAGE, NUMBER, IdSource
 from recado.domain.core.ids import TEMPLATE as TEMPLATE_ID
 from recado.domain.core.references import reference_not_found, wrong_reference
+from recado.domain.flows.flow import FlowStatus
 from recado.domain.messages.message import Priority
 from recado.domain.senders.number import IN_SERVICE, what_to_do
 from recado.domain.templates.template import TemplateCategory, TemplateStatus
@@ -24,12 +25,15 @@ from recado.services.messages.draft import MessageDraft
 from recado.services.messages.replacing import replacement
 from recado.storage.access.organizations import Organization, OrganizationDirectory
 from recado.storage.billing.prices import PriceDirectory
+from recado.storage.flows.flows import FlowDirectory, SendableFlow
 from recado.storage.messages.chat_windows import WINDOW, ChatWindows
 from recado.storage.messages.messages import NewMessage
 from recado.storage.senders.numbers import Number, NumberDirectory
 from recado.storage.templates.templates import Template, TemplateDirectory
 
 _MILLISECOND: Final = timedelta(milliseconds=1)
+_FLOW_FIELD: Final = "payload.interactive.action.flowId"
+_SCREEN_FIELD: Final = "payload.interactive.action.screen"
 
 
 class ChatAppRules:
@@ -46,6 +50,7 @@ class ChatAppRules:
         numbers: NumberDirectory,
         organizations: OrganizationDirectory,
         templates: TemplateDirectory,
+        flows: FlowDirectory,
         windows: ChatWindows,
         ids: IdSource,
         clock: Clock,
@@ -57,6 +62,7 @@ class ChatAppRules:
         self._numbers = numbers
         self._organizations = organizations
         self._templates = templates
+        self._flows = flows
         self._windows = windows
         self._ids = ids
         self._clock = clock
@@ -67,12 +73,15 @@ class ChatAppRules:
 
     def at_once(self, draft: MessageDraft) -> NewMessage | None:
         """The row, from records at hand; None when one must be read first."""
-        check_existing(draft)
         key = (draft.organization_id, draft.env)
         number = self._numbers.peek((*key, draft.sender_id))
         organization = self._organizations.peek(draft.organization_id)
         template = None if draft.template_id is None else self._templates.peek((*key, draft.template_id))
         if number is None or organization is None or (template is None and draft.template_id is not None):
+            return None
+        flow_id = flow_of(draft.type, draft.payload)
+        flow = None if flow_id is None else self._flows.peek((*key, flow_id))
+        if flow is None and flow_id is not None:
             return None
         price = None
         if self._prices is not None:
@@ -82,7 +91,7 @@ class ChatAppRules:
         named = media_of(draft, template)
         if named is not None and not (self._media and self._media.at_hand(*key, draft.sender_id, named)):
             return None
-        return self._checked(draft, number, organization, template, price)
+        return self._checked(draft, number, organization, template, flow, price)
 
     async def read(self, draft: MessageDraft) -> NewMessage:
         """The row, from records that are read first where they are not at hand."""
@@ -90,10 +99,12 @@ class ChatAppRules:
         number = await self._numbers.get((*key, draft.sender_id))
         organization = await self._organizations.of_caller(draft.organization_id)
         template = None if draft.template_id is None else await self._templates.get((*key, draft.template_id))
+        flow_id = flow_of(draft.type, draft.payload)
+        flow = None if flow_id is None else await self._flows.get((*key, flow_id))
         price = None
         if self._prices is not None and number is not None:
             price = await self._prices.price_of(*key, *_unit(draft, number, template), self._clock.now())
-        new = self._checked(draft, number, organization, template, price)
+        new = self._checked(draft, number, organization, template, flow, price)
         if number is not None:
             await check_media(self._media, draft, number, template, sends=draft.env in self.sends_in)
         return new
@@ -104,6 +115,7 @@ class ChatAppRules:
         number: Number | None,
         organization: Organization,
         template: Template | None,
+        flow: SendableFlow | None,
         price: Price | None,
     ) -> NewMessage:
         check_references(draft, number, template)
@@ -117,6 +129,7 @@ class ChatAppRules:
         now = self._ids.moment_of(message_id)
         due_at = due_time(draft, now)
         check_state(number, template)
+        open_flow(draft, number, flow)
         obeys, ttl = _terms(draft.type, category, draft.priority)
         new = new_message(
             draft,
@@ -176,12 +189,39 @@ class TemplateShapes:
         return count, header
 
 
-def check_existing(draft: MessageDraft) -> None:
-    """Refuse what names records of kinds that this release does not hold: flows."""
-    payload = draft.payload
-    if payload is not None and draft.type == "interactive" and payload["interactive"]["type"] == "flow":
-        flow_id = payload["interactive"]["action"]["flowId"]
-        raise reference_not_found("payload.interactive.action.flowId", FLOW, flow_id, draft.env)
+def flow_of(message_type: str, payload: Mapping[str, Any] | None) -> str | None:
+    """The id of the flow that a message opens."""
+    if payload is None or message_type != "interactive" or payload["interactive"]["type"] != "flow":
+        return None
+    flow_id: str = payload["interactive"]["action"]["flowId"]
+    return flow_id
+
+
+def open_flow(draft: MessageDraft, number: Number, flow: SendableFlow | None) -> None:
+    """What the provider calls the flow that the draft opens joins the draft; raises as `with_flow`."""
+    if draft.payload is not None and flow_of(draft.type, draft.payload) is not None:
+        draft.payload = with_flow(draft.payload, number, flow)
+
+
+def with_flow(payload: Mapping[str, Any], number: Number, flow: SendableFlow | None) -> dict[str, Any]:
+    """The payload of a message that opens a flow, with what the provider calls it, and the screen that it opens.
+
+    Raises `Problem` REFERENCE_NOT_FOUND unless the flow is there, of the number, and active, and has the screen.
+    """
+    interactive = payload["interactive"]
+    if flow is None:
+        raise reference_not_found(_FLOW_FIELD, FLOW, interactive["action"]["flowId"], number.env)
+    if flow.number_id != number.id:
+        detail = f"The flow {flow.id} belongs to the number {flow.number_id}, not to {number.id}."
+        raise wrong_reference(_FLOW_FIELD, detail)
+    if flow.status is not FlowStatus.ACTIVE:
+        detail = f"The flow {flow.id} is {flow.status.value}: only an active flow can be sent."
+        raise wrong_reference(_FLOW_FIELD, detail)
+    screen = interactive["action"].get("screen") or flow.entry
+    if screen not in flow.screens:
+        raise wrong_reference(_SCREEN_FIELD, f"The flow {flow.id} has no screen of this id.")
+    action = {**interactive["action"], "screen": screen, "providerFlowId": flow.provider_flow_id}
+    return {**payload, "interactive": {**interactive, "action": action}}
 
 
 def media_of(draft: MessageDraft, template: Template | None) -> NamedMedia | None:

@@ -28,6 +28,7 @@ from recado.domain.templates.template import (
 )
 from recado.services.effects.record_events import announce, template_moved
 from recado.services.senders.accounts import account_of
+from recado.services.templates.template_flows import as_there
 from recado.services.templates.template_there import there_already
 from recado.storage.core.changing import changing
 from recado.storage.core.crypto import KeyRing
@@ -133,12 +134,16 @@ class TemplateReview:
         if provider is None or number is None:
             await self._store(template, with_provider_away)
             return
+        components, faults = await as_there(self._database, template)
+        if faults:  # a flow is no longer active
+            await self._store(template, lambda at, now: with_refusal(at, faults[0].message))
+            return
         submission = TemplateSubmission(
             id=template.id,
             name=template.name,
             language=template.language,
             category=template.category,
-            components=template.components,
+            components=components,
             header_example_url=template.header_example_url,
             provider_template_id=template.provider_template_id,
         )

@@ -3,6 +3,7 @@
 from recado.domain.core.clock import Clock
 from recado.domain.messages.changes import (
     Change,
+    FlowChanged,
     NumberChanged,
     OrganizationChanged,
     SocialAccountChanged,
@@ -14,6 +15,7 @@ from recado.storage.access.organizations import OrganizationDirectory
 from recado.storage.access.session_directory import SessionDirectory
 from recado.storage.billing.prices import PriceDirectory
 from recado.storage.core.rows import Executor
+from recado.storage.flows.flows import FlowDirectory
 from recado.storage.media.media import MediaDirectory
 from recado.storage.senders.numbers import NumberDirectory
 from recado.storage.senders.social_accounts import SocialAccountDirectory
@@ -31,6 +33,7 @@ class Directories:
         self.numbers = NumberDirectory(executor, clock=clock)
         self.social_accounts = SocialAccountDirectory(executor, clock=clock)
         self.templates = TemplateDirectory(executor, clock=clock)
+        self.flows = FlowDirectory(executor, clock=clock)
         self.subscriptions = SubscriptionDirectory(executor, clock=clock)
         self.media = MediaDirectory(executor, clock=clock)
         self.prices = PriceDirectory(executor, clock=clock)
@@ -44,6 +47,8 @@ class Directories:
                 self.social_accounts.forget((organization_id, env, account_id))
             case TemplateChanged(organization_id, env, _, template_id):
                 self.templates.forget((organization_id, env, template_id))
+            case FlowChanged(organization_id, env, flow_id):
+                self.flows.forget((organization_id, env, flow_id))
             case OrganizationChanged(organization_id):
                 self.organizations.forget(organization_id)
                 self.keys.forget_organization(organization_id)

@@ -238,6 +238,8 @@ def _equal(columns: Sequence[str]) -> str:
 
 def _differ(one: Any, other: Any) -> bool:
     """Whether two values are stored differently: in JSON, 1 is not true."""
+    if one is other:  # it may be long
+        return False
     if one != other:
         return True
     return isinstance(one, list | dict) and _as_json(one) != _as_json(other)

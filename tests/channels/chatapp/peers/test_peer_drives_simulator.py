@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 from pywa import errors
-from pywa.types import BusinessPhoneNumber, MessageStatus
+from pywa.types import BusinessPhoneNumber, FlowButton, MessageStatus
 from pywa.types import templates as peer_templates
+from pywa.types.flows import FlowActionType, FlowCategory
 from tests.channels.chatapp.peers.conftest import ACCOUNT, NUMBER, Stage
 
 from recado.channels.chatapp import cloud_messages
-from recado.channels.core.events import Status
-from recado.channels.core.provider import Accepted, OutboundMessage, TemplateContent, TemplateSubmission
+from recado.channels.core.events import FlowNews, Status
+from recado.channels.core.provider import Accepted, FlowDefinition, OutboundMessage, TemplateContent, TemplateSubmission
 from recado.simulator.record import read_record
 
 
@@ -129,6 +130,50 @@ async def test_the_peer_edits_what_we_handed_in_and_we_what_the_peer_did(stage: 
     await stage.cloud.submit_template(ACCOUNT, replace(ours, provider_template_id=made.provider_template_id))
     await stage.read(3)
     assert (await stage.peer.call("get_template", made.provider_template_id)).components[0].text == "Olá {{1}}!"
+
+
+async def test_the_peer_and_our_adapter_publish_flows_alike(stage: Stage) -> None:
+    theirs = await stage.peer.call(
+        "create_flow", "deles", [FlowCategory.SURVEY], flow_json='{"version": "6.2", "screens": [{"id": "ASK"}]}'
+    )
+    content = {"version": "6.2", "screens": [{"id": "ASK", "terminal": True}]}
+    ours = await stage.cloud.create_flow(ACCOUNT, FlowDefinition("nosso", ["SURVEY"], content))
+    await stage.peer.call("publish_flow", ours)
+    await stage.cloud.publish_flow(ACCOUNT, theirs.id)
+    await stage.cloud.deprecate_flow(ACCOUNT, theirs.id)
+
+    await stage.receiver.has(3)
+    seen = [(event.provider_flow_id, event.status) for event in stage.receiver.events() if isinstance(event, FlowNews)]
+    assert seen == [(ours, "published"), (theirs.id, "published"), (theirs.id, "deprecated")]
+    flow = await stage.peer.call("get_flow", theirs.id)
+    assert (flow.name, flow.status.value, flow.json_version) == ("deles", "DEPRECATED", "6.2")
+
+
+async def test_the_peer_and_our_adapter_open_a_flow_by_the_same_body(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs: list[Any] = []
+    request = stage.peer.client.api._request
+
+    def listening(method: str, endpoint: str, **named: Any) -> Any:
+        theirs.append(named["json"])
+        return request(method, endpoint, **named)
+
+    monkeypatch.setattr(stage.peer.client.api, "_request", listening)
+    button = FlowButton(title="Go", flow_id="662", flow_action_type=FlowActionType.NAVIGATE, flow_action_screen="ASK")
+    with pytest.raises(errors.WhatsAppError):  # there is no such flow
+        await stage.peer.call("send_message", to="5511987654321", text="b", buttons=button)
+    action = {"flowId": "flw_1", "cta": "Go", "screen": "ASK", "providerFlowId": "662"}
+    message = OutboundMessage(
+        id="msg_0000000100000000000a1", organization_id="org_1", env="live", channel="chatapp", sender_id="num_1",
+        to="5511987654321", type="interactive",
+        payload={"interactive": {"type": "flow", "body": "b", "action": action}},
+    )  # fmt: skip
+    ours = cloud_messages.body(message)
+    assert (
+        ours["interactive"]["action"]["parameters"].items() <= theirs[0]["interactive"]["action"]["parameters"].items()
+    )
+    assert {**theirs[0]["interactive"], "action": ours["interactive"]["action"]} == ours["interactive"]
 
 
 async def test_media_of_the_peer_is_ours_and_ours_is_the_peer_s(stage: Stage) -> None:

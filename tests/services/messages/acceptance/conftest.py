@@ -153,6 +153,7 @@ async def house(database: Database) -> AsyncIterator[House]:
         numbers=directories.numbers,
         organizations=directories.organizations,
         templates=directories.templates,
+        flows=directories.flows,
         windows=windows,
         ids=ids,
         clock=clock,

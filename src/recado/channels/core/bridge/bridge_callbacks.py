@@ -21,8 +21,8 @@ def channel_events(body: bytes, codes: Collection[str] = PROVIDER_CODES) -> list
     """
 
     def read(item: object) -> Sequence[Event]:
-        if isinstance(item, dict) and item.get("kind") in ("flow", "payment"):
-            return ()  # of another feature, or for another address
+        if isinstance(item, dict) and item.get("kind") == "payment":
+            return ()  # for another address
         return (EVENT.read(item, context=codes),)
 
     return read_body(body, EVENTS, read)

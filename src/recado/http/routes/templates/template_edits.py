@@ -12,6 +12,7 @@ from recado.http.api.audit import record
 from recado.http.api.call import Call
 from recado.http.routes.templates.template_models import stored_components, template_view
 from recado.http.wire.reply import Reply
+from recado.services.templates.template_flows import as_there
 from recado.services.templates.template_review import submitted, without_step
 from recado.storage.core.rows import Executor
 from recado.storage.senders import numbers
@@ -58,6 +59,7 @@ async def submit(connection: Executor, template: Template, call: Call, ids: IdSo
         number_id=number.id,
         number_status=number.status,
     )
+    faults = faults or (await as_there(connection, template))[1]
     if faults:
         rules = "a rule" if len(faults) == 1 else counted(len(faults), "rule")
         first = faults[0]
