@@ -302,7 +302,7 @@ class PushDepartures:
         """What lanes of this process had claimed when they failed: each opens again when this is done."""
         for key, begun in list(self._failed.items()):
             try:
-                await self._hand_back(self._epoch() + 1, key, lambda told, _, begun=begun: told in begun, begun)
+                await self._hand_back(self._epoch() + 1, key, partial(_among, begun), begun)
             except Exception as error:  # noqa: BLE001 - the next round tries again, and other lanes go on
                 log.error("push_lane_not_sorted_out", app_id=key.app_id, error=type(error).__name__)
                 continue
@@ -336,3 +336,7 @@ class PushDepartures:
                 await departures.over(self._db.hot, block.lane, [(block.message_id, block.number)])
         while found := await departures.left_claimed_again(self._db.hot, before, lane):
             await asyncio.gather(*(left(each, each.device_id, each.place, each.attempts) for each in found))
+
+
+def _among(begun: Mapping[str, PushOutcome | None], told: str, claimed_at: datetime) -> bool:
+    return told in begun
