@@ -69,6 +69,7 @@ from recado.services.media.provider_media import ProviderMedia
 from recado.services.media.uploads import Uploads
 from recado.services.messages.acceptance import Acceptance
 from recado.services.messages.opt_out_replies import OptOutReplies
+from recado.services.push.app_removals import PushAppRemovals
 from recado.services.push.opens import PushOpens
 from recado.services.push.registrations import DeviceRegistrations
 from recado.services.push.sends import PushSends
@@ -283,6 +284,7 @@ class Assembly:
         system.root.add_service("push departures", self.push_departures)
         self.registrations = DeviceRegistrations(db, ids=ids, clock=clock)
         self.push_opens = PushOpens(db, clock=clock)
+        self.push_removals = PushAppRemovals(db, clock=clock)
         self.push_sends = PushSends(
             db, ids=ids, clock=clock, organizations=directories.organizations, prices=prices,
             random_bytes=installation.random_bytes, queued=lambda: self.push_departures.hint(),
@@ -293,6 +295,7 @@ class Assembly:
             self.push,
             self.registrations,
             self.push_opens,
+            self.push_removals,
             recipients,
             self.customer_events,
             self.journey_entries,
