@@ -23,6 +23,7 @@ from recado.domain.channels.chatapp import CHATAPP
 from recado.domain.channels.email import EMAIL
 from recado.domain.channels.policies import ACCOUNTS_CHANNEL, NUMBERS_CHANNEL
 from recado.domain.channels.sms import SMS
+from recado.domain.channels.social import SOCIAL
 from recado.domain.core.clock import Clock
 from recado.domain.email.public_tokens import PublicTokens
 from recado.domain.links.tracked import MessageLinks
@@ -62,11 +63,13 @@ from recado.services.links.tracked_clicks import TrackedClicks
 from recado.services.media.blob_sweep import BlobSweep
 from recado.services.media.file_work import FileWork
 from recado.services.media.inbound_copies import InboundCopies
+from recado.services.media.media_senders import MediaSenders
 from recado.services.media.media_use import MediaUse
 from recado.services.media.provider_media import ProviderMedia
 from recado.services.media.uploads import Uploads
 from recado.services.messages.acceptance import Acceptance
 from recado.services.messages.opt_out_replies import OptOutReplies
+from recado.services.push.app_removals import PushAppRemovals
 from recado.services.push.opens import PushOpens
 from recado.services.push.registrations import DeviceRegistrations
 from recado.services.push.sends import PushSends
@@ -158,15 +161,15 @@ class Assembly:
         self.links = SignedLinks(settings.address(), installation.keys.cursor)
         self.blobs = blobs_of(settings, self.links)
         self.files = FileWork()
+        senders = MediaSenders(numbers=directories.numbers, social_accounts=directories.social_accounts, keys=keys)
         self.media_use = MediaUse(
-            db, blobs=self.blobs, numbers=directories.numbers, directory=directories.media, keys=keys,
-            media_for=adapters.media, clock=clock,
-        )  # fmt: skip
+            db, blobs=self.blobs, senders=senders, directory=directories.media, media_for=adapters.media, clock=clock
+        )
         self.uploads = Uploads(
             db, blobs=self.blobs, use=self.media_use, files=self.files, clock=clock, ids=ids,
             random_bytes=installation.random_bytes,
         )  # fmt: skip
-        self.provider_media = ProviderMedia(numbers=directories.numbers, keys=keys, media_for=adapters.media)
+        self.provider_media = ProviderMedia(senders=senders, media_for=adapters.media)
         self.media_for = adapters.media
         self.email_templates = email_templates = SendableTemplates(db, clock=clock)
         mailboxes = SendableMailboxes(db, clock=clock)
@@ -184,6 +187,7 @@ class Assembly:
                 email_templates=email_templates, mailboxes=mailboxes, media=self.media_use,
             )  # fmt: skip
 
+        with_media = DepartingMedia(self.media_use).content_of
         begun = BegunCalls(settings.data_dir, boot=boot_id())
         batch_rules = {each.channel: each.batches(rule_parts(each.channel)) for each in CHANNELS if each.batches}
         rules = [each.rules(rule_parts(each.channel)) for each in CHANNELS]
@@ -206,8 +210,8 @@ class Assembly:
             opens=lambda code: clicks.open(code, counted=True),
             begun=begun,
             step_messages=step_messages,
-            contents={EMAIL: self.departing_emails.content_of, CHATAPP: DepartingMedia(self.media_use).content_of},
-            with_content={CHATAPP: may_name_media},
+            contents={EMAIL: self.departing_emails.content_of, CHATAPP: with_media, SOCIAL: with_media},
+            with_content={CHATAPP: may_name_media, SOCIAL: may_name_media},
             calls_of_steps=calls_of_steps,
             simulator_domain=settings.email_simulator_domain,
             payments=payments,
@@ -277,11 +281,12 @@ class Assembly:
         self.push_departures = PushDepartures(
             db, clock=clock, ids=ids, keys=keys, sender_of=self.push.sender_of, begun=begun,
             epoch=lambda: system.sending.epoch, former=lambda: system.rescuer.former, queued=self.webhooks.queued,
-            retry_after=self.push.retry_after,
+            retry_after=self.push.retry_after, most_in_flight=descriptors.push,
         )  # fmt: skip
         system.root.add_service("push departures", self.push_departures)
         self.registrations = DeviceRegistrations(db, ids=ids, clock=clock)
         self.push_opens = PushOpens(db, clock=clock)
+        self.push_removals = PushAppRemovals(db, clock=clock)
         self.push_sends = PushSends(
             db, ids=ids, clock=clock, organizations=directories.organizations, prices=prices,
             random_bytes=installation.random_bytes, queued=lambda: self.push_departures.hint(),
@@ -292,6 +297,7 @@ class Assembly:
             self.push,
             self.registrations,
             self.push_opens,
+            self.push_removals,
             recipients,
             self.customer_events,
             self.journey_entries,

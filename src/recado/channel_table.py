@@ -49,11 +49,13 @@ from recado.http.routes.email.bulk_models import CreateEmailBatch
 from recado.http.routes.email.messages import email_routes
 from recado.http.routes.messages.bulk_models import BatchBody
 from recado.http.routes.rcs.rcs import rcs_routes
+from recado.http.routes.rcs.rcs_models import CreateRcsBatch
 from recado.http.routes.sms.sms import sms_routes
 from recado.http.routes.sms.sms_models import CreateSmsBatch
 from recado.services.batches.channel_batches import ChannelBatches
 from recado.services.batches.chatapp_batches import ChatAppBatches
 from recado.services.batches.email_batches import EmailBatches
+from recado.services.batches.rcs_batches import RcsBatches
 from recado.services.batches.sms_batches import SmsBatches
 from recado.services.email.sendable import SendableMailboxes, SendableTemplates
 from recado.services.email.tracking import EmailTracking
@@ -84,7 +86,7 @@ class RuleParts:
 
     `links`: makes those of a message whose links are tracked (C27.1); `tracking`: what is added to e-mails;
     `simulator_domain`: of the mailbox simulator; `email_templates`, `mailboxes`: what queued e-mails are made of;
-    `media`: what numbers send uploads by.
+    `media`: what numbers and social accounts send uploads by.
     """
 
     database: Database
@@ -454,6 +456,10 @@ def rcs_rules(parts: RuleParts) -> ChannelRules:
     )
 
 
+def rcs_batches(parts: RuleParts) -> ChannelBatches:
+    return RcsBatches(parts.directories.organizations, sends_in=parts.sends_in, sms_in=parts.sms_in, links=parts.links)
+
+
 # Social ---------------------------------------------------------------------------------------------------------------
 
 
@@ -468,7 +474,7 @@ def social_adapters(settings: Settings, clock: Clock, connections: int) -> Mappi
 
 def social_sandbox(settings: Settings, clock: Clock, connections: int) -> Adapter:
     made = SocialSandbox(clock, settings.sandbox_time_scale)
-    return Adapter(sender=made, connector=made)
+    return Adapter(sender=made, connector=made, media=made)
 
 
 def social_bridge(settings: Settings, clock: Clock, connections: int) -> Adapter:
@@ -503,6 +509,7 @@ def social_rules(parts: RuleParts) -> ChannelRules:
         ids=parts.ids,
         clock=parts.clock,
         sends_in=parts.sends_in,
+        media=parts.media,
         prices=parts.prices,
     )
 
@@ -568,7 +575,15 @@ CHANNELS: Final[list[ChannelParts]] = [
         batches=sms_batches,
         batch_body=CreateSmsBatch,
     ),
-    ChannelParts(channel=RCS, adapters=rcs_adapters, rules=rcs_rules, gateways=rcs_gateways, routes=rcs_routes),
+    ChannelParts(
+        channel=RCS,
+        adapters=rcs_adapters,
+        rules=rcs_rules,
+        gateways=rcs_gateways,
+        routes=rcs_routes,
+        batches=rcs_batches,
+        batch_body=CreateRcsBatch,
+    ),
     ChannelParts(
         channel=EMAIL,
         adapters=email_adapters,

@@ -5,12 +5,13 @@ from the database and from calls (C31).
 import resource
 from typing import Final, NamedTuple, Self
 
+from recado.actors.push.departures import IN_FLIGHT
 from recado.actors.webhooks.webhook_fair_queue import MOST_CALLS
 from recado.channels.http.outbound_http import CONNECTIONS
 
 WANTED: Final = 65_536
 _OURS: Final = 256  # the database, uploads, processes that read bodies, logs, what a provider is asked besides sends
-LARGEST_RESERVE: Final = CONNECTIONS + MOST_CALLS + _OURS
+LARGEST_RESERVE: Final = CONNECTIONS + IN_FLIGHT + MOST_CALLS + _OURS
 _FEWEST: Final = 16
 _FEWEST_ARRIVING: Final = 8
 
@@ -22,12 +23,13 @@ def attainable(hard: int) -> int:
 
 class Descriptors(NamedTuple):
     """`inbound`: connections that clients may have; `arriving`: those beside them that are not ready yet; `outbound`:
-    connections of sends to a provider; `webhooks`: calls.
+    connections of sends to a provider; `push`: devices whose notification is under way; `webhooks`: calls.
     """
 
     inbound: int
     arriving: int
     outbound: int
+    push: int
     webhooks: int
 
     @classmethod
@@ -40,8 +42,9 @@ class Descriptors(NamedTuple):
         clients = limit - reserve
         arriving = max(clients // 8, min(_FEWEST_ARRIVING, clients // 2))
         outbound = min(CONNECTIONS, max(_FEWEST, (reserve - _OURS) // 2))
-        webhooks = min(MOST_CALLS, max(_FEWEST, reserve - _OURS - outbound))
-        return cls(clients - arriving, arriving, outbound, webhooks)
+        push = min(IN_FLIGHT, max(_FEWEST, (reserve - _OURS) // 8))
+        webhooks = min(MOST_CALLS, max(_FEWEST, reserve - _OURS - outbound - push))
+        return cls(clients - arriving, arriving, outbound, push, webhooks)
 
     @classmethod
     def allowed(cls) -> Self:

@@ -113,7 +113,7 @@ def route_table(made: Assembly) -> tuple[Route, ...]:
         *suppression_routes(dependencies),
         *email_template_routes(dependencies, workers=made.mjml_workers, changed=made.email_templates.changed),
         *email_sender_routes(dependencies, verification=made.sender_verification),
-        *push_app_routes(dependencies, tell=lambda _: None),
+        *push_app_routes(dependencies, tell=lambda _: None, devices_left=made.push_removals.hint),
         *device_routes(dependencies, registrations=made.registrations, opted_out=made.push_departures.opted_out),
         *push_message_routes(dependencies, sends=made.push_sends, opens=made.push_opens),
         *segment_routes(dependencies, evaluation=system.evaluation),

@@ -242,7 +242,7 @@ def routes() -> tuple[Route, ...]:
         *opened_link_routes(tracked=nothing, origin=nothing, scanners=(), monotonic=nothing),
         *opened_email_routes(opens=nothing, unsubscriptions=nothing, scanners=(), monotonic=nothing),
         *suppression_routes(dependencies),
-        *push_app_routes(dependencies, tell=nothing),
+        *push_app_routes(dependencies, tell=nothing, devices_left=nothing),
         *device_routes(dependencies, registrations=nothing, opted_out=nothing),
         *push_message_routes(dependencies, sends=nothing, opens=nothing),
         *email_template_routes(dependencies, workers=nothing, changed=nothing),

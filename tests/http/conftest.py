@@ -365,7 +365,7 @@ async def api(database: Database) -> AsyncIterator[Api]:
         *segment_routes(dependencies, evaluation=Evaluation(database)),
         *suppression_routes(dependencies),
         *email_template_routes(dependencies, workers=mjml_workers, changed=lambda _: None),
-        *push_app_routes(dependencies, tell=lambda _: None),
+        *push_app_routes(dependencies, tell=lambda _: None, devices_left=lambda: None),
         *device_routes(dependencies, registrations=registrations, opted_out=lambda _: None),
         *push_message_routes(dependencies, sends=push_sends, opens=push_opens),
         *email_sender_routes(dependencies, verification=sender_verification),

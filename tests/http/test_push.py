@@ -10,6 +10,10 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
+from recado.engine.clock import SystemClock
+from recado.services.push.app_removals import PushAppRemovals
+from recado.storage.push import apps
+
 APPS, TOKENS, MESSAGES = "/v2/push/apps", "/v2/push/tokens", "/v2/push/messages"
 ALL = ["ios", "android", "web"]
 UNREACHED = (
@@ -123,6 +127,24 @@ async def test_an_app_stays_while_a_message_is_to_leave(api: Any) -> None:
     await api.post(f"{MESSAGES}/{message['id']}/cancel")
     assert (await api.delete(f"{APPS}/{app_id}")).status == 204
     assert (await api.get("/v2/push/devices")).body["total"] == 0
+
+
+async def test_the_devices_of_a_deleted_app_go_in_blocks_and_nobody_sends_to_them(
+    api: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(apps, "LOOKED_AT_ONCE", 2)
+    gone, stays = await app(api), await app(api)
+    for n in range(7):
+        for app_id in (gone, stays):
+            await register(api, app_id, f"token {n}")
+    assert (await api.delete(f"{APPS}/{gone}")).status == 204
+    preview = await api.post("/v2/push/preview", {"platforms": ALL, "segment": "all_opt_in"})
+    assert preview.body["reach"] == 7
+    removals = PushAppRemovals(api.database, clock=SystemClock())
+    await removals.work()
+    left = await api.database.fetch("select app_id, count(*) from push_devices group by app_id")
+    assert [tuple(row) for row in left] == [(stays, 7)]
+    assert await api.database.fetchval("select count(*) from push_app_removals") == 0
 
 
 # Devices ------------------------------------------------------------------------------------------------------------

@@ -1,11 +1,14 @@
 """Social in the sandbox: people write to an account, are answered, and become known contacts (C26, C28, C29.4)."""
 
+import base64
 import itertools
 from typing import Any
 
 import pytest
 from tests.acceptance.sandbox.customer import SEEN_WITHIN, Customer, ahead, phone
-from tests.program import Api, Refused
+from tests.acceptance.sandbox.test_media import copied, get, upload
+from tests.media_files import PDF, PNG
+from tests.program import Api, Refused, Service
 from tests.waiting import until
 
 _users = itertools.count(1)
@@ -24,8 +27,8 @@ async def account(api: Api) -> str:
     return account_id
 
 
-async def hears(api: Api, account_id: str, who: str, text: str = "Bom dia") -> str:
-    body = {"channel": "social", "socialAccountId": account_id, "from": who, "text": text}
+async def hears(api: Api, account_id: str, who: str, text: str | None = "Bom dia", **said: Any) -> str:
+    body = {"channel": "social", "socialAccountId": account_id, "from": who, "text": text, **said}
     message_id: str = (await api.call("POST", "/v2/sandbox/inbound", body))["messageId"]
     return message_id
 
@@ -120,3 +123,45 @@ async def test_a_user_of_the_sandbox_replies(regular: Customer) -> None:
         return "OK" in [each["payload"]["text"]["body"] for each in found if each["to"] == who]
 
     await until(replied, SEEN_WITHIN, "the user replied")
+
+
+def sends(media_id: str, kind: str = "image") -> dict[str, Any]:
+    return {"type": "media", "payload": {"kind": kind, "media": {"id": media_id, "caption": "O cardápio"}}}
+
+
+async def test_an_upload_is_sent_by_an_account_as_by_any_number(regular: Customer) -> None:
+    api, who, account_id = regular.api, user(), await account(regular.api)
+    media_id = (await upload(api, regular.number_id, PNG, "dot.png", "image/png"))["mediaId"]
+    with pytest.raises(Refused, match="WINDOW_CLOSED"):
+        await answer(api, account_id, to=who, **sends(media_id))
+    await hears(api, account_id, who)
+    for _ in range(2):  # once read, once known
+        sent = await answer(api, account_id, to=who, **sends(media_id))
+        assert (sent["type"], sent["payload"]["media"]["id"], sent["billing"]) == ("media", media_id, {"coins": 100})
+        assert (await regular.reaches(sent, "read"))["payload"]["media"]["id"] == media_id
+
+
+async def test_an_account_sends_pictures_sound_and_films_that_are_there(regular: Customer) -> None:
+    api, who, account_id = regular.api, user(), await account(regular.api)
+    await hears(api, account_id, who)
+    document = (await upload(api, regular.number_id, PDF, "a.pdf", "application/pdf"))["mediaId"]
+    for media_id, kind, code, pointer in (
+        (document, "document", "VALIDATION_ERROR", "/payload/kind"),
+        (document, "image", "VALIDATION_ERROR", "/payload/kind"),
+        ("med_" + "0" * 21, "image", "MEDIA_NOT_FOUND", "/payload/media/id"),
+    ):
+        with pytest.raises(Refused) as refused:
+            await answer(api, account_id, to=who, **sends(media_id, kind))
+        found = refused.value.body
+        assert (refused.value.status, found["code"], found["errors"][0]["path"]) == (422, code, pointer)
+
+
+async def test_what_a_user_sends_is_copied_and_downloaded(service: Service, token: str, regular: Customer) -> None:
+    api, who, account_id = regular.api, user(), await account(regular.api)
+    media = {"mimeType": "image/png", "dataBase64": base64.b64encode(PNG).decode()}
+    came = await hears(api, account_id, who, None, media=media)
+    message = await copied(api, came)
+    assert (message["channel"], message["type"], message["payload"]["kind"]) == ("social", "media", "image")
+    assert "contactId" not in message
+    assert (await get(service, token, f"/messages/{came}/media"))[:2] == (200, PNG)
+    await regular.reaches(await answer(api, account_id, to=who), "read")

@@ -4,7 +4,7 @@ import asyncio
 import os
 import random
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
@@ -12,8 +12,9 @@ import pytest
 from tests.acme import acme
 from tests.waiting import until
 
+from recado.actors.push import departures
 from recado.actors.push.departures import PushDepartures
-from recado.channels.core.provider import Accepted, Down, Outcome, Refused, Retry, SlowDown, Unknown
+from recado.channels.core.provider import Accepted, Down, Outcome, Refused, Retry, SlowDown, SlowPair, Unknown
 from recado.channels.push.notification import PushCredential, PushNotification
 from recado.domain.core.clock import Clock
 from recado.domain.core.ids import PUSH_DEVICE, IdSource
@@ -43,7 +44,7 @@ class ScriptedPush:
 
     def __init__(self) -> None:
         self.got: list[PushNotification] = []
-        self.script: dict[str, list[Outcome]] = {}
+        self.script: dict[str, list[Outcome | Exception]] = {}
         self.hold: asyncio.Event | None = None
         self.gateways: Callable[[str], str] = lambda token: "one"
 
@@ -59,7 +60,10 @@ class ScriptedPush:
         if self.hold is not None:
             await self.hold.wait()
         outcomes = self.script.get(notification.token)
-        return outcomes.pop(0) if outcomes else Accepted(notification.dispatch_id)
+        outcome = outcomes.pop(0) if outcomes else Accepted(notification.dispatch_id)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
 
     def calls_for(self, token: str) -> int:
         return sum(each.token == token for each in self.got)
@@ -362,6 +366,50 @@ async def test_what_had_certainly_not_begun_leaves_after_a_crash(push: Push) -> 
     assert sorted(each.token for each in push.sender.got) == ["one", "two"]
 
 
+async def test_a_lane_that_fails_leaves_in_doubt_only_whom_it_was_calling(
+    push: Push, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(departures, "IN_FLIGHT_OF_ORGANIZATION", 1)
+    await push.register("breaks", *(f"token {n}" for n in range(4)))
+    push.sender.script["breaks"] = [RuntimeError()]
+    message = await push.send()
+    running = await push.departs()
+
+    async def sorted_out() -> bool:
+        running.hint()
+        return (await push.counts(message))[0] == 4 and bool(
+            await push.db.fetchval("select bool_and(over) from push_blocks")
+        )
+
+    await until(sorted_out, 10.0, "the others have it, and the block is over")
+    assert len(push.sender.got) == 5
+    assert (await push.codes(message))["breaks"] == "outcome_unknown"
+
+
+async def test_what_a_lane_knows_when_it_fails_is_written_later_and_nobody_is_called_twice(
+    push: Push, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was claimed once more is among it."""
+    await push.register("again", *(f"token {n}" for n in range(600)))
+    push.sender.script["again"] = [Retry(0.0)]
+    written = PushDepartures.settle
+    failures = iter(range(700))
+
+    async def fails(self: PushDepartures, outcome: stored.PushOutcome) -> None:
+        if (outcome.attempts == 2 or outcome.device_id != again) and next(failures, None) is not None:
+            raise RuntimeError
+        await written(self, outcome)
+
+    again = await push.db.fetchval("select id from push_devices where token = 'again'")
+    monkeypatch.setattr(PushDepartures, "settle", fails)
+    message = await push.send()
+    await push.departs()
+    assert (await push.ends(message)).status == "completed"
+    assert push.sender.calls_for("again") == 2
+    assert len(push.sender.got) == 602
+    assert await push.counts(message) == (601, 0, 0)
+
+
 async def claimed_again(push: Push) -> PushMessage:
     """A message of which one device was refused for now, claimed once more, and called no more: its process is gone."""
     await push.register("token")
@@ -542,3 +590,46 @@ async def test_a_device_that_was_registered_while_its_contact_was_deleted_is_unl
     await ContactErasure(push.db, effects=Consequences(), clock=push.clock).work()
     assert await push.db.fetchval("select count(*) from push_devices where contact_id is not null") == 0
     assert await push.db.fetchval("select user_name from push_devices") is None
+
+
+async def test_a_lane_that_never_ends_makes_way_for_another_organization(
+    push: Push, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(departures, "MOST_LANES", 1)
+    monkeypatch.setattr(departures, "TURN", 0.5)
+    push.sender.script["endless"] = [SlowPair(0.0)] * 100_000
+    await push.register("endless")
+    endless = await push.send()
+    await push.departs()
+
+    async def goes_on() -> bool:
+        return push.sender.calls_for("endless") > 3
+
+    await until(goes_on, 10.0, "its lane is at work")
+    other = replace(push, organization_id=(await acme(push.db, push.clock, push.ids)).organization.id)
+    async with push.db.transaction() as connection:
+        app = await PUSH_APPS.insert(
+            connection,
+            sandbox_app(push.ids, organization_id=other.organization_id, keys=push.keys, random_bytes=os.urandom),
+        )
+    other.app_id = app.id
+    await other.register("short")
+    assert (await other.ends(await other.send())).status == "completed"
+    assert (await push.read(endless)).open
+
+
+async def test_what_is_in_flight_is_shared_by_organization(push: Push, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(departures, "IN_FLIGHT_OF_ORGANIZATION", 3)
+    push.sender.hold = asyncio.Event()
+    await push.register(*(f"token {n}" for n in range(8)))
+    message = await push.send()
+    running = await push.departs()
+
+    async def full() -> bool:
+        return running.in_flight >= 3
+
+    await until(full, 10.0, "as many are in flight as may be")
+    seen = (running.in_flight, len(push.sender.got))
+    push.sender.hold.set()
+    assert seen == (3, 3)
+    assert (await push.ends(message)).status == "completed"

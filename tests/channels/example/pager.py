@@ -214,7 +214,7 @@ class CreatePages(TextBatchBody):
     text: Annotated[str, Field(min_length=1, max_length=PAGE * 10)]
     patience: Annotated[int, Field(ge=0, le=86_400)] = 3_600
 
-    def content(self) -> BatchContent:
+    def shared(self) -> BatchContent:
         return BatchContent(sender_id="", type="text", payload={"text": self.text}, details={"patience": self.patience})
 
 

@@ -9,7 +9,8 @@ from tests.channels.behaviours import says
 
 from recado.channels.core.errors import ProviderError
 from recado.channels.core.provider import Accepted, Account, OutboundMessage, Refused
-from recado.channels.rcs.bridge import NOT_ASKED_FOR, RcsBridge
+from recado.channels.rcs.bridge import RcsBridge
+from recado.domain.dispatch.breaker import FIRST_PAUSE, IN_A_ROW
 from recado.engine.clock import VirtualClock
 
 GATEWAY = Account(sender_id="bridge", organization_id="org_1", env="live", provider_id="bridge", owner="org_1")
@@ -68,16 +69,41 @@ async def test_a_refused_send_tells_it_as_well(fake_bridge: Any, bridge: RcsBrid
     assert paths(fake_bridge) == ["/capable", "/send"]
 
 
-async def test_a_bridge_that_does_not_say_is_not_asked_for_a_while(
+async def test_a_bridge_that_does_not_say_is_asked_less_and_less(
     fake_bridge: Any, bridge: RcsBridge, rcs: OutboundMessage, clock: VirtualClock
 ) -> None:
-    fake_bridge.behaviour = says(500, "")
-    for number in range(2):
-        await bridge.send(replace(rcs, to=f"+551198765000{number}"), GATEWAY, 1)
-    assert paths(fake_bridge) == ["/capable", "/send", "/send"]
-    await clock.advance(NOT_ASKED_FOR)
-    await bridge.send(rcs, GATEWAY, 1)
-    assert paths(fake_bridge)[3:] == ["/capable", "/send"]
+    async def asked_for(first: int) -> int:
+        before = paths(fake_bridge).count("/capable")
+        for number in range(first, first + 10):
+            await bridge.send(replace(rcs, to=f"+55119876500{number}"), GATEWAY, 1)
+        return paths(fake_bridge).count("/capable") - before
+
+    answer = [500, b""]
+
+    async def behave(connection: Any) -> None:
+        while True:
+            await connection.read_request()
+            await connection.answer(*answer, "")
+
+    fake_bridge.behaviour = behave
+    assert await asked_for(10) == IN_A_ROW
+    await clock.advance(FIRST_PAUSE)
+    assert await asked_for(20) == 1
+    await clock.advance(FIRST_PAUSE)
+    assert await asked_for(30) == 0
+    answer[:] = 200, b'{"capable": true}'
+    await clock.advance(FIRST_PAUSE)
+    assert await asked_for(40) == 10
+    assert paths(fake_bridge).count("/send") == 40
+
+
+async def test_phones_that_a_bridge_refuses_to_look_up_keep_no_other_from_it(
+    fake_bridge: Any, bridge: RcsBridge, rcs: OutboundMessage
+) -> None:
+    fake_bridge.behaviour = says(400, '{"code": "invalid_number"}')
+    for number in range(2 * IN_A_ROW):
+        await bridge.send(replace(rcs, to=f"+55119876500{number:02}"), GATEWAY, 1)
+    assert paths(fake_bridge) == ["/capable", "/send"] * 2 * IN_A_ROW
 
 
 @pytest.mark.parametrize(

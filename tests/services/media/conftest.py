@@ -18,11 +18,13 @@ import pytest
 from recado.channels.core.errors import ProviderError
 from recado.channels.core.media import OpenMedia
 from recado.channels.core.provider import Account
-from recado.domain.core.ids import NUMBER, IdSource, lowest_id
+from recado.domain.core.ids import NUMBER, SOCIAL_ACCOUNT, IdSource, lowest_id
+from recado.domain.senders.social_account import Platform, SocialAccountStatus
 from recado.engine.clock import VirtualClock
 from recado.services.media.blob_sweep import BlobSweep
 from recado.services.media.file_work import FileWork
 from recado.services.media.inbound_copies import InboundCopies
+from recado.services.media.media_senders import MediaSenders
 from recado.services.media.media_use import MediaUse
 from recado.services.media.provider_media import ProviderMedia
 from recado.services.media.uploads import Upload, Uploads
@@ -32,6 +34,7 @@ from recado.storage.core.crypto import KeyRing
 from recado.storage.core.postgres import Database
 from recado.storage.media.media import MediaDirectory
 from recado.storage.senders.numbers import Number
+from recado.storage.senders.social_accounts import SocialAccount
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 ORGANIZATION = "org_000000000000000000000"
@@ -82,6 +85,19 @@ class Numbers:
 
     async def get(self, key: tuple[str, str, str]) -> Number | None:
         return next((each for each in self.known if (each.organization_id, each.env, each.id) == key), None)
+
+
+class Accounts:
+    """One of the same organization."""
+
+    known = SocialAccount(
+        organization_id=ORGANIZATION, env="test", id=lowest_id(SOCIAL_ACCOUNT, NOW), platform=Platform.PAGE,
+        external_account_id="page-1", display_name="Padaria", status=SocialAccountStatus.CONNECTED,
+        updated_at=NOW,
+    )  # fmt: skip
+
+    async def get(self, key: tuple[str, str, str]) -> SocialAccount | None:
+        return self.known if key == (ORGANIZATION, "test", self.known.id) else None
 
 
 def number(n: int) -> Number:
@@ -136,7 +152,8 @@ async def shelf(database: Database, tmp_path: Path) -> AsyncIterator[Shelf]:
     folder = tmp_path / "media"
     blobs, files = LocalBlobs(folder, SignedLinks("http://here", b"k" * 32)), FileWork()
     keys = KeyRing.parse("k1:" + "A" * 43 + "=")
-    known: Any = {"numbers": numbers, "keys": keys, "media_for": lambda channel, env: provider}
+    senders = MediaSenders(numbers=numbers, social_accounts=Accounts(), keys=keys)
+    known: Any = {"senders": senders, "media_for": lambda channel, env: provider}
     use = MediaUse(database, blobs=blobs, directory=MediaDirectory(database, clock=clock), clock=clock, **known)
     ids = IdSource(clock, random.Random(1))
     until: list[datetime | None] = [None]

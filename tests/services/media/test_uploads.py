@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.media_files import PDF, PNG
-from tests.services.media.conftest import NOW, ORGANIZATION, Shelf, refused, unreachable, upload
+from tests.services.media.conftest import NOW, ORGANIZATION, Accounts, Shelf, number, refused, unreachable, upload
 
 from recado.domain.core.errors import Problem
 from recado.domain.messages.message import Priority
@@ -76,14 +76,21 @@ async def test_a_wrong_type_is_refused_before_anything_is_stored(shelf: Shelf) -
     assert (shelf.files(), await shelf.count("blobs")) == ([], 0)
 
 
-async def test_another_number_is_given_it_once_at_its_first_use(shelf: Shelf) -> None:
+@pytest.mark.parametrize(
+    ("channel", "sender_id", "account"),
+    [("chatapp", number(1).id, "phone-1"), ("social", Accounts.known.id, Accounts.known.external_account_id)],
+)
+async def test_another_number_or_account_is_given_it_once_at_its_first_use(
+    shelf: Shelf, channel: str, sender_id: str, account: str
+) -> None:
     made = await shelf.uploads.take(shelf.numbers.known[0], upload(PNG))
-    other = shelf.numbers.known[1]
+    other = await shelf.use.senders.get(channel, (ORGANIZATION, "test", sender_id))
+    assert other is not None
     named = named_media("media", {"kind": "image", "media": {"id": made.id}})
     assert named is not None
     found = await shelf.use.check(ORGANIZATION, "test", named)
     assert await asyncio.gather(*(shelf.use.ready(other, found) for _ in range(5))) == ["theirs-2"] * 5
-    assert shelf.provider.taken == [("phone-0", PNG), ("phone-1", PNG)]
+    assert shelf.provider.taken == [("phone-0", PNG), (account, PNG)]
     again = await shelf.use.check(ORGANIZATION, "test", named)
     assert await shelf.use.ready(other, again) == "theirs-2"
     assert shelf.use.at_hand(ORGANIZATION, "test", other.id, named)
@@ -111,8 +118,8 @@ async def test_media_is_refused_where_no_provider_of_the_number_takes_any(
     found = await shelf.use.check(ORGANIZATION, "test", named)
     monkeypatch.setattr(shelf.use, "_media_for", lambda channel, env: None)
     with pytest.raises(Problem, match="DEPENDENCY_FAILED"):
-        shelf.use.check_provider(other, found)
-    shelf.use.check_provider(shelf.numbers.known[0], found)  # it has been given
+        shelf.use.check_provider("chatapp", "test", other.id, found)
+    shelf.use.check_provider("chatapp", "test", made.number_id, found)  # it has been given
 
 
 async def test_media_of_others_and_expired_media_is_not_there(shelf: Shelf) -> None:
@@ -125,7 +132,9 @@ async def test_media_of_others_and_expired_media_is_not_there(shelf: Shelf) -> N
     await shelf.clock.advance(30 * 86_400)
     with pytest.raises(Problem, match="MEDIA_NOT_FOUND"):
         await shelf.use.check(ORGANIZATION, "test", named)
-    assert await shelf.use.sent_as(ORGANIZATION, "test", made.number_id, named) == "the media is no longer kept"
+    assert (
+        await shelf.use.sent_as("chatapp", ORGANIZATION, "test", made.number_id, named) == "the media is no longer kept"
+    )
 
 
 async def test_what_is_past_its_time_goes_by_a_clock_that_something_speaks_for(shelf: Shelf) -> None:

@@ -2,11 +2,13 @@
 
 import asyncio
 import os
+import shutil
 import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,8 @@ from recado.storage.blobs.blobs import BlobMissing, Blobs, new_key
 from recado.storage.blobs.local import LocalBlobs
 from recado.storage.blobs.s3 import PART, S3Blobs, S3Bucket
 from recado.storage.blobs.signed_links import SignedLinks
+from recado.storage.core.fair_places import FairPlaces
+from recado.storage.core.fair_threads import OF_ONE, THREADS
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
 KEY = "org_1/test/media/2026/01/0123456789abcdef0123456789abcdef"
@@ -181,8 +185,8 @@ async def test_one_organization_leaves_threads_to_another(
         for _ in range(3):  # those who go away leave their threads at work
             for each in readers:
                 each.cancel()
-            readers += [asyncio.create_task(read(in_files, KEY, 0, 7)) for _ in range(2 * local.THREADS)]
-            await until(lambda: len(held) >= local.OF_ONE, 20, "its threads are at work")
+            readers += [asyncio.create_task(read(in_files, KEY, 0, 7)) for _ in range(2 * THREADS)]
+            await until(lambda: len(held) >= OF_ONE, 20, "its threads are at work")
             async with asyncio.timeout(20):
                 assert await read(in_files, theirs, 0, 7) == b"content"
     finally:
@@ -286,3 +290,47 @@ def test_a_signed_link_opens_until_its_time_and_for_what_it_says() -> None:
 
 def test_a_key_tells_nothing_of_the_file() -> None:
     assert new_key("org_1", "test", "media", NOW, lambda size: bytes(size)) == f"org_1/test/media/2026/01/{'0' * 32}"
+
+
+async def test_a_place_that_is_gone_fails_who_writes_as_a_storage_does(in_files: LocalBlobs, tmp_path: Path) -> None:
+    async def given_when_it_goes() -> AsyncIterator[bytes]:
+        yield b"x"
+        shutil.rmtree(tmp_path / "media")
+        yield b"y"
+
+    with pytest.raises(Problem, match="STORAGE_FAILED"):
+        await in_files.write(KEY, given_when_it_goes())
+
+
+async def test_a_bucket_that_is_gone_fails_who_writes_as_a_storage_does(moto: int) -> None:
+    blobs = S3Blobs(replace(bucket(moto), name="gone"))
+    await blobs.start()
+    try:
+        for size in (1, PART + 1):
+            with pytest.raises(Problem, match="STORAGE_FAILED"):
+                await blobs.write(KEY, given(os.urandom(size)))
+        with pytest.raises(Problem, match="STORAGE_FAILED"):
+            await blobs.delete(KEY)
+    finally:
+        await blobs.stop()
+
+
+async def test_one_organization_leaves_connections_to_another(
+    at_moto: S3Blobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(at_moto, "_places", FairPlaces(4, each=2, most_waiting=10))
+    theirs = KEY.replace("org_1", "org_2")
+    for key in (KEY, theirs):
+        await at_moto.write(key, given(bytes(10 * 1024 * 1024)))
+    readers = [at_moto.read(KEY, 0, 10 * 1024 * 1024) for _ in range(2)]
+    try:
+        for each in readers:  # each takes its time, and has its connection until it is done
+            await anext(each)
+        another = asyncio.create_task(read(at_moto, KEY, 0, 1))
+        assert await read(at_moto, theirs, 0, 7) == bytes(7)
+        assert not another.done()
+        await readers[0].aclose()
+        assert await another == bytes(1)
+    finally:
+        for each in readers:
+            await each.aclose()

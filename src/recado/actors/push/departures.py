@@ -5,7 +5,9 @@ What a process before had claimed and not settled is called for once more only w
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from functools import partial
 from typing import Final
 
@@ -36,6 +38,9 @@ log = structlog.get_logger()
 EVERY: Final = 1.0  # seconds
 MOST_LANES: Final = 50
 MOST_LANES_OF_ORGANIZATION: Final = 12
+IN_FLIGHT: Final = 4_000  # devices of all lanes, where there are descriptors for a connection of each (C31)
+IN_FLIGHT_OF_ORGANIZATION: Final = 1_000  # or a quarter of what all have
+TURN: Final = 30.0  # seconds that a lane has when others wait for its place
 LEFT_FOR: Final = 120.0  # seconds for which it is remembered who opted out: lanes look at devices again before
 AT_STOP: Final = 10.0  # seconds that a stop gives calls under way
 MOST_OUTCOMES: Final = 40_000  # that wait to be written
@@ -60,6 +65,7 @@ class PushDepartures:
         former: Callable[[], FormerCalls | None],
         queued: Callable[[Iterable[SubscriptionKey]], None],
         retry_after: tuple[float, ...] | None = None,
+        most_in_flight: int = IN_FLIGHT,
     ) -> None:
         """`former`: what the process before had begun, where that is known; `queued`: told whose events are new."""
         self.clock = clock
@@ -72,7 +78,10 @@ class PushDepartures:
         self._former = former
         self._queued = queued
         self._retry = {} if retry_after is None else {"retry_after": retry_after}
+        self._most_in_flight = most_in_flight
         self._lanes: dict[PushLaneKey, tuple[PushLane, asyncio.Task[None]]] = {}
+        self._opened_at: dict[str, float] = {}  # by organization: when its last lane was
+        self._failed: dict[PushLaneKey, dict[str, PushOutcome | None]] = {}  # with the calls that they had begun
         self._left: dict[object, float] = {}
         self._sorted_out = False
         self._stopping = False
@@ -126,19 +135,24 @@ class PushDepartures:
         self._left = {who: at for who, at in self._left.items() if at > before}
         if not self._sorted_out:
             await self._sort_out()
+        await self._sort_out_failed()
         while await departures.due(self._db.hot, now):
             pass
         for message in await departures.expired(self._db.hot, now - LIFETIME):
             await self._expire(message)
-        of: dict[str, int] = {}
-        for lane in self._lanes:
-            of[lane.organization_id] = of.get(lane.organization_id, 0) + 1
-        for key in await departures.lanes(self._db.hot, now):
-            if self._stopping or len(self._lanes) >= MOST_LANES:
-                break
-            if key in self._lanes or of.get(key.organization_id, 0) >= MOST_LANES_OF_ORGANIZATION:
+        ready = await departures.lanes(self._db.hot, now)
+        waiting = {key.organization_id for key in ready} | {key.organization_id for key in self._lanes}
+        self._opened_at = {who: at for who, at in self._opened_at.items() if who in waiting}
+        left = [key for key in ready if key not in self._lanes and key not in self._failed]
+        while left and not self._stopping:
+            of = Counter(key.organization_id for key in self._lanes)
+            key = min(left, key=lambda each: self._turn(each, of))
+            left.remove(key)
+            if of[key.organization_id] >= MOST_LANES_OF_ORGANIZATION:
                 continue
-            of[key.organization_id] = of.get(key.organization_id, 0) + 1
+            if len(self._lanes) >= MOST_LANES:
+                self._make_way(key, of)
+                break
             await self._open(key)
 
     # What lanes ask for ---------------------------------------------------------------------------------------------
@@ -150,6 +164,11 @@ class PushDepartures:
     async def refreshed(self, lane: PushLaneKey, targets: list[PushTarget]) -> list[PushTarget]:
         found = [(each.message_id, each.place, each.device_id, each.attempts) for each in targets]
         return await departures.targets(self._db.hot, lane, found)
+
+    def room(self, lane: PushLaneKey) -> int:
+        own = sum(each.organization_id == lane.organization_id for each in self._lanes)
+        most = min(IN_FLIGHT_OF_ORGANIZATION, self._most_in_flight // 4)
+        return max(1, min(most // max(own, 1), self._most_in_flight // max(len(self._lanes), 1)))
 
     async def settle(self, outcome: PushOutcome) -> None:
         await self._outcomes.put(outcome)
@@ -169,6 +188,23 @@ class PushDepartures:
 
     # ----------------------------------------------------------------------------------------------------------------
 
+    def _turn(self, key: PushLaneKey, of: Counter[str]) -> tuple[int, float]:
+        """Whose lane opens next, the lowest first: of who has the fewest, and has waited longest."""
+        return of[key.organization_id], self._opened_at.get(key.organization_id, 0.0)
+
+    def _make_way(self, key: PushLaneKey, of: Counter[str]) -> None:
+        """One lane of who has more than the one who waits ends, when it has had its turn."""
+        if any(lane.stopping for lane, _ in self._lanes.values()):
+            return
+        before = self.clock.monotonic() - TURN
+        others = [
+            (of[each.organization_id], -lane.opened_at, lane)
+            for each, (lane, _) in self._lanes.items()
+            if of[each.organization_id] > of[key.organization_id] and lane.opened_at <= before
+        ]
+        if others:
+            max(others, key=lambda found: found[:2])[2].stopping = True
+
     async def _open(self, key: PushLaneKey) -> None:
         credential = await self._credential(key)
         sender = None if credential is None else self._sender_of(key.env, key.platform, credential)
@@ -178,12 +214,16 @@ class PushDepartures:
         lane = PushLane(key, self, sender, credential, **self._retry)
         task = asyncio.create_task(lane.run(), name="push lane")
         self._lanes[key] = (lane, task)
+        self._opened_at[key.organization_id] = lane.opened_at
         task.add_done_callback(partial(self._closed, key))
 
     def _closed(self, key: PushLaneKey, task: asyncio.Task[None]) -> None:
-        self._lanes.pop(key, None)
+        lane, _ = self._lanes.pop(key)
+        if lane.stopping and not self._stopping:
+            self.hint()  # somebody waits for its place
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("push_lane_failed", app_id=key.app_id, platform=key.platform, error=type(error).__name__)
+            self._failed[key] = lane.begun
 
     async def _credential(self, key: PushLaneKey) -> PushCredential | None:
         app = await PUSH_APPS.get(self._db.hot, key.organization_id, key.env, key.app_id)
@@ -205,6 +245,7 @@ class PushDepartures:
 
     async def _refuse(self, key: PushLaneKey) -> None:
         """Nobody sends for this app there: what it has ready fails."""
+        self._failed[key] = {}
         claim = await self.claim(key, 500)
         for target in claim.targets:
             await self.settle(
@@ -215,6 +256,7 @@ class PushDepartures:
         if claim.blocks:
             await self.over(key, claim.blocks)
             self.hint()
+        del self._failed[key]
 
     async def _settle_all(self, outcomes: Sequence[PushOutcome]) -> list[Exception | None]:
         now = self.clock.now()
@@ -250,22 +292,51 @@ class PushDepartures:
 
     async def _sort_out(self) -> None:
         """What processes before had claimed."""
-        former, epoch = self._former(), self._epoch()
+        former = self._former()
+        await self._hand_back(
+            self._epoch(), None, lambda told, at: former is None or not former.never_began(told, at), {}
+        )
+        self._sorted_out = True
+
+    async def _sort_out_failed(self) -> None:
+        """What lanes of this process had claimed when they failed: each opens again when this is done."""
+        for key, begun in list(self._failed.items()):
+            try:
+                await self._hand_back(self._epoch() + 1, key, partial(_among, begun), begun)
+            except Exception as error:  # noqa: BLE001 - the next round tries again, and other lanes go on
+                log.error("push_lane_not_sorted_out", app_id=key.app_id, error=type(error).__name__)
+                continue
+            for told in begun:
+                self._begun.ended(told)
+            del self._failed[key]
+
+    async def _hand_back(
+        self,
+        before: int,
+        lane: PushLaneKey | None,
+        may_have_begun: Callable[[str, datetime], bool],
+        known: Mapping[str, PushOutcome | None],
+    ) -> None:
+        """What was claimed in epochs `before` and not settled, by this lane or by any. `known`: by dispatch."""
 
         def left(each: LeftBlock | LeftDevice, device_id: str, place: int, attempts: int) -> Awaitable[None]:
             told = dispatch_id(each.message_id, place, each.dispatch_key)
-            never = former is not None and former.never_began(told, each.claimed_at)
-            return self.settle(
-                PushOutcome(
-                    each.lane, each.message_id, place, device_id, DispatchStatus.QUEUED, None if never else UNKNOWN,
-                    attempts if never else attempts + 1, self.clock.now() if never else None,
-                )
-            )  # fmt: skip
+            outcome = known.get(told)
+            if outcome is None:
+                began = may_have_begun(told, each.claimed_at)
+                outcome = PushOutcome(
+                    each.lane, each.message_id, place, device_id, DispatchStatus.QUEUED, UNKNOWN if began else None,
+                    attempts + 1 if began else attempts, None if began else self.clock.now(),
+                )  # fmt: skip
+            return self.settle(outcome)
 
-        while blocks := await departures.left_claimed(self._db.hot, epoch):
+        while blocks := await departures.left_claimed(self._db.hot, before, lane):
             for block in blocks:
                 await asyncio.gather(*(left(block, device, place, 0) for device, place in block.unknown))
                 await departures.over(self._db.hot, block.lane, [(block.message_id, block.number)])
-        while found := await departures.left_claimed_again(self._db.hot, epoch):
+        while found := await departures.left_claimed_again(self._db.hot, before, lane):
             await asyncio.gather(*(left(each, each.device_id, each.place, each.attempts) for each in found))
-        self._sorted_out = True
+
+
+def _among(begun: Mapping[str, PushOutcome | None], told: str, claimed_at: datetime) -> bool:
+    return told in begun

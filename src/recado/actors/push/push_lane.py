@@ -41,6 +41,9 @@ class PushWork(Protocol):
 
     async def refreshed(self, lane: PushLaneKey, targets: list[PushTarget]) -> list[PushTarget]: ...
 
+    def room(self, lane: PushLaneKey) -> int:
+        """How many devices of the lane may be in flight: its part of its organization's, and of all."""
+
     async def settle(self, outcome: PushOutcome) -> None: ...
 
     async def over(self, lane: PushLaneKey, blocks: list[tuple[str, int]]) -> None: ...
@@ -74,7 +77,11 @@ class PushLane:
         self._under_way: set[asyncio.Task[None]] = set()
         self._breakers: dict[str, tuple[Breaker, list[int]]] = {}  # with the calls under way
         self._failed: BaseException | None = None
+        self.begun: dict[str, PushOutcome | None] = {}
+        """Calls that are not settled, with what they came to where that is known."""
+        self._overtaken = False  # another process owns the queue
         self.stopping = False
+        self.opened_at = self._clock.monotonic()
 
     @property
     def in_flight(self) -> int:
@@ -122,7 +129,7 @@ class PushLane:
     async def _begin_some(self) -> float:
         """Begin calls while there is room; answers seconds for which none may."""
         while self._targets and not self.stopping:
-            if len(self._under_way) >= AT_ONCE:
+            if len(self._under_way) >= min(AT_ONCE, self._work.room(self.key)):
                 await asyncio.wait(self._under_way, return_when=asyncio.FIRST_COMPLETED)
                 continue
             target = self._targets[0]
@@ -171,7 +178,9 @@ class PushLane:
         try:
             if target.leaves and not self._work.has_left(target, recipient):
                 if not self._work.began(key, told, message):
-                    return  # another process owns the queue
+                    self.stopping = self._overtaken = True
+                    return
+                self.begun[told] = None
                 outcome = await self._sender.send(_notification(target, message, told, self._clock), self._credential,
                                                   target.attempts + 1)  # fmt: skip
         finally:
@@ -181,7 +190,9 @@ class PushLane:
             await self._work.settle(self._as(target, DispatchStatus.FAILED, OPTED_OUT))
             return
         self._learn(breaker, outcome, pauses)
-        await self._work.settle(self._settled(target, outcome, breaker))
+        settled = self.begun[told] = self._settled(target, outcome, breaker)
+        await self._work.settle(settled)
+        del self.begun[told]
         self._work.ended(told)
 
     async def _back(self, target: PushTarget, seconds: float) -> None:
@@ -252,7 +263,7 @@ class PushLane:
             self._spawn(self._back(self._targets.popleft(), 0.0))
         if self._under_way:
             await asyncio.gather(*self._under_way, return_exceptions=True)
-        if self._failed is None and self._blocks:
+        if self._failed is None and self._blocks and not self._overtaken:
             await self._work.over(self.key, self._blocks)
 
 

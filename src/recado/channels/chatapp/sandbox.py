@@ -1,16 +1,13 @@
 """The chat-app provider of the test environment, and its reviews of templates (C29.4)."""
 
-from collections import OrderedDict
-from collections.abc import AsyncIterable, AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from datetime import timedelta
-from hashlib import sha256
-from typing import Final, Literal
+from typing import Literal
 
 from recado.channels.core.chat_stories import CHAT_STORIES, USUAL_CHAT
 from recado.channels.core.errors import ProviderError
 from recado.channels.core.events import Followup, TemplateVerdict
-from recado.channels.core.media import OpenMedia
+from recado.channels.core.media_sandbox import MediaSandbox
 from recado.channels.core.provider import (
     Account,
     FlowDefinition,
@@ -19,7 +16,7 @@ from recado.channels.core.provider import (
     Submission,
     TemplateSubmission,
 )
-from recado.channels.core.sandbox import ChannelSandbox, provider_id
+from recado.channels.core.sandbox import provider_id
 from recado.domain.core.clock import Clock
 
 # Seconds, before scaling.
@@ -28,17 +25,11 @@ SLOW_REVIEW = 60.0
 VERIFICATION = 1.0
 
 
-_MOST_MEDIA: Final = 32 * 1024 * 1024
-"""Bytes of what imagined people sent, until it is copied: the oldest go first."""
-_PIECE: Final = 64 * 1024
-
-
-class Sandbox(ChannelSandbox):
+class Sandbox(MediaSandbox):
     """`time_scale` multiplies every time; 0: everything is due at once and no send waits."""
 
     def __init__(self, clock: Clock, time_scale: float = 1.0) -> None:
         super().__init__(clock, time_scale, usual=USUAL_CHAT, stories=CHAT_STORIES)
-        self._sent: OrderedDict[str, tuple[str, bytes]] = OrderedDict()  # by reference: type and content
 
     @property
     def verification_delay(self) -> float:
@@ -91,35 +82,3 @@ class Sandbox(ChannelSandbox):
 
     async def deprecate_flow(self, account: Account, provider_flow_id: str) -> None:
         """Nothing is kept, so nothing is left."""
-
-    # Media ------------------------------------------------------------------------------------------------------------
-
-    async def upload_media(
-        self, account: Account, content: AsyncIterable[bytes], *, size: int, mime_type: str, filename: str
-    ) -> str:
-        """Read to its end, and not kept: nobody looks at it."""
-        came, digest = 0, sha256(account.provider_id.encode())
-        async for chunk in content:
-            came += len(chunk)
-            digest.update(chunk)
-        if came != size:
-            raise ProviderError("refused", "media_invalid", "the media is not as long as was said")
-        return f"sandbox-{digest.hexdigest()[:32]}"
-
-    def person_sends(self, reference: str, mime_type: str, content: bytes) -> None:
-        """Hold what an imagined person sends, for `open_media`."""
-        self._sent[reference] = (mime_type, content)
-        while sum(len(held) for _, held in self._sent.values()) > _MOST_MEDIA and len(self._sent) > 1:
-            self._sent.popitem(last=False)
-
-    @asynccontextmanager
-    async def open_media(self, account: Account, media_ref: str) -> AsyncIterator[OpenMedia]:
-        if (found := self._sent.get(media_ref)) is None:
-            raise ProviderError("refused", "not_found", "the sandbox holds no such media any more")
-        mime_type, content = found
-
-        async def chunks() -> AsyncIterator[bytes]:
-            for at in range(0, len(content), _PIECE):
-                yield content[at : at + _PIECE]
-
-        yield OpenMedia(mime_type, len(content), None, chunks())

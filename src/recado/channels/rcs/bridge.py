@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from datetime import datetime
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 from recado.channels.core.bridge.bridge import ChannelBridge
 from recado.channels.core.errors import ProviderError
@@ -10,10 +10,10 @@ from recado.channels.core.provider import Account, OutboundMessage, Outcome, Ref
 from recado.channels.core.refusals import codes_of
 from recado.channels.rcs.capability import Capabilities
 from recado.domain.channels.rcs import RCS, RcsReason
+from recado.domain.dispatch.breaker import Breaker
 
 _TOLD = ("route", "transactional")
 _SAID = ("card", "suggestions")
-NOT_ASKED_FOR: Final = 60.0  # seconds: a bridge that did not say, as one that has no such operation
 
 
 class RcsBridge(ChannelBridge):
@@ -24,7 +24,8 @@ class RcsBridge(ChannelBridge):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.capabilities = Capabilities()
-        self._not_asked_until: float = 0.0  # monotonic seconds
+        self._breaker = Breaker()  # of these questions alone: who does not answer them may send all the same
+        self._asked = 0  # and not answered
 
     def content(self, message: OutboundMessage) -> Mapping[str, Any]:
         payload, details = message.payload or {}, message.details or {}
@@ -47,13 +48,23 @@ class RcsBridge(ChannelBridge):
         known = self.capabilities.known(phone, now)
         if known is not None:
             return known
-        if self._clock.monotonic() < self._not_asked_until:
+        if self._breaker.calls_allowed(self._clock.monotonic(), self._asked) == 0:
             return True
+        self._breaker.began()
+        self._asked += 1
+        answered = False
         try:
             told = (await self.call("capable", account, to=phone)).get("capable")
-        except ProviderError:
-            self._not_asked_until = self._clock.monotonic() + NOT_ASKED_FOR
+            answered = True
+        except ProviderError as error:
+            answered = error.kind == "refused"  # of this phone
             return True
+        finally:
+            self._asked -= 1
+            if answered:
+                self._breaker.answered(self._breaker.pauses)
+            else:
+                self._breaker.down(self._clock.monotonic())
         if not isinstance(told, bool):
             return True
         self.capabilities.note(phone, told, now)

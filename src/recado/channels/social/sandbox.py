@@ -1,12 +1,12 @@
 """The social platform of the test environment: its stories (C29.4)."""
 
 from recado.channels.core.chat_stories import CHAT_STORIES, USUAL_CHAT
+from recado.channels.core.media_sandbox import MediaSandbox
 from recado.channels.core.provider import Account
-from recado.channels.core.sandbox import ChannelSandbox
 from recado.domain.core.clock import Clock
 
 
-class SocialSandbox(ChannelSandbox):
+class SocialSandbox(MediaSandbox):
     """`time_scale` multiplies every time; 0: everything is due at once and no send waits."""
 
     def __init__(self, clock: Clock, time_scale: float = 1.0) -> None:

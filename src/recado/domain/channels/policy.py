@@ -7,6 +7,7 @@ from enum import StrEnum
 from functools import reduce
 from typing import Any, Final, NamedTuple
 
+from recado.domain.billing.prices import Price
 from recado.domain.channels.address import AddressKind
 from recado.domain.core.machine import Machine
 from recado.domain.dispatch.gates import GateTable
@@ -92,6 +93,18 @@ class TakenPrice(NamedTuple):
     adjusted: int | None = None
 
 
+class Ways(NamedTuple):
+    """The prices of messages that may leave by one of two ways, of which the dearer is held (C17), by their details.
+
+    `other_kind`: what a unit of the other way counts for; None: there is none. `priced`: the details with both prices;
+    `dearer`: of such.
+    """
+
+    other_kind: Callable[[Mapping[str, Any]], str | None]
+    priced: Callable[[Mapping[str, Any], Price, Price | None], Mapping[str, Any]]
+    dearer: Callable[[Mapping[str, Any]], int]
+
+
 class Carried(NamedTuple):
     """What a message says to the adapters of the channel that carries it."""
 
@@ -159,6 +172,7 @@ class Policy:
     `carriers`: the routes whose messages leave through the gateways of another channel, which that is; `carried` says
     what its adapters get of payload and details. `onward`: where a message goes on that a provider refused, by its
     details and the code; None: nowhere. `taken`: what a departure takes of the price, by the details; None: all of it.
+    `ways`: how both prices are told of messages that may leave by another way.
     """
 
     channel: str
@@ -194,6 +208,7 @@ class Policy:
     carried: Callable[[Mapping[str, Any], Mapping[str, Any]], Carried] | None = None
     onward: Callable[[Mapping[str, Any], str], OnwardRoute | None] | None = None
     taken: Callable[[Mapping[str, Any]], TakenPrice | None] | None = None
+    ways: Ways | None = None
 
     def obeys(self, kind: str, category: str | None, priority: Priority) -> Obeys:
         """What a message of this type obeys, of this category."""

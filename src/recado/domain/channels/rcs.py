@@ -5,7 +5,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any, Final
 
-from recado.domain.billing.prices import RCS_OTHER, RCS_OTP, RCS_TEXT, SMS_OTP, SMS_PREMIUM
+from recado.domain.billing.prices import RCS_OTHER, RCS_OTP, RCS_TEXT, SMS_OTP, SMS_PREMIUM, Price
 from recado.domain.channels.address import AddressKind
 from recado.domain.channels.policy import (
     AfterSent,
@@ -16,6 +16,7 @@ from recado.domain.channels.policy import (
     Reports,
     SenderKind,
     TakenPrice,
+    Ways,
 )
 from recado.domain.channels.sms import SMS, TRANSACTIONAL, SmsRoute
 from recado.domain.core.machine import Machine
@@ -244,6 +245,26 @@ def _taken(details: Mapping[str, Any]) -> TakenPrice | None:
     return TakenPrice(other["coins"], details[FALLBACK]["segments"], other["kind"])
 
 
+def priced(details: Mapping[str, Any], own: Price, sms: Price | None) -> dict[str, Any]:
+    """The details, with what each way costs as it is accepted (C25.3). `sms`: of a segment, where it has that way."""
+    told = {**details, "price": {"coins": own.coins, "kind": own.kind}}
+    if sms is not None:
+        price = {"coins": sms.coins * details[FALLBACK]["segments"], "kind": sms.kind}
+        told[FALLBACK] = {**details[FALLBACK], "price": price}
+    return told
+
+
+def dearer(details: Mapping[str, Any]) -> int:
+    """What is held of priced details: the price of the dearer way."""
+    prices = [details["price"], *([details[FALLBACK]["price"]] if FALLBACK in details else [])]
+    return max(int(price["coins"]) for price in prices)
+
+
+def other_kind(details: Mapping[str, Any]) -> str | None:
+    """What a segment of its SMS counts for, where it has that way."""
+    return sms_kind(RcsRoute(details["route"])) if FALLBACK in details else None
+
+
 def _as_sms(payload: Mapping[str, Any], details: Mapping[str, Any]) -> Carried:
     told = details[FALLBACK]
     form = {name: told[name] for name in ("route", "encoding", "length", "segments")}
@@ -292,4 +313,5 @@ POLICY: Final = Policy(
     carried=_as_sms,
     onward=_onward,
     taken=_taken,
+    ways=Ways(other_kind, priced, dearer),
 )

@@ -10,12 +10,15 @@ from recado.domain.channels.policy import Policy, SenderKind
 from recado.domain.core.machine import Machine
 from recado.domain.dispatch import gates
 from recado.domain.dispatch.gates import GateTable, Hold, Release, SenderGate, SenderState
+from recado.domain.media.media_types import AUDIO, IMAGE, VIDEO
 from recado.domain.messages.message import FailureCode, MessageEvent, MessageStatus, WaitReason
 from recado.domain.senders.number import NumberStatus
 
 SOCIAL: Final = "social"
 LONGEST_TEXT: Final = 1_000  # characters
 TYPES: Final = ("text", "media")
+MEDIA_KINDS: Final = (IMAGE, AUDIO, VIDEO)
+"""Those that platforms take, of 8, 16 and 25 MiB at least: more than any upload of the kind has (C8.2.4)."""
 
 _S = MessageStatus
 

@@ -99,8 +99,9 @@ class BatchMaker:
                 sort = Sort(batch.type, batch.template_id, batch.sender_id, audience.details)
                 kind = await self._kind(batch, sort)
                 regions = {each: count for each, count in batch.regions.items() if kind.region in (None, each)}
-                each = await self._tariff.estimate(batch, kind.price_kind, regions, batch.accepted_at)
-                batch.estimate = audience.units * each
+                batch.estimate = await self._tariff.estimate(
+                    batch, kind.price_kind, audience, regions, batch.accepted_at
+                )
         self._totals.noted(batch.organization_id, batch.env)
 
     async def refusal(self, batch: NewBatch) -> Problem | None:

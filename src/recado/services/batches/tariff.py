@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Protocol
 
 from recado.domain.core.errors import Problem
+from recado.storage.batches.audiences import Audience
 from recado.storage.batches.batch_making import NewBatch, PendingBlock
 from recado.storage.batches.batch_rows import Block
 from recado.storage.core.rows import Executor
@@ -22,8 +23,10 @@ class Tariff(Protocol):
         """Give each message of the block its price."""
         ...
 
-    async def estimate(self, batch: NewBatch, price_kind: str, regions: Mapping[str, int], at: datetime) -> int:
-        """What so many messages of one unit to each region would cost."""
+    async def estimate(
+        self, batch: NewBatch, price_kind: str, audience: Audience, regions: Mapping[str, int], at: datetime
+    ) -> int:
+        """What a message to each of so many contacts of each region would cost."""
         ...
 
     async def covers(self, connection: Executor, organization_id: str, env: str, coins: int) -> Problem | None:
@@ -45,7 +48,9 @@ class Free:
     async def price(self, batch: NewBatch | PendingBlock, block: Block, at: datetime) -> None:
         """Everything is free."""
 
-    async def estimate(self, batch: NewBatch, price_kind: str, regions: Mapping[str, int], at: datetime) -> int:
+    async def estimate(
+        self, batch: NewBatch, price_kind: str, audience: Audience, regions: Mapping[str, int], at: datetime
+    ) -> int:
         """Nothing, however many there are."""
         return 0
 

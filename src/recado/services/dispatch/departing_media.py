@@ -1,4 +1,4 @@
-"""The payload of a message that names media, as it leaves: with what the number's provider calls it (C8.2.1)."""
+"""The payload of a message that names media, as it leaves: with what its sender's provider calls it (C8.2.1)."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -32,7 +32,7 @@ class DepartingMedia:
         if named is None:
             return NewPayload(payload)
         try:
-            sent = await self._use.sent_as(row.organization_id, row.env, row.sender_id, named)
+            sent = await self._use.sent_as(row.channel, row.organization_id, row.env, row.sender_id, named)
         except MediaRefused:
             return Cause(FailureCode.MEDIA_INVALID, "the provider refused the media")
         if isinstance(sent, str):

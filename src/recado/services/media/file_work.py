@@ -1,44 +1,25 @@
-"""Work on files that would hold the event loop: done by a few threads (C31)."""
+"""Work on the files of uploads that would hold the event loop: done by a few threads (C31)."""
 
-import asyncio
-from collections.abc import AsyncGenerator, Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncGenerator
 from functools import partial
-from typing import IO, Final, ParamSpec, TypeVar
+from typing import IO, Final
 
-from recado.domain.core.errors import Unavailable
 from recado.domain.media.media_types import Bytes
+from recado.storage.core.fair_threads import FairThreads
 
-THREADS: Final = 4
 _PIECE: Final = 256 * 1024  # bytes
 
-P = ParamSpec("P")
-T = TypeVar("T")
 
-
-class FileWork:
+class FileWork(FairThreads):
     """A service (`start`, `stop`)."""
 
     def __init__(self) -> None:
-        self._threads: ThreadPoolExecutor | None = None
+        super().__init__("files")
 
-    async def start(self) -> None:
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="files")
-
-    async def stop(self) -> None:
-        threads, self._threads = self._threads, None
-        if threads is not None:
-            await asyncio.to_thread(threads.shutdown)
-
-    async def do(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        if self._threads is None:
-            raise Unavailable("The service stops.")
-        return await asyncio.get_running_loop().run_in_executor(self._threads, partial(work, *args, **kwargs))
-
-    async def content(self, file: IO[bytes]) -> AsyncGenerator[bytes]:
+    async def content(self, owner: str, file: IO[bytes]) -> AsyncGenerator[bytes]:
         """All of a file, from its beginning."""
         at = 0
-        while piece := await self.do(read_at, file, at, _PIECE):
+        while piece := await self.run(owner, read_at, file, at, _PIECE):
             at += len(piece)
             yield piece
 

@@ -1,8 +1,8 @@
 """What messages say of media: checked when they are made, and named as their provider does when they leave.
 
-An upload is given to the provider of another number when the first message with it leaves there (C8.2.1). Its request
-hands over nothing, for it is not paid yet. The call that finds the upload missing does so itself: it holds a
-place among the calls, and no lane.
+An upload is given to the provider of another number, or of a social account, when the first message with it leaves
+there (C8.2.1). Its request hands over nothing, for it is not paid yet. The call that finds the upload missing does so
+itself: it holds a place among the calls, and no lane.
 """
 
 import asyncio
@@ -11,18 +11,17 @@ from typing import Any, Final, NamedTuple
 
 from recado.channels.core.errors import ProviderError
 from recado.channels.core.media import MediaStore
-from recado.domain.channels.policies import NUMBERS_CHANNEL
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem, field_refused
 from recado.domain.media.media_types import DOCUMENT, IMAGE, VIDEO
-from recado.services.senders.accounts import account_of, required
+from recado.services.media.media_senders import MediaSender, MediaSenders
+from recado.services.senders.accounts import required
 from recado.storage.blobs.blobs import BlobMissing, Blobs
-from recado.storage.core.crypto import KeyRing, Tampered
+from recado.storage.core.crypto import Tampered
 from recado.storage.core.fair_places import FairPlaces
 from recado.storage.core.postgres import Database
 from recado.storage.media import media
 from recado.storage.media.media import KeptMedia, MediaDirectory
-from recado.storage.senders.numbers import Number, NumberDirectory
 
 SECONDS: Final = 60.0
 """That a provider has to take an upload (C8.2.6)."""
@@ -94,26 +93,24 @@ class MediaUse:
         db: Database,
         *,
         blobs: Blobs,
-        numbers: NumberDirectory,
+        senders: MediaSenders,
         directory: MediaDirectory,
-        keys: KeyRing,
         media_for: MediaFor,
         clock: Clock,
     ) -> None:
         self._db = db
         self._blobs = blobs
-        self._numbers = numbers
+        self.senders = senders
         self._directory = directory
-        self._keys = keys
         self._media_for = media_for
         self._clock = clock
         self._places = FairPlaces(HANDED_OVER, each=OF_ONE, most_waiting=MOST_WAITING)
-        self._under_way: dict[tuple[str, str], asyncio.Task[str]] = {}  # by media and number
+        self._under_way: dict[tuple[str, str], asyncio.Task[str]] = {}  # by media and sender
 
-    def at_hand(self, organization_id: str, env: str, number_id: str, named: NamedMedia) -> bool:
-        """Whether it is known, without waiting, that the number can send it; raises `Problem` where it never can."""
+    def at_hand(self, organization_id: str, env: str, sender_id: str, named: NamedMedia) -> bool:
+        """Whether it is known, without waiting, that the sender can send it; raises `Problem` where it never can."""
         found = self._directory.peek((organization_id, env, named.id))
-        if found is None or number_id not in found.provider_ids:
+        if found is None or sender_id not in found.provider_ids:
             return False
         self._check(found, named)
         return True
@@ -126,20 +123,20 @@ class MediaUse:
         self._check(found, named)
         return found
 
-    def check_provider(self, number: Number, found: KeptMedia) -> None:
-        """`Problem` 502 where the number's provider has not got the upload and takes no media: it could not leave."""
-        if number.id not in found.provider_ids:
-            required(self._media_for(NUMBERS_CHANNEL, number.env))
+    def check_provider(self, channel: str, env: str, sender_id: str, found: KeptMedia) -> None:
+        """`Problem` 502 where the sender's provider has not got the upload and takes no media: it could not leave."""
+        if sender_id not in found.provider_ids:
+            required(self._media_for(channel, env), channel)
 
-    async def ready(self, number: Number, found: KeptMedia) -> str:
-        """What the number's provider calls it, which is given it where it has not been; `Problem` 502."""
-        known = found.provider_ids.get(number.id)
+    async def ready(self, sender: MediaSender, found: KeptMedia) -> str:
+        """What the sender's provider calls it, which is given it where it has not been; `Problem` 502."""
+        known = found.provider_ids.get(sender.id)
         if known is not None:
             return known
-        key = (found.id, number.id)
+        key = (found.id, sender.id)
         task = self._under_way.get(key)
         if task is None:
-            task = self._under_way[key] = asyncio.create_task(self._give(number, found))
+            task = self._under_way[key] = asyncio.create_task(self._give(sender, found))
             task.add_done_callback(lambda _: self._under_way.pop(key, None))
             task.add_done_callback(lambda done: None if done.cancelled() else done.exception())
         return await asyncio.shield(task)
@@ -151,13 +148,13 @@ class MediaUse:
     async def start(self) -> None:
         """Nothing runs until somebody asks."""
 
-    async def hand_over(self, number: Number, found: KeptMedia, content: AsyncIterable[bytes]) -> str:
-        """Give the number's provider the upload; what it is called there. `Problem` 502 when it does not take it."""
-        store = required(self._media_for(NUMBERS_CHANNEL, number.env))
+    async def hand_over(self, sender: MediaSender, found: KeptMedia, content: AsyncIterable[bytes]) -> str:
+        """Give the sender's provider the upload; what it is called there. `Problem` 502 when it does not take it."""
+        store = required(self._media_for(sender.channel, sender.env), sender.channel)
         try:
             async with asyncio.timeout(SECONDS):
                 return await store.upload_media(
-                    account_of(number, self._keys), content, size=found.size, mime_type=found.mime_type,
+                    sender.account(), content, size=found.size, mime_type=found.mime_type,
                     filename=found.filename,
                 )  # fmt: skip
         except TimeoutError:
@@ -168,15 +165,17 @@ class MediaUse:
                 raise MediaRefused("DEPENDENCY_FAILED", "The provider refused the media.", meta=meta) from None
             raise Problem("DEPENDENCY_FAILED", "The provider could not be reached.", meta=meta) from None
 
-    async def sent_as(self, organization_id: str, env: str, number_id: str, named: NamedMedia) -> SentMedia | str:
+    async def sent_as(
+        self, channel: str, organization_id: str, env: str, sender_id: str, named: NamedMedia
+    ) -> SentMedia | str:
         """What a message that leaves says of it; or why it cannot: a text for callers. `Problem` 502 for now."""
         found = await self._directory.get((organization_id, env, named.id))
         if found is None or found.expires_at <= self._clock.now():
             return "the media is no longer kept"
-        number = await self._numbers.get((organization_id, env, number_id))
-        if number is None:
-            return "the number is deleted"
-        return SentMedia(await self.ready(number, found), found.kind)
+        sender = await self.senders.get(channel, (organization_id, env, sender_id))
+        if sender is None:
+            return "the sender is deleted"
+        return SentMedia(await self.ready(sender, found), found.kind)
 
     # Parts ------------------------------------------------------------------------------------------------------------
 
@@ -185,13 +184,13 @@ class MediaUse:
             raise no_media(named)
         check_kind(named, found)
 
-    async def _give(self, number: Number, found: KeptMedia) -> str:
+    async def _give(self, sender: MediaSender, found: KeptMedia) -> str:
         async with self._places.place(found.organization_id):
             try:
-                provider_id = await self.hand_over(number, found, self._content(found))
+                provider_id = await self.hand_over(sender, found, self._content(found))
             except (BlobMissing, Tampered):
                 raise Problem("STORAGE_FAILED", "The stored copy of the media cannot be read.") from None
-            await media.at_number(self._db, found, number.id, provider_id)
+            await media.at_sender(self._db, found, sender.id, provider_id)
             self._directory.forget((found.organization_id, found.env, found.id))
             return provider_id
 

@@ -5,36 +5,33 @@ from contextlib import asynccontextmanager
 
 from recado.channels.core.errors import ProviderError
 from recado.channels.core.media import OpenMedia
+from recado.services.media.media_senders import MediaSenders
 from recado.services.media.media_use import MediaFor
-from recado.services.senders.accounts import account_of
-from recado.storage.core.crypto import KeyRing
 from recado.storage.media.inbound_media import InboundMedia
-from recado.storage.senders.numbers import NumberDirectory
 
 
 class MediaExpired(Exception):
-    """The provider no longer has it, or is no longer the number's."""
+    """The provider no longer has it, or is no longer the sender's."""
 
 
 class ProviderMedia:
-    """Of messages to numbers."""
+    """Of messages that came."""
 
-    def __init__(self, *, numbers: NumberDirectory, keys: KeyRing, media_for: MediaFor) -> None:
-        self._numbers = numbers
-        self._keys = keys
+    def __init__(self, *, senders: MediaSenders, media_for: MediaFor) -> None:
+        self._senders = senders
         self._media_for = media_for
 
     @asynccontextmanager
     async def open(self, media: InboundMedia) -> AsyncIterator[OpenMedia]:
         """Raises `MediaExpired`, or `ProviderError` where it may be tried again."""
-        number = await self._numbers.get((media.organization_id, media.env, media.sender_id))
+        sender = await self._senders.get(media.channel, (media.organization_id, media.env, media.sender_id))
         store = self._media_for(media.channel, media.env)
-        if number is None:
+        if sender is None:
             raise MediaExpired
         if store is None:
             raise ProviderError("unreachable", "no_provider", "nobody keeps media for this channel")
         try:
-            async with store.open_media(account_of(number, self._keys), media.reference) as opened:
+            async with store.open_media(sender.account(), media.reference) as opened:
                 yield opened
         except ProviderError as error:
             if error.code == "not_found":

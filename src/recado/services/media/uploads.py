@@ -65,15 +65,16 @@ class Uploads:
     async def take(self, number: Number, upload: Upload) -> KeptMedia:
         """Raises `Problem` for what cannot be sent (413, 415, 422), and 502 when storage or provider fail."""
         check_size(upload.size, upload.path)
-        async with self._places.place(number.organization_id):
-            seen = await self._files.do(look, bytes_of(upload.file), upload.size)
+        owner = number.organization_id
+        async with self._places.place(owner):
+            seen = await self._files.run(owner, look, bytes_of(upload.file), upload.size)
             form = form_of(upload.declared, seen, upload.size)
             now = self._clock.now()
             where = (number.organization_id, number.env)
             blob = KeptBlob(*where, new_key(*where, KIND, now, self._random_bytes))
             noted = await kept_blobs.note(self._db, blob, now)
             try:
-                await self._blobs.write(blob.key, self._files.content(upload.file))
+                await self._blobs.write(blob.key, self._files.content(owner, upload.file))
                 new = KeptMedia(
                     organization_id=number.organization_id,
                     env=number.env,
@@ -89,7 +90,9 @@ class Uploads:
                     provider_ids={},
                     expires_at=now + KEPT,
                 )
-                provider_id = await self._use.hand_over(number, new, self._files.content(upload.file))
+                provider_id = await self._use.hand_over(
+                    self._use.senders.of_number(number), new, self._files.content(owner, upload.file)
+                )
                 return await self._keep(new, {number.id: provider_id}, blob)
             except BaseException:
                 await asyncio.shield(self._drop(blob, noted))

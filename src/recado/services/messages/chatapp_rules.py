@@ -246,7 +246,7 @@ async def check_media(
     if template is not None and header_media(template.components) is None:
         raise _mismatch(named.path, f"The header of the template {template.id} takes no media.")
     if sends:
-        media.check_provider(number, found)
+        media.check_provider(CHATAPP, number.env, number.id, found)
 
 
 def check_references(draft: MessageDraft, number: Number | None, template: Template | None) -> None:

@@ -52,6 +52,15 @@ class RcsForm:
             after_seconds=details["after_seconds"],
         )
 
+    @classmethod
+    def stored(cls, details: Mapping[str, Any]) -> Self:
+        """As the details of a message have it."""
+        return cls(
+            route=RcsRoute(details["route"]),
+            transactional=bool(details.get(TRANSACTIONAL)),
+            after_seconds=details.get(FALLBACK, {}).get("afterSeconds"),
+        )
+
     @property
     def asked(self) -> dict[str, Any]:
         """What a caller asked for, as the details of a draft."""

@@ -1,10 +1,9 @@
 """What makes an RCS message acceptable: its content, the SMS that may take its place, and the dearer price (C17)."""
 
 from collections.abc import Callable, Collection
-from typing import Any
 
 from recado.domain.billing.prices import Price, region_of
-from recado.domain.channels.rcs import FALLBACK, POLICY, RCS, asks_grant, category_in, sms_kind
+from recado.domain.channels.rcs import POLICY, RCS, asks_grant, category_in, dearer, other_kind, priced
 from recado.domain.channels.sms import SMS
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import no_provider
@@ -111,7 +110,7 @@ class RcsRules:
             price=None if prices is None else prices[0],
             asks_grant=asks_grant(form.route),
         )
-        details = content.details if prices is None else _priced(content, prices)
+        details = content.details if prices is None else priced(content.details, *prices)
         if prices is not None:
             new.coins = dearer(details)
         new.payload, new.details = json_text(content.payload), json_text(details)
@@ -121,22 +120,5 @@ class RcsRules:
 
 def _kinds(content: RcsMessageContent) -> list[str]:
     """What its prices are asked by: its own, and that of its SMS."""
-    own = POLICY.price_kind(category_in(content.details), False)
-    route = RcsForm.of({**content.details, "transactional": False, "after_seconds": None}).route
-    return [own] if content.segments is None else [own, sms_kind(route)]
-
-
-def _priced(content: RcsMessageContent, prices: Prices) -> dict[str, Any]:
-    """The details, with what each way costs as it is accepted (C25.3)."""
-    own, sms = prices
-    details = {**content.details, "price": {"coins": own.coins, "kind": own.kind}}
-    if sms is not None and content.segments is not None:
-        price = {"coins": sms.coins * content.segments, "kind": sms.kind}
-        details[FALLBACK] = {**details[FALLBACK], "price": price}
-    return details
-
-
-def dearer(details: dict[str, Any]) -> int:
-    """What is held: the price of the dearer way."""
-    prices = [details["price"], *([details[FALLBACK]["price"]] if FALLBACK in details else [])]
-    return max(int(price["coins"]) for price in prices)
+    own, other = POLICY.price_kind(category_in(content.details), False), other_kind(content.details)
+    return [own] if other is None else [own, other]

@@ -4,12 +4,13 @@ from collections.abc import Collection
 from typing import Final
 
 from recado.domain.billing.prices import INTL, SOCIAL_MESSAGE, Price
-from recado.domain.channels.social import LONGEST_TEXT, POLICY, SOCIAL
+from recado.domain.channels.social import LONGEST_TEXT, MEDIA_KINDS, POLICY, SOCIAL
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem, field_refused
 from recado.domain.core.ids import MESSAGE, SOCIAL_ACCOUNT, IdSource
 from recado.domain.core.references import reference_not_found
 from recado.domain.senders.social_account import SocialAccountStatus, how_to_connect
+from recado.services.media.media_use import MediaUse, named_media
 from recado.services.messages.acceptance_rules import due_time, new_message
 from recado.services.messages.draft import MessageDraft
 from recado.services.messages.replacing import replacement
@@ -39,6 +40,7 @@ class SocialRules:
         ids: IdSource,
         clock: Clock,
         sends_in: Collection[str],
+        media: MediaUse,
         prices: PriceDirectory | None,
     ) -> None:
         """`prices` None: nothing is billed (C25.2.4)."""
@@ -49,6 +51,7 @@ class SocialRules:
         self._ids = ids
         self._clock = clock
         self.sends_in = frozenset(sends_in)
+        self._media = media
         self._prices = prices
 
     def at_once(self, draft: MessageDraft) -> NewMessage | None:
@@ -65,6 +68,9 @@ class SocialRules:
             price = self._prices.peek(*owner, *_UNIT, self._clock.now())
             if price is None:
                 return None
+        named = named_media(draft.type, draft.payload)
+        if named is not None and not self._media.at_hand(*owner, account.id, named):
+            return None
         return self._row(draft, account, organization, price)
 
     async def read(self, draft: MessageDraft) -> NewMessage:
@@ -79,7 +85,13 @@ class SocialRules:
         price = None
         if self._prices is not None:
             price = await self._prices.price_of(*owner, *_UNIT, self._clock.now())
-        return self._row(draft, account, organization, price)
+        new = self._row(draft, account, organization, price)
+        named = named_media(draft.type, draft.payload)
+        if named is not None:
+            found = await self._media.check(*owner, named)
+            if draft.env in self.sends_in:
+                self._media.check_provider(SOCIAL, draft.env, account.id, found)
+        return new
 
     async def check_window(self, new: NewMessage) -> None:
         """Whoever is written to wrote to this account before (C15.2.2)."""
@@ -129,10 +141,12 @@ class SocialRules:
 
 
 def check_content(draft: MessageDraft) -> None:
-    """Refuse what no social platform takes: long texts; and media, which this release does not hold."""
+    """Refuse what no social platform takes: documents, stickers and long texts."""
     if draft.type == "media":
-        detail = "Media cannot be sent yet: use type text."
-        raise field_refused("MEDIA_NOT_FOUND", "/payload/media/id", detail, field="payload.media.id")
+        if draft.payload and draft.payload["kind"] not in MEDIA_KINDS:
+            detail = f"A social account takes media of kind {', '.join(MEDIA_KINDS)}."
+            raise field_refused("VALIDATION_ERROR", "/payload/kind", detail)
+        return
     text = draft.payload["text"]["body"] if draft.payload else ""
     if len(text) > LONGEST_TEXT:
         detail = f"A social message has at most {LONGEST_TEXT:,} characters."

@@ -34,8 +34,8 @@ def account_of(number: Number, keys: KeyRing) -> Account:
     )
 
 
-def required(provider: Provider | None) -> Provider:
+def required(provider: Provider | None, channel: str = NUMBERS_CHANNEL) -> Provider:
     """Raises `Problem` DEPENDENCY_FAILED (502) when the environment has no provider (C33)."""
     if provider is None:
-        raise no_provider(NUMBERS_CHANNEL)
+        raise no_provider(channel)
     return provider

@@ -15,7 +15,7 @@ _RANDOM_BYTES: Final = 16
 
 
 class BlobMissing(Exception):
-    """The storage has no such binary."""
+    """The storage has no such binary. Raised by what reads or looks, never by what writes or deletes."""
 
 
 class Blobs(Protocol):
@@ -49,6 +49,11 @@ def storage_failed() -> Problem:
 def new_key(organization_id: str, env: str, kind: str, now: datetime, random_bytes: Callable[[int], bytes]) -> str:
     """`<organization>/<environment>/<kind>/<year>/<month>/<32 random digits>`: nothing of a file's name (C30.4)."""
     return f"{organization_id}/{env}/{kind}/{now:%Y/%m}/{random_bytes(_RANDOM_BYTES).hex()}"
+
+
+def owner_of(key: str) -> str:
+    """The organization, which a key begins with."""
+    return key.partition("/")[0]
 
 
 async def blocks(content: AsyncIterable[bytes], size: int) -> AsyncGenerator[bytes]:

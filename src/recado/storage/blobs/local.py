@@ -1,7 +1,4 @@
-"""Files under a folder (C30.4). All work on them is done by a few threads of its own, never by the event loop.
-
-An organization has half of the threads at most: a disk that is slow for its many files keeps nobody else's waiting.
-"""
+"""Files under a folder (C30.4). All work on them is done by a few threads of its own, never by the event loop."""
 
 import asyncio
 import errno
@@ -9,7 +6,6 @@ import os
 import secrets
 import shutil
 from collections.abc import AsyncGenerator, AsyncIterable, Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -17,15 +13,10 @@ from typing import Final, ParamSpec, TypeVar
 
 import structlog
 
-from recado.domain.core.errors import Unavailable
-from recado.storage.blobs.blobs import BLOCK, PIECE, SIGNED_SECONDS, BlobMissing, blocks, storage_failed
+from recado.storage.blobs.blobs import BLOCK, PIECE, SIGNED_SECONDS, BlobMissing, blocks, owner_of, storage_failed
 from recado.storage.blobs.signed_links import SignedLinks
-from recado.storage.core.fair_places import FairPlaces
-from recado.storage.core.shielded import to_its_end
+from recado.storage.core.fair_threads import FairThreads
 
-THREADS: Final = 4
-OF_ONE: Final = 2  # threads that work for one organization
-MOST_WAITING: Final = 5_000  # steps of an organization
 _PARTIAL: Final = ".partial"
 _OWN: Final = ""  # the service itself
 
@@ -40,21 +31,18 @@ class LocalBlobs:
     def __init__(self, folder: Path, links: SignedLinks) -> None:
         self._folder = folder
         self._links = links
-        self._threads: ThreadPoolExecutor | None = None
-        self._places = FairPlaces(THREADS, each=OF_ONE, most_waiting=MOST_WAITING)
+        self._threads = FairThreads("media")
 
     async def start(self) -> None:
         """Forget what a process before us had not written to its end."""
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="media")
+        await self._threads.start()
         await self._run(_OWN, self._tidy)
 
     async def stop(self) -> None:
-        threads, self._threads = self._threads, None
-        if threads is not None:
-            await asyncio.to_thread(threads.shutdown)
+        await self._threads.stop()
 
     async def write(self, key: str, content: AsyncIterable[bytes]) -> None:
-        owner, file = _owner(key), _Partial(self._folder / _PARTIAL / secrets.token_hex(16))
+        owner, file = owner_of(key), _Partial(self._folder / _PARTIAL / secrets.token_hex(16))
         try:
             await self._run(owner, file.create)
             async for block in blocks(content, BLOCK):
@@ -68,14 +56,16 @@ class LocalBlobs:
         # Opened for each piece: a reader who takes its time holds no descriptor.
         place, end = self._folder / key, first + length
         while first < end:
-            piece = await self._run(_owner(key), _read, place, first, min(PIECE, end - first))
+            piece = await self._run(owner_of(key), _read, place, first, min(PIECE, end - first))
+            if piece is None:
+                raise BlobMissing
             if not piece:
                 raise storage_failed()
             first += len(piece)
             yield piece
 
     async def delete(self, key: str) -> None:
-        await self._run(_owner(key), _unlink, self._folder / key)
+        await self._run(owner_of(key), _unlink, self._folder / key)
 
     async def signed_url(self, key: str, content_type: str, disposition: str, now: datetime) -> str:
         return self._links.url(key, content_type, disposition, int(now.timestamp()) + SIGNED_SECONDS)
@@ -84,20 +74,8 @@ class LocalBlobs:
         await self._run(_OWN, writable, self._folder)
 
     async def _run(self, owner: str, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        if not self._places.take(owner):
-            await self._places.turn(owner)
-        if self._threads is None:
-            self._places.leave(owner)
-            raise Unavailable("The service stops.")
-        done = self._threads.submit(work, *args, **kwargs)
-        # The thread has its place until it is done, also when nobody waits for it any more.
-        tell = asyncio.get_running_loop().call_soon_threadsafe
-        done.add_done_callback(lambda _: tell(self._places.leave, owner))
         try:
-            # Who is cancelled goes when the thread has ended: it may hold a file that is closed next.
-            return await to_its_end(asyncio.wrap_future(done))
-        except FileNotFoundError:
-            raise BlobMissing from None
+            return await self._threads.run(owner, work, *args, **kwargs)
         except OSError as error:
             log.error("storage_failed", storage="local", cause=error.strerror)
             raise storage_failed() from None
@@ -105,11 +83,6 @@ class LocalBlobs:
     def _tidy(self) -> None:
         shutil.rmtree(self._folder / _PARTIAL, ignore_errors=True)
         (self._folder / _PARTIAL).mkdir(parents=True, mode=0o700, exist_ok=True)
-
-
-def _owner(key: str) -> str:
-    """The organization, which a key begins with."""
-    return key.partition("/")[0]
 
 
 def writable(folder: Path) -> None:
@@ -161,8 +134,12 @@ class _Partial:
             os.close(descriptor)
 
 
-def _read(path: Path, first: int, length: int) -> bytes:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+def _read(path: Path, first: int, length: int) -> bytes | None:
+    """None: it is not there."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
     try:
         return os.pread(descriptor, length, first)
     finally:

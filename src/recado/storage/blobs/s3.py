@@ -10,10 +10,14 @@ from typing import Any, Final
 import structlog
 
 from recado.domain.core.errors import Unavailable
-from recado.storage.blobs.blobs import PIECE, SIGNED_SECONDS, BlobMissing, blocks, storage_failed
+from recado.storage.blobs.blobs import PIECE, SIGNED_SECONDS, BlobMissing, blocks, owner_of, storage_failed
+from recado.storage.core.fair_places import FairPlaces
 
 PART: Final = 8 * 1024 * 1024  # bytes
 CONNECTIONS: Final = 64
+OF_ONE: Final = 32  # connections that work for one organization
+MOST_WAITING: Final = 5_000  # calls of an organization
+_OWN: Final = ""  # the service itself
 _CONNECT, _READ = 5.0, 20.0  # seconds
 _MISSING: Final = frozenset({"NoSuchKey", "404", "NotFound"})
 
@@ -32,12 +36,13 @@ class S3Bucket:
 
 
 class S3Blobs:
-    """One client for all."""
+    """One client for all. An organization has half of its connections at most (C31)."""
 
     def __init__(self, bucket: S3Bucket) -> None:
         self._bucket = bucket
         self._opened = AsyncExitStack()
         self._client: Any = None
+        self._places = FairPlaces(CONNECTIONS, each=OF_ONE, most_waiting=MOST_WAITING)
 
     async def start(self) -> None:
         from aiobotocore.config import AioConfig
@@ -66,28 +71,28 @@ class S3Blobs:
         await self._opened.aclose()
 
     async def write(self, key: str, content: AsyncIterable[bytes]) -> None:
-        client, at = self._ready(), {"Bucket": self._bucket.name, "Key": key}
+        client, owner, at = self._ready(), owner_of(key), {"Bucket": self._bucket.name, "Key": key}
         parts = blocks(content, PART)
         first = await anext(parts, b"")
         if len(first) < PART:
-            async with _failing():
+            async with self._calling(owner):
                 await client.put_object(**at, Body=first)
             return
-        async with _failing():
+        async with self._calling(owner):
             upload = {**at, "UploadId": (await client.create_multipart_upload(**at))["UploadId"]}
         try:
-            made = [await self._part(upload, 1, first)]
+            made = [await self._part(owner, upload, 1, first)]
             del first
             async for part in parts:
-                made.append(await self._part(upload, len(made) + 1, part))
-            async with _failing():
+                made.append(await self._part(owner, upload, len(made) + 1, part))
+            async with self._calling(owner):
                 await client.complete_multipart_upload(**upload, MultipartUpload={"Parts": made})
         except BaseException:
             await asyncio.shield(self._abort(upload))
             raise
 
-    async def _part(self, upload: dict[str, Any], number: int, body: bytes) -> dict[str, Any]:
-        async with _failing():
+    async def _part(self, owner: str, upload: dict[str, Any], number: int, body: bytes) -> dict[str, Any]:
+        async with self._calling(owner):
             answer = await self._ready().upload_part(**upload, PartNumber=number, Body=body)
         return {"PartNumber": number, "ETag": answer["ETag"]}
 
@@ -98,7 +103,7 @@ class S3Blobs:
 
     async def read(self, key: str, first: int, length: int) -> AsyncGenerator[bytes]:
         left = length
-        async with _failing():
+        async with self._calling(owner_of(key), looks=True):
             answer = await self._ready().get_object(
                 Bucket=self._bucket.name, Key=key, Range=f"bytes={first}-{first + length - 1}"
             )
@@ -110,7 +115,7 @@ class S3Blobs:
             raise storage_failed()
 
     async def delete(self, key: str) -> None:
-        async with _failing():
+        async with self._calling(owner_of(key)):
             await self._ready().delete_object(Bucket=self._bucket.name, Key=key)
 
     async def signed_url(self, key: str, content_type: str, disposition: str, now: datetime) -> str:
@@ -122,8 +127,20 @@ class S3Blobs:
         return url
 
     async def check(self) -> None:
-        async with _failing():
+        async with self._calling(_OWN, looks=True):
             await self._ready().head_bucket(Bucket=self._bucket.name)
+
+    @asynccontextmanager
+    async def _calling(self, owner: str, *, looks: bool = False) -> AsyncIterator[None]:
+        """A call, on a connection of the owner's share; `looks`: what is not there is `BlobMissing`."""
+        async with self._places.place(owner):
+            try:
+                async with _failing():
+                    yield
+            except BlobMissing:
+                if looks:
+                    raise
+                raise storage_failed() from None
 
     def _ready(self) -> Any:
         if self._client is None:

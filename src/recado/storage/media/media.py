@@ -1,4 +1,4 @@
-"""What callers uploaded (C8.2): its form, its copy in the storage, and what each number's provider calls it."""
+"""What callers uploaded (C8.2): its form, its copy in the storage, and what each sender's provider calls it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ _BLOCK: Final = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptMedia(Identified):
-    """One upload. `size` in bytes; `sha256` in hex; `provider_ids`: by number."""
+    """One upload. `size` in bytes; `sha256` in hex; `provider_ids`: by sender."""
 
     organization_id: str
     env: str
@@ -40,9 +40,9 @@ SQL = MEDIA.sql
 get, insert = MEDIA.get, MEDIA.insert
 
 
-async def at_number(executor: Executor, media: KeptMedia, number_id: str, provider_id: str) -> None:
-    """Another number's provider has it too."""
-    await executor.execute(SQL.at_number, media.organization_id, media.env, media.id, number_id, provider_id)
+async def at_sender(executor: Executor, media: KeptMedia, sender_id: str, provider_id: str) -> None:
+    """The provider of another number or account has it too."""
+    await executor.execute(SQL.at_sender, media.organization_id, media.env, media.id, sender_id, provider_id)
 
 
 async def purge(executor: Executor, now: datetime) -> None:

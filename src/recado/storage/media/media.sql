@@ -1,4 +1,4 @@
--- name: at_number
+-- name: at_sender
 update media set provider_ids = provider_ids || jsonb_build_object($4::text, $5::text)
 where organization_id = $1 and env = $2 and id = $3;
 

@@ -9,11 +9,12 @@ from recado.domain.core.ids import PUSH_APP, Identified, IdSource, created_at
 from recado.domain.push.device import PLATFORMS
 from recado.domain.push.vapid import RANDOM_BYTES, vapid_pair
 from recado.storage.core.crypto import KeyRing
-from recado.storage.core.rows import Executor
+from recado.storage.core.rows import Executor, reader
 from recado.storage.core.sql import load
 from recado.storage.core.tables import Limit, Table
 
 MOST_APPS: Final = 20  # C31
+LOOKED_AT_ONCE: Final = 2_000  # devices, of any app
 CREDENTIALS_FIELD: Final = "push_credentials"
 VAPID_FIELD: Final = "push_vapid"
 
@@ -33,6 +34,18 @@ class PushApp(Identified):
     updated_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """An app that is deleted. Its devices up to `after_id` are gone."""
+
+    organization_id: str
+    env: str
+    app_id: str
+    after_id: str
+
+
+_read_removal = reader(Removal)
+
 PUSH_APPS: Final = Table(
     "push_apps",
     PushApp,
@@ -50,10 +63,27 @@ async def in_use(connection: Executor, app: PushApp) -> bool:
     return used
 
 
-async def delete(connection: Executor, app: PushApp) -> None:
-    """Remove it with its devices, in the transaction that holds the row."""
-    await connection.execute(SQL.delete_devices, app.organization_id, app.env, app.id)
+async def delete(connection: Executor, app: PushApp) -> bool:
+    """Remove it with some of its devices, in the transaction that holds the row; whether more may be left."""
     await PUSH_APPS.delete(connection, app)
+    return await remove_devices(connection, Removal(app.organization_id, app.env, app.id, ""))
+
+
+async def removals(executor: Executor, most: int) -> list[Removal]:
+    """Some of the apps that were deleted, and may have devices left."""
+    return [_read_removal(row) for row in await executor.fetch(SQL.removals, most)]
+
+
+async def remove_devices(connection: Executor, removal: Removal) -> bool:
+    """Remove some devices of an app that is deleted, in a transaction; whether more may be left, which is noted."""
+    key = (removal.organization_id, removal.env, removal.app_id)
+    seen = await connection.fetchrow(SQL.delete_devices, *key, removal.after_id, LOOKED_AT_ONCE)
+    more: bool = seen["looked_at"] == LOOKED_AT_ONCE
+    if more:
+        await connection.execute(SQL.note_removal, *key, seen["last_id"])
+    else:
+        await connection.execute(SQL.removed, *key)
+    return more
 
 
 def new_vapid(

@@ -204,8 +204,8 @@ async def over(executor: Executor, lane: PushLaneKey, blocks: Sequence[tuple[str
     await executor.execute(SQL.over, *columns(rows, 4))
 
 
-async def left_claimed(executor: Executor, epoch: int) -> list[LeftBlock]:
-    """Some of the blocks that processes before this `epoch` had in hand."""
+async def left_claimed(executor: Executor, before: int, lane: PushLaneKey | None) -> list[LeftBlock]:
+    """Some of the blocks that were claimed in epochs `before`, by this lane or by any, and are not over."""
     return [
         LeftBlock(
             PushLaneKey(row["organization_id"], row["env"], row["app_id"], row["platform"]),
@@ -215,14 +215,18 @@ async def left_claimed(executor: Executor, epoch: int) -> list[LeftBlock]:
             row["dispatch_key"],
             tuple((device, int(place)) for device, _, place in (each.partition(" ") for each in row["unknown"])),
         )
-        for row in await executor.fetch(SQL.left_claimed, epoch, LEFT_AT_ONCE)
+        for row in await executor.fetch(SQL.left_claimed, before, LEFT_AT_ONCE, *_named(lane))
     ]
 
 
-async def left_claimed_again(executor: Executor, epoch: int) -> list[LeftDevice]:
-    """Some of the devices that processes before this `epoch` had in hand once more."""
-    rows = await executor.fetch(SQL.left_claimed_again, epoch, LEFT_DEVICES_AT_ONCE)
+async def left_claimed_again(executor: Executor, before: int, lane: PushLaneKey | None) -> list[LeftDevice]:
+    """Some of the devices that were claimed once more in epochs `before`, by this lane or by any, and not settled."""
+    rows = await executor.fetch(SQL.left_claimed_again, before, LEFT_DEVICES_AT_ONCE, *_named(lane))
     return [LeftDevice(PushLaneKey(*row[:4]), *row[4:]) for row in map(tuple, rows)]
+
+
+def _named(lane: PushLaneKey | None) -> tuple[str | None, ...]:
+    return (None,) * 4 if lane is None else (lane.organization_id, lane.env, lane.app_id, lane.platform)
 
 
 async def expired(executor: Executor, before: datetime) -> list[PushKey]:

@@ -6,4 +6,32 @@ select exists (
 )
 
 -- name: delete_devices
-delete from push_devices where organization_id = $1 and env = $2 and app_id = $3
+-- Those of the app among the next $5 devices of anybody's; answers the last of these. Held in the order of their ids, as everybody
+-- locks devices who changes several.
+with seen as materialized (
+    select id, app_id from push_devices
+    where organization_id = $1 and env = $2 and id > $4
+    order by id limit $5
+),
+held as materialized (
+    select d.id from seen s
+    join push_devices d on d.organization_id = $1 and d.env = $2 and d.id = s.id
+    where s.app_id = $3
+    order by d.id
+    for update of d
+),
+gone as (
+    delete from push_devices d using held h where d.organization_id = $1 and d.env = $2 and d.id = h.id
+)
+select count(*) as looked_at, max(id::text) as last_id from seen
+
+-- name: note_removal
+insert into push_app_removals (organization_id, env, app_id, after_id) values ($1, $2, $3, $4)
+on conflict (organization_id, env, app_id) do update set after_id = excluded.after_id
+
+-- name: removals
+select organization_id, env, app_id, after_id from push_app_removals
+order by organization_id, env, app_id limit $1
+
+-- name: removed
+delete from push_app_removals where organization_id = $1 and env = $2 and app_id = $3

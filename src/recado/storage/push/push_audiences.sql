@@ -1,4 +1,5 @@
--- Who gets a push message: registered devices whose contact, if there is one, has not refused (C22.2).
+-- Who gets a push message: registered devices whose contact, if there is one, has not refused (C22.2). Those of an app that is being
+-- removed are none.
 
 -- name: everybody
 select d.id, d.app_id, d.platform
@@ -7,6 +8,7 @@ left join contacts c on c.organization_id = d.organization_id and c.env = d.env 
 where
     d.organization_id = :organization_id and d.env = :env and d.status = 'registered' and d.platform = any(:platforms::text[])
     and c.opt_in_status is distinct from 'denied'
+    and exists (select from push_apps p where p.organization_id = d.organization_id and p.env = d.env and p.id = d.app_id)
 
 -- name: of_segment
 select d.id, d.app_id, d.platform
@@ -15,6 +17,7 @@ join push_devices d on d.organization_id = c.organization_id and d.env = c.env a
 where
     c.organization_id = :organization_id and c.env = :env and c.opt_in_status <> 'denied' and {condition}
     and d.status = 'registered' and d.platform = any(:platforms::text[])
+    and exists (select from push_apps p where p.organization_id = d.organization_id and p.env = d.env and p.id = d.app_id)
 
 -- name: of_tokens
 select d.id, d.app_id, d.platform
@@ -24,6 +27,7 @@ where
     d.organization_id = :organization_id and d.env = :env and d.status = 'registered' and d.platform = any(:platforms::text[])
     and c.opt_in_status is distinct from 'denied'
     and (d.id = any(:device_ids::text[]) or d.token_hash = any(:token_hashes::bytea[]))
+    and exists (select from push_apps p where p.organization_id = d.organization_id and p.env = d.env and p.id = d.app_id)
 
 -- name: reach
 select platform, count(*) as reach from ({audience}) a group by platform

@@ -173,7 +173,7 @@ from unnest($1::text[], $2::text[], $3::text[], $4::integer[]) as g (organizatio
 where b.organization_id = g.organization_id and b.env = g.env and b.message_id = g.message_id and b.number = g.number;
 
 -- name: left_claimed
--- Blocks that a process before claimed, and what of their devices is not known.
+-- Blocks that were claimed before an epoch, of one lane where it is named, and what of their devices is not known.
 select
     b.organization_id, b.env, b.message_id, b.number, b.app_id, b.platform, b.claimed_at, m.dispatch_key,
     array(
@@ -188,16 +188,20 @@ select
     ) as unknown
 from push_blocks b
 join push_messages m on m.organization_id = b.organization_id and m.env = b.env and m.id = b.message_id
-where b.claimed_at is not null and not b.over and b.epoch < $1
+where
+    b.claimed_at is not null and not b.over and b.epoch < $1
+    and ($3::text is null or b.organization_id = $3 and b.env = $4 and b.app_id = $5 and b.platform = $6)
 limit $2;
 
 -- name: left_claimed_again
--- Devices that a process before claimed once more, and what of them is not known.
+-- Devices that were claimed once more before an epoch, of one lane where it is named, and of which no more is known.
 select
     d.organization_id, d.env, d.app_id, d.platform, d.message_id, d.place, d.device_id, d.attempts, d.claimed_at, m.dispatch_key
 from push_dispatches d
 join push_messages m on m.organization_id = d.organization_id and m.env = d.env and m.id = d.message_id
-where d.claimed_at is not null and d.epoch < $1 and m.open
+where
+    d.claimed_at is not null and d.epoch < $1 and m.open
+    and ($3::text is null or d.organization_id = $3 and d.env = $4 and d.app_id = $5 and d.platform = $6)
 limit $2;
 
 -- name: expired

@@ -71,7 +71,7 @@ class CreateEmailBatch(BatchBody):
         bool | None, Field(description="Whether links and opens are tracked: by default unless `transactional`.")
     ] = None
 
-    def content(self) -> BatchContent:
+    def shared(self) -> BatchContent:
         given = {"subject": self.subject, "variables": self.variables, "from": self.from_, "tracking": self.tracking}
         asked = {name: value for name, value in given.items() if value is not None}
         if self.transactional:

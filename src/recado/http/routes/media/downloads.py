@@ -21,7 +21,7 @@ from recado.http.routes.media.media_models import DownloadQuery, StoredFileQuery
 from recado.http.wire.byte_budget import SMALL
 from recado.http.wire.reply import Reply, StreamReply
 from recado.services.media.provider_media import MediaExpired, ProviderMedia
-from recado.storage.blobs.blobs import BlobMissing, Blobs
+from recado.storage.blobs.blobs import BlobMissing, Blobs, storage_failed
 from recado.storage.blobs.signed_links import SignedLinks
 from recado.storage.core.postgres import Database
 from recado.storage.media import inbound_media
@@ -130,8 +130,11 @@ async def stored(blobs: Blobs, key: str, size: int, call: Call, content_type: st
     async def content() -> AsyncGenerator[bytes]:
         async with aclosing(pieces):
             yield head
-            async for piece in pieces:
-                yield piece
+            try:
+                async for piece in pieces:
+                    yield piece
+            except BlobMissing:
+                raise storage_failed() from None
 
     status = 200 if part is None else 206
     return StreamReply(status, content(), content_type=content_type, length=length, headers=headers, memory=SMALL)

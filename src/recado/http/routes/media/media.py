@@ -60,7 +60,7 @@ class MediaOperations:
     async def upload_json(self, call: Call) -> Reply:
         spool = call.spool
         assert spool is not None  # noqa: S101 - the route is spooled
-        document = await self._files.do(read_document, spool.file, self._folder)
+        document = await self._files.run(call.principal.organization_id, read_document, spool.file, self._folder)
         try:
             parsed = parse_json(document.rest)
             unknown = unknown_fields(MediaUpload, parsed.document)

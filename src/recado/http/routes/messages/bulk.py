@@ -46,7 +46,7 @@ def draft_of(call: Call) -> BatchDraft:
     scope = SCOPES[body.channel]
     if not call.can(scope):
         raise missing_scope(scope)
-    content = body.content()
+    content = body.shared()
     refuse_metadata(body.metadata)
     audiences = [name for name in ("recipients", "list_id", "segment_id") if getattr(body, name) is not None]
     if len(audiences) != 1:

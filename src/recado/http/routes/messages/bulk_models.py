@@ -91,7 +91,7 @@ class BatchBody(BatchHead):
     scheduled_at: Timestamp | None = None
     ttl_seconds: Ttl | None = None
 
-    def content(self) -> BatchContent:
+    def shared(self) -> BatchContent:
         """What the messages share, as a draft has it. Raises `Problem` 422 for fields that do not go together."""
         raise NotImplementedError
 
@@ -128,7 +128,7 @@ class CreateBatch(BatchBody, _ChatAppContent, BatchHead):
     def missing_beside(cls, document: Mapping[str, Any]) -> list[FieldError]:
         return missing_to_send(document)
 
-    def content(self) -> BatchContent:
+    def shared(self) -> BatchContent:
         refuse_misfits(self)
         return BatchContent(
             sender_id=self.number_id or "",

@@ -33,6 +33,7 @@ class PushAppOperations:
     apps: Resource[PushApp]
     keys: KeyRing
     random_bytes: Callable[[int], bytes]
+    devices_left: Callable[[], None]
 
     async def create(self, call: Call) -> Reply:
         body, born = call.body, self.apps.born(call)
@@ -63,9 +64,11 @@ class PushAppOperations:
         async with self.apps.locked(call) as (connection, app):
             if await apps.in_use(connection, app):
                 raise conflict("RESOURCE_IN_USE", "A message that is scheduled or on its way has devices of this app.")
-            await apps.delete(connection, app)
+            more = await apps.delete(connection, app)
             await self.apps.note(connection, call, "push_app.delete", app)
         self.apps.tell(app)
+        if more:
+            self.devices_left()
         return Reply(204)
 
     def _stored(self, app: PushApp, changes: dict[str, Any]) -> dict[str, Any]:
@@ -84,8 +87,12 @@ class PushAppOperations:
         return self.keys.encrypt(text, organization_id=organization_id, record_id=record_id, field=CREDENTIALS_FIELD)
 
 
-def push_app_routes(dependencies: Dependencies, *, tell: Callable[[PushApp], None]) -> tuple[Route, ...]:
-    """`tell`: says to those who send for an app that it is another one now."""
+def push_app_routes(
+    dependencies: Dependencies, *, tell: Callable[[PushApp], None], devices_left: Callable[[], None]
+) -> tuple[Route, ...]:
+    """`tell`: says to those who send for an app that it is another one now. `devices_left`: that one was deleted which
+    may have devices.
+    """
     resource = Resource(
         dependencies=dependencies,
         table=PUSH_APPS,
@@ -98,7 +105,7 @@ def push_app_routes(dependencies: Dependencies, *, tell: Callable[[PushApp], Non
         views=each(push_app_view),
         tell=tell,
     )
-    operations = PushAppOperations(resource, dependencies.keys, dependencies.random_bytes)
+    operations = PushAppOperations(resource, dependencies.keys, dependencies.random_bytes, devices_left)
     return (
         resource.route(
             "GET /v2/push/apps", "listPushApps", "List push apps, newest first", resource.listing(), query=PageQuery,
@@ -115,6 +122,9 @@ def push_app_routes(dependencies: Dependencies, *, tell: Callable[[PushApp], Non
         resource.route(
             "DELETE /v2/push/apps/{id}", "deletePushApp", "Delete a push app and its devices", operations.delete,
             errors=("RESOURCE_IN_USE",),
-            description="While a message to its devices is scheduled or on its way, it stays.",
+            description=(
+                "While a message to its devices is scheduled or on its way, it stays. Of many devices the last go soon "
+                "after the answer, and get nothing meanwhile."
+            ),
         ),
     )  # fmt: skip

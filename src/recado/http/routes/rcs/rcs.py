@@ -95,7 +95,7 @@ def rcs_draft(call: Call) -> MessageDraft:
         key_hash=None if key is None else key.key_hash,
         fingerprint=None if key is None else key.fingerprint,
         sent_by=principal.person,
-        details=body.form().asked,
+        details=body.form(body.transactional).asked,
     )
 
 

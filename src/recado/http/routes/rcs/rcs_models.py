@@ -10,6 +10,7 @@ from recado.domain.channels.rcs import LONGEST_WAIT, SHORTEST_WAIT, RcsReason, R
 from recado.domain.core.errors import FieldError
 from recado.http.api.models import ApiModel, Timestamp
 from recado.http.api.paging import CursorPage, CursorQuery
+from recado.http.routes.messages.bulk_models import BatchContent, BatchHead, TextBatchBody
 from recado.http.routes.messages.message_models import NO_RECIPIENT, Billing, Id, Metadata
 from recado.services.messages.rcs_content import LONGEST_TEXT, RcsForm
 
@@ -57,16 +58,31 @@ class Fallback(ApiModel):
     ) = None
 
 
-class CreateRcs(ApiModel):
+class _Content(ApiModel):
+    content: RcsContentIn
+    route: Annotated[RcsRoute, Field(strict=False)] = RcsRoute.EASY
+    fallback: Fallback | None = None
+
+    def said(self) -> dict[str, Any]:
+        """The content, as the payload of a draft."""
+        given = self.content.model_dump(mode="json", by_alias=True, exclude_none=True)
+        text = given.pop("text", None)
+        said = {**given, **({} if text is None else {"text": {"body": text}})}
+        return said if self.fallback is None else {**said, "fallback": {"text": self.fallback.text}}
+
+    def form(self, transactional: bool) -> RcsForm:
+        """How it is to leave."""
+        after = None if self.fallback is None else self.fallback.after_seconds
+        return RcsForm(route=self.route, transactional=transactional, after_seconds=after)
+
+
+class CreateRcs(_Content):
     """The body of POST /v2/rcs/messages."""
 
     reads_document = True
 
     to: Annotated[str | None, Field(max_length=64, examples=["+5511987654321"])] = None
     contact_id: Id | None = None
-    content: RcsContentIn
-    route: Annotated[RcsRoute, Field(strict=False)] = RcsRoute.EASY
-    fallback: Fallback | None = None
     transactional: Annotated[bool, Field(description="It answers what the person did: not subject to consent.")] = False
     campaign_id: Annotated[str, Field(min_length=1, max_length=64)] | None = None
     metadata: Metadata = None
@@ -77,17 +93,17 @@ class CreateRcs(ApiModel):
         nobody = document.get("to") is None and document.get("contactId") is None
         return [FieldError("/to", "REQUIRED", NO_RECIPIENT)] if nobody else []
 
-    def said(self) -> dict[str, Any]:
-        """The content, as the payload of a draft."""
-        given = self.content.model_dump(mode="json", by_alias=True, exclude_none=True)
-        text = given.pop("text", None)
-        said = {**given, **({} if text is None else {"text": {"body": text}})}
-        return said if self.fallback is None else {**said, "fallback": {"text": self.fallback.text}}
 
-    def form(self) -> RcsForm:
-        """How it is to leave."""
-        after = None if self.fallback is None else self.fallback.after_seconds
-        return RcsForm(route=self.route, transactional=self.transactional, after_seconds=after)
+class CreateRcsBatch(TextBatchBody, _Content, BatchHead):
+    """The body of POST /messages/bulk for RCS: one content to one audience. Its text and that of its SMS may have
+    placeholders.
+    """
+
+    channel: Literal["rcs"]
+    transactional: Annotated[bool, Field(description="It answers what people did: not subject to consent.")] = False
+
+    def shared(self) -> BatchContent:
+        return BatchContent(sender_id="", type="text", payload=self.said(), details=self.form(self.transactional).asked)
 
 
 class RcsQuery(CursorQuery):

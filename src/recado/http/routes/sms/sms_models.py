@@ -65,7 +65,7 @@ class CreateSmsBatch(TextBatchBody, _Content, BatchHead):
     channel: Literal["sms"]
     transactional: Annotated[bool, Field(description="It answers what people did: not subject to consent.")] = False
 
-    def content(self) -> BatchContent:
+    def shared(self) -> BatchContent:
         asked = self.form(self.transactional).asked
         return BatchContent(sender_id="", type="text", payload={"text": {"body": self.text}}, details=asked)
 
