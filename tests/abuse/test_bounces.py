@@ -124,4 +124,4 @@ async def _told(session: aiohttp.ClientSession, service: Service, body: bytes) -
             if answer.status == 200:
                 return
             assert answer.status in (429, 503), await answer.text()
-        await asyncio.sleep(0.1)  # as long as a provider waits
+            await asyncio.sleep(float(answer.headers["Retry-After"]))

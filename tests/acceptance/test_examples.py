@@ -6,6 +6,7 @@ The samples of code send the same.
 import ast
 import re
 import shlex
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, TypeGuard
 from urllib.parse import urlsplit
@@ -57,10 +58,16 @@ async def test_every_operation_has_examples_that_are_of_its_schemas(walk: Walk) 
         successes = [response for status, response in operation["responses"].items() if status < "300"]
         for content in (part.get("content", {}).get(JSON) for part in (operation.get("requestBody", {}), *successes)):
             if content is not None and content["schema"]:  # of any shape is the document itself
-                shown = content.get("example")
-                if shown is None or walk.caller.misfits(content["schema"], shown):
+                shown = shown_in(content)
+                if not shown or any(walk.caller.misfits(content["schema"], each) for each in shown):
                     lacking.append(operation_id)
     assert lacking == []
+
+
+async def test_a_body_that_each_channel_has_its_own_of_has_an_example_of_each(walk: Walk) -> None:
+    for route in walk.routes(lambda route: bool(route.bodies)):
+        content = walk.described(route)["requestBody"]["content"][JSON]
+        assert content["examples"].keys() == {"chatapp", *route.bodies}
 
 
 async def test_every_problem_of_an_operation_has_an_example_under_its_code(walk: Walk) -> None:
@@ -83,7 +90,7 @@ async def test_every_problem_of_an_operation_has_an_example_under_its_code(walk:
 def test_every_operation_has_samples_of_code_that_send_its_example(served_document: Any) -> None:
     for method, path, operation in operations(served_document).values():
         curl, python = operation["x-codeSamples"]
-        sent = operation.get("requestBody", {}).get("content", {}).get(JSON, {}).get("example")
+        sent = next(iter(shown_in(operation.get("requestBody", {}).get("content", {}).get(JSON, {}))), None)
         words = shlex.split(curl["source"].replace("\\\n", ""))
         (address,) = (word for word in words if word.startswith("http"))
         assert re.fullmatch(re.sub(r"\{\w+\}", "[^/?]+", path), urlsplit(address).path)
@@ -119,19 +126,24 @@ async def test_each_other_request_that_is_shown_is_taken(walk: Walk, subtests: p
             continue
         with subtests.test(route.operation_id):
             request = await walk.fresh(route)
-            answer = await walk.call(route, replace(request, body=bound(walk, content[JSON]["example"])))
+            answer = await walk.call(route, replace(request, body=bound(walk, shown_in(content[JSON])[0])))
             refused = _REFUSED_IN_THIS_PLACE.get(route.operation_id)
             assert answer.status < 300 if refused is None else answer.code == refused, answer.body
 
 
 async def check(walk: Walk, route: Route) -> None:
     operation = walk.described(route)
-    request, shown = await walk.fresh(route), {}
+    request = await walk.fresh(route)
+    shown: Any = {}
+    others: list[Any] = []
     if "requestBody" in operation:
-        shown = operation["requestBody"]["content"][JSON]["example"]
+        shown, *others = shown_in(operation["requestBody"]["content"][JSON])
         request = replace(request, body=bound(walk, shown))
 
     answer = await walk.call(route, request)
+    for other in others:
+        taken = await walk.call(route, replace(await walk.fresh(route), body=bound(walk, other)))
+        assert taken.status == answer.status, taken.body
 
     if route.operation_id == "createAccount":
         await accept(walk, answer.body["inviteToken"])
@@ -140,6 +152,13 @@ async def check(walk: Walk, route: Route) -> None:
     for name, value in shown.items():
         if answer.body.get(name) == request.body[name]:  # the service repeats it: so does the example
             assert content["example"][name] == value
+
+
+def shown_in(content: Mapping[str, Any]) -> list[Any]:
+    """The examples of a body: one, or one for each channel whose body is another."""
+    if "examples" in content:
+        return [each["value"] for each in content["examples"].values()]
+    return [content["example"]] if "example" in content else []
 
 
 def bound(walk: Walk, body: Any) -> Any:

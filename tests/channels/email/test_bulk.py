@@ -1,6 +1,7 @@
 """E-mail to many by one request: a template with values, in the sandbox, and in live by a mail server (C15.5)."""
 
 import re
+import time
 from email import message_from_bytes, policy
 from typing import Any
 
@@ -82,6 +83,8 @@ async def test_each_gets_the_template_with_its_own_values_and_pays_for_one_email
     assert (found["Ana@example.com"]["bodyBytes"], found["Ana@example.com"]["metadata"]) == (
         len(rendered), {"order": "A-1"},
     )  # fmt: skip
+    generic = (await mail.api.call("GET", "/messages", batchId=made["id"]))["items"]
+    assert [(each["type"], "payload" in each) for each in generic] == [("template", False)] * 3
     campaign = await mail.api.call("GET", "/v2/campaigns/each")
     assert (campaign["channels"], campaign["totals"]["accepted"]) == (["email"], 3)
 
@@ -122,9 +125,85 @@ async def test_a_contact_gets_it_at_its_address_or_is_left_out(mail: Mail) -> No
         mail, [{"contactId": contact["id"]}, {"contactId": without["id"]}],
         templateId=await template(mail, "contacts"), campaignId="contacts",
     )  # fmt: skip
-    assert made["skippedReasons"] == {"REFERENCE_NOT_FOUND": 1}
+    assert made["skippedReasons"] == {"RECIPIENT_MISSING": 1}
+    assert [error["path"] for error in made["errors"]] == ["/recipients/1/contactId"]
     ((to, email),) = (await emails_of(mail, "contacts")).items()
     assert (to, email["contactId"]) == ("fay@example.com", contact["id"])
+
+
+@pytest.fixture
+async def people(mail: Mail) -> dict[str, str]:
+    """A list and a segment: of seven contacts with a tag, two can be sent to."""
+    tag = f"tag {time.monotonic_ns()}"
+
+    async def contact(email: str | None, **more: Any) -> str:
+        given = {"phone": f"+49151{time.monotonic_ns() % 10**9:09}", "tags": [tag], **more}
+        given |= {} if email is None else {"email": email}
+        return str((await mail.api.call("POST", "/contacts", given))["id"])
+
+    name = tag.replace(" ", ".")
+    await mail.api.call("POST", "/contacts/opt-out", {"email": f"gone.{name}@example.com"})
+    await contact(f"shared.{name}@example.com", tags=[], optIn={"status": "denied", "source": "form"})
+    ids = [
+        await contact(each and each.replace("*", name))
+        for each in (
+            "Ana.*@example.com", None, "ana.*@EXAMPLE.com", "GONE.*@example.com", "bia.*@example.com",
+            "Shared.*@example.com", "suppressionlist+*@simulator.test",
+        )
+    ]  # fmt: skip
+    made = await mail.api.call("POST", "/v2/lists", {"name": tag})
+    await mail.api.call("POST", f"/v2/lists/{made['id']}/members", {"contactIds": ids})
+    filters = [{"field": "tag", "operator": "is", "value": tag}]
+    segment = await mail.api.call("POST", "/v2/segments", {"name": tag, "filters": filters})
+    return {"listId": made["id"], "segmentId": segment["id"], "name": name}
+
+
+@pytest.mark.parametrize("audience", ["listId", "segmentId"])
+async def test_a_list_or_a_segment_gets_it_at_its_addresses_each_once(
+    mail: Mail, people: dict[str, str], audience: str
+) -> None:
+    before, held = await mail.balance()
+    made = await bulk(
+        mail, None, templateId=await template(mail, people["name"]), variables={"name": "you", "news": "spring"},
+        campaignId=people["name"], metadata={"n": 1}, **{audience: people[audience]},
+    )  # fmt: skip
+    assert (made["status"], made["totals"]["requested"], made["totals"]["accepted"]) == ("building", 7, 0)
+    done = await ended(mail, made["id"])
+    assert (done["totals"]["requested"], done["totals"]["accepted"], done["totals"]["skipped"]) == (7, 2, 5)
+    assert done["skippedReasons"] == {
+        "RECIPIENT_MISSING": 1, "DUPLICATE_RECIPIENT": 1, "CONTACT_OPTED_OUT": 2, "RECIPIENT_SUPPRESSED": 1,
+    }  # fmt: skip
+    assert await mail.balance() == (before - 2 * PRICE, held)
+    found = await emails_of(mail, people["name"])
+    assert {to: (each["subject"], each["metadata"]) for to, each in found.items()} == {
+        f"{who}.{people['name']}@example.com": ("Hi you", {"n": 1}) for who in ("Ana", "bia")
+    }
+    assert all(each["contactId"].startswith("cnt_") for each in found.values())
+    html = HTML.replace("{{name}}", "you").replace("{{news}}", "spring")
+    assert {each["bodyBytes"] for each in found.values()} == {len(html)}
+
+
+async def test_what_is_transactional_goes_to_everybody_of_a_list_who_is_not_suppressed(
+    mail: Mail, people: dict[str, str]
+) -> None:
+    made = await bulk(
+        mail, None, listId=people["listId"], templateId=await template(mail, people["name"]), transactional=True
+    )
+    done = await ended(mail, made["id"])
+    assert (done["totals"]["accepted"], done["skippedReasons"]) == (
+        4, {"RECIPIENT_MISSING": 1, "DUPLICATE_RECIPIENT": 1, "RECIPIENT_SUPPRESSED": 1},
+    )  # fmt: skip
+
+
+async def test_an_audience_of_which_nobody_has_an_address_fails_and_costs_nothing(mail: Mail) -> None:
+    before = await mail.balance()
+    contact = await mail.api.call("POST", "/contacts", {"phone": "+5511987650009"})
+    made = await mail.api.call("POST", "/v2/lists", {"name": "without addresses"})
+    await mail.api.call("POST", f"/v2/lists/{made['id']}/members", {"contactIds": [contact["id"]]})
+    batch = await bulk(mail, None, listId=made["id"], templateId=await template(mail, "nobody"))
+    done = await ended(mail, batch["id"], "failed")
+    assert (done["totals"]["requested"], done["skippedReasons"]) == (1, {"RECIPIENT_MISSING": 1})
+    assert await mail.balance() == before
 
 
 async def test_what_forbids_it_as_a_whole_is_refused_with_its_place_and_stores_nothing(mail: Mail) -> None:
@@ -139,6 +218,9 @@ async def test_what_forbids_it_as_a_whole_is_refused_with_its_place_and_stores_n
         ({"from": "nobody"}, 422, "VALIDATION_ERROR", "/from"),
         ({"priority": "critical"}, 422, "PRIORITY_NOT_ALLOWED", "/priority"),
         ({"variables": {"news": "x" * 4_093}}, 422, "VALIDATION_ERROR", "/variables"),
+        ({"recipients": None, "listId": "lst_" + "0" * 21}, 422, "REFERENCE_NOT_FOUND", "/listId"),
+        ({"recipients": None, "segmentId": "x"}, 422, "REFERENCE_NOT_FOUND", "/segmentId"),
+        ({"recipients": None, "listId": "x", "segmentId": "y"}, 422, "AUDIENCE_INVALID", None),
         ({"campaignId": "with space"}, 422, "VALIDATION_ERROR", "/campaignId"),
         (
             {"recipients": [{"to": "a@b.example", "variables": {"name": "x" * 1_025}}]},
@@ -149,7 +231,9 @@ async def test_what_forbids_it_as_a_whole_is_refused_with_its_place_and_stores_n
         with pytest.raises(Refused) as refused:
             await bulk(mail, **body)
         assert (refused.value.status, refused.value.body["code"]) == (status, code), changes
-        assert {error["path"] for error in refused.value.body["errors"]} == {path}
+        assert {error["path"] for error in refused.value.body["errors"]} == (
+            {path} if path else {"/listId", "/segmentId"}
+        )
     assert (await mail.api.call("GET", "/v2/batches"))["total"] == before
 
 

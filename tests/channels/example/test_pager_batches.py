@@ -121,13 +121,18 @@ async def test_a_resend_is_of_one_channel(pages: Pages) -> None:
         assert (refused.value.status, refused.value.body["code"]) == (422, "VALIDATION_ERROR")
 
 
-async def test_an_audience_that_is_read_by_phones_is_none_of_a_channel_without_them(pages: Pages) -> None:
-    for name, value in (("listId", "lst_1"), ("segmentId", "seg_1")):
-        body = {"channel": "pager", "text": "come", name: value}
-        with pytest.raises(Refused) as refused:
-            await pages.api.call("POST", "/messages/bulk", body)
-        assert refused.value.body["code"] == "AUDIENCE_INVALID"
-        assert [error["path"] for error in refused.value.body["errors"]] == [f"/{name}"]
+async def test_a_list_is_paged_at_the_addresses_of_the_channel(pages: Pages) -> None:
+    contacts = [
+        await pages.api.call("POST", "/contacts", {"phone": f"+491511234567{place}", **given})
+        for place, given in enumerate(({"email": "gil@pagers.example"}, {}))
+    ]
+    made = await pages.api.call("POST", "/v2/lists", {"name": "on call"})
+    members = {"contactIds": [each["id"] for each in contacts]}
+    await pages.api.call("POST", f"/v2/lists/{made['id']}/members", members)
+    body = {"channel": "pager", "text": "come", "listId": made["id"]}
+    done = await comes_to(pages, (await pages.api.call("POST", "/messages/bulk", body))["id"], "completed")
+    assert done["skippedReasons"] == {"RECIPIENT_MISSING": 1}
+    assert [message["to"] for message in await messages_of(pages, done["id"])] == ["gil@pagers.example"]
 
 
 async def test_a_channel_that_sends_while_its_caller_waits_has_no_batches(pages: Pages) -> None:

@@ -1,15 +1,19 @@
 """Batches to lists and segments: who is read into blocks, what is counted, and what is refused (C15.5)."""
 
 import asyncio
+from datetime import timedelta
 
 import pytest
 from tests.people import contact_id, phone
 from tests.services.batches.audiences import a_list, a_segment, built, people, reached, refusal
 from tests.services.batches.conftest import PRICE, Workshop
 
+from recado.domain.channels.policy import Obeys
+from recado.domain.core.errors import Problem
 from recado.domain.core.phones import recipient_hash
 from recado.services.batches import batch_audience
 from recado.services.batches.batch_acceptance import ReplayedBatch
+from recado.services.batches.channel_batches import BatchTerms
 
 pytestmark = pytest.mark.usefixtures("nobody")
 
@@ -112,6 +116,21 @@ async def test_an_audience_of_others_is_not_there(workshop: Workshop) -> None:
     )
     for list_id in ("lst_9", "lst_8"):
         assert (await refusal(workshop, list_id=list_id)).code == "REFERENCE_NOT_FOUND"
+
+
+async def test_a_channel_whose_addresses_no_contact_has_takes_no_audience(workshop: Workshop) -> None:
+    terms = BatchTerms(
+        sender_id="soc_1",
+        due_at=workshop.clock.now(),
+        ttl=timedelta(days=1),
+        held_ms=0,
+        obeys=Obeys(window=True, consent=False, quiet_hours=False),
+        granted_only=False,
+    )
+    for to, path in (({"list_id": "lst_1"}, "/listId"), ({"segment_id": "seg_1"}, "/segmentId")):
+        with pytest.raises(Problem) as refused:
+            await workshop.audiences.of(workshop.draft(0, channel="social", recipients=(), **to), terms)
+        assert (refused.value.code, [error.path for error in refused.value.errors]) == ("AUDIENCE_INVALID", [path])
 
 
 async def test_the_estimate_of_all_must_be_covered_and_nothing_is_held_for_it(workshop: Workshop) -> None:

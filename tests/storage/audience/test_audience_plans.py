@@ -91,13 +91,14 @@ async def test_every_look_at_lists_and_audiences_takes_an_index(filled: Database
         (segments.SQL.page, (*ONE, None, None, 50, 0)),
         (segments.SQL.note_size, (*ONE, "seg_7", 1, 1, NOW, NOW)),
         (audiences.SQL.of_batch, (*ONE, "btc_7")),
-        (audiences.SQL.rolled, (*ONE, "btc_7", NOW, 1, True, "running", "failed", 7)),
-        (audiences.SQL.refusals, (*ONE, ids, [0] * len(ids), "phone")),
+        (audiences.ROLLED, (*ONE, "btc_7", NOW, 1, True, {"x": 1}, "running", "failed", 7)),
+        (audiences.SQL.refusals, (*ONE, ids, [0] * len(ids), "phone", [None] * len(ids))),
+        (audiences.SQL.refusals, (*ONE, ids, [2] * len(ids), "email", [f"{each}@example.com" for each in ids])),
     ]
     for change in ("add", "replace", "remove"):
         asked.append(("\n".join((SQL.resolved, getattr(SQL, change), SQL.outcome)), named))
     for sql, arguments in asked:
-        batched = arguments is named or sql in (audiences.SQL.of_batch, audiences.SQL.rolled, audiences.SQL.refusals)
+        batched = arguments is named or sql in (audiences.SQL.of_batch, audiences.ROLLED, audiences.SQL.refusals)
         found = await plan_of(filled.hot if batched else filled, sql, arguments)
         assert whole_tables(found) in ([], ["organizations"], ["templates"]), sql  # those two are empty here
 
@@ -213,11 +214,31 @@ async def test_members_are_looked_up_one_by_one_also_where_the_planner_knows_not
 
     async with opened(of_a_newcomer) as db, db.hot.transaction() as connection:
         await connection.execute(audiences.SQL.along_the_key)
-        arguments = ["org_new", "test", [contact_id(1)], [0], "phone"]
-        found = await plan_of(connection, audiences.SQL.refusals, arguments)
-        (looked_up,) = [node for node in found if node.get("Relation Name") == "contacts"]
-        assert looked_up["Index Name"] == "contacts_pkey"
-        assert "(id)" in looked_up["Index Cond"]
+        for kind, key in (("phone", None), ("email", "ana@example.com")):
+            arguments = ["org_new", "test", [contact_id(1)], [0], kind, [key]]
+            found = await plan_of(connection, audiences.SQL.refusals, arguments)
+            by_id, by_email = [node for node in found if node.get("Relation Name") == "contacts"]
+            assert (by_id["Index Name"], by_email["Index Name"]) == ("contacts_pkey", "contacts_email")
+            assert "(id)" in by_id["Index Cond"]
+
+
+async def test_who_had_an_address_before_is_looked_up_by_the_addresses_whatever_the_planner_knows(
+    of_a_newcomer: dict[str, Any],
+) -> None:
+    more = {"after_id": contact_id(1_000), "email_keys": [f"p{number}@example.com" for number in range(5_000)]}
+    async with opened(of_a_newcomer) as db, db.searches.transaction() as connection:
+        await connection.execute(segments.SQL.plan_with_values)
+        await connection.execute(audiences.SQL.along_the_key)
+        for whose in ({"list_id": "lst_1"}, {"tree": condition(Field.TAG, Operator.IS, "vip")}):
+            audience = audiences.Audience(before_id=AFTER_ALL_IDS, **whose)
+            texts = (audiences.SQL.earlier_of_list, audiences.SQL.earlier_of_segment)
+            found = await plan_of(connection, *over(audience, *texts, "org_new", "test", NOW, **more))
+            (looked_up,) = [node for node in found if node.get("Relation Name") == "contacts"]
+            assert looked_up["Index Name"] == "contacts_email", whose
+            assert "email_key >= " in looked_up["Index Cond"]
+            members = [node for node in found if node.get("Relation Name") == "static_list_members"]
+            assert all("contact_id = " in node["Index Cond"] for node in members)
+            assert len(members) == ("list_id" in whose)
 
 
 async def test_a_large_list_is_counted_in_one_look_also_where_the_planner_knows_nothing_of_it(
@@ -238,8 +259,8 @@ async def test_a_list_has_the_same_contacts_however_it_is_counted(
     async with opened(of_a_newcomer) as db:
         evaluation = Evaluation(db)
         for members in (1, LOOKED_UP + 1):
-            counted = await evaluation.regions("org_new", "test", audience, NOW, members=members)
-            assert counted == {"BR": 0, "INTL": 1_500}
+            counted = await evaluation.reach("org_new", "test", audience, NOW, members=members)
+            assert counted == (1_500, {"BR": 0, "INTL": 1_500})
         reached = await evaluation.next_of("org_new", "test", audience, NOW, after_id=contact_id(1_400), limit=500)
     assert [contact for contact, _ in reached.people] == [contact_id(n) for n in range(1_401, 1_501)]
     assert reached.ended

@@ -1,6 +1,7 @@
 """Evaluating filters leaves room for the rest: few at a time, each within its limit (C13.3)."""
 
 import asyncio
+from collections import Counter
 from datetime import UTC, datetime
 
 import pytest
@@ -8,8 +9,10 @@ from tests.people import contact_id, insert_people
 from tests.waiting import until
 
 from recado.domain.audience.segment import Field, Leaf, Not, Operator
+from recado.domain.channels.address import AddressKind
 from recado.domain.core.errors import Unavailable
-from recado.storage.audience import segment_evaluation
+from recado.storage.audience import lists, segment_evaluation
+from recado.storage.audience.lists import StaticList
 from recado.storage.audience.segment_evaluation import AFTER_ALL_IDS, AT_ONCE, MOST_WAITING, Evaluation
 from recado.storage.batches.audiences import Audience
 from recado.storage.core.postgres import Database
@@ -121,10 +124,40 @@ async def test_an_audience_is_counted_by_region_and_read_in_order(database: Data
     await insert_people(database, *KEY, [{}, {"phone": "+5511987654321"}, {}, {}])
     evaluation = Evaluation(database)
     audience = Audience(before_id=contact_id(4), tree=EVERYBODY)
-    assert await evaluation.regions(*KEY, audience, NOW) == {"BR": 1, "INTL": 2}
+    assert await evaluation.reach(*KEY, audience, NOW) == (3, {"BR": 1, "INTL": 2})
     first = await evaluation.next_of(*KEY, audience, NOW, after_id="", limit=2)
     assert ([contact for contact, _ in first.people], first.ended) == ([contact_id(1), contact_id(2)], False)
     rest = await evaluation.next_of(*KEY, audience, NOW, after_id=contact_id(2), limit=2)
     assert ([contact for contact, _ in rest.people], rest.ended) == ([contact_id(3)], True)
     nobody = Audience(before_id=AFTER_ALL_IDS, list_id="lst_0")
-    assert sum((await evaluation.regions(*KEY, nobody, NOW)).values()) == 0
+    assert (await evaluation.reach(*KEY, nobody, NOW)).contacts == 0
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 100])
+@pytest.mark.parametrize("of_list", [True, False])
+async def test_each_email_address_of_an_audience_is_read_once_in_whatever_parts(
+    database: Database, limit: int, *, of_list: bool
+) -> None:
+    emails = ["other@x.example", "a@x.example", None, "A@X.example", "b@x.example", "a@x.example", "OTHER@x.example"]
+    ids = await insert_people(database, *KEY, [{"email": each, "tags": ["in"]} for each in emails])
+    await database.execute("update contacts set tag_keys = '{}' where id = $1", ids[0])
+    evaluation = Evaluation(database)
+    audience = Audience(before_id=AFTER_ALL_IDS, tree=Leaf(Field.TAG, Operator.IS, "in"))
+    if of_list:
+        async with database.transaction() as connection:
+            await lists.insert(
+                connection, StaticList(organization_id=KEY[0], env=KEY[1], id="lst_1", name="x", updated_at=NOW)
+            )
+            await lists.join(connection, *KEY, "lst_1", ids[1:], NOW)
+        audience = Audience(before_id=AFTER_ALL_IDS, list_id="lst_1")
+    assert await evaluation.reach(*KEY, audience, NOW, kind=AddressKind.EMAIL) == (6, {"INTL": 5})
+    people: list[tuple[str, str]] = []
+    left_out = Counter[str]()
+    after_id, ended = "", False
+    while not ended:
+        reached = await evaluation.next_of(*KEY, audience, NOW, after_id=after_id, limit=limit, kind=AddressKind.EMAIL)
+        people += reached.people
+        left_out.update(reached.left_out)
+        after_id, ended = reached.last_id, reached.ended
+    assert people == [(ids[1], "a@x.example"), (ids[4], "b@x.example"), (ids[6], "OTHER@x.example")]
+    assert left_out == {"RECIPIENT_MISSING": 1, "DUPLICATE_RECIPIENT": 2}

@@ -7,7 +7,7 @@ import orjson
 import pytest
 from tests.plans import nodes
 
-from recado.storage.batches import batches, totals
+from recado.storage.batches import batch_making, batches, totals
 from recado.storage.core.postgres import Database
 
 FILL = """
@@ -57,7 +57,7 @@ async def test_every_look_at_batches_takes_an_index(filled: Database) -> None:
         (batches.SQL.next_in_turn, (True, ["org_0"], ["btc_100"], [])),
         (batches.SQL.next_block, key),
         (batches.SQL.drop_block, ("org_7", "btc_7", 1)),
-        (batches.SQL.block_made, (*key, "running", "failed", now, {"x": 1})),
+        (batch_making.BLOCK_MADE, (*key, "running", "failed", now, {"x": 1})),
         (batches.SQL.pause, (*key, now, ["running"], None)),
         (batches.SQL.hold, ("org_7", "btc_7", 1_000, "test", "msg_1")),
         (batches.SQL.withdraw, ("org_7", "btc_7", 1_000, now, "x", ["queued"], "msg_1", "withdrawn", {})),

@@ -20,6 +20,7 @@ LONGEST_NAME: Final = 64
 MOST_OPENED: Final = 5_000  # times that `{{` stands in a part
 NAME: Final = r"[A-Za-z][A-Za-z0-9_]{0,63}"
 
+_LONGEST_CHARACTER: Final = 4  # bytes of UTF-8
 _PLACEHOLDER = re.compile(r"\{\{ *(" + NAME + r") *\}\}")
 
 Value = str | int | float | bool
@@ -42,7 +43,7 @@ def is_too_long(part: EmailPart, text: str) -> bool:
     most = MOST_OF[part]
     if part is EmailPart.SUBJECT or len(text) > most:
         return len(text) > most
-    return len(text.encode(errors="replace")) > most
+    return len(text) * _LONGEST_CHARACTER > most and _bytes_of(text) > most
 
 
 def as_text(value: Value) -> str:

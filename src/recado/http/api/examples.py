@@ -4,7 +4,7 @@ For other operations there is a request alone, where one made of the schema woul
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any
 
@@ -13,10 +13,14 @@ import orjson
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """One call. `request`: the body; `response`: the body of its success; None for what is made of the schema."""
+    """One call. `request`: the body; `response`: the body of its success; None for what is made of the schema.
+
+    `requests`: by channel, of an operation whose body is another one for each, besides that of chat-app.
+    """
 
     request: Any = None
     response: Any = None
+    requests: Mapping[str, Any] = field(default_factory=dict)
 
 
 def examples() -> Mapping[str, Example]:

@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
+from recado.domain.channels.chatapp import CHATAPP
 from recado.http.api.code_samples import SampleCall, code_samples
 from recado.http.api.examples import Example
 from recado.http.api.openapi_samples import SchemaSamples
@@ -47,7 +48,11 @@ class Exemplifier:
                 body = written.request
             else:
                 body = self._samples.of(content["schema"], prefix=prefix, fewest=_FEWEST)
-            content["example"] = body
+            if written is not None and written.requests:
+                shown = {body.get("channel", CHATAPP): body, **written.requests}
+                content["examples"] = {channel: {"value": each} for channel, each in shown.items()}
+            else:
+                content["example"] = body
         answers = _answers(operation)
         for answer in answers:
             if written is not None and written.response is not None:

@@ -11,7 +11,6 @@ import structlog
 
 from recado.domain.batches.batch import BLOCK
 from recado.domain.billing.prices import region_of
-from recado.domain.channels.address import AddressKind
 from recado.domain.channels.policies import address_kind
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Unavailable, field_refused
@@ -21,7 +20,7 @@ from recado.services.batches.batch_draft import BatchDraft
 from recado.services.batches.batch_rules import ELSEWHERE
 from recado.services.batches.channel_batches import BatchTerms, Misfit, RenderedContent
 from recado.storage.audience import lists, segments
-from recado.storage.audience.segment_evaluation import Evaluation
+from recado.storage.audience.segment_evaluation import ADDRESSES, Evaluation
 from recado.storage.batches import audiences, batches
 from recado.storage.batches.audiences import Audience
 from recado.storage.batches.batch_making import PendingBlock
@@ -38,14 +37,11 @@ _WINDOW_CLOSED = "WINDOW_CLOSED"
 
 @dataclass(frozen=True, slots=True)
 class Addressed:
-    """Who gets a batch. `regions`: how many of them live where; together, how many were asked for."""
+    """Who gets a batch. `count`: how many were asked for; `regions`: how many of them can be reached where."""
 
     audience: Audience
+    count: int
     regions: Mapping[str, int]
-
-    @property
-    def count(self) -> int:
-        return sum(self.regions.values())
 
 
 class Audiences:
@@ -60,9 +56,10 @@ class Audiences:
         """Whom a draft names by list or segment.
 
         Raises `Problem` for one that does not exist, has nobody, or lacks what every message needs, and on a channel
-        that reaches nobody by phone: an audience is read by those.
+        whose addresses no contact has.
         """
-        if address_kind(draft.channel) is not AddressKind.PHONE:
+        kind = address_kind(draft.channel)
+        if kind not in ADDRESSES:
             paths = [name for name, given in (("/listId", draft.list_id), ("/segmentId", draft.segment_id)) if given]
             raise field_refused("AUDIENCE_INVALID", paths[0], f"Channel {draft.channel} takes `recipients` only.")
         now = self._clock.now()
@@ -90,7 +87,7 @@ class Audiences:
             units=usual.units if isinstance(usual, RenderedContent) else 1,
             details=usual.details if isinstance(usual, RenderedContent) else None,
         )
-        addressed = Addressed(audience, await self._evaluation.regions(*key, audience, now, members=members))
+        addressed = Addressed(audience, *await self._evaluation.reach(*key, audience, now, members=members, kind=kind))
         if not addressed.count:
             field = "segmentId" if list_id is None else "listId"
             raise field_refused("EMPTY_AUDIENCE", f"/{field}", "The audience is empty: no contact is in it.")
@@ -105,7 +102,13 @@ class Audiences:
         now = self._clock.now()
         try:
             reached = await self._evaluation.next_of(
-                organization_id, env, unread.audience, now, after_id=unread.after_id, limit=READ_AT_ONCE
+                organization_id,
+                env,
+                unread.audience,
+                now,
+                after_id=unread.after_id,
+                limit=READ_AT_ONCE,
+                kind=address_kind(unread.channel),
             )
         except Unavailable:
             log.warning("audience_not_read", batch_id=batch_id)
@@ -139,7 +142,9 @@ class Audiences:
     ) -> dict[int, str]:
         """Those of the contacts that must not be sent to, by place."""
         recipients, count = pending.recipients, len(pending.recipients)
-        asked = [(contact_id, _consent_asked(kinds[place])) for place, contact_id in named.items()]
+        asked = [
+            (contact_id, _consent_asked(kinds[place]), recipients.phones[place]) for place, contact_id in named.items()
+        ]
         kind = address_kind(pending.channel)
         async with self._db.hot.transaction() as connection:
             found = await audiences.refusals(connection, pending.organization_id, pending.env, kind, asked)

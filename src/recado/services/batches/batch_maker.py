@@ -5,6 +5,7 @@ What a commit made is told to the sender's lane at once, so that a batch starts 
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from recado.domain.batches.batch import BLOCK
@@ -18,6 +19,7 @@ from recado.engine.steps import in_steps
 from recado.engine.turns import turns
 from recado.services.batches.batch_arrivals import arrivals
 from recado.services.batches.batch_audience import Audiences, BatchMoved
+from recado.services.batches.batch_rules import SUPPRESSED
 from recado.services.batches.channel_batches import ChannelBatches, Replaced, Sort
 from recado.services.batches.tariff import NotCovered, Tariff
 from recado.services.dispatch.hints import Arrived
@@ -159,8 +161,7 @@ class BatchMaker:
         waiting = await batch_making.next_block(self._db.hot, key, now)
         if waiting is None:
             return None
-        kinds = await self._kinds(waiting, waiting.recipients)
-        pending, left_out = await self._audiences.allowed(waiting, kinds)
+        pending, left_out = await self._allowed(waiting)
         block = await self._block(pending, pending.recipients)
         left_out = dict(Counter(left_out) + Counter(block.left_out))
         fitting = len(block.ids)
@@ -203,6 +204,21 @@ class BatchMaker:
         links = {} if tracked is None else {id_: each for id_, each in zip(ids, tracked.links, strict=True) if each}
         left_out = {} if tracked is None else tracked.left_out
         return Block(recipients, ids, kinds, [None] * count, [None] * count, links, left_out)
+
+    async def _allowed(self, waiting: PendingBlock) -> tuple[PendingBlock, Mapping[str, int]]:
+        """Without contacts that get nothing by now, and how many were left out for which reason."""
+        kinds = await self._kinds(waiting, waiting.recipients)
+        pending, left_out = await self._audiences.allowed(waiting, kinds)
+        addresses = pending.recipients.phones
+        if not addresses or pending.recipients.contact_ids is None:
+            return pending, left_out
+        where = (pending.organization_id, pending.env)
+        suppressed = await self._channels[pending.channel].suppressed(where, addresses)
+        if not suppressed:
+            return pending, left_out
+        places = [place for place, address in enumerate(addresses) if address not in suppressed]
+        left_out |= {SUPPRESSED: len(addresses) - len(places)}
+        return replace(pending, recipients=pending.recipients.only(places)), left_out
 
     async def _kinds(self, batch: NewBatch | PendingBlock, recipients: Recipients) -> list[MessageKind]:
         """As what the message of each recipient leaves, by what it is now."""

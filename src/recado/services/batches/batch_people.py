@@ -14,10 +14,11 @@ from recado.storage.messages import recipients
 from recado.storage.messages.recipients import Recipient, RecipientKey, of_address
 
 
-async def addresses_by_contact(executor: Executor, draft: BatchDraft) -> dict[str, str]:
-    """The addresses of the contacts that recipients name, by their ids; without those that do not exist here."""
+async def addresses_by_contact(executor: Executor, draft: BatchDraft) -> dict[str, str | None]:
+    """The addresses of the contacts that recipients name, by their ids (None: it has none); without those that do
+    not exist here."""
     where, by_email = (draft.organization_id, draft.env), address_kind(draft.channel) is AddressKind.EMAIL
-    found: dict[str, str] = {}
+    found: dict[str, str | None] = {}
     for start in range(0, len(draft.recipients), BLOCK):
         given = [each.get("contactId") for each in draft.recipients[start : start + BLOCK]]
         named = dict.fromkeys(each for each in given if each is not None and each not in found)
@@ -25,9 +26,8 @@ async def addresses_by_contact(executor: Executor, draft: BatchDraft) -> dict[st
             asked = [RecipientKey(*where, contact_id=contact_id) for contact_id in named]
             known = await recipients.find(executor, asked)
             for each in known:
-                address = each.email if by_email else each.phone
-                if each.contact_id and address is not None:
-                    found[each.contact_id] = address
+                if each.contact_id:
+                    found[each.contact_id] = each.email if by_email else each.phone
     return found
 
 

@@ -65,8 +65,10 @@ class AcceptedRecipients:
     left_out: LeftOut
 
 
-def accept_recipients(draft: BatchDraft, terms: BatchTerms, contacts: Mapping[str, str]) -> Steps[AcceptedRecipients]:
-    """Take the recipients, each address once. `contacts`: addresses by id."""
+def accept_recipients(
+    draft: BatchDraft, terms: BatchTerms, contacts: Mapping[str, str | None]
+) -> Steps[AcceptedRecipients]:
+    """Take the recipients, each address once. `contacts`: addresses by id, None: it has none."""
     organization_id, kind = draft.organization_id, address_kind(draft.channel)
     read, usual, member, content_of = READ_ADDRESS[kind], terms.usual, terms.member, terms.content
     folds, region = kind is AddressKind.EMAIL, terms.region
@@ -170,15 +172,17 @@ def _path(place: int, member: str = "") -> str:
 
 
 def _address_of(
-    given: Mapping[str, Any], contacts: Mapping[str, str], kind: AddressKind, read: Callable[[str], str]
+    given: Mapping[str, Any], contacts: Mapping[str, str | None], kind: AddressKind, read: Callable[[str], str]
 ) -> tuple[str, str | None]:
     """Address and contact of a recipient; Problem, with its place in the recipient, when it has none (C15.2)."""
     to, contact_id = given.get("to"), given.get("contactId")
     if to is None and contact_id is None:
         raise field_refused("RECIPIENT_MISSING", "", "The recipient is empty: give `to` or `contactId`.")
     address = None if contact_id is None else contacts.get(contact_id)
-    if contact_id is not None and address is None:
+    if contact_id is not None and contact_id not in contacts:
         raise field_refused("REFERENCE_NOT_FOUND", "/contactId", no_such(CONTACT, contact_id, ""))
+    if contact_id is not None and address is None:
+        raise field_refused("RECIPIENT_MISSING", "/contactId", f"The contact has no {kind}.")
     if to is None:
         assert address is not None  # noqa: S101 - one of the two is there
         return address, contact_id

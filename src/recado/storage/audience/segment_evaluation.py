@@ -5,6 +5,7 @@ seconds, and is planned with its values known.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -12,13 +13,15 @@ from datetime import datetime
 from typing import Any, Final
 
 from recado.domain.audience.segment import Node
+from recado.domain.batches.batch import DUPLICATE
 from recado.domain.billing.prices import BR, INTL
+from recado.domain.channels.address import AddressKind, canonical
 from recado.domain.contacts.contact import Contact
 from recado.domain.core.errors import Unavailable
 from recado.domain.core.ids import CONTACT
 from recado.storage.audience.segment_query import SQL, query
 from recado.storage.batches import audiences
-from recado.storage.batches.audiences import Audience, Reached
+from recado.storage.batches.audiences import Audience, Counted, Reached
 from recado.storage.contacts import contacts
 from recado.storage.core.compose import compose
 from recado.storage.core.fair_places import FairPlaces
@@ -33,6 +36,10 @@ AT_ONCE: Final = 2  # the rest of the server is for messages
 MOST_WAITING: Final = 20  # of one organization
 LOOKED_UP: Final = 100_000  # members of a list: to look up more of them one by one takes a quarter of a second
 AFTER_ALL_IDS: Final = CONTACT + "~"  # greater than every id
+ADDRESSES: Final = {AddressKind.PHONE: "phone", AddressKind.EMAIL: "email"}
+"""Where a contact has its address, by kind: an audience has addresses of these."""
+NO_ADDRESS: Final = "RECIPIENT_MISSING"
+"""Why a contact is left out that has no such address."""
 CONTACTS: Final = bounded(SQL.contacts, contacts.WIDE, "p.id desc")
 
 
@@ -86,10 +93,17 @@ class Evaluation:
         found = [contacts.read(row) for row in rows[:limit]]
         return page(found, 0, more=rows_of(rows) > len(found))
 
-    async def regions(
-        self, organization_id: str, env: str, audience: Audience, now: datetime, *, members: int = 0
-    ) -> dict[str, int]:
-        """How many contacts of an audience live where, as prices see it. `members`: how many its list has."""
+    async def reach(
+        self,
+        organization_id: str,
+        env: str,
+        audience: Audience,
+        now: datetime,
+        *,
+        members: int = 0,
+        kind: AddressKind = AddressKind.PHONE,
+    ) -> Counted:
+        """How many contacts an audience has, and how many have an address of a kind. `members`: of its list."""
         of_list, how = audiences.OF_LIST, audiences.SQL.along_the_key
         if members > LOOKED_UP:
             of_list, how = audiences.SQL.of_large_list, audiences.SQL.all_at_once
@@ -98,18 +112,41 @@ class Evaluation:
             await connection.execute(how if audience.tree is None else SQL.look_at_everybody)
             rows: Any = await connection.fetch(sql, *arguments)
         contacts, brazilian = rows[0]["contacts"], rows[0]["brazilian"]
-        return {BR: brazilian, INTL: contacts - brazilian}
+        if kind is AddressKind.EMAIL:
+            return Counted(contacts, {INTL: rows[0]["with_email"]})
+        return Counted(contacts, {BR: brazilian, INTL: contacts - brazilian})
 
     async def next_of(
-        self, organization_id: str, env: str, audience: Audience, now: datetime, *, after_id: str, limit: int
+        self,
+        organization_id: str,
+        env: str,
+        audience: Audience,
+        now: datetime,
+        *,
+        after_id: str,
+        limit: int,
+        kind: AddressKind = AddressKind.PHONE,
     ) -> Reached:
-        """The next contacts of an audience, in the order of their ids. Waits for its turn as long as that takes."""
+        """The next contacts of an audience, in the order of their ids, with their addresses of a kind.
+
+        Left out are those without one, and those whose address an earlier one has. Waits for its turn as long as that
+        takes.
+        """
         sources = (audiences.NEXT_OF_LIST, audiences.SQL.next_of_segment)
         sql, arguments = over(audience, *sources, organization_id, env, now, after_id=after_id, limit=limit)
         async with self._connection(organization_id, patient=True) as connection:
             await connection.execute(audiences.SQL.along_the_key)
             rows: Any = await connection.fetch(sql, *arguments)
-        return Reached([(row["id"], row["phone"]) for row in rows], ended=len(rows) < limit)
+            people = [(row["id"], row[ADDRESSES[kind]]) for row in rows]
+            known: set[str] = set()
+            if kind is AddressKind.EMAIL and after_id:
+                keys = {canonical(kind, address) for _, address in people if address is not None}
+                sources = (audiences.SQL.earlier_of_list, audiences.SQL.earlier_of_segment)
+                more: dict[str, Any] = {"after_id": after_id, "email_keys": list(keys)}
+                sql, arguments = over(audience, *sources, organization_id, env, now, **more)
+                known = {row["email_key"] for row in await connection.fetch(sql, *arguments)}
+        once, left_out = _each_once(people, kind, known)
+        return Reached(once, len(rows) < limit, people[-1][0] if people else after_id, left_out)
 
     async def rows(self, organization_id: str, sql: str, arguments: Sequence[Any]) -> list[Any]:
         """What another query over an audience (`over`) finds, along the key of contacts."""
@@ -130,6 +167,23 @@ class Evaluation:
                     yield connection
         except TimeoutError:
             raise Unavailable("The filter took too long to evaluate: narrow it.", retry_after=60) from None
+
+
+def _each_once(
+    people: Sequence[tuple[str, str | None]], kind: AddressKind, known: set[str]
+) -> tuple[list[tuple[str, str]], Counter[str]]:
+    """The first contact of each address that is not known, and how many others there are, by reason."""
+    once: list[tuple[str, str]] = []
+    left_out: Counter[str] = Counter()
+    for contact_id, address in people:
+        if address is None:
+            left_out[NO_ADDRESS] += 1
+        elif (key := canonical(kind, address)) in known:
+            left_out[DUPLICATE] += 1
+        else:
+            known.add(key)
+            once.append((contact_id, address))
+    return once, left_out
 
 
 async def _count(connection: Connection, organization_id: str, env: str, tree: Node, now: datetime) -> int:

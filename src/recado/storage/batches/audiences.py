@@ -6,15 +6,17 @@ Where the reading stands is a row, moved in the commit that keeps the blocks: a 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
 from recado.domain.audience.segment import Node, document
 from recado.domain.audience.segment_reading import read_tree
 from recado.domain.batches.batch import BATCH_MACHINE, BLOCK, BatchEvent, BatchStatus
-from recado.domain.channels.address import AddressKind
+from recado.domain.channels.address import AddressKind, canonical
+from recado.domain.channels.policies import address_kind
 from recado.domain.core.phones import other_spellings, recipient_hash
+from recado.storage.batches import batches
 from recado.storage.batches.batch_rows import Recipients
 from recado.storage.contacts import opt_outs
 from recado.storage.contacts.opt_outs import Registrant
@@ -23,6 +25,7 @@ from recado.storage.core.sql import fragments
 
 SQL = fragments("audiences")
 OF_LIST, NEXT_OF_LIST = (sql.replace("{member}", SQL.member) for sql in (SQL.of_list, SQL.next_of_list))
+ROLLED = SQL.rolled.replace("{left_out}", batches.SQL.left_out)
 
 BatchKey = tuple[str, str, str]
 
@@ -57,6 +60,7 @@ class Unread:
     before_id: str
     blocks: int
     contacts: int
+    channel: str
 
     @property
     def audience(self) -> Audience:
@@ -69,12 +73,29 @@ class Unread:
         )
 
 
+class Counted(NamedTuple):
+    """How many contacts an audience has, and how many of them can be reached where, as prices see it."""
+
+    contacts: int
+    regions: Mapping[str, int]
+
+
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """Contacts of an audience: (id, phone) of each, in the order of ids. `ended`: there are no more."""
+    """Contacts of an audience: (id, address) of each, in the order of ids. `ended`: there are no more.
+
+    `left_out`: how many more were read that get no message, by reason. `last_id`: of all of them.
+    """
 
     people: Sequence[tuple[str, str]]
     ended: bool
+    last_id: str
+    left_out: Mapping[str, int]
+
+    @property
+    def count(self) -> int:
+        """How many were read."""
+        return len(self.people) + sum(self.left_out.values())
 
 
 _read = reader(Unread)
@@ -113,16 +134,16 @@ async def keep(connection: Executor, key: BatchKey, unread: Unread, reached: Rea
     blocks = [people[start : start + BLOCK] for start in range(0, len(people), BLOCK)]
     built = BATCH_MACHINE.move(BatchStatus.BUILDING, BatchEvent.BUILT)
     nothing = BATCH_MACHINE.move(BatchStatus.BUILDING, BatchEvent.NOTHING_BUILT)
-    read = unread.contacts + len(people)
+    read = unread.contacts + reached.count
     # The batch before its audience, as a cancel does it: or each would wait for the other.
     left: int | None = await connection.fetchval(
-        SQL.rolled, *key, now, len(blocks), reached.ended, built, nothing, read
+        ROLLED, *key, now, len(blocks), reached.ended, dict(reached.left_out), built, nothing, read
     )
     place = (organization_id, batch_id, unread.after_id)
     if reached.ended:
         moved = await connection.fetchval(SQL.end, *place)
     else:
-        moved = await connection.fetchval(SQL.advance, *place, people[-1][0], len(blocks), len(people))
+        moved = await connection.fetchval(SQL.advance, *place, reached.last_id, len(blocks), reached.count)
     if left is None or moved is None:
         return None
     texts = [_block(organization_id, block, unread).dump() for block in blocks]
@@ -132,29 +153,33 @@ async def keep(connection: Executor, key: BatchKey, unread: Unread, reached: Rea
 
 
 async def refusals(
-    connection: Executor, organization_id: str, env: str, kind: AddressKind, asked: Sequence[tuple[str, int]]
+    connection: Executor, organization_id: str, env: str, kind: AddressKind, asked: Sequence[tuple[str, int, str]]
 ) -> dict[int, str]:
-    """Whom of (contact, consent that is asked for) must not be sent to by now, at addresses of a kind: by place, the
-    code that says why; in a transaction. Asked for are 0 nothing, 1 no refusal, 2 a grant where that is wanted.
+    """Whom of (contact, consent that is asked for, address of this kind) must not be sent to by now: by place, the code
+    that says why; in a transaction. Asked for are 0 nothing, 1 no refusal, 2 a grant where that is wanted.
     """
     await connection.execute(SQL.along_the_key)
-    rows = await connection.fetch(SQL.refusals, organization_id, env, *columns(list(asked), 2), kind)
-    addresses = {
+    ids, asks, addresses = columns(list(asked), 3)
+    keys = [canonical(kind, each) if kind is AddressKind.EMAIL else None for each in addresses]
+    rows = await connection.fetch(SQL.refusals, organization_id, env, ids, asks, kind, keys)
+    registrants = {
         row["place"] - 1: Registrant(organization_id, env, phone)
         for row in rows
         if row["reason"] is None and (phone := row["asked"]) is not None and other_spellings(phone)
     }
-    entries = await opt_outs.entries(connection, list(addresses.values()))
-    refused = {place: "CONTACT_OPTED_OUT" for place, entry in zip(addresses, entries, strict=True) if entry is not None}
+    entries = await opt_outs.entries(connection, list(registrants.values()))
+    refused = {
+        place: "CONTACT_OPTED_OUT" for place, entry in zip(registrants, entries, strict=True) if entry is not None
+    }
     return refused | {row["place"] - 1: row["reason"] for row in rows if row["reason"] is not None}
 
 
 def _block(organization_id: str, people: Sequence[tuple[str, str]], unread: Unread) -> Recipients:
-    count = len(people)
-    phones = [phone for _, phone in people]
+    count, kind = len(people), address_kind(unread.channel)
+    addresses = [address for _, address in people]
     return Recipients(
-        phones,
-        [recipient_hash(organization_id, phone) for phone in phones],
+        addresses,
+        [recipient_hash(organization_id, canonical(kind, address)) for address in addresses],
         [unread.template_vars] * count,
         [unread.metadata] * count,
         contact_ids=[contact_id for contact_id, _ in people],

@@ -27,6 +27,7 @@ from recado.storage.core.rows import (
 )
 
 MAKE = holding(SQL.make, wanted="$46", at="(select max(made_at) from heads)")
+BLOCK_MADE = SQL.block_made.replace("{left_out}", SQL.left_out)
 ALREADY_REPLACED = "ALREADY_REPLACED"  # why a recipient of a resend is left out when another was faster
 
 
@@ -322,6 +323,6 @@ async def block_made(
     built = BATCH_MACHINE.move(BatchStatus.BUILDING, BatchEvent.BUILT)
     nothing = BATCH_MACHINE.move(BatchStatus.BUILDING, BatchEvent.NOTHING_BUILT)
     # The batch before its block, as a cancel does it: or each would wait for the other.
-    blocks_left: int | None = await executor.fetchval(SQL.block_made, *pending.key, built, nothing, now, dict(left_out))
+    blocks_left: int | None = await executor.fetchval(BLOCK_MADE, *pending.key, built, nothing, now, dict(left_out))
     dropped = affected(await executor.execute(SQL.drop_block, pending.organization_id, pending.id, pending.number))
     return blocks_left if dropped else None

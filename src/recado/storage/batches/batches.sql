@@ -274,16 +274,20 @@ set
     finished_at = case when b.blocks_left = 1 and t.accepted = 0 then $6::timestamptz end,
     open = b.blocks_left > 1 or t.accepted > 0,
     updated_at = $6,
-    skipped = b.skipped + (select coalesce(sum(value::integer), 0) from jsonb_each_text($7::jsonb)),
-    skipped_reasons = b.skipped_reasons || (
-        select coalesce(jsonb_object_agg(key, coalesce((b.skipped_reasons ->> key)::integer, 0) + value::integer), '{}')
-        from jsonb_each_text($7::jsonb)
-    )
+    {left_out}
 from totals t
 where
     b.organization_id = $1 and b.env = $2 and b.id = $3 and b.status = 'building' and b.blocks_left > 0
     and t.organization_id = $1 and t.env = $2 and t.kind = 'batch' and t.key = $3
 returning b.blocks_left;
+
+-- name: left_out
+-- $7: how many more of a batch `b` get no message, by reason.
+skipped = b.skipped + (select coalesce(sum(value::integer), 0) from jsonb_each_text($7::jsonb)),
+skipped_reasons = b.skipped_reasons || (
+    select coalesce(jsonb_object_agg(key, coalesce((b.skipped_reasons ->> key)::integer, 0) + value::integer), '{}')
+    from jsonb_each_text($7::jsonb)
+)
 
 -- name: pause
 -- $5: the states that it may leave so; $6: why, unless a caller asked for it.

@@ -59,6 +59,9 @@ _BY_CODE: Final[Mapping[Step, Mapping[int, str]]] = {
 _POLICY: Final = "5.7."  # of content it says that the content is not wanted; of a recipient, that we are not
 
 _TOO_FAST: Final = frozenset({"4.3.1", "4.3.2", "4.4.5", "4.7.28"})
+_HOST_OF_MAILBOX: Final = "4.3.2"
+"""The host of the mailbox takes nothing now (RFC 3463), as servers say that have strangers come twice. Said of a
+recipient, it is that one's host: others go on."""
 _NOT_LET_IN: Final = frozenset({454, 530, 534, 535, 538})
 
 
@@ -70,7 +73,8 @@ def refused(reply: SmtpReply, step: Step, personal: Sequence[str] = ()) -> Outco
     if step is Step.OPENING:
         too_fast = 400 <= code < 500 and (code != CLOSING or (status or "").startswith("4.7."))
         return SlowDown() if too_fast else Down("forbidden" if code >= 500 else "unavailable")
-    if code == CLOSING or status in _TOO_FAST:
+    of_recipient = step is Step.RECIPIENT and status == _HOST_OF_MAILBOX
+    if code == CLOSING or (status in _TOO_FAST and not of_recipient):
         return SlowDown()
     if 400 <= code < 500:
         return Retry()

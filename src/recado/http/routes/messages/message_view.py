@@ -8,13 +8,15 @@ from typing import Any
 
 import orjson
 
-from recado.domain.channels.policies import masked_recipient, sender_field, shown
+from recado.domain.channels.policies import POLICIES, masked_recipient, sender_field, shown
 from recado.domain.core.ids import created_at, time_in
 from recado.domain.core.timestamps import format_timestamp
 from recado.domain.messages.message import CLASSES, WaitReason
 from recado.storage.messages.message_reads import Message
 from recado.storage.messages.messages import NewMessage
 
+_NO_PAYLOAD = frozenset(each.channel for each in POLICIES.values() if each.direct)
+"""Whose content is in no answer, also where its row holds what it is made of (C15.1)."""
 _MILLISECOND = timedelta(milliseconds=1)
 _PRIORITIES = tuple(priority.value for priority in CLASSES)
 _TIMES = ("scheduled_at", "sent_at", "delivered_at", "read_at", "failed_at")
@@ -73,7 +75,7 @@ def message_view(message: Message, *, unmasked: bool) -> dict[str, Any]:
             view[name] = value
     for attribute, name in _JSON_MEMBERS:
         value = getattr(message, attribute)
-        if value is not None:
+        if value is not None and not (name == "payload" and message.channel in _NO_PAYLOAD):
             view[name] = orjson.Fragment(value)
     for attribute, name in _TIME_MEMBERS:
         at: datetime | None = getattr(message, attribute)
