@@ -6,4 +6,23 @@ select exists (
 )
 
 -- name: delete_devices
-delete from push_devices where organization_id = $1 and env = $2 and app_id = $3
+-- Their contacts have fewer (`count` in push_devices.sql).
+with gone as (
+    delete from push_devices where organization_id = $1 and env = $2 and app_id = $3
+    returning contact_id, status
+),
+locked as materialized (
+    select c.id, f.devices
+    from (
+        select contact_id as id, count(*) as devices from gone
+        where status = 'registered' and contact_id is not null
+        group by contact_id
+        order by contact_id
+    ) f
+    cross join lateral (
+        select id from contacts where organization_id = $1 and env = $2 and id = f.id for no key update
+    ) c
+)
+update contacts c set push_devices = c.push_devices - l.devices
+from locked l
+where c.organization_id = $1 and c.env = $2 and c.id = l.id
