@@ -9,3 +9,8 @@ from (
     group by 1, 2, 3
 ) d
 where c.organization_id = d.organization_id and c.env = d.env and c.id = d.contact_id;
+
+-- As whom the provider of the chat app knows a contact, besides its phone (C28.6).
+alter table contacts add column chatapp_user_id text collate "C";
+
+create index contacts_chatapp_user on contacts (organization_id, env, chatapp_user_id) where chatapp_user_id is not null;
