@@ -80,6 +80,23 @@ async def test_a_refusal_of_a_contact_holds_for_its_id(marketing: Any) -> None:
     assert (await marketing.refusal(marketing.body(to=USER))).code == "CONTACT_OPTED_OUT"
 
 
+async def test_an_operator_opts_an_id_out_and_the_contact_that_has_it(marketing: Any) -> None:
+    path, waiting = "/contacts/opt-out", await marketing.send(to=USER)
+    answer = await marketing.api.post(path, {"chatappUserId": USER, "source": "desk"})
+    assert (answer.status, answer.body["contactId"], answer.body["messagesWithdrawn"]) == (200, None, 1)
+    assert (await marketing.api.get(f"/messages/{waiting['id']}")).body["status"] == "failed"
+    assert (await marketing.api.post(path, {"chatappUserId": USER})).body["alreadyOptedOut"] is True
+    marketing.api.clock.shift(1)
+    await writes(marketing, "Voltar")  # which takes back no refusal of an operator
+    assert (await marketing.refusal(marketing.body(to=USER))).code == "CONTACT_OPTED_OUT"
+    contact_id = await contact(marketing)
+    await knows(marketing, contact_id, "US.1")
+    assert (await marketing.api.post(path, {"chatappUserId": "US.1"})).body["contactId"] == contact_id
+    assert (await marketing.refusal(marketing.body())).code == "CONTACT_OPTED_OUT"
+    for body in ({"chatappUserId": "us.1"}, {"chatappUserId": USER, "phone": PHONE}):
+        assert (await marketing.api.post(path, body)).code == "VALIDATION_ERROR"
+
+
 async def test_where_a_grant_is_needed_the_contact_is_named_beside_its_id(marketing: Any) -> None:
     await granted_only(marketing)
     contact_id = await contact(marketing, status="granted")

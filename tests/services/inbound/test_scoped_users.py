@@ -8,7 +8,7 @@ from tests.plans import indexes, plan_for_any
 from tests.services.inbound.test_inbound import ENV, OTHER, PHONE, Phone, phone
 
 from recado.channels.core.events import Preference
-from recado.storage.contacts import inbound_contacts
+from recado.storage.contacts import contacts, inbound_contacts
 from recado.storage.core.postgres import Database
 from recado.storage.messages.recipients import RecipientKey, find
 
@@ -136,4 +136,5 @@ async def test_of_several_contacts_with_an_id_the_one_that_was_heard_of_last_is_
 
 
 async def test_contacts_are_found_by_the_index_of_user_ids(database: Database) -> None:
-    assert "contacts_chatapp_user" in indexes(await plan_for_any(database.hot, inbound_contacts.SQL.of_users))
+    for sql in (inbound_contacts.SQL.of_users, contacts.SQL.by_user_id):
+        assert "contacts_chatapp_user" in indexes(await plan_for_any(database.hot, sql))

@@ -272,7 +272,7 @@ class Contacts:
             return
         event = contact_events.opted_out(
             address.organization_id, address.env, None,
-            phone=address.phone, source=source, at=refusal.at, reason=reason,
+            phone=address.phone, user_id=address.user_id, source=source, at=refusal.at, reason=reason,
         )  # fmt: skip
         await self._consents.tell(connection, [event], outcome)
         await self._consents.withdraw(connection, address.recipients(), now, outcome)

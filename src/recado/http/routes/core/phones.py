@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from recado.domain.channels.address import is_user_id
+from recado.domain.channels.address import AddressKind, given, is_user_id
 from recado.domain.channels.policies import given_recipient
 from recado.domain.core.errors import FieldError, Problem
 from recado.domain.core.phones import canonical_phone
@@ -35,6 +35,11 @@ def phone_at(path: str, text: str) -> str:
 def recipient_at(path: str, channel: str, text: str) -> str:
     """A recipient of a channel of phones: one, or what stands for it there (C28.6); else as `phone_at`."""
     return _at(path, lambda: given_recipient(channel, text))
+
+
+def user_id_at(path: str, text: str) -> str:
+    """Return `text` as a user id of the chat app (C28.6); VALIDATION_ERROR (422) that points at `path`."""
+    return _at(path, lambda: given(text, (AddressKind.SCOPED_USER,)))
 
 
 def _at(path: str, read: Callable[[], str]) -> str:
