@@ -24,6 +24,7 @@ _DEFAULTS: dict[str, Any] = {
     "social_identities": [],
     "opt_in_status": "unknown",
     "unreachable": [],
+    "push_devices": 0,
     "search": "",
     "revision": 1,
     "updated_at": BORN,

@@ -77,6 +77,7 @@ def contacts(draw: st.DrawFn) -> dict[str, Any]:
         "last_interaction_at": draw(st.none() | st.sampled_from(LAST)),
         "email": draw(st.none() | st.just("ana@example.com")),
         "unreachable": draw(st.lists(st.sampled_from(["chatapp", "sms", "rcs"]), max_size=3, unique=True)),
+        "push_devices": draw(st.integers(0, 2)),
     }
 
 
@@ -113,6 +114,8 @@ def holds(node: Node, contact: Mapping[str, Any]) -> bool:
 def _reached(channel: str, contact: Mapping[str, Any]) -> bool:
     if channel == "email":
         return contact["email"] is not None
+    if channel == "push":
+        return bool(contact["push_devices"])
     return channel in ("chatapp", "sms", "rcs") and channel not in contact["unreachable"]
 
 

@@ -8,6 +8,7 @@ from recado.actors.jobs.clock_confirmation import ClockConfirmation
 from recado.actors.jobs.email_sender_checks import EmailSenderChecks
 from recado.actors.jobs.segment_sizes import SegmentSizes
 from recado.actors.journeys.step_call_shares import MOST_STEP_CALLS
+from recado.actors.ops.push_states import PushStates
 from recado.actors.push.departures import PushDepartures
 from recado.actors.system import ActorSystem, Follow
 from recado.actors.webhooks.webhooks import Webhooks
@@ -28,6 +29,7 @@ from recado.domain.core.clock import Clock
 from recado.domain.email.public_tokens import PublicTokens
 from recado.domain.links.tracked import MessageLinks
 from recado.domain.messages.changes import Change, ConsentRefused
+from recado.domain.push.message import PUSH
 from recado.engine.loop_watch import LoopWatch
 from recado.engine.runtime import Runtime
 from recado.engine.service import Service
@@ -281,8 +283,12 @@ class Assembly:
         self.push_departures = PushDepartures(
             db, clock=clock, ids=ids, keys=keys, sender_of=self.push.sender_of, begun=begun,
             epoch=lambda: system.sending.epoch, former=lambda: system.rescuer.former, queued=self.webhooks.queued,
-            retry_after=self.push.retry_after, most_in_flight=descriptors.push,
+            activity=system.activity, retry_after=self.push.retry_after, most_in_flight=descriptors.push,
         )  # fmt: skip
+        self.push_states = PushStates(
+            db, clock=clock, lanes=lambda: self.push_departures.lanes, services=self.push.services
+        )
+        system.provider_states.add(self.push_states.of)
         system.root.add_service("push departures", self.push_departures)
         self.registrations = DeviceRegistrations(db, ids=ids, clock=clock)
         self.push_opens = PushOpens(db, clock=clock)
@@ -290,7 +296,7 @@ class Assembly:
         self.push_sends = PushSends(
             db, ids=ids, clock=clock, organizations=directories.organizations, prices=prices,
             random_bytes=installation.random_bytes, queued=lambda: self.push_departures.hint(),
-            sends_in=self.push.sends_in,
+            sends_in=self.push.sends_in, accepted=partial(system.activity.taken_on, PUSH),
         )  # fmt: skip
         self.parts: tuple[Service, ...] = (
             windows,

@@ -1,6 +1,6 @@
 """Those who take notifications, from the settings: the sandbox in test, push services in live."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from yarl import URL
@@ -14,7 +14,7 @@ from recado.channels.push.sandbox import PushSandbox
 from recado.channels.push.webpush import WebPush
 from recado.config.settings import Settings
 from recado.domain.core.clock import Clock
-from recado.domain.push.device import IOS, WEB
+from recado.domain.push.device import ANDROID, IOS, PLATFORMS, WEB
 
 DIRECT: Final = "direct"
 
@@ -57,6 +57,14 @@ class PushProviders:
         if platform == IOS and credential.apns is not None:
             return self._apns
         return self._fcm if credential.service_account is not None else None
+
+    def services(self, env: str) -> Mapping[str, str]:
+        """Who takes the notifications of an environment, by platform; of an app without a key of Apple's FCM does."""
+        if env not in self.sends_in:
+            return {}
+        if env == "test" or self._web is None:
+            return dict.fromkeys(PLATFORMS, self._sandbox.name)
+        return {WEB: WebPush.name, IOS: Apns.name, ANDROID: Fcm.name}
 
     def _senders(self) -> list[PushSender]:
         return [each for each in (self._sandbox, self._web, self._fcm, self._apns) if each is not None]

@@ -182,6 +182,7 @@ def route_table(made: Assembly) -> tuple[Route, ...]:
             requests=made.figures,
             activity=system.activity,
             context=system.lane_context,
+            push=made.push_states.now,
             root=system.root,
             restarts=made.runtime.restarts,
             webhooks=made.webhooks.dispatcher,

@@ -75,10 +75,14 @@ CASES = (
     Case("RecadoGatewayUnreachable", {
         'recado_gateway_circuits_open{$,channel="sms",env="live",gateway="gateway_a"}': ("1x10", "0x10"),
         'recado_gateway_circuits_open{$,channel="sms",env="test",gateway="gateway_a"}': ("1x10", "1x10"),
+        'recado_gateway_circuits_open{$,channel="push",env="live",gateway="fcm"}': ("1x10", "1x10"),
     }, "1m", "0m", {**SCRAPED, "channel": "sms", "env": "live", "gateway": "gateway_a"}),
     Case("RecadoNumbersUnreachable", {
         'recado_gateway_circuits_open{$,channel="chatapp",env="live",gateway="own"}': ("3x10", "0x10"),
     }, "5m", "4m", {**SCRAPED, "channel": "chatapp", "env": "live", "gateway": "own"}),
+    Case("RecadoNumbersUnreachable", {
+        'recado_gateway_circuits_open{$,channel="push",env="live",gateway="fcm"}': ("1x10", "0x10"),
+    }, "5m", "4m", {**SCRAPED, "channel": "push", "env": "live", "gateway": "fcm"}),
     Case("RecadoCallbacksWait", {"recado_callbacks_waiting{$}": ("1001x20", "1000x20")}, "10m", "9m"),
     Case("RecadoCallbacksPostponed", {"recado_callbacks_postponed{$}": ("1x20", "1x4 0x4 1x4")}, "10m", "9m"),
     Case("RecadoWebhooksFail", {

@@ -1,14 +1,15 @@
 """Push over HTTP: apps, devices, and messages until they leave (C22)."""
 
+import asyncio
 import base64
 import os
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+from tests.waiting import until
 
 from recado.engine.clock import SystemClock
 from recado.services.push.app_removals import PushAppRemovals
@@ -16,10 +17,6 @@ from recado.storage.push import apps
 
 APPS, TOKENS, MESSAGES = "/v2/push/apps", "/v2/push/tokens", "/v2/push/messages"
 ALL = ["ios", "android", "web"]
-UNREACHED = (
-    "Nobody is reached by `push` in this release, whatever devices the contact has: "
-    "`is` and `in` match nobody by it, `is_not` and `not_in` everybody."
-)
 SIMPLE = {"title": "Hello", "body": "There is news."}
 
 
@@ -242,18 +239,53 @@ async def test_a_list_shows_no_message_beyond_retention(api: Any) -> None:
     assert (await api.get(MESSAGES)).body["items"] == []
 
 
-async def test_nobody_is_reached_by_push_in_a_segment(api: Any) -> None:
-    contact = (await api.post("/contacts", {"phone": "+5511987650001"})).body["id"]
-    await register(api, await app(api), "token", contactId=contact)
+async def test_a_contact_is_reached_by_push_while_one_of_its_devices_is_registered(api: Any) -> None:
+    ana = (await api.post("/contacts", {"phone": "+5511987650001", "externalId": "ana"})).body["id"]
+    bia = (await api.post("/contacts", {"phone": "+5511987650002"})).body["id"]
+    app_id, other_app = await app(api), await app(api, name="Other")
 
-    async def count(operator: str, value: Any) -> int:
+    async def reached(operator: str = "is", value: Any = "push") -> list[str]:
         condition = {"field": "channel", "operator": operator, "value": value}
-        return int((await api.post("/v2/segments/preview", {"filters": [condition]})).body["count"])
+        preview = await api.post("/v2/segments/preview", {"filters": [condition]})
+        assert preview.body["count"] == len(preview.body["sampleContactIds"])
+        return sorted(preview.body["sampleContactIds"])
 
-    assert await count("is", "push") == await count("in", ["push"]) == 0
-    assert await count("is_not", "push") == await count("in", ["push", "sms"]) == await count("is", "sms") == 1
-    stated = " ".join((Path(__file__).parents[2] / "docs" / "contract.md").read_text().split())
-    assert UNREACHED in stated
+    assert await reached() == []
+    await register(api, app_id, "phone", contactId=ana)
+    await register(api, other_app, "tablet", externalId="ana")
+    await register(api, app_id, "nobody")
+    await register(api, app_id, "out", contactId=bia, optedIn=False)
+    assert await reached() == await reached("in", ["push"]) == [ana]
+    assert await reached("is_not") == [bia]
+    assert await reached("in", ["push", "sms"]) == sorted([ana, bia])
+    await register(api, app_id, "phone")  # at each start of the app
+    await api.post(f"{TOKENS}/opt-out", {"appId": app_id, "token": "phone"})
+    await api.post(f"{TOKENS}/opt-out", {"appId": app_id, "token": "phone"})
+    assert await reached() == [ana]
+    await register(api, other_app, "tablet", contactId=bia)
+    assert await reached() == [bia]
+    assert (await api.delete(f"{APPS}/{other_app}")).status == 204
+    assert await reached() == []
+    await register(api, app_id, "phone", optedIn=True)
+    assert await reached() == [ana]
+
+
+async def test_a_deletion_waits_for_devices_before_it_has_its_contact(api: Any) -> None:
+    ana = (await api.post("/contacts", {"phone": "+5511987650001"})).body["id"]
+    device = await register(api, await app(api), "token", contactId=ana)
+    async with api.database.transaction() as connection:
+        await connection.execute("select from push_devices where id = $1 for no key update", device["id"])
+        deletion = asyncio.create_task(api.delete(f"/contacts/{ana}"))
+        mine = await connection.fetchval("select pg_backend_pid()")
+        waits = "select exists (select from pg_stat_activity where $1 = any(pg_blocking_pids(pid)))"
+
+        async def it_waits() -> bool:
+            return bool(await api.database.fetchval(waits, mine))
+
+        await until(it_waits, 10.0, "the deletion waits")
+        # As a commit does that has the device, and counts it for the contact.
+        await connection.execute("select from contacts where id = $1 for no key update nowait", ana)
+    assert (await deletion).status == 204
 
 
 async def test_who_may_not_see_addresses_sees_them_masked(api: Any) -> None:

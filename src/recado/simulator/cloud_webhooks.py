@@ -4,7 +4,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from recado.channels.chatapp.cloud_messages import PRODUCT
-from recado.simulator.record import Request
+from recado.domain.channels.address import is_user_id
+from recado.simulator.record import Request, recipient_hash
 
 Entry = dict[str, Any]
 
@@ -22,14 +23,23 @@ def user_id(recipient: str) -> str:
     return f"BR.{int(recipient, 16)}"
 
 
+def named(sender: str) -> dict[str, str]:
+    """How a message tells its sender: the digits of a phone, with the user id besides; or a user id alone."""
+    if is_user_id(sender):
+        return {"from_user_id": sender}
+    return {"from": sender, "from_user_id": user_id(recipient_hash(sender))}
+
+
 def entry(business_account: str, at: datetime, field: str, value: dict[str, Any]) -> Entry:
     return {"id": business_account, "time": int(at.timestamp()), "changes": [{"field": field, "value": value}]}
 
 
-def status(request: Request, place: int, business_account: str, metadata: dict[str, Any], phone: str | None) -> Entry:
-    """A report. The recipient's phone stands in it as long as it is known: the record holds only its hash."""
+def status(request: Request, place: int, business_account: str, metadata: dict[str, Any], to: str | None) -> Entry:
+    """A report. The recipient stands in it as long as it is known: the record holds only its hash."""
     at = request.at + timedelta(seconds=request.delays[place])
-    person = {"user_id": user_id(request.recipient), **({"wa_id": phone} if phone else {})}
+    phone = None if to is None or is_user_id(to) else to
+    named = to if to is not None and phone is None else user_id(request.recipient)
+    person = {"user_id": named, **({"wa_id": phone} if phone else {})}
     report: dict[str, Any] = {
         "id": request.provider_message_id,
         "status": request.receipts[place],
@@ -47,23 +57,26 @@ def status(request: Request, place: int, business_account: str, metadata: dict[s
 
 
 def inbound(business_account: str, metadata: dict[str, Any], at: datetime, message: dict[str, Any], name: str) -> Entry:
-    person = {"profile": {"name": name}, "wa_id": message["from"], "user_id": message["from_user_id"]}
+    phone = {"wa_id": message["from"]} if "from" in message else {}
+    person = {"profile": {"name": name}, **phone, "user_id": message["from_user_id"]}
     value = {"messaging_product": PRODUCT, "metadata": metadata, "contacts": [person], "messages": [message]}
     return entry(business_account, at, "messages", value)
 
 
 def preference(
-    business_account: str, metadata: dict[str, Any], at: datetime, phone: str, person: str, choice: str
+    business_account: str, metadata: dict[str, Any], at: datetime, sender: dict[str, str], choice: str
 ) -> Entry:
+    """`sender`: as `named`."""
+    person = {"wa_id": sender["from"]} if "from" in sender else {}
+    person["user_id"] = sender["from_user_id"]
     item = {
-        "wa_id": phone,
-        "user_id": person,
+        **person,
         "detail": f"User requested to {choice} marketing messages",
         "category": "marketing_messages",
         "value": choice,
         "timestamp": int(at.timestamp()),
     }
-    contacts = [{"profile": {"name": "?"}, "wa_id": phone, "user_id": person}]
+    contacts = [{"profile": {"name": "?"}, **person}]
     value = {"messaging_product": PRODUCT, "metadata": metadata, "contacts": contacts, "user_preferences": [item]}
     return entry(business_account, at, "user_preferences", value)
 

@@ -10,11 +10,11 @@ from typing import Any
 
 from recado.channels.core.event_json import event_to_json
 from recado.channels.core.events import Inbound
+from recado.domain.channels.address import is_user_id
 from recado.domain.core.timestamps import format_timestamp
 from recado.simulator import cloud_webhooks
 from recado.simulator.cloud_api import CloudApi, Later, Tell
 from recado.simulator.cloud_state import CloudState, SimulatedNumber
-from recado.simulator.record import recipient_hash
 
 MOST_AT_ONCE = 1_000_000
 
@@ -77,12 +77,9 @@ class Control:
             case "accounts":
                 self._tell(cloud_webhooks.entry(which, _now(), "account_update", body))
             case "preferences":
-                phone = _digits(body["from"])
+                named = cloud_webhooks.named(_sender(body["from"]))
                 account, metadata = self._state.metadata_of(str(body["number"]))
-                person = cloud_webhooks.user_id(recipient_hash(phone))
-                self._tell(
-                    cloud_webhooks.preference(account, metadata, _now(), phone, person, str(body.get("value", "stop")))
-                )
+                self._tell(cloud_webhooks.preference(account, metadata, _now(), named, str(body.get("value", "stop"))))
             case "inbound":
                 return {"success": True, "id": self._inbound(body)}
             case "inbound-rate":
@@ -186,17 +183,17 @@ class Control:
 
     def _inbound(self, body: dict[str, Any]) -> str:
         """One message from a person; its id. `message`: of any type, in the form of the hosted API."""
-        number_id, phone, message_id = str(body["number"]), _digits(body["from"]), self._new_id()
+        number_id, sender, message_id = str(body["number"]), _sender(body["from"]), self._new_id()
         text: dict[str, Any] = {"type": "text", "text": {"body": str(body.get("text", "Oi"))}}
         if body.get("protocol") == "bridge":
             payload: dict[str, Any] = {"text": text["text"]}
-            event = Inbound(number_id, f"+{phone}", _now(), "text", payload, message_id, body.get("quoted"))
+            person = sender if is_user_id(sender) else f"+{sender}"
+            event = Inbound(number_id, person, _now(), "text", payload, message_id, body.get("quoted"))
             self._tell_bridge(event_to_json(event))
             return message_id
         given: dict[str, Any] = body.get("message") or text
         message: dict[str, Any] = {
-            "from": phone,
-            "from_user_id": cloud_webhooks.user_id(recipient_hash(phone)),
+            **cloud_webhooks.named(sender),
             "id": message_id,
             "timestamp": str(int(_now().timestamp())),
             **given,
@@ -221,6 +218,11 @@ class Control:
             return
         self._inbound({**body, "from": str(phone)})
         self._later(interval, lambda: self._inbound_next(body, phone + 1, left - 1, interval))
+
+
+def _sender(told: object) -> str:
+    """A user id, or the digits of a phone."""
+    return str(told) if is_user_id(str(told)) else _digits(told)
 
 
 def _digits(phone: object) -> str:

@@ -26,15 +26,15 @@ class Reports:
         self._outbox = outbox
         self._metadata_of = metadata_of
 
-    async def begin(self, request: Request, *, early: bool, phone: str | None) -> None:
+    async def begin(self, request: Request, *, early: bool, to: str | None) -> None:
         """Set the receipts in motion; returns when the early one has been taken, or nearly so."""
         for place in range(len(request.delays)):
             if place == 0 and early and request.callback is not None:
                 taken = asyncio.get_running_loop().create_future()
-                self._send(request, place, phone, taken)
+                self._send(request, place, to, taken)
                 await asyncio.wait([taken], timeout=EARLY_SECONDS)
             else:
-                self._later(request, place, request.delays[place], phone)
+                self._later(request, place, request.delays[place], to)
 
     def resume(self, left: Iterable[tuple[Request, int]]) -> None:
         """Receipts of an earlier life: those that are due leave at once."""
@@ -43,22 +43,22 @@ class Reports:
             passed = (now - request.at).total_seconds()
             self._later(request, place, max(0.0, request.delays[place] - passed), None)
 
-    def _later(self, request: Request, place: int, delay: float, phone: str | None) -> None:
+    def _later(self, request: Request, place: int, delay: float, to: str | None) -> None:
         if request.callback is not None:
-            asyncio.get_running_loop().call_later(delay, self._send, request, place, phone)
+            asyncio.get_running_loop().call_later(delay, self._send, request, place, to)
 
-    def _send(self, request: Request, place: int, phone: str | None, taken: asyncio.Future[None] | None = None) -> None:
+    def _send(self, request: Request, place: int, to: str | None, taken: asyncio.Future[None] | None = None) -> None:
         provider_id = request.provider_message_id
         if provider_id is None or request.callback is None:
             return
-        event = self._cloud(request, place, phone) if request.protocol == "cloud" else _bridge(request, place)
+        event = self._cloud(request, place, to) if request.protocol == "cloud" else _bridge(request, place)
         self._outbox.put(
             request.callback, orjson.dumps(event), taken, protocol=request.protocol, mark=(provider_id, place)
         )
 
-    def _cloud(self, request: Request, place: int, phone: str | None) -> dict[str, Any]:
+    def _cloud(self, request: Request, place: int, to: str | None) -> dict[str, Any]:
         business_account, metadata = self._metadata_of(request.number)
-        return cloud_webhooks.status(request, place, business_account, metadata, phone)
+        return cloud_webhooks.status(request, place, business_account, metadata, to)
 
 
 def due(request: Request, place: int) -> datetime:

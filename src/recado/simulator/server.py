@@ -13,6 +13,7 @@ from aiohttp import web
 
 from recado.channels.chatapp.cloud_messages import PRODUCT
 from recado.channels.core.signing import signing_key
+from recado.domain.channels.address import is_user_id
 from recado.simulator import cloud_webhooks
 from recado.simulator.behaviour import Behaviour, Given, Plan, Receipt
 from recado.simulator.cloud_api import CloudApi, CloudError, json_answer
@@ -289,8 +290,8 @@ class Simulator:
         if plan.latency:
             await asyncio.sleep(plan.latency)
         if provider_id is not None:
-            phone = sent.to if sent.to.isdigit() else None
-            await self._reports.begin(received, early=plan.early, phone=phone)
+            to = sent.to if sent.to.isdigit() or is_user_id(sent.to) else None
+            await self._reports.begin(received, early=plan.early, to=to)
         if plan.status:
             if self._record is not None:  # a simulator that is stopping answers what it has, unrecorded
                 self._record.answered(received, datetime.now(UTC))

@@ -1,6 +1,7 @@
 """What Prometheus gets of a service that sends, fails and restarts (C34.1)."""
 
 import asyncio
+import os
 import urllib.request
 from collections.abc import Mapping
 from typing import Any
@@ -50,6 +51,42 @@ async def test_what_is_sent_refused_and_asked_for_is_counted(service: Service, r
     after = [await value(service, name, **labels) for name, labels in names]
     risen = [now - then for now, then in zip(after, before, strict=True)]
     assert all(more >= least for more, least in zip(risen, (2, 1, 1, 2, 2, 1), strict=True)), risen
+
+
+async def test_push_is_counted_and_its_service_shown(service: Service, api: Api) -> None:
+    failed = {"channel": "push", "code": "unregistered"}
+    names: list[tuple[str, dict[str, str]]] = [
+        ("recado_messages_accepted_total", {"channel": "push"}),
+        ("recado_messages_sent_total", {"channel": "push"}),
+        ("recado_messages_failed_total", failed),
+    ]
+    before = [await value(service, name, **labels) for name, labels in names]
+    app = await api.call("POST", "/v2/push/apps", {"name": "Metrics", "platforms": ["ios"]})
+    devices = [
+        await api.call(
+            "POST", "/v2/push/tokens", {"appId": app["id"], "token": f"{os.urandom(4).hex()}{end}", "platform": "ios"}
+        )
+        for end in ("", "-unregistered")
+    ]
+    body = {"title": "a", "body": "b", "platforms": ["ios"], "tokenIds": [each["id"] for each in devices]}
+    await api.call("POST", "/v2/push/messages", body, key=os.urandom(8).hex())
+
+    async def counted() -> bool:
+        now = [await value(service, name, **labels) for name, labels in names]
+        return [more - less for more, less in zip(now, before, strict=True)] == [2, 1, 1]
+
+    await until(counted, 10.0, "two are accepted, one is sent, one failed", every=0.1)
+    gateways = values(await asyncio.to_thread(scraped, service))["recado_gateway_calls_in_flight"]
+    assert ({"channel": "push", "env": "test", "gateway": "sandbox"}, 0.0) in gateways
+    shown = (await api.call("GET", "/v2/ops/providers"))["items"]
+    (state,) = [each for each in shown if each["channel"] == "push"]
+    assert (state["env"], state["provider"], state["gateway"], state["circuit"]) == (
+        "test",
+        "sandbox",
+        "sandbox",
+        "closed",
+    )
+    assert 0 < state["successRate"] < 1
 
 
 async def test_a_failed_report_counts_as_a_failure(service: Service, regular: Customer) -> None:

@@ -25,3 +25,22 @@ async def test_whoever_writes_stop_is_answered_and_refuses(newcomer: Any) -> Non
         return [each["status"] for each in found] == ["read"]
 
     await until(answered, SEEN_WITHIN, "the answer is read")
+
+
+async def test_a_person_without_a_phone_is_answered_and_opts_out(newcomer: Any) -> None:
+    _, customer = await newcomer()
+    me: Customer = customer
+    user = f"BR.{phone()[1:-4]}9008"  # who answers SAIR
+    sent = await me.reaches(await me.send(user), "delivered")
+    assert sent["to"] == user
+
+    async def refused() -> bool:
+        found = await me.api.call("POST", "/contacts/opt-out", {"chatappUserId": user})
+        return bool(found["alreadyOptedOut"])
+
+    async def came() -> bool:
+        found = (await me.api.call("GET", f"/messages?phone={user}&direction=inbound"))["items"]
+        return [(each["to"], "contactId" in each) for each in found] == [(user, False)]
+
+    await until(came, SEEN_WITHIN, "the answer is there")
+    assert await refused()

@@ -12,6 +12,7 @@ import pytest
 from tests.acme import acme
 from tests.waiting import until
 
+from recado.actors.ops.push_states import PushStates
 from recado.actors.push import departures
 from recado.actors.push.departures import PushDepartures
 from recado.channels.core.provider import Accepted, Down, Outcome, Refused, Retry, SlowDown, SlowPair, Unknown
@@ -22,6 +23,7 @@ from recado.domain.push.message import PushContent
 from recado.engine.clock import SystemClock
 from recado.services.contacts.contact_erasure import ContactErasure
 from recado.services.effects.consequences import Consequences
+from recado.services.ops.activity import Activity, ConnectionKey
 from recado.services.push.opens import OpenReport, PushOpens
 from recado.services.push.registrations import DeviceRegistrations, Registration
 from recado.services.push.sends import PushDraft, PushSends
@@ -31,6 +33,7 @@ from recado.storage.core.crypto import KeyRing
 from recado.storage.core.postgres import Database
 from recado.storage.dispatch import dispatch
 from recado.storage.dispatch.begun_calls import BegunCalls, FormerCalls
+from recado.storage.ops.scope import INSTALLATION, Scope
 from recado.storage.push import departures as stored
 from recado.storage.push import devices, messages
 from recado.storage.push.apps import PUSH_APPS, sandbox_app
@@ -84,6 +87,7 @@ class Push:
     opens: PushOpens
     sender: ScriptedPush = field(default_factory=ScriptedPush)
     begun: BegunCalls = field(default_factory=lambda: BegunCalls(None))
+    activity: Activity = field(default_factory=lambda: Activity(SystemClock()))
     epoch: int = 1
     former: FormerCalls | None = None
     running: PushDepartures | None = None
@@ -95,7 +99,7 @@ class Push:
         self.running = PushDepartures(
             self.db, clock=self.clock, ids=self.ids, keys=self.keys, sender_of=lambda *_: self.sender,
             begun=self.begun, epoch=lambda: epoch, former=lambda: former, queued=lambda _: None,
-            retry_after=(0.0, 0.0),
+            activity=self.activity, retry_after=(0.0, 0.0),
         )  # fmt: skip
         await self.running.start()
         return self.running
@@ -228,6 +232,43 @@ async def test_what_a_provider_says_is_what_becomes_of_a_device(push: Push) -> N
     assert (await push.codes(message))["gives up"] == "provider_error"
 
 
+async def test_operators_see_what_becomes_of_devices_and_which_service_is_in_trouble(push: Push) -> None:
+    push.sender.gateways = lambda token: token.partition(" ")[0]
+    await push.register("good 1", "gone 1", "odd 1", "bad 1", "bad 2", "bad 3", "bad 4", "bad 5")
+    push.sender.script = {
+        "gone 1": [Refused("unregistered", "")], "odd 1": [Refused("too_long", "")],
+        **{f"bad {n}": [Down("connect_failed")] * 50 for n in range(1, 6)},
+    }  # fmt: skip
+    services = {"android": "scripted", "web": "other"}
+    states = PushStates(
+        push.db, clock=push.clock, lanes=lambda: [] if push.running is None else push.running.lanes,
+        services=lambda env: services if env == "test" else {},
+    )  # fmt: skip
+    mine, theirs = Scope(push.organization_id, "test"), Scope("org_other", "test")
+    push.sender.hold = asyncio.Event()
+    message = await push.send()
+    await push.departs()
+    await until(lambda: len(push.sender.got) == 8, 5.0, "all calls are under way")
+    for scope, calls, waiting in ((INSTALLATION, 8, 8), (mine, 8, 8), (theirs, 0, 0)):
+        first, second = await states.of(scope)
+        assert (first.env, first.channel, first.provider, first.gateway) == ("test", "push", "scripted", "scripted")
+        assert (first.in_flight, first.backlog, second.provider, second.backlog) == (calls, waiting, "other", 0)
+        assert first.oldest_at == (message.due_at if waiting else None)
+    push.sender.hold.set()
+
+    async def settled() -> bool:
+        return await push.counts(message) == (1, 1, 1)
+
+    await until(settled, 5.0, "three are settled")
+    await until(lambda: push.activity.sent["push"] == 1, 5.0, "they are counted")
+    assert push.activity.failed == {("push", "unregistered"): 1, ("push", "too_long"): 1}
+    calls = push.activity.connections[ConnectionKey(push.organization_id, "test", "push", "scripted")]
+    assert (len(calls), calls.success_rate()) == (8, 1 / 8)
+    for scope, troubled in ((INSTALLATION, 1), (mine, 1), (theirs, 0)):
+        state = states.now(scope)[0]
+        assert (state.troubled, state.circuit.value) == (troubled, "open" if troubled else "closed")
+
+
 async def test_a_message_that_reaches_nobody_has_failed(push: Push) -> None:
     await push.register("refused")
     push.sender.script = {"refused": [Refused("too_long", "")]}
@@ -315,6 +356,7 @@ async def test_what_never_left_in_a_day_fails_and_is_released(push: Push) -> Non
     await push.departs()
     assert (await push.ends(message)).status == "failed"
     assert push.sender.got == []
+    await until(lambda: push.activity.failed == {("push", "expired"): 1}, 5.0, "it is counted")
     assert await push.counts(message) == (0, 1, 0)
     assert await push.wallet() == (balance, held)
 

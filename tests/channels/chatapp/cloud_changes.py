@@ -58,7 +58,7 @@ def body_of(*changes: Any) -> bytes:
 
 
 def arrived(type_: str, payload: dict[str, Any], **more: Any) -> Inbound:
-    return Inbound("pn-1", "5511987654321", AT, type_, payload, "in-1", profile_name="Ana", **more)
+    return Inbound("pn-1", "5511987654321", AT, type_, payload, "in-1", profile_name="Ana", user_id="BR.77", **more)
 
 
 def raw(body: str, **content: Any) -> dict[str, Any]:
@@ -85,6 +85,10 @@ INCOMING: list[tuple[dict[str, Any], list[Event]]] = [
     (
         status(status="failed", errors=[{"code": 131050}], recipient_id=None),
         [Status("failed", AT, "p-1", None, "opted_out", "pn-1")],
+    ),
+    (
+        status(status="failed", errors=[{"code": 131050}], recipient_id=None, recipient_user_id="BR.77"),
+        [Status("failed", AT, "p-1", None, "opted_out", "pn-1"), Preference("pn-1", "BR.77", True, AT)],
     ),
     (status(status="failed"), [Status("failed", AT, "p-1", None, "provider_error", "pn-1")]),
     (status(status="failed", errors=["?"]), [Status("failed", AT, "p-1", None, "provider_error", "pn-1")]),

@@ -17,7 +17,8 @@ ORGANIZATION = "org_1"
         ("551187650001", K.PHONE, "+5511987650001"),  # as providers tell it
         (" Maria@Example.com ", K.EMAIL, "maria@example.com"),
         (" 17841400 ", K.SOCIAL, "17841400"),
-        ("BR.1234", K.SCOPED_USER, "BR.1234"),
+        (" BR.1234", K.SCOPED_USER, "BR.1234"),
+        ("US.ENT.1a", K.SCOPED_USER, "US.ENT.1a"),
         ("dev_1", K.DEVICE, "dev_1"),
     ],
 )
@@ -27,7 +28,8 @@ def test_what_a_provider_tells_is_brought_to_its_canonical_form(text: str, kind:
 
 @pytest.mark.parametrize(
     ("text", "kind"),
-    [("user-1", K.PHONE), ("123", K.PHONE), ("maria", K.EMAIL), ("@example.com", K.EMAIL), (" ", K.SOCIAL)],
+    [("user-1", K.PHONE), ("123", K.PHONE), ("maria", K.EMAIL), ("@example.com", K.EMAIL), (" ", K.SOCIAL)]
+    + [(text, K.SCOPED_USER) for text in ("br.1", "BR.", "BR.ENT.", "BR.1-2", "B.1", "17841400", "BR." + "1" * 126)],
 )
 def test_what_cannot_be_of_a_kind_is_no_address(text: str, kind: K) -> None:
     assert reported(text, [kind]) is None

@@ -60,6 +60,19 @@ async def test_people_write_and_choose_on_demand(play: Play, app: Service) -> No
     assert (removal.business_account, removal.partner_removed) == ("9", "PARTNER_REMOVED")
 
 
+async def test_people_without_a_phone_write_and_choose(play: Play, app: Service) -> None:
+    stage = await play()
+    number, user = ACCOUNT.provider_id, "BR.1502576394655843"
+    await stage.control("inbound", number=number, **{"from": user}, text="Oi", name="Ana")
+    await stage.control("preferences", number=number, **{"from": user}, value="stop")
+
+    text, preference = await app.has(2)
+    assert isinstance(text, Inbound)
+    assert (text.sender, text.user_id, text.profile_name) == (user, None, "Ana")
+    assert isinstance(preference, Preference)
+    assert (preference.phone, preference.stopped) == (user, True)
+
+
 async def test_people_write_at_a_rate(play: Play, app: Service) -> None:
     stage = await play()
 

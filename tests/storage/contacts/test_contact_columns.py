@@ -17,7 +17,7 @@ from recado.storage.core.postgres import Database
 
 IDS = IdSource(SystemClock(), random.Random(7))
 AT = datetime(2026, 2, 3, 4, 5, 6, 789_012, tzinfo=UTC)
-KEPT_ELSEWHERE = {"last_interaction_at", "revision", "unreachable"}
+KEPT_ELSEWHERE = {"last_interaction_at", "push_devices", "revision", "unreachable"}
 TEXT = 'tab\t, line\n, back\\slash \\N, "quote", \x1e and \x1f, é'
 
 

@@ -1,6 +1,6 @@
 """The live state of connections to providers: accounts of senders, summed by channel, or a shared gateway (C34.1)."""
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
@@ -70,6 +70,11 @@ class ProviderStates:
         self._lanes = lanes
         self._activity = activity
         self._queues = queues
+        self._others: list[Callable[[Scope], Awaitable[list[ProviderState]]]] = []
+
+    def add(self, others: Callable[[Scope], Awaitable[list[ProviderState]]]) -> None:
+        """Show these as well, of what leaves through no lane of a channel's; their last calls are added here."""
+        self._others.append(others)
 
     async def of(self, scope: Scope) -> list[ProviderState]:
         """By environment and channel, shared gateways in the order in which they are preferred."""
@@ -83,6 +88,8 @@ class ProviderStates:
         await self._look_at_accounts(scope, found)
         await self._count_queues(scope, found)
         every = [state for states in found.values() for state in states]
+        for others in self._others:
+            every += await others(scope)
         for state in every:
             state.calls = RecentCalls.joined(
                 calls

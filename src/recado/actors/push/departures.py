@@ -18,9 +18,11 @@ from recado.actors.push.push_lane import PushLane
 from recado.channels.push.notification import PushCredential, PushSender
 from recado.domain.core.clock import Clock
 from recado.domain.core.ids import IdSource
+from recado.domain.messages.message import FailureCode
 from recado.domain.push.dispatch_ids import dispatch_id
 from recado.domain.push.message import LIFETIME, PUSH, DispatchStatus
 from recado.engine.periodic import Periodic
+from recado.services.ops.activity import Activity, ConnectionKey
 from recado.storage.billing import wallet
 from recado.storage.billing.wallet import Charge, Settlement, WalletKey
 from recado.storage.core.batch import Batcher
@@ -41,6 +43,7 @@ MOST_LANES_OF_ORGANIZATION: Final = 12
 IN_FLIGHT: Final = 4_000  # devices of all lanes, where there are descriptors for a connection of each (C31)
 IN_FLIGHT_OF_ORGANIZATION: Final = 1_000  # or a quarter of what all have
 TURN: Final = 30.0  # seconds that a lane has when others wait for its place
+MOST_RESTING: Final = 1_000  # lanes of which operators see what troubles them
 LEFT_FOR: Final = 120.0  # seconds for which it is remembered who opted out: lanes look at devices again before
 AT_STOP: Final = 10.0  # seconds that a stop gives calls under way
 MOST_OUTCOMES: Final = 40_000  # that wait to be written
@@ -64,10 +67,14 @@ class PushDepartures:
         epoch: Callable[[], int],
         former: Callable[[], FormerCalls | None],
         queued: Callable[[Iterable[SubscriptionKey]], None],
+        activity: Activity,
         retry_after: tuple[float, ...] | None = None,
         most_in_flight: int = IN_FLIGHT,
     ) -> None:
-        """`former`: what the process before had begun, where that is known; `queued`: told whose events are new."""
+        """`former`: what the process before had begun, where that is known; `queued`: told whose events are new.
+
+        `activity`: is told what becomes of devices and of calls.
+        """
         self.clock = clock
         self._db = db
         self._ids = ids
@@ -77,11 +84,13 @@ class PushDepartures:
         self._epoch = epoch
         self._former = former
         self._queued = queued
+        self._activity = activity
         self._retry = {} if retry_after is None else {"retry_after": retry_after}
         self._most_in_flight = most_in_flight
         self._lanes: dict[PushLaneKey, tuple[PushLane, asyncio.Task[None]]] = {}
         self._opened_at: dict[str, float] = {}  # by organization: when its last lane was
         self._failed: dict[PushLaneKey, dict[str, PushOutcome | None]] = {}  # with the calls that they had begun
+        self._resting: dict[PushLaneKey, PushLane] = {}
         self._left: dict[object, float] = {}
         self._sorted_out = False
         self._stopping = False
@@ -128,11 +137,17 @@ class PushDepartures:
         """Devices whose outcome is not written yet."""
         return sum(lane.in_flight for lane, _ in self._lanes.values())
 
+    @property
+    def lanes(self) -> list[PushLane]:
+        """Those that run, and those that ended while nothing may leave through some circuit of theirs."""
+        return [*(lane for lane, _ in self._lanes.values()), *self._resting.values()]
+
     async def work(self) -> None:
         """Look once at all that is due."""
         now = self.clock.now()
         before = self.clock.monotonic() - LEFT_FOR
         self._left = {who: at for who, at in self._left.items() if at > before}
+        self._resting = {key: lane for key, lane in self._resting.items() if lane.rests_until > self.clock.monotonic()}
         if not self._sorted_out:
             await self._sort_out()
         await self._sort_out_failed()
@@ -183,6 +198,9 @@ class PushDepartures:
     def ended(self, told: str) -> None:
         self._begun.ended(told)
 
+    def called(self, lane: PushLaneKey, provider: str, seconds: float, *, ok: bool) -> None:
+        self._activity.called(ConnectionKey(lane.organization_id, lane.env, PUSH, provider), seconds, ok=ok)
+
     def has_left(self, target: PushTarget, recipient: tuple[str, str, int] | None) -> bool:
         return target.device_id in self._left or (recipient is not None and recipient in self._left)
 
@@ -215,10 +233,13 @@ class PushDepartures:
         task = asyncio.create_task(lane.run(), name="push lane")
         self._lanes[key] = (lane, task)
         self._opened_at[key.organization_id] = lane.opened_at
+        self._resting.pop(key, None)
         task.add_done_callback(partial(self._closed, key))
 
     def _closed(self, key: PushLaneKey, task: asyncio.Task[None]) -> None:
         lane, _ = self._lanes.pop(key)
+        if lane.rests_until > self.clock.monotonic() and len(self._resting) < MOST_RESTING:
+            self._resting[key] = lane
         if lane.stopping and not self._stopping:
             self.hint()  # somebody waits for its place
         if not task.cancelled() and (error := task.exception()) is not None:
@@ -277,6 +298,8 @@ class PushDepartures:
                 settled = await wallet.settle(connection, self._ids, settlements, {}, now=now)
         if settled is not None and settled.queued:
             self._queued(settled.queued)
+        for each in moved:
+            self._activity.counted(PUSH, each.delivered, each.codes)
         return [None for _ in outcomes]
 
     async def _expire(self, key: messages.PushKey) -> None:
@@ -289,6 +312,7 @@ class PushDepartures:
             if message.billed and left:
                 released = {key[:2]: Settlement(released=left * message.unit_coins)}
                 await wallet.settle(connection, self._ids, released, {}, now=now)
+        self._activity.counted(PUSH, 0, {FailureCode.EXPIRED.value: left})
 
     async def _sort_out(self) -> None:
         """What processes before had claimed."""

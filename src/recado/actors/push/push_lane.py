@@ -16,7 +16,7 @@ from recado.channels.core.provider import Accepted, Down, NoPlace, Outcome, Refu
 from recado.channels.push.notification import UNREGISTERED, PushCredential, PushNotification, PushSender
 from recado.domain.core.clock import Clock
 from recado.domain.core.phones import recipient_hash
-from recado.domain.dispatch.breaker import Breaker
+from recado.domain.dispatch.breaker import Breaker, BreakerState
 from recado.domain.push.dispatch_ids import dispatch_id
 from recado.domain.push.message import LIFETIME, MOST_ATTEMPTS, DispatchStatus
 from recado.storage.push.departures import PushClaim, PushLaneKey, PushOutcome, PushTarget
@@ -53,6 +53,9 @@ class PushWork(Protocol):
 
     def ended(self, told: str) -> None: ...
 
+    def called(self, lane: PushLaneKey, provider: str, seconds: float, *, ok: bool) -> None:
+        """A call took so long; `ok`: the provider took it."""
+
     def has_left(self, target: PushTarget, recipient: tuple[str, str, int] | None) -> bool:
         """Whether the device or its contact opted out a moment ago."""
 
@@ -87,6 +90,28 @@ class PushLane:
     def in_flight(self) -> int:
         """Devices whose outcome is not written yet."""
         return len(self._under_way)
+
+    @property
+    def provider(self) -> str:
+        """Who takes the notifications."""
+        return self._sender.name
+
+    @property
+    def calls(self) -> int:
+        """Calls under way."""
+        return sum(begun[0] for _, begun in self._breakers.values())
+
+    @property
+    def circuits(self) -> list[BreakerState]:
+        """Of each host or account that it calls."""
+        return [breaker.state for breaker, _ in self._breakers.values()]
+
+    @property
+    def rests_until(self) -> float:
+        """When the last of its circuits that are open lets a call through."""
+        return max(
+            (b.ready_at() for b, _ in self._breakers.values() if b.state is not BreakerState.CLOSED), default=0.0
+        )
 
     async def run(self) -> None:
         """Claim and send until there is nothing."""
@@ -181,8 +206,11 @@ class PushLane:
                     self.stopping = self._overtaken = True
                     return
                 self.begun[told] = None
+                since = self._clock.monotonic()
                 outcome = await self._sender.send(_notification(target, message, told, self._clock), self._credential,
                                                   target.attempts + 1)  # fmt: skip
+                took = self._clock.monotonic() - since
+                self._work.called(key, self._sender.name, took, ok=isinstance(outcome, Accepted))
         finally:
             begun[0] -= 1
         if outcome is None:

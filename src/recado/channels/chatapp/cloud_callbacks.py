@@ -137,10 +137,10 @@ def _status(account: str, item: Any) -> Sequence[Event]:
     if code != FailureCode.OPTED_OUT:
         return (report,)
     try:  # a message that failed because the person stopped marketing tells so, too (C28.4)
-        phone = field(_RECIPIENT, item, "recipient_id")
+        person = field(_RECIPIENT, item, "recipient_id") or field(_RECIPIENT, item, "recipient_user_id")
     except MalformedCallback as error:
         raise MalformedCallback(error.where, (report,)) from None
-    return (report,) if phone is None else (report, Preference(account, phone, True, read["timestamp"]))
+    return (report,) if person is None else (report, Preference(account, person, True, read["timestamp"]))
 
 
 def _failure(item: Value) -> str:

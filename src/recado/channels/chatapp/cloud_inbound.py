@@ -53,6 +53,7 @@ def inbound(account: str, names: Mapping[str, str], item: Any) -> tuple[Inbound,
             quoted=text_or_none(object_in(item.get("context")).get("id"), 256),
             media_ref=media_ref,
             profile_name=names.get(sender) or names.get(str(item.get("from_user_id"))),
+            user_id=text_or_none(item.get("from_user_id"), 128) if read.get("from") else None,
         ),
     )
 

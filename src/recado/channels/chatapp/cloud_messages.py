@@ -1,16 +1,15 @@
 """A message in the form of the hosted API: the body of a send (C15.3). Pure."""
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from recado.channels.chatapp.cloud_templates import VARIABLE, kind_of, provider_language
 from recado.channels.core.provider import OutboundMessage, TemplateContent
+from recado.domain.channels.address import is_user_id
 
 PRODUCT: Final = "whatsapp"
 """What the API calls itself, in every request."""
 
-_USER_ID = re.compile(r"[A-Z]{2}\.(?:ENT\.)?[0-9A-Za-z]{1,128}").fullmatch
 _BUTTON_FORMS: Final[Mapping[str, tuple[str, str, str]]] = {  # our type → sub_type, type of parameter, its field
     "QUICK_REPLY": ("quick_reply", "payload", "payload"),
     "URL": ("url", "text", "text"),
@@ -38,7 +37,7 @@ def body(message: OutboundMessage) -> dict[str, Any]:
         "messaging_product": PRODUCT,
         "recipient_type": "individual",
         # A person without a visible phone is named by an id that only holds within the business.
-        ("recipient" if _USER_ID(message.to) else "to"): message.to,
+        ("recipient" if is_user_id(message.to) else "to"): message.to,
         "type": kind,
         kind: content,
         "biz_opaque_callback_data": message.id,

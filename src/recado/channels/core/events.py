@@ -49,7 +49,10 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class Inbound:
-    """A message from a person (C28). `account`: the provider's phone number id; `quoted`: a provider message id."""
+    """A message from a person (C28). `account`: the provider's phone number id; `quoted`: a provider message id.
+
+    `user_id`: of a sender with a phone, the business-scoped user id that the provider names it by, too (C28.6).
+    """
 
     __pydantic_config__ = CAMEL
     account: Text128
@@ -61,6 +64,7 @@ class Inbound:
     quoted: Text256 | None = None
     media_ref: Text1024 | None = None
     profile_name: Text512 | None = field(default=None, repr=False)  # the name that the sender shows there
+    user_id: Text128 | None = field(default=None, repr=False)
     kind: Literal["inbound"] = field(default="inbound", repr=False)
 
 

@@ -7,6 +7,7 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 BR, INTL = "BR", "INTL"
+_BRAZILIAN: Final = ("+55", "BR.")
 
 CHATAPP_MARKETING: Final = "chatapp_marketing"
 CHATAPP_UTILITY: Final = "chatapp_utility"
@@ -107,9 +108,9 @@ def month_of(zone: ZoneInfo, at: datetime) -> date:
     return at.astimezone(zone).date().replace(day=1)
 
 
-def region_of(phone: str) -> str:
-    """`BR` for a phone of Brazil, else `INTL`."""
-    return BR if phone.startswith("+55") else INTL
+def region_of(recipient: str) -> str:
+    """`BR` for a phone of Brazil, and a user id that is one there (`BR.…`), else `INTL`."""
+    return BR if recipient.startswith(_BRAZILIAN) else INTL
 
 
 def price_in(table: PriceTable, volumes: Volumes, *, env: str, kind: str, region: str, at: datetime) -> Price | None:

@@ -190,7 +190,7 @@ def _price_kind(category: str | None, byo: bool) -> str:
 POLICY: Final = Policy(
     channel=CHATAPP,
     sender=SenderKind.NUMBER,
-    addresses=(AddressKind.PHONE,),
+    addresses=(AddressKind.PHONE, AddressKind.SCOPED_USER),
     scope="messages:send",
     machine=MACHINE,
     gates=GATES,

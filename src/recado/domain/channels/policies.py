@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 from functools import cache
 from typing import Final
 
-from recado.domain.channels.address import MASK, Address, AddressKind, canonical
+from recado.domain.channels.address import MASK, Address, AddressKind, canonical, given, kind_of
 from recado.domain.channels.installed import INSTALLED
 from recado.domain.channels.policy import SENDER_FIELD, Policy, ReportGuard, SenderKind
 from recado.domain.core.masking import mask_phone
@@ -53,8 +53,13 @@ def masked_recipient(channel: str, recipient: str) -> str:
 
 
 def address_kind(channel: str) -> AddressKind:
-    """Of whom messages of a channel are sent to."""
+    """Of whom messages of a channel are sent to, mostly; a user id of the chat app counts as a phone (C28.6)."""
     return POLICIES[channel].addresses[0]
+
+
+def given_recipient(channel: str, text: str) -> str:
+    """A recipient that a caller gives, as it is stored; Problem 422 when it is none of the channel."""
+    return given(text, POLICIES[channel].addresses)
 
 
 _BY_EMAIL: Final = frozenset(each.channel for each in POLICIES.values() if each.addresses[0] is AddressKind.EMAIL)
@@ -67,7 +72,7 @@ def recipient_key(channel: str, recipient: str) -> str:
 
 def address_of(channel: str, recipient: str) -> Address:
     """The recipient of a stored message, as a value."""
-    return Address.of(address_kind(channel), recipient)
+    return Address.of(kind_of(recipient, POLICIES[channel].addresses), recipient)
 
 
 _SENDER_FIELDS: Final = {each.channel: SENDER_FIELD[each.sender] for each in POLICIES.values()}

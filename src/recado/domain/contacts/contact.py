@@ -75,6 +75,7 @@ class Contact(Identified):
     phone_hash: bytes = field(repr=False)
     name: str | None = field(default=None, repr=False)
     chatapp_profile_name: str | None = field(default=None, repr=False)
+    chatapp_user_id: str | None = field(default=None, repr=False)  # as the provider names its phone (C28.6)
     email: str | None = field(default=None, repr=False)
     avatar_url: str | None = field(default=None, repr=False)
     cpf_cipher: str | None = field(default=None, repr=False)

@@ -44,5 +44,5 @@ JOURNEY_ACTION: Final = "journey.action"
 """What a webhook step of a journey tells its subscription (C9.13); nobody subscribes to it."""
 
 API_VERSION: Final = "2"
-MASKED_FIELDS: Final = ("phone", "displayPhone")
-"""Members of an event's data that are phones: masked unless the subscription includes personal data."""
+MASKED_FIELDS: Final = ("phone", "displayPhone", "chatappUserId")
+"""Members of an event's data that name a person: masked unless the subscription includes personal data."""

@@ -54,9 +54,10 @@ def canonical_phone(text: str) -> str:
 def other_spellings(phone: str) -> tuple[str, ...]:
     """The spellings of a stored phone that were phones of their own once; none of an ordinary Brazilian number (C2.4).
 
-    The opt-out registry holds hashes, which nobody can respell: whatever asks it asks for these too (C12.5.8).
+    The opt-out registry holds hashes, which nobody can respell: whatever asks it asks for these too (C12.5.8). None of
+    a user id, which stands in the place of a phone (C28.6).
     """
-    if phone.startswith(_BRAZIL) and phone[3] != "0":
+    if (phone.startswith(_BRAZIL) and phone[3] != "0") or not phone.startswith("+"):
         return ()
     canonical = canonical_phone(phone)
     return tuple(each for each in (canonical, *_former_spellings(canonical)) if each != phone)

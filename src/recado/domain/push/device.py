@@ -8,6 +8,7 @@ from recado.domain.core.machine import Machine
 
 PLATFORMS: Final = ("ios", "android", "web")
 IOS: Final = "ios"
+ANDROID: Final = "android"
 WEB: Final = "web"
 LONGEST_TOKEN: Final = 4_096  # characters
 LONGEST_TEXT: Final = 255

@@ -13,6 +13,8 @@ ALL_OPT_IN: Final = "all_opt_in"
 LIFETIME: Final = timedelta(hours=24)  # after which nothing leaves any more
 MOST_TOKENS: Final = 10_000
 MOST_ATTEMPTS: Final = 3
+REFUSALS: Final = frozenset({"unregistered", "no_credentials", "too_long", "invalid_token", "unauthorized"})
+"""Codes by which devices fail, besides those of every channel (C15.4)."""
 
 
 class RateKind(StrEnum):

@@ -6,14 +6,15 @@ leaves that one out, with its reason.
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 import orjson
 
 from recado.domain.batches.batch import DUPLICATE, MAX_ERRORS
 from recado.domain.billing.prices import region_of
-from recado.domain.channels.address import READ_ADDRESS, AddressKind, canonical
-from recado.domain.channels.policies import address_kind
+from recado.domain.channels.address import AddressKind, canonical
+from recado.domain.channels.policies import address_kind, given_recipient
 from recado.domain.contacts.consent import refusal_to_send
 from recado.domain.core.errors import Problem, field_refused
 from recado.domain.core.ids import CONTACT
@@ -70,7 +71,8 @@ def accept_recipients(
 ) -> Steps[AcceptedRecipients]:
     """Take the recipients, each address once. `contacts`: addresses by id, None: it has none."""
     organization_id, kind = draft.organization_id, address_kind(draft.channel)
-    read, usual, member, content_of = READ_ADDRESS[kind], terms.usual, terms.member, terms.content
+    read = partial(given_recipient, draft.channel)
+    usual, member, content_of = terms.usual, terms.member, terms.content
     folds, region = kind is AddressKind.EMAIL, terms.region
     common_metadata = _text(draft.metadata)
     addresses: dict[str, str] = {}

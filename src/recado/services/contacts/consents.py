@@ -172,7 +172,9 @@ class Consents:
 
 def address_of(contact: Contact) -> Registrant:
     """Under which names the registry knows a contact."""
-    return Registrant(contact.organization_id, contact.env, contact.phone, contact.email)
+    return Registrant(
+        contact.organization_id, contact.env, contact.phone, contact.email, user_id=contact.chatapp_user_id
+    )
 
 
 def new_address(before: Contact, after: Contact) -> Registrant | None:

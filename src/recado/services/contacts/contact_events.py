@@ -69,11 +69,14 @@ def opted_out(
     source: str | None,
     at: datetime,
     reason: str | None,
+    user_id: str | None = None,
 ) -> RecordEvent:
-    """`contact.opted_out`; without a contact, of an entry of the registry alone."""
+    """`contact.opted_out`; without a contact, of an entry of the registry alone, by its phone or `user_id`."""
     data: dict[str, Any] = {} if contact is None else _named(contact)
     if phone is not None:
         data["phone"] = phone
+    if user_id is not None:
+        data["chatappUserId"] = user_id
     data |= {"source": source or _UNSAID, "revokedAt": at}
     if reason is not None:
         data["revokedReason"] = reason

@@ -166,6 +166,8 @@ class Contacts:
         """Remove a contact and everything that is its alone (C12.6); its messages lose their content soon after."""
         organization_id, env, contact_id = key
         async with self._db.transaction() as connection:
+            # Before the contact is locked: who changes devices has locked them when it counts them for their contacts.
+            await push_devices.unlink(connection, organization_id, env, contact_id)
             before = await self._locked(connection, key, check)
             if before.consent.revoked_at is not None:  # the registry may not know its present address yet
                 refusal = OptOutEntry(before.consent.revoked_at, before.consent.source)
@@ -177,7 +179,6 @@ class Contacts:
             await lists.leave(connection, organization_id, env, [contact_id])
             if before.email is not None:
                 await suppressions.forget_address(connection, organization_id, env, before.email)
-            await push_devices.unlink(connection, organization_id, env, contact_id)
             await contact_erasures.begin(connection, key, now)
             await idempotency.erase(connection, *key)
             await audit.write(
@@ -271,7 +272,7 @@ class Contacts:
             return
         event = contact_events.opted_out(
             address.organization_id, address.env, None,
-            phone=address.phone, source=source, at=refusal.at, reason=reason,
+            phone=address.phone, user_id=address.user_id, source=source, at=refusal.at, reason=reason,
         )  # fmt: skip
         await self._consents.tell(connection, [event], outcome)
         await self._consents.withdraw(connection, address.recipients(), now, outcome)

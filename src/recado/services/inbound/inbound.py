@@ -8,7 +8,7 @@ from itertools import groupby
 import orjson
 
 from recado.channels.core.events import Inbound, Preference
-from recado.domain.channels.address import Address, AddressKind, reported
+from recado.domain.channels.address import Address, AddressKind, is_user_id, reported
 from recado.domain.channels.policies import POLICIES, heard_as
 from recado.domain.channels.source import Source
 from recado.domain.contacts.keywords import Keyword, keyword_of, written
@@ -24,8 +24,9 @@ from recado.services.inbound.account_owners import AccountOwner
 from recado.services.inbound.inbound_contacts import BY_PROVIDER, Heard, InboundContacts, KnownContact, consent_of
 from recado.services.inbound.mail_returns import MailReturns
 from recado.storage.access.organizations import OrganizationDirectory
-from recado.storage.contacts import opt_out_replies, social_identities
+from recado.storage.contacts import inbound_contacts, opt_out_replies, social_identities
 from recado.storage.contacts.inbound_contacts import Person
+from recado.storage.contacts.inbound_contacts import User as NamedUser
 from recado.storage.contacts.opt_out_replies import Owed
 from recado.storage.contacts.social_identities import User
 from recado.storage.core.moves import AfterCommit, Moved
@@ -132,6 +133,7 @@ class InboundMessages:
             return gathered
         now = self._clock.now()
         people = await _people(connection, fresh)
+        users = [each for each in fresh if each.address.kind is AddressKind.SCOPED_USER and each.row.id not in people]
         heard = {each.row.id: await self._heard(each, people[each.row.id]) for each in fresh if each.row.id in people}
         known = await self._contacts.know(connection, [*heard.values()], now, gathered)
         heard = {message_id: each for message_id, each in heard.items() if each.person in known}
@@ -150,6 +152,8 @@ class InboundMessages:
             await inbound_media.expect(connection, with_media, now)
         gathered.moved += await self._received(connection, fresh, contacts, origins)
         await self._contacts.obey(connection, [*heard.values()], known, now, gathered)
+        if users:
+            await self._hear_users(connection, users, now, gathered)
         await self._refuse_elsewhere(connection, fresh, now, gathered)
         owed = [
             Owed(row.organization_id, row.env, each.source.channel, row.contact_id, row.sender_id, now)
@@ -160,6 +164,15 @@ class InboundMessages:
             await opt_out_replies.owe(connection, owed)
             gathered.after.append(self._owing)
         return gathered
+
+    async def _hear_users(self, connection: Executor, wrote: Sequence[Came], now: datetime, gathered: Gathered) -> None:
+        """The keywords of people without a phone, who are nobody's contact (C28.6)."""
+        heard = [
+            await self._heard(each, _user_of(each.row.organization_id, each.source.env, each.address)) for each in wrote
+        ]
+        spoken = [each for each in heard if each.keyword is not None]
+        if spoken:
+            await self._contacts.hear_users(connection, spoken, now, gathered)
 
     async def _refuse_elsewhere(
         self, connection: Executor, fresh: Sequence[Came], now: datetime, gathered: Gathered
@@ -197,22 +210,32 @@ class InboundMessages:
             for owner, address in stopped
             if (person := _person(owner.organization_id, source.env, address)) is not None
         ]
-        users = [
+        social = [
             (owner.organization_id, source.env, owner.sender_id, address.text)
             for owner, address in stopped
             if address.kind is AddressKind.SOCIAL
         ]
-        people += (await social_identities.people(connection, users)).values()
-        if people:
+        people += (await social_identities.people(connection, social)).values()
+        users = [
+            _user_of(owner.organization_id, source.env, address)
+            for owner, address in stopped
+            if address.kind is AddressKind.SCOPED_USER
+        ]
+        known = await inbound_contacts.of_users(connection, users)
+        people += known.values()
+        strangers = [(user, BY_PROVIDER) for user in users if user not in known]
+        if people or strangers:
             refused = [(person, BY_PROVIDER) for person in people]
-            await self._contacts.refuse(connection, refused, self._clock.now(), gathered)
+            await self._contacts.refuse(connection, refused, self._clock.now(), gathered, users=strangers)
 
     async def _heard(self, came: Came, person: Person) -> Heard:
         row = came.row
         keyword = await self._keyword(row.organization_id, came.written)
-        by_phone = came.address.kind is AddressKind.PHONE
-        name = came.event.profile_name if by_phone else None
-        return Heard(person, row.channel, row.at, name, keyword, creates=by_phone)
+        kind, told = came.address.kind, came.event.user_id
+        by_phone = kind is AddressKind.PHONE
+        name = came.event.profile_name if by_phone or kind is AddressKind.SCOPED_USER else None
+        user_id = told if by_phone and told is not None and is_user_id(told) else None
+        return Heard(person, row.channel, row.at, name, keyword, creates=by_phone, user_id=user_id)
 
     async def _keyword(self, organization_id: str, words: str | None) -> Keyword | None:
         if words is None:
@@ -311,6 +334,10 @@ def _person(organization_id: str, env: str, address: Address) -> Person | None:
     return (organization_id, env, address.text) if address.kind is AddressKind.PHONE else None
 
 
+def _user_of(organization_id: str, env: str, address: Address) -> NamedUser:
+    return (organization_id, env, address.text)
+
+
 async def _people(connection: Executor, came: Sequence[Came]) -> dict[str, Person]:
     """As whose contact the writers of messages may be known, by the ids of these; the others are nobody's."""
     found: dict[str, Person] = {}
@@ -322,4 +349,11 @@ async def _people(connection: Executor, came: Sequence[Came]) -> dict[str, Perso
         elif (person := each.person_of(row.organization_id)) is not None:
             found[row.id] = person
     known = await social_identities.people(connection, [*users.values()])
-    return found | {message_id: known[user] for message_id, user in users.items() if user in known}
+    found |= {message_id: known[user] for message_id, user in users.items() if user in known}
+    named = {
+        each.row.id: _user_of(each.row.organization_id, each.row.env, each.address)
+        for each in came
+        if each.address.kind is AddressKind.SCOPED_USER
+    }
+    contacts = await inbound_contacts.of_users(connection, [*named.values()])
+    return found | {message_id: contacts[user] for message_id, user in named.items() if user in contacts}

@@ -4,12 +4,20 @@ Everything is written in the transaction of the messages, many at a time; what f
 left to the caller, who writes it once, after all rows are locked.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from recado.domain.contacts.consent import MOST_REASON, ConsentChange, ConsentStatus, ConsentUpdate, OptOutEntry, decide
+from recado.domain.contacts.consent import (
+    MOST_REASON,
+    ConsentChange,
+    ConsentStatus,
+    ConsentUpdate,
+    OptOutEntry,
+    decide,
+    readdressed,
+)
 from recado.domain.contacts.contact import MOST_NAME, Contact, ContactSource, consent_columns
 from recado.domain.contacts.keywords import KEYWORD_SOURCE, OWN_SOURCES, PROVIDER_SOURCE, Keyword
 from recado.domain.core.errors import Unavailable
@@ -19,7 +27,7 @@ from recado.domain.messages.changes import OnChange
 from recado.services.contacts import contact_events
 from recado.services.contacts.consents import ConsentChanged, Consents, Gathered, address_of
 from recado.storage.contacts import contacts, inbound_contacts, opt_outs
-from recado.storage.contacts.inbound_contacts import Person, person_of
+from recado.storage.contacts.inbound_contacts import Person, User, person_of
 from recado.storage.contacts.opt_outs import Registrant
 from recado.storage.core.audit import SYSTEM
 from recado.storage.core.rows import Executor
@@ -34,6 +42,7 @@ class Heard:
     """A message of a person: where and when, what the person is called there, and the keyword that it is.
 
     `creates`: who is no contact becomes one; else the person is known by an identity alone, which a deletion takes.
+    `user_id`: by which the chat app names the person besides the phone.
     """
 
     person: Person
@@ -42,6 +51,7 @@ class Heard:
     profile_name: str | None = field(default=None, repr=False)
     keyword: Keyword | None = None
     creates: bool = True
+    user_id: str | None = field(default=None, repr=False)
 
     @property
     def opts_out(self) -> bool:
@@ -79,6 +89,7 @@ class InboundContacts:
                     at=max(before.at, each.at),
                     profile_name=each.profile_name or before.profile_name,
                     creates=each.creates or before.creates,
+                    user_id=each.user_id or before.user_id,
                 )
             last[each.person] = each
         known = {
@@ -97,6 +108,7 @@ class InboundContacts:
             await inbound_contacts.touch(
                 connection, channel, [(known[person].contact, at) for person, at in wrote.items()]
             )
+        await self._identify(connection, last, known, now, gathered)
         renamed = [
             (known[person].contact, name)
             for person, each in last.items()
@@ -121,14 +133,74 @@ class InboundContacts:
         for turn, each_turn in enumerate(_turns(spoken)):
             await self._turn(connection, each_turn, known, now + turn * _LATER, consents, gathered)
 
+    async def _identify(
+        self,
+        connection: Executor,
+        last: Mapping[Person, Heard],
+        known: Mapping[Person, KnownContact],
+        now: datetime,
+        gathered: Gathered,
+    ) -> None:
+        """Note by which user ids people are known whom the provider named by another one, or none, until now (C28.6).
+
+        A refusal of one name is one of both.
+        """
+        told = [
+            (known[person].contact, each.user_id)
+            for person, each in last.items()
+            if each.user_id is not None and each.user_id != known[person].contact.chatapp_user_id
+        ]
+        if not told:
+            return
+        named = await inbound_contacts.identify(connection, told, now)
+        entries = await opt_outs.entries(connection, [_as_user(*_user_of(each)) for each in named])
+        refused, changes = [], []
+        for contact, entry in zip(named, entries, strict=True):
+            if contact.consent.revoked_at is not None:
+                refusal = OptOutEntry(contact.consent.revoked_at, contact.consent.source)
+                refused.append((_as_user(*_user_of(contact)), refusal))
+            decided = readdressed(contact.consent, entry)
+            if isinstance(decided, ConsentUpdate):
+                after = replace(contact, **consent_columns(decided.after))
+                contact = await contacts.save(connection, contact, after, now)
+                changes.append(ConsentChanged(contact, decided, SYSTEM))
+            known[person_of(contact)].contact = contact
+        consents = Consents(self._ids, gathered, self._changed)
+        gathered.after.append((await consents.record(connection, changes, now, repeated=refused)).committed)
+
+    async def hear_users(
+        self, connection: Executor, spoken: Sequence[Heard], now: datetime, gathered: Gathered
+    ) -> None:
+        """Opt people out and in, in the registry alone, whose `person` is a user id that is no contact's (C28.6).
+
+        What each wrote last counts; opting in takes back nothing but an earlier refusal of their own (C28.3).
+        """
+        latest = {each.person: each for each in sorted(spoken, key=lambda each: (each.at, each.opts_out))}
+        back = sorted(user for user, each in latest.items() if not each.opts_out)
+        entries = await opt_outs.entries(connection, [_as_user(*user) for user in back])
+        for user, entry in zip(back, entries, strict=True):
+            if entry is not None and entry.own and entry.at <= latest[user].at:
+                await opt_outs.leave(connection, _as_user(*user), "")
+        out = [
+            (user, replace(consent_of(each.channel, each.keyword), revoked_at=each.at))
+            for user, each in latest.items()
+            if each.keyword is not None and each.opts_out
+        ]
+        if out:
+            await self.refuse(connection, (), now, gathered, users=out)
+
     async def refuse(
         self,
         connection: Executor,
         refused: Sequence[tuple[Person, ConsentChange]],
         now: datetime,
         gathered: Gathered,
+        users: Sequence[tuple[User, ConsentChange]] = (),
     ) -> None:
-        """Record refusals; of anyone who is no contact, in the registry alone (C28.4). Of several, the first counts."""
+        """Record refusals; of anyone who is no contact, in the registry alone (C28.4). Of several, the first counts.
+
+        `users`: those by user ids that are no contact's.
+        """
         consents = Consents(self._ids, gathered, self._changed)
         how = dict(reversed(refused))
         known = await inbound_contacts.locked(connection, [*how])
@@ -139,21 +211,25 @@ class InboundContacts:
                 after = await contacts.save(connection, before, replace(before, **consent_columns(decided.after)), now)
                 changes.append(ConsentChanged(after, decided, SYSTEM))
         strangers = {person: Registrant(*person) for person in sorted(how.keys() - known.keys())}
+        strangers |= {user: _as_user(*user) for user, _ in sorted(users)}
+        how |= dict(reversed(users))
         entries = await opt_outs.entries(connection, [*strangers.values()])
         new = [person for person, entry in zip(strangers, entries, strict=True) if entry is None]
         fresh = [strangers[person] for person in new]
-        await opt_outs.enter(connection, [(strangers[person], OptOutEntry(now, how[person].source)) for person in new])
+        entered = [(strangers[each], OptOutEntry(how[each].revoked_at or now, how[each].source)) for each in new]
+        await opt_outs.enter(connection, entered)
         events = [
             contact_events.opted_out(
-                organization_id,
-                env,
+                registrant.organization_id,
+                registrant.env,
                 None,
-                phone=phone,
-                source=how[organization_id, env, phone].source,
-                at=now,
-                reason=how[organization_id, env, phone].revoked_reason,
+                phone=registrant.phone,
+                user_id=registrant.user_id,
+                source=entry.source,
+                at=entry.at,
+                reason=how[each].revoked_reason,
             )
-            for organization_id, env, phone in new
+            for each, (registrant, entry) in zip(new, entered, strict=True)
         ]
         outcome = await consents.record(connection, changes, now, events=events)
         await consents.withdraw(connection, [found for each in fresh for found in each.recipients()], now, outcome)
@@ -218,6 +294,7 @@ class InboundContacts:
             phone=phone,
             phone_hash=phone_hash(organization_id, phone),
             chatapp_profile_name=_name(heard),
+            chatapp_user_id=heard.user_id,
             source=ContactSource.WEBHOOK.value,
             updated_at=created_at(contact_id),
         )
@@ -248,6 +325,14 @@ def consent_of(channel: str, keyword: Keyword) -> ConsentChange:
         reason = f"{channel}: {keyword.word}"[:MOST_REASON]
         return ConsentChange(ConsentStatus.DENIED, source=KEYWORD_SOURCE, revoked_reason=reason)
     return ConsentChange(ConsentStatus.GRANTED, source=KEYWORD_SOURCE)
+
+
+def _as_user(organization_id: str, env: str, user_id: str) -> Registrant:
+    return Registrant(organization_id, env, user_id=user_id)
+
+
+def _user_of(contact: Contact) -> User:
+    return contact.organization_id, contact.env, contact.chatapp_user_id or ""
 
 
 def _by_channel(heard: Sequence[Heard]) -> dict[str, dict[Person, datetime]]:

@@ -36,16 +36,17 @@ _REASONS: Final = {OPTED_OUT: "opt_out", CONSENT_REQUIRED: "sem_consentimento"}
 def check_contact(draft: MessageDraft, known: Recipient) -> None:
     """The contact exists here, and the recipient is its phone, which is taken where none was given (C15.2).
 
-    On a channel without phones the recipient is the caller's to say.
+    Or its user id, on the chat app (C28.6). On a channel without phones the recipient is the caller's to say.
     """
     if known.contact_id is None or known.phone is None:
         raise reference_not_found("contactId", CONTACT, draft.contact_id or "", draft.env)
     if address_kind(draft.channel) is not AddressKind.PHONE:
         return
-    if draft.to and draft.to != known.phone:
+    if not draft.to:
+        draft.to = known.phone
+    elif draft.to not in (known.phone, known.user_id):
         message = "`to` is not the phone of the contact `contactId`: leave one of them out."
         raise field_refused("RECIPIENT_MISMATCH", "/to", message)
-    draft.to = known.phone
 
 
 def is_own_address(new: NewMessage, known: Recipient) -> bool:

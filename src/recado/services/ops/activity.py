@@ -82,6 +82,20 @@ class Activity:
                 failure = SenderFailure(row.failed_at, row.id, code)
                 self._sender(row.sender_id, minute).fell(minute, failure, late=late)
 
+    def taken_on(self, channel: str, messages: int) -> None:
+        """So many are accepted, in a commit of their own."""
+        self.accepted[channel] += messages
+
+    def counted(self, channel: str, sent: int, failed: Mapping[str, int]) -> None:
+        """So many are committed of a channel whose messages go to many; `failed`: by code."""
+        self.sent[channel] += sent
+        for code, count in failed.items():
+            self.failed[channel, code] += count
+
+    def called(self, connection: ConnectionKey, seconds: float, *, ok: bool) -> None:
+        """A call for one of these ended; `ok`: the provider took it."""
+        self._connection(*connection).add(int(seconds * 1_000), ok=ok)
+
     def call_failed(self, connection: ConnectionKey, began: datetime) -> None:
         """A call was not taken by the provider."""
         took = self._clock.now() - began

@@ -82,6 +82,7 @@ class DeviceRegistrations:
 
     async def _run(self, rows: Sequence[Registration]) -> list[Registered | Exception]:
         results: dict[int, Registered | Exception] = {}
+        changes: list[tuple[PushDevice | None, PushDevice]] = []
         async with self._db.hot.transaction() as connection:
             left = list(enumerate(rows))
             while left:
@@ -103,10 +104,12 @@ class DeviceRegistrations:
                         continue
                     if made != stands.device:
                         written.append(made)
+                        changes.append((stands.device, made))
                     results[place] = Registered(made, created=stands.device is None)
                 if written:
                     await devices.write(connection, written)
                 left = later
+            await devices.count(connection, changes)
         return [results[place] for place in range(len(rows))]
 
     def _made(self, row: Registration, stands: DeviceStanding, now: datetime) -> PushDevice:

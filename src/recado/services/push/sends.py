@@ -84,8 +84,9 @@ class PushSends:
         random_bytes: Callable[[int], bytes],
         queued: Callable[[], None],
         sends_in: Collection[str] = ("test", "live"),
+        accepted: Callable[[int], None] = lambda reach: None,
     ) -> None:
-        """`sends_in`: the environments in which somebody sends."""
+        """`sends_in`: the environments in which somebody sends. `accepted`: told how many devices a new one is for."""
         self._db = db
         self._ids = ids
         self._clock = clock
@@ -94,6 +95,7 @@ class PushSends:
         self._random_bytes = random_bytes
         self._queued = queued
         self._sends_in = sends_in
+        self._accepted = accepted
         self._audiences = PushAudiences(db)
 
     async def preview(self, draft: PushDraft) -> PushPreview:
@@ -122,6 +124,7 @@ class PushSends:
             audience = await self._audience(draft)
             stored = await self._store(draft, new, audience)
             if stored is not None:
+                self._accepted(stored.message.reach)
                 if stored.message.status is PushStatus.QUEUED:
                     self._queued()
                 return stored

@@ -17,7 +17,11 @@ SQL = fragments("segments")
 
 _COMPARISONS: Final = {Operator.GT: ">", Operator.GTE: ">=", Operator.LT: "<", Operator.LTE: "<="}
 _BY_PHONE: Final = ("chatapp", "sms", "rcs")
-_BY_ITSELF: Final = {"email": SQL.reachable_by_email, "social": SQL.reachable_by_social}
+_BY_ITSELF: Final = {
+    "email": SQL.reachable_by_email,
+    "push": SQL.reachable_by_push,
+    "social": SQL.reachable_by_social,
+}
 _BETWEEN_ELEMENTS: Final = frozenset("[], ")  # what a list's JSON holds beside its elements and their quotes
 
 
@@ -115,7 +119,7 @@ class Condition:
         found = [text for channel, text in _BY_ITSELF.items() if channel in wanted]
         if by_phone:
             found.append(self._fragment(SQL.reachable_by_phone, values=by_phone))
-        return "(" + " or ".join(found or [SQL.unreachable]) + ")"
+        return "(" + " or ".join(found) + ")"
 
     def _fragment(self, text: str, **values: Any) -> str:
         composed, self.arguments = compose(text, values, self.arguments)

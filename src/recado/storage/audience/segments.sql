@@ -154,6 +154,6 @@ c.email_key is not null
 -- name: reachable_by_social
 c.social_identities <> '{}'
 
--- name: unreachable
--- Of who has devices for push contacts know nothing: nobody is reached there.
-false
+-- name: reachable_by_push
+-- Of registered devices, which the commits count that change them.
+c.push_devices > 0

@@ -92,7 +92,7 @@ _FORMS: Final[dict[Any, Form]] = {
 }
 _WORDS: Final = frozenset({
     "organization_id", "env", "id", "phone", "cpf_cipher", "cnpj_cipher", "birth_date_cipher", "source", "company_id",
-    "company_role",
+    "company_role", "chatapp_user_id",
 })  # fmt: skip
 _ADDRESSES: Final = frozenset({"email", "avatar_url"})
 _DERIVED: Final = {"email_key": _ADDRESS, "tag_keys": _LIST, "search": _SEARCH}

@@ -54,6 +54,11 @@ async def ids_by_email(executor: Executor, organization_id: str, env: str, addre
     return [row["id"] for row in rows]
 
 
+async def ids_by_user_id(executor: Executor, organization_id: str, env: str, user_id: str) -> list[str]:
+    """Every contact that the chat app names so: mostly one (C28.6)."""
+    return [row["id"] for row in await executor.fetch(SQL.by_user_id, organization_id, env, user_id)]
+
+
 async def lock(connection: Executor, organization_id: str, env: str, ids: Sequence[str]) -> list[str]:
     """Of these, in order, those that are there; nobody else changes them until this transaction ends."""
     return [row["id"] for row in await connection.fetch(SQL.lock, organization_id, env, list(ids))]

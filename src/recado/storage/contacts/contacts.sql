@@ -27,6 +27,11 @@ order by c.id
 -- In no order: one of ids would be as well had, without statistics, by reading all contacts.
 select id from contacts where organization_id = $1 and env = $2 and email_key = $3
 
+-- name: by_user_id
+select id from contacts
+where organization_id = $1 and env = $2 and chatapp_user_id between $3 and $3
+order by chatapp_user_id
+
 -- name: lock
 -- One by one along the key, as above, and in the order of their ids: so everybody locks contacts who changes several.
 select c.id

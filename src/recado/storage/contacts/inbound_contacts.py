@@ -16,6 +16,32 @@ Person = tuple[str, str, str]
 """Organization, environment, and canonical phone."""
 
 
+User = tuple[str, str, str]
+"""Organization, environment, and a business-scoped user id."""
+
+
+async def of_users(executor: Executor, users: Sequence[User]) -> dict[User, Person]:
+    """As whose contact these are known; the others are nobody's."""
+    asked = sorted(set(users))
+    if not asked:
+        return {}
+    rows = await executor.fetch(SQL.of_users, *columns(asked, 3))
+    found = ((asked[row["n"] - 1], row["phone"]) for row in rows)
+    return {user: (user[0], user[1], phone) for user, phone in found}
+
+
+async def identify(connection: Executor, known_as: Sequence[tuple[Contact, str]], now: datetime) -> list[Contact]:
+    """Give locked contacts, each once, the user ids by which they are known; answers them as they are then."""
+    after = [
+        replace(contact, chatapp_user_id=user_id, revision=contact.revision + 1, updated_at=now)
+        for contact, user_id in known_as
+    ]
+    rows = [(each.organization_id, each.env, each.id, each.chatapp_user_id) for each in after]
+    if rows:
+        await connection.execute(SQL.identify, *columns(rows, 4), now)
+    return after
+
+
 async def locked(connection: Executor, people: Sequence[Person]) -> dict[Person, Contact]:
     """Those of `people` who are contacts; nobody else changes them until this transaction ends."""
     if not people:

@@ -41,3 +41,27 @@ set
     updated_at = $6
 from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[]) as g (organization_id, env, id, name, words)
 where c.organization_id = g.organization_id and c.env = g.env and c.id = g.id;
+
+-- name: of_users
+-- The contacts of these users of the chat app, by their phones; of several the one that was heard of last. Along the one index that has
+-- the order that is asked for, whatever the statistics say.
+select g.n, c.phone
+from unnest($1::text[], $2::text[], $3::text[]) with ordinality as g (organization_id, env, user_id, n)
+cross join lateral (
+    select k.phone
+    from (
+        select id, phone, last_interaction_at from contacts
+        where organization_id = g.organization_id and env = g.env and chatapp_user_id between g.user_id and g.user_id
+        order by chatapp_user_id
+        offset 0
+    ) k
+    order by k.last_interaction_at desc nulls last, k.id desc
+    limit 1
+) c;
+
+-- name: identify
+-- As whom the chat app's provider knows them.
+update contacts c
+set chatapp_user_id = g.user_id, revision = c.revision + 1, updated_at = $5
+from unnest($1::text[], $2::text[], $3::text[], $4::text[]) as g (organization_id, env, id, user_id)
+where c.organization_id = g.organization_id and c.env = g.env and c.id = g.id;

@@ -25,7 +25,7 @@ _OWN_SOURCES: Final = sorted(OWN_SOURCES)
 
 @dataclass(frozen=True, slots=True)
 class Registrant:
-    """Whom the registry may know: a phone, an e-mail address, or both.
+    """Whom the registry may know: a phone, an e-mail address, a user id of the chat app, or several of these.
 
     `email_hash`: of an address that nobody can tell any more (`Address.hash`), in its place.
     """
@@ -35,24 +35,25 @@ class Registrant:
     phone: str | None = field(default=None, repr=False)
     email: str | None = field(default=None, repr=False)
     email_hash: bytes | None = None
+    user_id: str | None = field(default=None, repr=False)
 
     def addresses(self) -> list[Address]:
         """What a refusal enters."""
         phone = [] if self.phone is None else [Address(AddressKind.PHONE, canonical_phone(self.phone))]
-        return phone + self._emails()
+        return phone + self._user_ids() + self._emails()
 
     def known_addresses(self) -> list[Address]:
         """What may have been entered, or written to: the phone in every spelling that was one of its own once."""
         phones = [] if self.phone is None else Address(AddressKind.PHONE, self.phone).spellings()
-        return [*phones, *self._emails()]
+        return [*phones, *self._user_ids(), *self._emails()]
 
     def names(self) -> list[Name]:
         """Of each entry that a refusal writes."""
-        return [(each.kind.value, each.hash(self.organization_id)) for each in self.addresses()] + self._hashed()
+        return [self._name(each) for each in self.addresses()] + self._hashed()
 
     def known_names(self) -> list[Name]:
         """Of each entry that it may have."""
-        return [(each.kind.value, each.hash(self.organization_id)) for each in self.known_addresses()] + self._hashed()
+        return [self._name(each) for each in self.known_addresses()] + self._hashed()
 
     def recipients(self) -> list[tuple[str, str, int]]:
         """Whom queued messages go to: organization, environment, `recipient_hash`.
@@ -61,6 +62,12 @@ class Registrant:
         """
         where = self.organization_id, self.env
         return [(*where, recipient_hash(hashed)) for _, hashed in self.known_names()]
+
+    def _name(self, address: Address) -> Name:
+        return address.asked_as.value, address.hash(self.organization_id)
+
+    def _user_ids(self) -> list[Address]:
+        return [] if self.user_id is None else [Address(AddressKind.SCOPED_USER, self.user_id)]
 
     def _hashed(self) -> list[Name]:
         return [] if self.email_hash is None else [(AddressKind.EMAIL.value, self.email_hash)]
@@ -74,8 +81,8 @@ Refusal = tuple[Registrant, OptOutEntry]
 
 
 def texts(addresses: Sequence[Address | None], kind: AddressKind) -> list[str | None]:
-    """Those of a kind, each in its place."""
-    return [each.text if each is not None and each.kind is kind else None for each in addresses]
+    """Those that are asked about as a kind, each in its place."""
+    return [each.text if each is not None and each.asked_as is kind else None for each in addresses]
 
 
 def pack_spellings(phones: Sequence[str | None]) -> str | None:
@@ -145,7 +152,7 @@ async def leave(connection: Executor, registrant: Registrant, contact_id: str) -
     """A contact consents again. An e-mail address stays while another contact with it refuses."""
     organization_id, env = registrant.organization_id, registrant.env
     for kind, hashed, text in sorted(
-        (each.kind, each.hash(organization_id), each.text) for each in registrant.known_addresses()
+        (each.asked_as, each.hash(organization_id), each.text) for each in registrant.known_addresses()
     ):
         if kind is AddressKind.PHONE:
             await connection.execute(SQL.leave, organization_id, env, kind, hashed)

@@ -50,6 +50,7 @@ class Recipient:
     status: ConsentStatus | None
     registered: bool
     email: str | None = field(default=None, repr=False)
+    user_id: str | None = field(default=None, repr=False)
 
 
 async def find(executor: Executor, asked: Sequence[RecipientKey]) -> list[Recipient]:
@@ -90,6 +91,7 @@ async def _find(executor: Executor, asked: Mapping[int, RecipientKey]) -> dict[i
             None if row["opt_in_status"] is None else ConsentStatus(row["opt_in_status"]),
             row["registered"] or row["n"] in respelled,
             row["email"],
+            row["chatapp_user_id"],
         )
         for row in rows
     }

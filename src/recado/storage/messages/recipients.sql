@@ -3,7 +3,7 @@
 -- the phone as it is spelled here. One look-up a row, whatever the planner thinks of the tables' sizes: `offset 0`, and the order that only the
 -- right index has (see contacts.sql).
 select
-    g.n, c.id, coalesce(c.phone, g.phone) as phone, c.email, c.opt_in_status,
+    g.n, c.id, coalesce(c.phone, g.phone) as phone, c.email, c.chatapp_user_id, c.opt_in_status,
     exists (
         select from opt_outs o
         where
@@ -14,14 +14,14 @@ select
 from unnest($1::integer[], $2::text[], $3::text[], $4::text[], $5::text[]) as g (n, organization_id, env, contact_id, phone)
 left join lateral (
     (
-        select id, phone, email, opt_in_status from contacts
+        select id, phone, email, chatapp_user_id, opt_in_status from contacts
         where g.contact_id is not null and organization_id = g.organization_id and env = g.env and id >= g.contact_id
         order by id
         limit 1
     )
     union all
     (
-        select id, phone, email, opt_in_status from contacts
+        select id, phone, email, chatapp_user_id, opt_in_status from contacts
         where g.contact_id is null and organization_id = g.organization_id and env = g.env and phone >= g.phone
         order by phone
         limit 1

@@ -7,7 +7,7 @@ that was claimed once more, and whose row still says so.
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
@@ -23,6 +23,8 @@ SQL = load("push_departures")
 DUE_AT_ONCE: Final = 20  # messages
 LEFT_AT_ONCE: Final = 20  # blocks
 LEFT_DEVICES_AT_ONCE: Final = 1_000
+UNTOLD: Final = "provider_error"
+"""The code of a failure that has none."""
 
 _DUE = PUSH_MACHINE.move(PushStatus.SCHEDULED, PushEvent.DUE).value
 _SENDING = PUSH_MACHINE.move(PushStatus.QUEUED, PushEvent.DEPARTED).value
@@ -103,13 +105,22 @@ class LeftDevice:
     dispatch_key: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Devices that nothing became of yet, and since when the first of them is due."""
+
+    devices: int
+    oldest_due: datetime
+
+
 @dataclass(slots=True)
 class Moves:
-    """What a settlement moved to their ends: devices by message, with the message."""
+    """What a settlement moved to their ends: devices by message, with the message. `codes`: of the others."""
 
     message: PushMessage
     delivered: int = 0
     others: int = 0
+    codes: Counter[str] = field(default_factory=Counter)
 
 
 _read_lane = reader(PushLaneKey)
@@ -182,6 +193,7 @@ async def settle(connection: Executor, outcomes: Sequence[PushOutcome], now: dat
             moves.delivered += 1
         else:
             moves.others += 1
+            moves.codes[last[row["message_id"], row["place"]].code or UNTOLD] += 1
     by_platform = sorted({key[:4] for key in counts})
     final = (DispatchStatus.DELIVERED, DispatchStatus.FAILED, DispatchStatus.UNREGISTERED)
     gains = [(*key, *(counts[(*key, status.value)] for status in final)) for key in by_platform]
@@ -202,6 +214,12 @@ async def over(executor: Executor, lane: PushLaneKey, blocks: Sequence[tuple[str
     """Each device of these blocks has its row."""
     rows = [(lane.organization_id, lane.env, *block) for block in sorted(blocks)]
     await executor.execute(SQL.over, *columns(rows, 4))
+
+
+async def waiting(executor: Executor, organization_id: str, env: str) -> dict[tuple[str, str], Waiting]:
+    """What is due, by environment and platform; of the whole installation where `organization_id` is empty."""
+    rows = await executor.fetch(SQL.waiting, organization_id, env)
+    return {(row["env"], row["platform"]): Waiting(row["devices"], row["oldest_due"]) for row in rows}
 
 
 async def left_claimed(executor: Executor, before: int, lane: PushLaneKey | None) -> list[LeftBlock]:

@@ -1,7 +1,8 @@
 """Devices as rows: many registrations in a statement, opt-outs, the list and its sums (C22.2)."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import sha256
 from typing import Final
@@ -127,22 +128,46 @@ async def write(connection: Executor, devices: Sequence[PushDevice]) -> None:
     )  # fmt: skip
 
 
+async def count(connection: Executor, changes: Iterable[tuple[PushDevice | None, PushDevice | None]]) -> None:
+    """Count for contacts what these changes of devices (before, after) mean for their reach, in the same transaction.
+
+    After the devices are locked, once in a transaction: whoever has locked contacts waits for no device.
+    """
+    more: Counter[tuple[str, str, str]] = Counter()
+    for before, after in changes:
+        for device, change in ((before, -1), (after, 1)):
+            if device is not None and device.contact_id is not None and device.status is DeviceStatus.REGISTERED:
+                more[device.organization_id, device.env, device.contact_id] += change
+    rows = [(*contact, change) for contact, change in more.items() if change]
+    if rows:
+        await connection.execute(SQL.count, *columns(rows, 4))
+
+
 async def opt_out(connection: Executor, key: TokenKey, now: datetime) -> PushDevice | None:
     """Let the device leave all later sends; one that has left keeps its moment. None: nobody has this token."""
     row = await connection.fetchrow(SQL.opt_out, *key, now, DeviceStatus.OPTED_OUT.value, _OPT_OUT)
-    if row is None:
-        row = await connection.fetchrow(SQL.by_token, *key)
+    if row is not None:
+        device = read(row)
+        await count(connection, [(replace(device, status=DeviceStatus.REGISTERED), None)])
+        return device
+    row = await connection.fetchrow(SQL.by_token, *key)
     return None if row is None else read(row)
 
 
 async def invalidate(connection: Executor, devices: Sequence[tuple[str, str, str]], now: datetime) -> None:
     """The provider knows these (organization, environment, device) no more."""
     sources = [state.value for state in DEVICE_MACHINE.sources(DeviceEvent.UNREGISTERED)]
-    await connection.execute(SQL.invalidate, *columns(sorted(devices), 3), now, DeviceStatus.INVALID.value, sources)
+    rows = await connection.fetch(
+        SQL.invalidate, *columns(sorted(devices), 3), now, DeviceStatus.INVALID.value, sources
+    )
+    await count(connection, [(replace(read(row), status=DeviceStatus.REGISTERED), None) for row in rows])
 
 
 async def unlink(connection: Executor, organization_id: str, env: str, contact_id: str) -> bool:
-    """Take what is personal out of some devices of a contact that is deleted (C12.6); whether more may have it."""
+    """Take what is personal out of some devices of a contact that is deleted (C12.6); whether more may have it.
+
+    Nobody counts them any more for the contact (`count`): that goes in the same transaction, or has gone before.
+    """
     done = affected(await connection.execute(SQL.unlink, organization_id, env, contact_id, UNLINKED_AT_ONCE))
     return done == UNLINKED_AT_ONCE
 

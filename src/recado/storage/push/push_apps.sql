@@ -22,6 +22,24 @@ held as materialized (
 ),
 gone as (
     delete from push_devices d using held h where d.organization_id = $1 and d.env = $2 and d.id = h.id
+    returning d.contact_id, d.status
+),
+fewer as materialized (
+    select c.id, f.devices
+    from (
+        select contact_id as id, count(*) as devices from gone
+        where status = 'registered' and contact_id is not null
+        group by contact_id
+        order by contact_id
+    ) f
+    cross join lateral (
+        select id from contacts where organization_id = $1 and env = $2 and id = f.id for no key update
+    ) c
+),
+counted as ( -- their contacts have fewer (`count` in push_devices.sql)
+    update contacts c set push_devices = c.push_devices - f.devices
+    from fewer f
+    where c.organization_id = $1 and c.env = $2 and c.id = f.id
 )
 select count(*) as looked_at, max(id::text) as last_id from seen
 

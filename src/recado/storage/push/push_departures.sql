@@ -172,6 +172,16 @@ update push_blocks b set over = true
 from unnest($1::text[], $2::text[], $3::text[], $4::integer[]) as g (organization_id, env, message_id, number)
 where b.organization_id = g.organization_id and b.env = g.env and b.message_id = g.message_id and b.number = g.number;
 
+-- name: waiting
+-- Of the messages that are due, devices that nothing became of yet.
+select m.env, c.platform, sum(c.reach - c.delivered - c.failed - c.unregistered)::bigint as devices, min(m.due_at) as oldest_due
+from push_messages m
+join push_counts c on c.organization_id = m.organization_id and c.env = m.env and c.message_id = m.id
+where
+    m.open and m.status <> 'scheduled' and ($1 = '' or (m.organization_id = $1 and m.env = $2))
+    and c.reach > c.delivered + c.failed + c.unregistered
+group by m.env, c.platform;
+
 -- name: left_claimed
 -- Blocks that were claimed before an epoch, of one lane where it is named, and what of their devices is not known.
 select

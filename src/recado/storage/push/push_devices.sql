@@ -60,6 +60,28 @@ where
     organization_id = $1 and env = $2 and app_id = $3 and token_hash = $4 and status = any($7::text[]) and status <> $6
 returning *;
 
+-- name: count
+-- So many more registered devices of each of these contacts, or fewer. They are locked after the devices, in the order of their ids, as
+-- by anyone who changes several of them; the number does not raise the revision.
+with locked as materialized (
+    select c.organization_id, c.env, c.id, g.change
+    from (
+        select * from unnest($1::text[], $2::text[], $3::text[], $4::integer[]) as g (organization_id, env, id, change)
+        order by id
+        offset 0
+    ) g
+    cross join lateral (
+        select organization_id, env, id from contacts
+        where organization_id = g.organization_id and env = g.env and id >= g.id and id <= g.id
+        order by id
+        limit 1
+        for no key update
+    ) c
+)
+update contacts c set push_devices = c.push_devices + l.change
+from locked l
+where c.organization_id = l.organization_id and c.env = l.env and c.id = l.id;
+
 -- name: invalidate
 update push_devices d set status = $5, updated_at = $4
 from (
@@ -70,7 +92,8 @@ from (
     order by h.id
     for no key update of h
 ) held
-where d.organization_id = held.organization_id and d.env = held.env and d.id = held.id;
+where d.organization_id = held.organization_id and d.env = held.env and d.id = held.id
+returning d.*;
 
 -- name: sums
 select

@@ -100,6 +100,10 @@ class ContactOut(ApiModel):
     source: Source
     external_ids: dict[str, str] | None = None
     social_identities: list[SocialIdentityOut] | None = None
+    chatapp_user_id: Annotated[
+        str | None,
+        Field(description="How the chat app names the contact to the business; masked without `pii:full`."),
+    ] = None
     created_at: Timestamp
     updated_at: Timestamp
 
@@ -202,6 +206,8 @@ def contact_view(
         view["externalIds"] = contact.external_ids
     if contact.social_identities:
         view["socialIdentities"] = [_identity_view(each, unmasked) for each in contact.social_identities]
+    if (user_id := contact.chatapp_user_id) is not None:
+        view["chatappUserId"] = user_id if unmasked else mask_social_id(user_id)
     return _fill(view, contact, _COLUMNS)
 
 
@@ -227,6 +233,8 @@ def masked(view: dict[str, Any], *, hashed: bool) -> dict[str, Any]:
         view["socialIdentities"] = [
             each | {"userId": mask_social_id(each["userId"])} for each in view["socialIdentities"]
         ]
+    if "chatappUserId" in view:
+        view["chatappUserId"] = mask_social_id(view["chatappUserId"])
     return view
 
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, Field, create_model, model_validator
 from pydantic.alias_generators import to_snake
 
+from recado.domain.channels.address import LONGEST_USER_ID
 from recado.domain.contacts.consent import MOST_REASON, MOST_SOURCE, MOST_USER_AGENT, ConsentStatus
 from recado.domain.contacts.contact import (
     FIELDS,
@@ -168,12 +169,15 @@ class ContactPatch(ContactInput):
 
 
 class OptOut(ApiModel):
-    """Who wants nothing more: exactly one of the four."""
+    """Who wants nothing more: exactly one of the five."""
 
     contact_id: Id | None = None
     external_id: Annotated[str, Field(min_length=1, max_length=MOST_EXTERNAL_ID)] | None = None
     phone: Phone | None = None
     email: Annotated[str, Field(min_length=1, max_length=MOST_EMAIL)] | None = None
+    chatapp_user_id: (
+        Annotated[str, Field(min_length=1, max_length=LONGEST_USER_ID, examples=["BR.1502576394655843"])] | None
+    ) = None
     at: Timestamp | None = None
     reason: Annotated[str, Field(min_length=1, max_length=MOST_REASON)] | None = None
     source: Annotated[str, Field(min_length=1, max_length=MOST_SOURCE)] | None = None

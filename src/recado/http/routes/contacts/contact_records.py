@@ -13,7 +13,7 @@ from recado.http.api.principal import ACCOUNT
 from recado.http.routes.contacts.contact_answers import consent_view, group_view
 from recado.http.routes.contacts.contact_models import OptOut
 from recado.http.routes.core.lists import listed
-from recado.http.routes.core.phones import phone_at
+from recado.http.routes.core.phones import phone_at, user_id_at
 from recado.http.wire.reply import Reply
 from recado.services.contacts.contacts import Contacts
 from recado.storage.contacts import contact_consents, contact_fields, contacts, debtor_groups
@@ -94,11 +94,10 @@ class ContactRecords:
     async def _addressed(self, call: Call, body: OptOut) -> tuple[Registrant, list[str]]:
         """Whom the body names: the registry's names, and the ids of contacts; 404 for an id that nobody has."""
         environment = (call.principal.organization_id, call.principal.env)
-        given = [value for value in (body.contact_id, body.external_id, body.phone, body.email) if value is not None]
-        if len(given) != 1:
-            raise validation_error(
-                [FieldError("", "INVALID", "needs exactly one of contactId, externalId, phone and email")]
-            )
+        named = (body.contact_id, body.external_id, body.phone, body.email, body.chatapp_user_id)
+        if sum(value is not None for value in named) != 1:
+            message = "needs exactly one of contactId, externalId, phone, email and chatappUserId"
+            raise validation_error([FieldError("", "INVALID", message)])
         address = Registrant(*environment)
         if body.contact_id is not None:
             contact = await contacts.get(self._database, *environment, body.contact_id)
@@ -110,9 +109,13 @@ class ContactRecords:
             address = Registrant(*environment, phone=phone_at("/phone", body.phone))
             known = await contacts.by_phones(self._database, *environment, [address.phone or ""])
             found = [contact.id for contact in known]
-        else:
+        elif body.email is not None:
             address = Registrant(*environment, email=body.email)
-            found = await contacts.ids_by_email(self._database, *environment, given[0])
+            found = await contacts.ids_by_email(self._database, *environment, body.email)
+        else:
+            user_id = user_id_at("/chatappUserId", body.chatapp_user_id or "")
+            address = Registrant(*environment, user_id=user_id)
+            found = await contacts.ids_by_user_id(self._database, *environment, user_id)
         if not found and not address.names():
             raise not_found()
         return address, found

@@ -1,5 +1,9 @@
-"""Phones in bodies: canonical, or refused with the place where they stand (C2.4)."""
+"""Phones in bodies, and what stands for one: canonical, or refused with the place where they stand (C2.4)."""
 
+from collections.abc import Callable
+
+from recado.domain.channels.address import AddressKind, given, is_user_id
+from recado.domain.channels.policies import given_recipient
 from recado.domain.core.errors import FieldError, Problem
 from recado.domain.core.phones import canonical_phone
 
@@ -18,10 +22,29 @@ def searched_phone(text: str, *, bad_status: int = 400) -> str:
         raise Problem(code, problem.detail, errors=[error]) from None
 
 
+def searched_recipient(text: str) -> str:
+    """As `searched_phone`, or a user id of the chat app (C28.6)."""
+    return text.strip() if is_user_id(text.strip()) else searched_phone(text)
+
+
 def phone_at(path: str, text: str) -> str:
     """Return `text` in canonical form; PHONE_INVALID (422) that points at `path`, a JSON pointer."""
+    return _at(path, lambda: canonical_phone(text))
+
+
+def recipient_at(path: str, channel: str, text: str) -> str:
+    """A recipient of a channel of phones: one, or what stands for it there (C28.6); else as `phone_at`."""
+    return _at(path, lambda: given_recipient(channel, text))
+
+
+def user_id_at(path: str, text: str) -> str:
+    """Return `text` as a user id of the chat app (C28.6); VALIDATION_ERROR (422) that points at `path`."""
+    return _at(path, lambda: given(text, (AddressKind.SCOPED_USER,)))
+
+
+def _at(path: str, read: Callable[[], str]) -> str:
     try:
-        return canonical_phone(text)
+        return read()
     except Problem as problem:
         error = FieldError(path, problem.code, problem.detail)
         raise Problem(problem.code, problem.detail, errors=[error]) from None

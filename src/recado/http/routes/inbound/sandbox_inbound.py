@@ -17,7 +17,7 @@ from recado.domain.media.media_types import KINDS, LONGEST_TYPE, normalized, saf
 from recado.http.api.call import Call
 from recado.http.api.models import ApiModel
 from recado.http.api.route import Idempotency, Route
-from recado.http.routes.core.phones import phone_at
+from recado.http.routes.core.phones import recipient_at
 from recado.http.routes.messages.message_models import SENDER_REQUIRED
 from recado.http.wire.reply import Reply
 from recado.services.inbound.account_owners import AccountOwner, own_sender
@@ -158,7 +158,7 @@ class SandboxInboundOperations:
 
 def _sender(channel: str, told: str) -> str:
     if address_kind(channel) is AddressKind.PHONE:
-        return phone_at("/from", told)
+        return recipient_at("/from", channel, told)
     if not told:
         raise validation_error([FieldError("/from", "REQUIRED", "`from` must not be empty.")])
     return told

@@ -52,7 +52,7 @@ class _Recipient(TypedDict):
 
     __pydantic_config__ = _STRICT  # type: ignore[misc]
 
-    to: NotRequired[Annotated[str | None, Field(max_length=64, examples=["+5511987654321"])]]
+    to: NotRequired[Annotated[str | None, Field(max_length=128, examples=["+5511987654321"])]]
     contactId: NotRequired[Id | None]
     templateVars: NotRequired[Variables | None]
     metadata: NotRequired[Metadata]

@@ -8,7 +8,7 @@ from recado.domain.core.errors import FieldError, Problem
 from recado.http.api.audit import actor_of
 from recado.http.api.call import Call
 from recado.http.api.operation import missing_scope
-from recado.http.routes.core.phones import phone_at
+from recado.http.routes.core.phones import recipient_at
 from recado.http.routes.messages.message_models import (
     NO_RECIPIENT,
     CreateMessage,
@@ -70,4 +70,5 @@ def draft_of(call: Call) -> MessageDraft:
 
 def _recipient(channel: str, to: str) -> str:
     policy = POLICIES.get(channel)
-    return phone_at("/to", to) if policy is not None and AddressKind.PHONE in policy.addresses else to
+    by_phone = policy is not None and AddressKind.PHONE in policy.addresses
+    return recipient_at("/to", channel, to) if by_phone else to

@@ -174,7 +174,10 @@ class CreateMessage(ApiModel):
     to: Annotated[
         str | None,
         Field(
-            max_length=128, examples=["+5511987654321"], description="A phone; for social a user id of the platform."
+            max_length=128,
+            examples=["+5511987654321"],
+            description="A phone, or of chatapp a business-scoped user id such as `BR.1502576394655843`; for social a "
+            "user id of the platform.",
         ),
     ] = None
     contact_id: Id | None = None
@@ -216,10 +219,10 @@ class MessageQuery(MessagePageQuery, PeriodQuery):
         Annotated[str, StringConstraints(strip_whitespace=False)] | None,
         Field(
             min_length=1,
-            max_length=64,
+            max_length=128,
             examples=["+5511987654321"],
-            description="The contact's side of the conversation: exact, in any spelling. Needs no `pii:full`. Searched "
-            "along the history: give a period as well where that is long.",
+            description="The contact's side of the conversation: exact, in any spelling; or a business-scoped user id. "
+            "Needs no `pii:full`. Searched along the history: give a period as well where that is long.",
         ),
     ] = None
 

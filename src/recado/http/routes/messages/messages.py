@@ -17,7 +17,7 @@ from recado.http.api.call import Call
 from recado.http.api.paging import Cursors
 from recado.http.api.principal import ACCOUNT
 from recado.http.api.route import Idempotency, Route
-from recado.http.routes.core.phones import searched_phone
+from recado.http.routes.core.phones import searched_recipient
 from recado.http.routes.messages.message_draft import FORCE, SENDING_CODES, draft_of
 from recado.http.routes.messages.message_models import (
     CreatedMessage,
@@ -170,7 +170,7 @@ def _filter(call: Call, query: MessageQuery) -> MessageFilter:
         channels=GENERIC_CHANNELS if query.channel is None else tuple(dict.fromkeys(query.channel)),
         status=query.status,
         direction=query.direction,
-        recipient=None if query.phone is None else searched_phone(query.phone),
+        recipient=None if query.phone is None else searched_recipient(query.phone),
         sender_id=query.number_id,
         contact_id=query.contact_id,
         campaign_id=query.campaign_id,

@@ -16,6 +16,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 
 from recado.actors.dispatch.lane_context import LaneContext
 from recado.actors.ops.kept import Kept
+from recado.actors.ops.provider_states import ProviderState
 from recado.actors.webhooks.webhook_dispatcher import WebhookDispatcher
 from recado.domain.channels.policies import POLICIES
 from recado.domain.core.clock import Clock
@@ -23,6 +24,7 @@ from recado.domain.core.errors import Unavailable
 from recado.domain.dispatch.breaker import BreakerState
 from recado.domain.messages.message import CLASSES as PRIORITIES
 from recado.domain.messages.message import FailureCode
+from recado.domain.push.message import REFUSALS
 from recado.engine.actor_cell import ActorCell
 from recado.engine.loop_watch import BOUNDS as LAG_BOUNDS
 from recado.engine.loop_watch import LoopWatch
@@ -43,7 +45,9 @@ from recado.storage.ops.scope import INSTALLATION, Scope
 
 _FORWARDED: Final = ("X-Forwarded-For", "Forwarded", "X-Real-IP", "Via")
 _LOOPBACK: Final = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
-_CODES: Final = frozenset(map(str, FailureCode)) | {str(code) for each in POLICIES.values() for code in each.refusals}
+_CODES: Final = (
+    frozenset(map(str, FailureCode)) | {str(code) for each in POLICIES.values() for code in each.refusals} | REFUSALS
+)
 OTHER: Final = "other"
 """Stands for codes that are neither of C15.4 nor a provider's refusal on the channel."""
 _OWN: Final = "own"  # of gateways of which each number has one
@@ -63,6 +67,7 @@ class Measured:
     requests: RequestFigures
     activity: Activity
     context: LaneContext
+    push: Callable[[], Iterable[ProviderState]]
     root: Supervisor
     restarts: Counter[str]
     webhooks: WebhookDispatcher
@@ -157,6 +162,10 @@ class Metrics:
                 tokens[key] = gateway.pacer.tokens(now)
                 in_flight[key] = gateway.in_flight
                 broken[key] = int(gateway.breaker.state is not BreakerState.CLOSED)
+        for service in self._measured.push():
+            key = (service.channel, service.env, service.provider)
+            in_flight[key] = service.in_flight
+            broken[key] = service.troubled
         labels = ("channel", "env", "gateway")
         yield _gauge("recado_gateway_tokens", "Messages that may leave at once; own: of all numbers", labels, tokens)
         yield _gauge("recado_gateway_calls_in_flight", "Calls to providers under way", labels, in_flight)
