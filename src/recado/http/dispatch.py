@@ -176,7 +176,7 @@ class Dispatcher:
             if not operation.writes and call.principal is not NOBODY:  # what was written is answered in any case
                 size = reply.memory if isinstance(reply, StreamReply) else len(reply.body or b"")
                 if size > SMALL:
-                    self._unread.admit(call.principal.organization_id, size)
+                    self._unread.admit(call.principal.share, size)
         except Problem as error:  # no name outlives it: a frame and an error that hold each other hold the body too
             code, reply = self._refused(error, operation, call, started)
         except ClientLeft:

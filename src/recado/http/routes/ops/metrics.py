@@ -26,6 +26,7 @@ from recado.engine.actor_cell import ActorCell
 from recado.engine.loop_watch import BOUNDS as LAG_BOUNDS
 from recado.engine.loop_watch import LoopWatch
 from recado.engine.supervisor import Supervisor
+from recado.engine.turns import in_pieces
 from recado.http.api.call import Call
 from recado.http.api.rate_limits import ANONYMOUS
 from recado.http.api.request_figures import BOUNDS as REQUEST_BOUNDS
@@ -47,6 +48,7 @@ _CODES: Final = frozenset(map(str, FailureCode)) | {str(code) for each in POLICI
 OTHER: Final = "other"
 """Stands for codes that are neither of C15.4 nor a provider's refusal on the channel."""
 _OWN: Final = "own"  # of gateways of which each number has one
+PASSED_AT_ONCE: Final = 2_500  # gateways or actors in a turn of the event loop
 PATIENCE = 5.0  # seconds that a scrape waits for the database; Prometheus itself waits for ten, by default
 
 V = TypeVar("V")
@@ -89,7 +91,7 @@ class Metrics:
         found = [*self._requests(), *self._messages()]
         if queues is not None:
             found += self._queues(queues)
-        found += [*self._gateways(), *self._batchers(), *self._actors(), *self._webhooks()]
+        found += [*await self._gateways(), *self._batchers(), *await self._actors(), *self._webhooks()]
         if backlogs is not None:
             found += _backlogs(backlogs)
         answers = queues is not None and backlogs is not None
@@ -138,18 +140,19 @@ class Metrics:
         yield gauge("recado_queue_messages", "Messages that have not left, by what holds them", labels, waiting)
         yield gauge("recado_queue_oldest_seconds", "For how long the oldest message is due", labels[:2], oldest)
 
-    def _gateways(self) -> Iterator[str]:
+    async def _gateways(self) -> list[str]:
         context, now = self._measured.context, self._measured.clock.monotonic()
         tokens: dict[tuple[str, ...], float] = {}
         in_flight: Counter[tuple[str, ...]] = Counter()
         broken: Counter[tuple[str, ...]] = Counter()
-        for own in context.own_gateways():
-            if own.account is None:
-                continue
-            key = (own.channel, own.account.env, _OWN)
-            tokens[key] = tokens.get(key, 0.0) + own.pacer.tokens(now)
-            in_flight[key] += own.in_flight
-            broken[key] += own.breaker.state is not BreakerState.CLOSED
+        async for some in in_pieces(list(context.own_gateways()), PASSED_AT_ONCE):
+            for own in some:
+                if own.account is None:
+                    continue
+                key = (own.channel, own.account.env, _OWN)
+                tokens[key] = tokens.get(key, 0.0) + own.pacer.tokens(now)
+                in_flight[key] += own.in_flight
+                broken[key] += own.breaker.state is not BreakerState.CLOSED
         for failover in context.failovers.values():
             for gateway in failover.gateways:
                 key = (gateway.channel, gateway.env, gateway.name)
@@ -157,9 +160,11 @@ class Metrics:
                 in_flight[key] = gateway.in_flight
                 broken[key] = int(gateway.breaker.state is not BreakerState.CLOSED)
         labels = ("channel", "env", "gateway")
-        yield gauge("recado_gateway_tokens", "Messages that may leave at once; own: of all numbers", labels, tokens)
-        yield gauge("recado_gateway_calls_in_flight", "Calls to providers under way", labels, in_flight)
-        yield gauge("recado_gateway_circuits_open", "Circuits that are not closed", labels, broken)
+        return [
+            gauge("recado_gateway_tokens", "Messages that may leave at once; own: of all numbers", labels, tokens),
+            gauge("recado_gateway_calls_in_flight", "Calls to providers under way", labels, in_flight),
+            gauge("recado_gateway_circuits_open", "Circuits that are not closed", labels, broken),
+        ]
 
     def _batchers(self) -> Iterator[str]:
         depth: Counter[tuple[str, ...]] = Counter()
@@ -175,19 +180,26 @@ class Metrics:
             "recado_batch_commit_seconds", "How long a batch took to commit", ("batch",), COMMIT_BOUNDS, commits
         )
 
-    def _actors(self) -> Iterator[str]:
+    async def _actors(self) -> list[str]:
         count: Counter[tuple[str, ...]] = Counter()
         waiting: Counter[tuple[str, ...]] = Counter()
         deepest: dict[tuple[str, ...], float] = {}
-        for cell in _cells(self._measured.root):
-            kind, depth = (cell.kind,), len(cell.mailbox)
-            count[kind] += 1
-            waiting[kind] += depth
-            deepest[kind] = max(deepest.get(kind, 0), depth)
-        yield gauge("recado_actors", "Actors in memory", ("kind",), count)
-        yield gauge("recado_mailbox_messages", "Messages in their mailboxes", ("kind",), waiting)
-        yield gauge("recado_mailbox_deepest", "Messages in the fullest mailbox", ("kind",), deepest)
-        yield counter("recado_restarts", "Restarts", ("kind",), _labelled(self._measured.restarts))
+        for supervisor in _supervisors(self._measured.root):
+            async for some in in_pieces(supervisor.children(), PASSED_AT_ONCE):
+                for cell in some:
+                    if not isinstance(cell, ActorCell):
+                        continue
+                    kind, depth = (cell.kind,), len(cell.mailbox)
+                    count[kind] += 1
+                    waiting[kind] += depth
+                    deepest[kind] = max(deepest.get(kind, 0), depth)
+        restarts = _labelled(self._measured.restarts)
+        return [
+            gauge("recado_actors", "Actors in memory", ("kind",), count),
+            gauge("recado_mailbox_messages", "Messages in their mailboxes", ("kind",), waiting),
+            gauge("recado_mailbox_deepest", "Messages in the fullest mailbox", ("kind",), deepest),
+            counter("recado_restarts", "Restarts", ("kind",), restarts),
+        ]
 
     def _webhooks(self) -> Iterator[str]:
         dispatcher = self._measured.webhooks
@@ -227,12 +239,12 @@ def _backlogs(backlogs: Backlogs) -> Iterator[str]:
     yield gauge("recado_callbacks_waiting", "Callbacks that are not processed", (), {(): backlogs.callbacks})
 
 
-def _cells(parent: Supervisor) -> Iterator[ActorCell]:
+def _supervisors(parent: Supervisor) -> Iterator[Supervisor]:
+    """This one and all below; those of actors have nothing else."""
+    yield parent
     for child in parent.children():
-        if isinstance(child, ActorCell):
-            yield child
-        elif isinstance(child, Supervisor):
-            yield from _cells(child)
+        if isinstance(child, Supervisor):
+            yield from _supervisors(child)
 
 
 def _labelled(counts: Mapping[str, int]) -> dict[tuple[str, ...], int]:
