@@ -27,8 +27,10 @@ from recado.engine.child import State
 from recado.engine.failure import Failure
 from recado.engine.supervisor import Supervisor
 from recado.services.ops.activity import Activity
-from recado.storage.ops.ops import SenderQueue
+from recado.storage.ops.ops import SenderId, SenderQueue
 
+Counts = tuple[int, int]
+"""Actors that came into memory, and messages that failed."""
 NO_QUEUE: Final = SenderQueue("", NUMBERS_CHANNEL)
 _NO_ERRORS: Final[Mapping[str, int]] = {}
 _STATUSES: Final = {each.value: each for each in NumberStatus}
@@ -106,14 +108,28 @@ class LiveNumbers:
     def __init__(self, *, context: LaneContext, lanes: Supervisor, activity: Activity) -> None:
         self._context = context
         self._lanes = lanes
+        self._activity = activity
         self._gates = POLICIES[NUMBERS_CHANNEL].gates
         self.gateway = context.own_gateway
-        self.activity = activity.sender
 
     def cell(self, key: SenderKey) -> ActorCell | None:
         """The actor of a number, while it is in memory."""
         found = self._lanes.find(key)
         return found if isinstance(found, ActorCell) else None
+
+    @property
+    def counts(self) -> Counts:
+        """How much has happened so far that no number tells by itself."""
+        return self._lanes.admitted, self._activity.fallen
+
+    def touched(self, since: Counts) -> list[SenderId] | None:
+        """Senders that came into memory, or of which a message failed, since then; None: too many to tell."""
+        admitted, fallen = since
+        failed = self._activity.fallen_since(fallen)
+        if failed is None:
+            return None
+        keys = [child.key for child in self._lanes.admitted_since(admitted)]
+        return [*failed, *((key.organization_id, key.sender_id) for key in keys if isinstance(key, SenderKey))]
 
     def knows_usage(self, key: SenderKey) -> bool:
         """Whether its day and its tier are in memory."""
@@ -135,7 +151,7 @@ class LiveNumbers:
         tier = _TIERS[row["messaging_tier"]]
         cell = self.cell(key_of(row))
         gateway, day = self.gateway(number_id), self._context.day(number_id)
-        activity = self.activity(number_id)
+        activity = self._activity.sender(number_id)
         actor = None if cell is None else cell.actor
         seen = actor.seen() if isinstance(actor, Lane) else None
         sent, recipients = usage

@@ -12,9 +12,9 @@ from math import inf
 from operator import attrgetter
 from typing import Any, Final
 
-from recado.actors.dispatch.gateway import Gateway
-from recado.actors.ops.number_state import NO_QUEUE, LiveNumbers, NumberState, key_of, steady_until
+from recado.actors.ops.number_state import NO_QUEUE, Counts, LiveNumbers, NumberState, key_of, steady_until
 from recado.domain.core.clock import Clock
+from recado.domain.dispatch.pacing import Pacer
 from recado.engine.actor_cell import ActorCell
 from recado.engine.child import State
 from recado.engine.turns import in_pieces, turns
@@ -31,6 +31,7 @@ REST: Final = 60.0
 COMMITS_WITHIN: Final = timedelta(seconds=60)
 """Of the moment with which a change is stamped."""
 ALL_AGAIN: Final = 300.0  # seconds, after which all rows are read, whatever was changed by hand
+NO_PACER: Final = Pacer(1.0)
 _PLACE: Final = attrgetter("place")
 
 Sums = tuple[int, int, int, int, int, int]
@@ -42,8 +43,8 @@ class _Known:
     """A number, its state at the last look, and what it was made of."""
 
     __slots__ = (
-        "anchor", "cell", "cell_state", "fallen", "gateway", "id", "key", "place", "restarts", "rests_until", "row",
-        "state", "usage", "usage_until",
+        "anchor", "cell", "cell_state", "id", "key", "pacer", "place", "restarts", "rests_until", "row", "state",
+        "usage", "usage_until",
     )  # fmt: skip
 
     def __init__(self, row: Mapping[str, Any]) -> None:
@@ -53,11 +54,11 @@ class _Known:
         self.state: NumberState | None = None
         self.place = (1, 0, self.id)  # of none that was looked at
         self.rests_until = 0.0
-        self.gateway: Gateway | None = None
-        self.anchor = 0.0
+        self.pacer = NO_PACER
+        self.anchor = NO_PACER.anchor
         self.cell: ActorCell | None = None
         self.cell_state = State.STOPPED
-        self.restarts = self.fallen = 0
+        self.restarts = 0
         self.usage = (0, 0)
         self.usage_until = 0.0
 
@@ -93,6 +94,7 @@ class ScopeNumbers:
         self._sums: list[int] = list(NO_SUMS)
         self._queues: Mapping[SenderId, SenderQueue] = {}
         self._suspended: frozenset[str] = frozenset()
+        self._counts: Counts = (0, 0)
         self._read_at: datetime | None = None  # None: nothing is known
         self._all_again_at = 0.0
 
@@ -104,7 +106,7 @@ class ScopeNumbers:
         async with self._turn:
             try:
                 moved = await self._read()
-                moved.update(self._touched(queues))
+                moved.update(dict.fromkeys(self._touched(queues)))
                 moved.update(await self._stirring())
                 await self._look_at(list(moved))
             except BaseException:
@@ -180,35 +182,33 @@ class ScopeNumbers:
 
     # What moves -------------------------------------------------------------------------------------------------------
 
-    def _touched(self, queues: Mapping[SenderId, SenderQueue]) -> Iterable[tuple[_Known, None]]:
-        """Those of which something waits now, and did not before: of the others it is known that they move."""
+    def _touched(self, queues: Mapping[SenderId, SenderQueue]) -> list[_Known]:
+        """Those of which something waits since then, that came into memory, or of which a message failed."""
         former, self._queues = self._queues, queues
-        if former is queues:
-            return ()
-        return [(known, None) for key in queues if (known := self._known.get(key)) is not None]
+        since, self._counts = self._counts, self._live.counts
+        touched = self._live.touched(since)
+        if touched is None:
+            return list(self._order)
+        if former is not queues:
+            touched += queues
+        return [known for key in touched if (known := self._known.get(key)) is not None]
 
     async def _stirring(self) -> dict[_Known, None]:
-        """Those that rest no more."""
+        """Those that rest no more: their time is over, something left, or their actor failed or is gone."""
         moved: dict[_Known, None] = {}
         async for some in in_pieces(self._order, PASSED_AT_ONCE):
-            moved.update((each, None) for each in self._passed(some))
+            monotonic = self._clock.monotonic()
+            for each in some:
+                if each.rests_until <= monotonic or (
+                    (cell := each.cell) is not None
+                    and (
+                        each.pacer.anchor != each.anchor
+                        or cell.state is not each.cell_state
+                        or cell.restarts != each.restarts
+                    )
+                ):
+                    moved[each] = None
         return moved
-
-    def _passed(self, some: Sequence[_Known]) -> list[_Known]:
-        monotonic, live = self._clock.monotonic(), self._live
-        gateway_of, activity_of, cell_of = live.gateway, live.activity, live.cell
-        found = []
-        for each in some:
-            gateway, cell = each.gateway, each.cell
-            if (
-                each.rests_until <= monotonic
-                or gateway_of(each.id) is not gateway
-                or (gateway is not None and gateway.pacer.anchor != each.anchor)
-                or (cell_of(each.key) is not None if cell is None else _another(each, cell))
-                or ((activity := activity_of(each.id)) is not None and activity.fallen != each.fallen)
-            ):
-                found.append(each)
-        return found
 
     # Looks ------------------------------------------------------------------------------------------------------------
 
@@ -252,11 +252,11 @@ class ScopeNumbers:
             self._add(known.state, -1)
         self._add(state, 1)
         known.state = state
-        known.gateway = gateway = self._live.gateway(known.id)
-        known.anchor = 0.0 if gateway is None else gateway.pacer.anchor
+        gateway = self._live.gateway(known.id)
+        known.pacer = NO_PACER if gateway is None else gateway.pacer
+        known.anchor = known.pacer.anchor
         known.cell = cell = self._live.cell(key)
         known.cell_state, known.restarts = (State.STOPPED, 0) if cell is None else (cell.state, cell.restarts)
-        known.fallen = 0 if state.activity is None else state.activity.fallen
         known.rests_until = min(
             known.usage_until or inf, monotonic + known.rest, steady_until(state, gateway, now, monotonic)
         )
@@ -279,8 +279,3 @@ class ScopeNumbers:
     def _summed(self) -> Sums:
         numbers, second, minute, due, scheduled, in_flight = self._sums
         return numbers, second, minute, due, scheduled, in_flight
-
-
-def _another(known: _Known, cell: ActorCell) -> bool:
-    """Whether its actor failed, was restarted or has left since."""
-    return cell.state is not known.cell_state or cell.restarts != known.restarts

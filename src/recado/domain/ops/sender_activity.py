@@ -47,15 +47,13 @@ class MinuteFigures:
 
 
 class SenderActivity:
-    """One sender. Times are whole minutes that never go back. `fallen`: messages that failed so far."""
+    """One sender. Times are whole minutes that never go back."""
 
-    __slots__ = (
-        "_busy", "_codes", "_failed", "_failures", "_late", "_minute", "_past", "_queued", "_sent", "_times", "fallen",
-    )  # fmt: skip
+    __slots__ = ("_busy", "_codes", "_failed", "_failures", "_late", "_minute", "_past", "_queued", "_sent", "_times")
 
     def __init__(self, minute: int) -> None:
         self._minute = self._busy = minute  # `_busy`: the last one in which anything left, failed or was queued
-        self._sent = self._failed = self._late = self.fallen = 0
+        self._sent = self._failed = self._late = 0
         self._queued = _UNKNOWN
         self._times = array("I", _NO_TIMES)
         self._past = array("I")
@@ -76,7 +74,6 @@ class SenderActivity:
         if minute != self._minute:
             self._turn_to(minute)
         self._failed += 1
-        self.fallen += 1
         self._late += late
         if self._failures is None:
             self._failures = deque(maxlen=FAILURES)

@@ -11,11 +11,12 @@ from recado.actors.ops.number_state import LiveNumbers
 from recado.actors.ops.number_states import NumberStates
 from recado.actors.ops.scope_numbers import Look
 from recado.channels.core.provider import Accepted, Down, OutboundMessage, Refused, SlowDown
-from recado.domain.messages.message import BULK
-from recado.domain.ops.sender_activity import SenderFailure
+from recado.domain.messages.message import BULK, Cause, FailureCode
 from recado.domain.senders.number import MessagingTier
 from recado.http.routes.ops.ops_views import number_state_view
+from recado.services.ops.activity import LAST_FALLEN
 from recado.storage.access import organizations
+from recado.storage.dispatch.settlements import Failed
 from recado.storage.ops.scope import INSTALLATION, Scope
 from recado.storage.senders import numbers
 
@@ -83,9 +84,13 @@ async def fails(line: Any, watcher: Watcher) -> None:
 async def fails_late(line: Any, watcher: Watcher) -> None:
     await line.queue(1)
     await watcher.goes_on(70, step=10)
-    activity = line.context.sending.activity
-    failure = SenderFailure(line.clock.now(), "msg_1", "undeliverable")
-    activity._sender(line.number.id, activity.minute).fell(activity.minute, failure, late=True)
+    cause = Cause(FailureCode.PROVIDER_ERROR, "a report said so")
+    failed = Failed(
+        line.organization.id, "test", "chatapp", "msg_1", cause, line.clock.now(), False, sender_id=line.number.id
+    )
+    line.context.sending.activity.ended_late([failed])
+    await watcher.goes_on(2)
+    line.context.sending.activity.ended_late([failed] * (LAST_FALLEN + 1))
     await watcher.goes_on(2)
 
 
