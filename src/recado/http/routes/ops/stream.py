@@ -58,7 +58,7 @@ class Feed:
         self.number = 0  # of the last look with news
         self.shown: dict[str, dict[str, bytes]] = {kind: {} for kind in KINDS}
         self.turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._told: deque[tuple[int, bytes]] = deque()
+        self._told: deque[bytes] = deque()  # by the last looks with news
         self._bytes = 0
         self._whole = (0, b"")  # as it was at that number; empty: nobody has asked
 
@@ -76,10 +76,10 @@ class Feed:
             return
         self.number += 1
         told = self._marked(b"".join(news))
-        self._told.append((self.number, told))
+        self._told.append(told)
         self._bytes += len(told)
         while len(self._told) > REMEMBERED or (self._bytes > REMEMBERED_BYTES and len(self._told) > 1):
-            self._bytes -= len(self._told.popleft()[1])
+            self._bytes -= len(self._told.popleft())
 
     def wake(self) -> None:
         """Viewers look for news."""
@@ -100,11 +100,10 @@ class Feed:
 
     def since(self, number: int) -> list[bytes] | None:
         """What was told after that; None when it is not remembered."""
-        if number == self.number:
-            return []
-        if number > self.number or not self._told or self._told[0][0] > number + 1:
+        missed = self.number - number
+        if missed < 0 or missed > len(self._told):
             return None
-        return [told for each, told in self._told if each > number]
+        return [self._told[place] for place in range(-missed, 0)]
 
     def resumed(self, last_id: str | None) -> int | None:
         """The number of the last event that a viewer has seen of this feed; None: of another one, or none."""
