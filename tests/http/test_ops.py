@@ -58,7 +58,7 @@ async def listed(api: Any, path: str, **how: Any) -> list[Any]:
     kept = (samples.numbers, samples.actors, samples.webhooks, samples.providers, samples._webhooks._backlogs)
     for each in (*kept, api.states.queues):
         each._answers.clear()
-    api.states._usage.clear()
+    api.states._scopes.clear()
     answer = await api.get(path, **how)
     assert answer.status == 200, answer.body
     items: list[Any] = answer.body["items"]

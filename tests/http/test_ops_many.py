@@ -61,7 +61,7 @@ async def test_ten_thousand_numbers_are_shown_in_short_steps(api: Any) -> None:
 @pytest.mark.long
 @pytest.mark.alone
 async def test_a_scrape_beside_ten_thousand_actors_takes_the_loop_a_moment(api: Any) -> None:
-    context = LaneContext(api.states._context.records, NOTHING, NOTHING, Moments(api.clock), 0.0)
+    context = LaneContext(api.states._live._context.records, NOTHING, NOTHING, Moments(api.clock), 0.0)
     for n in range(NUMBERS):
         number_id = f"num_{n:021}"
         api.lanes.spawn(SenderKey("org_1", "test", NUMBERS_CHANNEL, number_id), Nobody)

@@ -1,12 +1,12 @@
 """Who waits for whom while samples for operators are made (C34.1)."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any
 
 from tests.waiting import until
 
+from recado.actors.ops.scope_numbers import NO_SUMS, Look
 from recado.engine.clock import VirtualClock
 from recado.http.routes.ops.samples import Samples
 from recado.storage.ops.scope import Scope
@@ -21,10 +21,10 @@ class Slow:
         self.looks: list[Scope] = []
         self.may_end = asyncio.Event()
 
-    async def of(self, scope: Scope) -> AsyncIterator[list[Any]]:
+    async def look(self, scope: Scope) -> Look:
         self.looks.append(scope)
         await self.may_end.wait()
-        yield []
+        return Look([], NO_SUMS)
 
 
 async def test_an_organization_holds_one_of_the_two_places_whatever_its_environments() -> None:

@@ -13,6 +13,7 @@ from recado.domain.core.errors import Problem, Unavailable
 from recado.engine.clock import VirtualClock
 from recado.http.routes.ops import stream as module
 from recado.http.routes.ops.stream import Feed, OperatorStream
+from recado.http.wire.byte_budget import ANSWERS, DEFAULT, ByteBudget
 from recado.storage.core.callers import SERVICE, working_for
 from recado.storage.ops.scope import INSTALLATION, Scope
 
@@ -249,6 +250,52 @@ async def test_viewers_are_bounded_in_all_and_of_an_organization(
     await viewers.pop().leaves()
     hub.admit("org_3")
     for viewer in viewers:
+        await viewer.leaves()
+
+
+async def test_the_administrator_has_half_of_the_places(
+    clock: Any, looked: Any, hub: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "VIEWERS_OF_THE_ADMINISTRATOR", 2)
+    viewers = [Viewer(hub.events(INSTALLATION, None)) for _ in range(2)]
+    await clock.settle()
+    with pytest.raises(Problem) as refused:
+        hub.admit("")
+    assert (refused.value.code, refused.value.headers["Retry-After"]) == ("RATE_LIMITED", "30")
+    hub.admit("org_1")
+    await viewers.pop().leaves()
+    hub.admit("")
+    await viewers.pop().leaves()
+
+
+def test_as_many_viewers_as_a_caller_may_have_fit_into_what_it_may_leave_unread() -> None:
+    assert ByteBudget(DEFAULT // 2, ANSWERS).share >= module.VIEWERS_OF_THE_ADMINISTRATOR * module.MEMORY
+
+
+async def test_who_comes_a_few_looks_later_shares_the_whole_of_who_came_first(
+    clock: Any, looked: Any, hub: Any
+) -> None:
+    looked.items["numbers"] = {"num_1": b"1"}
+    first = Viewer(hub.events(MINE, None))
+    await clock.settle()
+    whole = first.told()
+    last = Viewer(hub.events(MINE, None))
+    for number in range(2, module.WHOLE_FOR + 4):
+        looked.items["numbers"] = {"num_1": b"%d" % number}
+        await clock.advance(1)
+        if number == module.WHOLE_FOR:
+            later = Viewer(hub.events(MINE, None))
+            await clock.settle()
+    assert last.told()[: len(module.KINDS)] == whole
+    told = later.told()
+    assert [data["items"] for kind, data in told if kind == "numbers"] == [[n] for n in range(1, module.WHOLE_FOR + 4)]
+    assert [data["whole"] for _, data in told] == [True] * 4 + [False] * (module.WHOLE_FOR + 2)
+    latest = Viewer(hub.events(MINE, None))
+    await clock.advance(1)
+    assert [(data["whole"], data["items"]) for kind, data in latest.told() if kind == "numbers"] == [
+        (True, [module.WHOLE_FOR + 3])
+    ]
+    for viewer in (first, last, later, latest):
         await viewer.leaves()
 
 

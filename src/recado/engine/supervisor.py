@@ -8,6 +8,7 @@ the program.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Hashable, Iterator
+from itertools import islice
 from typing import Final, TypeVar
 
 from recado.engine.actor import Actor
@@ -37,10 +38,10 @@ class Supervisor(Child):
     """A service itself: `start` starts the children in order, `stop` stops them in reverse.
 
     `intensity` restarts within `period` seconds are borne, over all children. `grace` is the time in seconds that an
-    actor gets to finish at a stop before its work is cancelled.
+    actor gets to finish at a stop before its work is cancelled. `admitted`: how many children came so far.
     """
 
-    __slots__ = ("_children", "_closed", "_failed", "_grace", "_recovery", "_runtime")
+    __slots__ = ("_children", "_closed", "_failed", "_grace", "_recovery", "_runtime", "admitted")
 
     def __init__(
         self,
@@ -57,6 +58,7 @@ class Supervisor(Child):
         self._runtime = runtime
         self._grace = grace
         self._closed = False
+        self.admitted = 0
         self._children: dict[Hashable, Child] = {}
         self._recovery = Recovery(self, runtime, strategy, Intensity(intensity, period), backoff)
         self._failed: asyncio.Future[Failure] | None = None
@@ -119,6 +121,10 @@ class Supervisor(Child):
         """The children in the order they were added."""
         return list(self._children.values())
 
+    def admitted_since(self, admitted: int) -> list[Child]:
+        """The children that came since the count was this, of those that are in the tree; maybe others beside them."""
+        return list(islice(reversed(self._children.values()), self.admitted - admitted))
+
     def runs(self, child: Child) -> bool:
         """Whether this supervisor runs and the child is in its tree."""
         return self.state is State.RUNNING and self._children.get(child.key) is child
@@ -139,6 +145,7 @@ class Supervisor(Child):
             raise ValueError(f"{self.path} has a child {child.key} already")
         child.owner = self
         self._children[child.key] = child
+        self.admitted += 1
 
     # --- start and stop -------------------------------------------------------------------------------------------
 
@@ -215,6 +222,7 @@ class Supervisor(Child):
             else:
                 child.reopen()
         self._children[child.key] = child
+        self.admitted += 1
         return child
 
     async def restart(self, path: str) -> None:

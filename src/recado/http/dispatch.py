@@ -173,10 +173,10 @@ class Dispatcher:
             if call.unknown:
                 name_in(reply, call.unknown, writes=operation.writes)
             self._answers.render(reply)
-            if not operation.writes and call.principal.organization_id:  # what was written is answered in any case
+            if not operation.writes and call.principal is not NOBODY:  # what was written is answered in any case
                 size = reply.memory if isinstance(reply, StreamReply) else len(reply.body or b"")
                 if size > SMALL:
-                    self._unread.admit(owner, size)
+                    self._unread.admit(call.principal.share, size)
         except Problem as error:  # no name outlives it: a frame and an error that hold each other hold the body too
             code, reply = self._refused(error, operation, call, started)
         except ClientLeft:

@@ -242,3 +242,30 @@ def test_departures_are_counted_for_the_last_second_and_the_last_minute() -> Non
     assert pacer.sent_within(now + 30.0, 1.0) == 0
     assert 290 <= pacer.sent_within(now + 30.0, 60.0) <= 310
     assert pacer.sent_within(now + 500.0, 60.0) == 0
+
+
+@given(
+    rate=st.sampled_from([0.25, 1.0, 3.0, 80.0]),
+    pauses=st.lists(st.floats(0.0, 20.0), min_size=1, max_size=30),
+    forced=st.booleans(),
+    looks=st.lists(st.floats(0.0, 1.0), min_size=1, max_size=10),
+)
+def test_what_is_shown_stays_the_same_as_long_as_is_said(
+    rate: float, pauses: list[float], forced: bool, looks: list[float]
+) -> None:
+    pacer, now = Pacer(rate, start=100.0), 101.0
+    for pause in pauses:
+        now = now + pause if forced else pacer.ready_at(now + pause)
+        pacer.take(now, forced=forced)
+
+    def shown(at: float) -> tuple[float, int, int]:
+        return round(pacer.tokens(at), 2), pacer.sent_within(at, 1.0), pacer.sent_within(at, 60.0)
+
+    assert pacer.steady_until(now) == now
+    while (until := pacer.steady_until(now)) != math.inf:
+        before = shown(now)
+        for look in sorted(looks):
+            if (at := now + look * (until - now)) < until:
+                assert shown(at) == before
+        now = max(until, now + 0.05)
+    assert shown(now + 1_000) == shown(now) == (shown(now)[0], 0, 0)

@@ -217,6 +217,34 @@ async def test_an_answer_that_is_sent_while_it_is_read_counts_until_its_end(
     await wait_until(lambda: api.server.unread.held == 0)
 
 
+async def test_the_administrator_too_is_refused_and_loses_nothing_of_what_it_reads(
+    serve: Any, thing: Any, wait_until: Any
+) -> None:
+    go_on = asyncio.Event()
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b"1"
+        await go_on.wait()
+
+    async def handle(_: Call) -> Reply:
+        return StreamReply(200, pieces(), content_type="application/json")
+
+    route = thing("GET", "/v2/admin/things", handler=handle, access=Access.ADMIN, scope=None, rate_class="")
+    api = await serve(route, thing(handler=handle), admin_token="secret-of-the-house", body_memory=16 * MIB)
+    headers = {"Authorization": "Bearer secret-of-the-house"}
+    async with (
+        api.client.get("/v2/admin/things", headers=headers) as first,
+        api.client.get("/v2/admin/things", headers=headers) as second,
+    ):
+        async with api.client.get("/v2/admin/things", headers=headers) as third:
+            assert (third.status, third.headers["Retry-After"]) == (429, "1")
+        async with api.client.get("/things") as other:
+            assert other.status == 200
+            go_on.set()
+            assert [await each.read() for each in (first, second, other)] == [b"1"] * 3
+    await wait_until(lambda: api.server.unread.held == 0)
+
+
 async def test_documents_that_all_share_do_not_count(serve: Any, thing: Any, wait_until: Any) -> None:
     route = thing(handler=answering(4_000_000), access=Access.PUBLIC, scope=None, rate_class="public")
     api = await serve(route)

@@ -17,12 +17,13 @@ from recado.domain.core.errors import Unavailable, conflict
 from recado.domain.senders.sender import SenderKey
 from recado.engine.child import Child, Node
 from recado.engine.supervisor import Supervisor
-from recado.engine.turns import turns
+from recado.engine.turns import in_pieces, turns
 from recado.storage.core.postgres import Database
 from recado.storage.ops import ops
 from recado.storage.ops.scope import Scope
 
 AT_ONCE: Final = 250  # actors in a turn of the event loop
+PASSED_AT_ONCE: Final = 5_000  # of which is only found whose they are
 MOST_RESTARTS: Final = 100  # under way at once
 RESTARTS_OF_AN_ORGANIZATION: Final = 25  # of them
 ONLY_WITH_THE_PROGRAM: Final = frozenset({"sending", "calls", "direct sends", "ownership", "rescuer"})
@@ -56,9 +57,10 @@ class ActorTree:
         self._webhooks = webhooks
         self._restarts: dict[str, tuple[ActorPlace, asyncio.Task[None]]] = {}
 
-    async def nodes(self, scope: Scope) -> AsyncGenerator[list[Node]]:
-        """Everything of the scope, parents first, some at a time, each part in a turn of its own."""
-        found = self._root.nodes() if scope.whole else _nodes(await self._owned(scope))
+    async def nodes(self, scope: Scope, most: int | None = None) -> AsyncGenerator[list[Node]]:
+        """Everything of the scope, parents first, some at a time, each part in a turn of its own; `most`: no more."""
+        found = self._root.nodes() if scope.whole else _nodes(await self._owned(scope, most))
+        found = islice(found, most)
         while True:
             await turns.next()
             some = list(islice(found, AT_ONCE))
@@ -122,15 +124,17 @@ class ActorTree:
             return key[1] in await ops.subscription_ids(self._db, scope)
         return False
 
-    async def _owned(self, scope: Scope) -> list[Child]:
+    async def _owned(self, scope: Scope, most: int | None) -> list[Child]:
         subscriptions = await ops.subscription_ids(self._db, scope)
         found: list[Child] = []
-        for seen, child in enumerate(self._lanes.children()):
-            if seen % (20 * AT_ONCE) == 0:
-                await turns.next()
-            key = child.key
-            if isinstance(key, SenderKey) and scope.holds(key.organization_id, key.env):
-                found.append(child)
+        owner, env = scope.organization_id, scope.env
+        async for some in in_pieces(self._lanes.children(), PASSED_AT_ONCE):
+            found += [
+                child for child in some
+                if isinstance(key := child.key, SenderKey) and key[0] == owner and key[1] == env
+            ]  # fmt: skip
+            if most is not None and len(found) >= most:
+                break
         for subscription_id in sorted(subscriptions):
             actor = self._webhooks.find((scope.organization_id, subscription_id))
             if actor is not None:

@@ -24,10 +24,10 @@ class Pacer:
     is the rate, rounded up, when not given. The bucket starts empty at `start`, or at the first time that it is asked:
     a new owner of a number gives the present plus one second, because the departures of the former owner are unknown.
     `guard` (seconds) lengthens the second of the ring where departures are stamped with another clock than the pacer's.
+    `anchor`: the last departure, or the start; infinite before both.
     """
 
     __slots__ = (
-        "_anchor",
         "_catch_up",
         "_counts",
         "_guard",
@@ -39,6 +39,7 @@ class Pacer:
         "_ready",
         "_ring",
         "_size",
+        "anchor",
         "per_second",
     )
 
@@ -53,7 +54,7 @@ class Pacer:
         )  # as large as a second has needed so far: most numbers send far below their rate
         self._opens = -inf  # the limit-th last departure plus one second
         self._ready = inf  # the moment when the next token is due
-        self._anchor = inf  # the last departure, or the start
+        self.anchor = inf
         self._counts = array("I")  # pairs: a whole second, and the departures in it
         self._last_second = -1
         self._set(per_second, limit)
@@ -62,7 +63,7 @@ class Pacer:
 
     def ready_at(self, now: float) -> float:
         """The earliest moment, `now` or later, at which a message may leave."""
-        if self._anchor == inf:
+        if self.anchor == inf:
             self._begin(now)
         return max(now, self._ready, self._opens)
 
@@ -72,7 +73,7 @@ class Pacer:
         A forced one leaves at once; it takes a token all the same, below zero if need be, down to a second's worth, and
         stands in the ring, so that the next ones pay for it.
         """
-        if self._anchor == inf:
+        if self.anchor == inf:
             self._begin(now)
         if forced:
             floor = now + max(self._interval, 1.0) + self._interval
@@ -85,7 +86,7 @@ class Pacer:
         if self._size < self._limit and _a_second_after(self._ring[self._head]) + self._guard > now:
             self._grow()
         head = self._head
-        self._ring[head] = self._anchor = now
+        self._ring[head] = self.anchor = now
         head = head + 1 if head + 1 < self._size else 0
         self._head = head
         # The limit-th last departure; the ring may be larger than the limit, after the limit was lowered. In a smaller
@@ -100,15 +101,15 @@ class Pacer:
 
     def set_rate(self, per_second: float, *, limit: int | None = None) -> None:
         """Change the rate. What left already still counts: the new bound holds at once, and a debt stays."""
-        waiting = (self._ready - self._anchor) * self.per_second  # in tokens, as of the last departure
+        waiting = (self._ready - self.anchor) * self.per_second  # in tokens, as of the last departure
         self._set(per_second, limit)
-        if self._anchor != inf:
+        if self.anchor != inf:
             least, most = self._interval - self._catch_up, self._interval + max(self._interval, 1.0)
-            self._ready = self._anchor + min(max(waiting * self._interval, least), most)
+            self._ready = self.anchor + min(max(waiting * self._interval, least), most)
 
     def tokens(self, now: float) -> float:
         """What the bucket holds: messages that may leave at once; below zero, what forced ones still owe."""
-        if self._anchor == inf:
+        if self.anchor == inf:
             self._begin(now)
         return min((now - self._ready) / self._interval, self._catch_up / self._interval) + 1.0
 
@@ -130,8 +131,21 @@ class Pacer:
             count += 1
         return count
 
+    def steady_until(self, now: float) -> float:
+        """Until when `tokens` and the counts of the last second and the last minute stay the same while nothing leaves.
+
+        `now` where they move.
+        """
+        if now < self._ready + self._catch_up or now <= _a_second_after(self.anchor):
+            return now
+        counted = self._counts
+        for place in range(0, len(counted), 2):
+            if counted[place] > now - 60.0:
+                return counted[place] + 60.0
+        return inf
+
     def _begin(self, start: float) -> None:
-        self._anchor = start
+        self.anchor = start
         self._ready = start + self._interval
 
     def _set(self, per_second: float, limit: int | None) -> None:

@@ -115,7 +115,7 @@ class Answers:
         transport = request.transport
         if transport is None:
             raise ConnectionResetError("the client has left")
-        with self._unread.holding(call.principal.organization_id, reply.memory, transport.abort):
+        with self._unread.holding(call.principal.share, reply.memory, transport.abort):
             try:
                 async with aclosing(reply.chunks) as chunks:
                     await response.prepare(request)

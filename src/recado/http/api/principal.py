@@ -37,6 +37,11 @@ class Principal:
     name: str | None = None
 
     @property
+    def share(self) -> str:
+        """Whose part of unread answers it takes: its organization's, the administrator's, or that of all others."""
+        return self.organization_id or self.actor_type
+
+    @property
     def sees_phone_hashes(self) -> bool:
         """Whether it is shown `phoneHash`: the organization may keep it from those who see no phones (C2.5)."""
         return not self.hide_phone_hash or PII in self.scopes

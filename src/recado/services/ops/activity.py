@@ -3,9 +3,10 @@
 Filled where a batch is committed, never in the turn of an actor. Nothing of it is stored: a restart forgets it.
 """
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from itertools import islice
 from typing import Final, NamedTuple
 
 from recado.domain.channels.policies import NUMBERS_CHANNEL
@@ -14,9 +15,12 @@ from recado.domain.ops.recent_calls import RecentCalls
 from recado.domain.ops.sender_activity import SenderActivity, SenderFailure
 from recado.engine.turns import in_pieces
 from recado.storage.dispatch.settlements import Departed, Failed
+from recado.storage.ops.ops import SenderId
 
 MOST_SENDERS: Final = 20_000
 MOST_CONNECTIONS: Final = 10_000
+LAST_FALLEN: Final = 4_096
+"""Failed messages of which it is remembered whose they were."""
 AT_ONCE: Final = 500  # senders in a turn of the event loop
 
 
@@ -30,13 +34,18 @@ class ConnectionKey(NamedTuple):
 
 
 class Activity:
-    """One for the process. `accepted`, `sent`: messages by channel; `failed`: by channel and code."""
+    """One for the process. `accepted`, `sent`: messages by channel; `failed`: by channel and code.
+
+    `fallen`: how many messages of numbers failed.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self.accepted: Counter[str] = Counter()
         self.sent: Counter[str] = Counter()
         self.failed: Counter[tuple[str, str]] = Counter()
+        self.fallen = 0
+        self._fallen: deque[SenderId] = deque(maxlen=LAST_FALLEN)
         self._senders: dict[str, SenderActivity] = {}
         self._connections: dict[ConnectionKey, RecentCalls] = {}
 
@@ -53,6 +62,11 @@ class Activity:
     def sender(self, sender_id: str) -> SenderActivity | None:
         """What a number did lately; None: nothing that is known."""
         return self._senders.get(sender_id)
+
+    def fallen_since(self, fallen: int) -> list[SenderId] | None:
+        """The numbers of the messages that failed since the count was this; None: they are too many to remember."""
+        count = self.fallen - fallen
+        return None if count > LAST_FALLEN else list(islice(reversed(self._fallen), count))
 
     def departed(self, rows: Sequence[Departed]) -> None:
         """These departures are committed."""
@@ -81,6 +95,8 @@ class Activity:
             if row.sender_id is not None and row.channel == NUMBERS_CHANNEL:
                 failure = SenderFailure(row.failed_at, row.id, code)
                 self._sender(row.sender_id, minute).fell(minute, failure, late=late)
+                self.fallen += 1
+                self._fallen.append((row.organization_id, row.sender_id))
 
     def taken_on(self, channel: str, messages: int) -> None:
         """So many are accepted, in a commit of their own."""

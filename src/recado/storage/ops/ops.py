@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from recado.domain.core.ids import created_at
 from recado.domain.messages.message import CLASSES, WaitReason
+from recado.storage.access.organizations import SUSPENDED
 from recado.storage.core.rows import Executor, columns
 from recado.storage.core.sql import load
 from recado.storage.ops.scope import Scope
@@ -82,6 +83,18 @@ class QueueTotals:
 
 
 @dataclass(frozen=True, slots=True)
+class Changes:
+    """How many `numbers` a scope has, which were `changed`, deleted ones too, and which organizations are suspended.
+
+    `changed`: None where they are more than are read at once.
+    """
+
+    numbers: int
+    changed: Sequence[SenderId] | None
+    suspended: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Backlogs:
     """Deliveries that are not settled, and callbacks that are not processed."""
 
@@ -97,6 +110,23 @@ async def numbers(executor: Executor, scope: Scope, after: SenderId = ("", "")) 
     else:
         rows = await executor.fetch(SQL.numbers, scope.organization_id, scope.env, after[1], NUMBERS_AT_ONCE)
     return rows
+
+
+async def numbers_of(executor: Executor, senders: Sequence[SenderId]) -> Sequence[Mapping[str, Any]]:
+    """Those of these numbers that there are, as `numbers`."""
+    rows: Sequence[Mapping[str, Any]] = await executor.fetch(SQL.numbers_of, *columns(senders, 2))
+    return rows
+
+
+async def changes(executor: Executor, scope: Scope, since: datetime) -> Changes:
+    """What has changed among the numbers of the scope since a moment."""
+    if scope.whole:
+        row = await executor.fetchrow(SQL.all_changes, since, SUSPENDED, NUMBERS_AT_ONCE + 1)
+    else:
+        about = (scope.organization_id, scope.env, since, SUSPENDED, NUMBERS_AT_ONCE + 1)
+        row = await executor.fetchrow(SQL.changes, *about)
+    changed = list(zip(row["organization_ids"] or (), row["ids"] or (), strict=True))
+    return Changes(row["numbers"], changed if len(changed) <= NUMBERS_AT_ONCE else None, frozenset(row["suspended"]))
 
 
 async def number(executor: Executor, organization_id: str, env: str, number_id: str) -> Mapping[str, Any] | None:

@@ -1,24 +1,46 @@
 -- name: numbers
 -- Those of an environment after $3, in the order of their ids; $4 at most.
 select
-    n.organization_id, n.env, n.id, n.display_phone, n.status, n.quality_rating, n.messaging_tier, n.per_second, n.per_day,
-    n.operator_paused_at, o.status as organization_status
-from numbers n
-join organizations o on o.id = n.organization_id
-where n.organization_id = $1 and n.env = $2 and n.deleted_at is null and n.id > $3
-order by n.id
+    organization_id, env, id, display_phone, status, quality_rating, messaging_tier, per_second, per_day, operator_paused_at
+from numbers
+where organization_id = $1 and env = $2 and deleted_at is null and id > $3
+order by id
 limit $4
 
 -- name: all_numbers
 -- Those of the installation after number $2 of organization $1.
 select
-    n.organization_id, n.env, n.id, n.display_phone, n.status, n.quality_rating, n.messaging_tier, n.per_second, n.per_day,
-    n.operator_paused_at, o.status as organization_status
-from numbers n
-join organizations o on o.id = n.organization_id
-where n.deleted_at is null and (n.organization_id, n.id) > ($1, $2)
-order by n.organization_id, n.id
+    organization_id, env, id, display_phone, status, quality_rating, messaging_tier, per_second, per_day, operator_paused_at
+from numbers
+where deleted_at is null and (organization_id, id) > ($1, $2)
+order by organization_id, id
 limit $3
+
+-- name: numbers_of
+-- Those that are named, if they are not deleted.
+select
+    organization_id, env, id, display_phone, status, quality_rating, messaging_tier, per_second, per_day, operator_paused_at
+from numbers
+where (organization_id, id) in (select * from unnest($1::text[], $2::text[])) and deleted_at is null
+
+-- name: changes
+-- How many numbers an environment has, and which of them were changed since $3, deleted ones too, $5 at most; whether its
+-- organization is suspended.
+select
+    count(*) filter (where deleted_at is null) as numbers,
+    (array_agg(organization_id) filter (where updated_at > $3))[1:$5] as organization_ids,
+    (array_agg(id) filter (where updated_at > $3))[1:$5] as ids,
+    array(select id from organizations where id = $1 and status = $4) as suspended
+from numbers
+where organization_id = $1 and env = $2
+
+-- name: all_changes
+select
+    count(*) filter (where deleted_at is null) as numbers,
+    (array_agg(organization_id) filter (where updated_at > $1))[1:$3] as organization_ids,
+    (array_agg(id) filter (where updated_at > $1))[1:$3] as ids,
+    array(select id from organizations where status = $2) as suspended
+from numbers
 
 -- name: number
 select

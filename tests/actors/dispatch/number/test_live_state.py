@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from recado.actors.ops.number_states import NumberState, NumberStates
+from recado.actors.ops.number_state import NumberState
+from recado.actors.ops.number_states import NumberStates
 from recado.channels.core.provider import Down, Refused, SlowDown
 from recado.domain.dispatch.breaker import BreakerState
 from recado.domain.messages.message import WaitReason
@@ -107,10 +108,10 @@ async def test_all_numbers_at_once_show_the_same_as_each_alone(line: Any, states
     await line.goes_on(1.5)
     alone = await seen(line, states)
     for scope in (INSTALLATION, Scope(line.organization.id, "test")):
-        (every,) = [each async for some in states.of(scope) for each in some if each.id == line.number.id]
+        (every,) = [each for each in (await states.look(scope)).states if each.id == line.number.id]
         names = ("per_second", "sent_last_minute", "day_used", "due", "in_flight", "breaker", "actor", "lately")
         assert [getattr(every, name) for name in names] == [getattr(alone, name) for name in names]
-    assert [each async for each in states.of(Scope(line.organization.id, "live"))] == []
+    assert (await states.look(Scope(line.organization.id, "live"))).states == []
 
 
 async def test_queues_are_noted_for_the_series(line: Any, states: NumberStates) -> None:

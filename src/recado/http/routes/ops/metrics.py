@@ -6,13 +6,12 @@ Nothing is measured for it: whoever does something counts it in an integer, and 
 import asyncio
 import hmac
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_network
 from typing import Final, TypeVar
 
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client import CONTENT_TYPE_LATEST
 
 from recado.actors.dispatch.lane_context import LaneContext
 from recado.actors.ops.kept import Kept
@@ -29,12 +28,14 @@ from recado.engine.actor_cell import ActorCell
 from recado.engine.loop_watch import BOUNDS as LAG_BOUNDS
 from recado.engine.loop_watch import LoopWatch
 from recado.engine.supervisor import Supervisor
+from recado.engine.turns import in_pieces
 from recado.http.api.call import Call
 from recado.http.api.rate_limits import ANONYMOUS
 from recado.http.api.request_figures import BOUNDS as REQUEST_BOUNDS
 from recado.http.api.request_figures import CLASSES, RequestFigures
 from recado.http.api.route import Access, Route
 from recado.http.middleware.authentication import bearer_token, unauthorized
+from recado.http.routes.ops.exposition import counter, gauge, histogram
 from recado.http.wire.client_ip import within
 from recado.http.wire.reply import Reply
 from recado.services.ops.activity import Activity
@@ -51,6 +52,7 @@ _CODES: Final = (
 OTHER: Final = "other"
 """Stands for codes that are neither of C15.4 nor a provider's refusal on the channel."""
 _OWN: Final = "own"  # of gateways of which each number has one
+PASSED_AT_ONCE: Final = 2_500  # gateways or actors in a turn of the event loop
 PATIENCE = 5.0  # seconds that a scrape waits for the database; Prometheus itself waits for ten, by default
 
 V = TypeVar("V")
@@ -94,43 +96,42 @@ class Metrics:
         found = [*self._requests(), *self._messages()]
         if queues is not None:
             found += self._queues(queues)
-        found += [*self._gateways(), *self._batchers(), *self._actors(), *self._webhooks()]
+        found += [*await self._gateways(), *self._batchers(), *await self._actors(), *self._webhooks()]
         if backlogs is not None:
             found += _backlogs(backlogs)
         answers = queues is not None and backlogs is not None
-        found += [_gauge("recado_database_answers", "Whether the database answers", (), {(): int(answers)})]
+        found += [gauge("recado_database_answers", "Whether the database answers", (), {(): int(answers)})]
         found += self._rest()
-        return generate_latest(_Collected(found))
+        return "".join(found).encode()
 
-    def _requests(self) -> Iterator[Metric]:
-        answers = CounterMetricFamily(
-            "recado_http_requests", "Answers to requests", labels=("method", "route", "status")
-        )
-        seconds = HistogramMetricFamily(
+    def _requests(self) -> Iterator[str]:
+        called = list(self._measured.requests.all())
+        answers: dict[tuple[str, ...], float] = {
+            (method, path, name): count
+            for method, path, figures in called
+            for name, count in zip(CLASSES, figures.statuses, strict=True)
+            if count
+        }
+        yield counter("recado_http_requests", "Answers to requests", ("method", "route", "status"), answers)
+        yield histogram(
             "recado_http_request_seconds", "How long they took, without a body that is sent piece by piece",
-            labels=("method", "route"),
+            ("method", "route"), REQUEST_BOUNDS,
+            (((method, path), figures.counts, figures.seconds) for method, path, figures in called),
         )  # fmt: skip
-        for method, path, figures in self._measured.requests.all():
-            for name, count in zip(CLASSES, figures.statuses, strict=True):
-                if count:
-                    answers.add_metric((method, path, name), count)
-            seconds.add_metric((method, path), _buckets(REQUEST_BOUNDS, figures.counts), figures.seconds)
-        yield answers
-        yield seconds
 
-    def _messages(self) -> Iterator[Metric]:
+    def _messages(self) -> Iterator[str]:
         activity = self._measured.activity
-        yield _counter("recado_messages_accepted", "Messages accepted", ("channel",), _labelled(activity.accepted))
-        yield _counter("recado_messages_sent", "Messages that a provider took", ("channel",), _labelled(activity.sent))
+        yield counter("recado_messages_accepted", "Messages accepted", ("channel",), _labelled(activity.accepted))
+        yield counter("recado_messages_sent", "Messages that a provider took", ("channel",), _labelled(activity.sent))
         failed: Counter[tuple[str, ...]] = Counter()
         for (channel, code), count in activity.failed.items():
             failed[channel, code if code in _CODES else OTHER] += count
-        yield _counter("recado_messages_failed", "Messages that failed", ("channel", "code"), failed)
-        yield _counter(
+        yield counter("recado_messages_failed", "Messages that failed", ("channel", "code"), failed)
+        yield counter(
             "recado_wallet_holds_refused", "Messages that a wallet did not cover", (), {(): self._measured.refused()}
         )
 
-    def _queues(self, queues: Sequence[QueueTotals]) -> Iterator[Metric]:
+    def _queues(self, queues: Sequence[QueueTotals]) -> Iterator[str]:
         names = [priority.value for priority in PRIORITIES]
         waiting: Counter[tuple[str, ...]] = Counter()
         oldest: dict[tuple[str, ...], float] = {}
@@ -141,21 +142,22 @@ class Metrics:
             if each.oldest_due is not None:
                 oldest[key] = max(oldest.get(key, 0.0), (now - each.oldest_due).total_seconds())
         labels = ("channel", "class", "reason")
-        yield _gauge("recado_queue_messages", "Messages that have not left, by what holds them", labels, waiting)
-        yield _gauge("recado_queue_oldest_seconds", "For how long the oldest message is due", labels[:2], oldest)
+        yield gauge("recado_queue_messages", "Messages that have not left, by what holds them", labels, waiting)
+        yield gauge("recado_queue_oldest_seconds", "For how long the oldest message is due", labels[:2], oldest)
 
-    def _gateways(self) -> Iterator[Metric]:
+    async def _gateways(self) -> list[str]:
         context, now = self._measured.context, self._measured.clock.monotonic()
         tokens: dict[tuple[str, ...], float] = {}
         in_flight: Counter[tuple[str, ...]] = Counter()
         broken: Counter[tuple[str, ...]] = Counter()
-        for own in context.own_gateways():
-            if own.account is None:
-                continue
-            key = (own.channel, own.account.env, _OWN)
-            tokens[key] = tokens.get(key, 0.0) + own.pacer.tokens(now)
-            in_flight[key] += own.in_flight
-            broken[key] += own.breaker.state is not BreakerState.CLOSED
+        async for some in in_pieces(list(context.own_gateways()), PASSED_AT_ONCE):
+            for own in some:
+                if own.account is None:
+                    continue
+                key = (own.channel, own.account.env, _OWN)
+                tokens[key] = tokens.get(key, 0.0) + own.pacer.tokens(now)
+                in_flight[key] += own.in_flight
+                broken[key] += own.breaker.state is not BreakerState.CLOSED
         for failover in context.failovers.values():
             for gateway in failover.gateways:
                 key = (gateway.channel, gateway.env, gateway.name)
@@ -167,69 +169,69 @@ class Metrics:
             in_flight[key] = service.in_flight
             broken[key] = service.troubled
         labels = ("channel", "env", "gateway")
-        yield _gauge("recado_gateway_tokens", "Messages that may leave at once; own: of all numbers", labels, tokens)
-        yield _gauge("recado_gateway_calls_in_flight", "Calls to providers under way", labels, in_flight)
-        yield _gauge("recado_gateway_circuits_open", "Circuits that are not closed", labels, broken)
+        return [
+            gauge("recado_gateway_tokens", "Messages that may leave at once; own: of all numbers", labels, tokens),
+            gauge("recado_gateway_calls_in_flight", "Calls to providers under way", labels, in_flight),
+            gauge("recado_gateway_circuits_open", "Circuits that are not closed", labels, broken),
+        ]
 
-    def _batchers(self) -> Iterator[Metric]:
+    def _batchers(self) -> Iterator[str]:
         depth: Counter[tuple[str, ...]] = Counter()
         rows: Counter[tuple[str, ...]] = Counter()
-        commits = HistogramMetricFamily(
-            "recado_batch_commit_seconds", "How long a batch took to commit", labels=("batch",)
-        )
+        commits: list[tuple[tuple[str, ...], Sequence[int], float]] = []
         for batcher in batchers():
             depth[batcher.name,] += batcher.pending
             rows[batcher.name,] += batcher.rows
-            commits.add_metric((batcher.name,), _buckets(COMMIT_BOUNDS, batcher.commits), batcher.seconds)
-        yield _gauge("recado_batch_rows_waiting", "Rows that are not committed yet", ("batch",), depth)
-        yield _counter("recado_batch_rows", "Rows committed", ("batch",), rows)
-        yield commits
+            commits.append(((batcher.name,), batcher.commits, batcher.seconds))
+        yield gauge("recado_batch_rows_waiting", "Rows that are not committed yet", ("batch",), depth)
+        yield counter("recado_batch_rows", "Rows committed", ("batch",), rows)
+        yield histogram(
+            "recado_batch_commit_seconds", "How long a batch took to commit", ("batch",), COMMIT_BOUNDS, commits
+        )
 
-    def _actors(self) -> Iterator[Metric]:
+    async def _actors(self) -> list[str]:
         count: Counter[tuple[str, ...]] = Counter()
         waiting: Counter[tuple[str, ...]] = Counter()
         deepest: dict[tuple[str, ...], float] = {}
-        for cell in _cells(self._measured.root):
-            kind, depth = (cell.kind,), len(cell.mailbox)
-            count[kind] += 1
-            waiting[kind] += depth
-            deepest[kind] = max(deepest.get(kind, 0), depth)
-        yield _gauge("recado_actors", "Actors in memory", ("kind",), count)
-        yield _gauge("recado_mailbox_messages", "Messages in their mailboxes", ("kind",), waiting)
-        yield _gauge("recado_mailbox_deepest", "Messages in the fullest mailbox", ("kind",), deepest)
-        yield _counter("recado_restarts", "Restarts", ("kind",), _labelled(self._measured.restarts))
+        for supervisor in _supervisors(self._measured.root):
+            async for some in in_pieces(supervisor.children(), PASSED_AT_ONCE):
+                for cell in some:
+                    if not isinstance(cell, ActorCell):
+                        continue
+                    kind, depth = (cell.kind,), len(cell.mailbox)
+                    count[kind] += 1
+                    waiting[kind] += depth
+                    deepest[kind] = max(deepest.get(kind, 0), depth)
+        restarts = _labelled(self._measured.restarts)
+        return [
+            gauge("recado_actors", "Actors in memory", ("kind",), count),
+            gauge("recado_mailbox_messages", "Messages in their mailboxes", ("kind",), waiting),
+            gauge("recado_mailbox_deepest", "Messages in the fullest mailbox", ("kind",), deepest),
+            counter("recado_restarts", "Restarts", ("kind",), restarts),
+        ]
 
-    def _webhooks(self) -> Iterator[Metric]:
+    def _webhooks(self) -> Iterator[str]:
         dispatcher = self._measured.webhooks
         attempts: dict[tuple[str, ...], int] = {
             ("delivered",): dispatcher.delivered,
             ("failed",): dispatcher.not_delivered,
         }
-        yield _counter("recado_webhook_attempts", "Attempts to deliver", ("outcome",), attempts)
-        yield _gauge("recado_webhook_calls_in_flight", "Attempts under way", (), {(): dispatcher.queue.calls})
+        yield counter("recado_webhook_attempts", "Attempts to deliver", ("outcome",), attempts)
+        yield gauge("recado_webhook_calls_in_flight", "Attempts under way", (), {(): dispatcher.queue.calls})
 
-    def _rest(self) -> Iterator[Metric]:
+    def _rest(self) -> Iterator[str]:
         measured = self._measured
-        yield _gauge("recado_callbacks_postponed", "Callbacks that stand aside", (), {(): measured.postponed()})
+        yield gauge("recado_callbacks_postponed", "Callbacks that stand aside", (), {(): measured.postponed()})
         pools = {(name,): pool.places for name, pool in measured.database.pools.items()}
         places: dict[tuple[str, ...], int] = {key: each.places for key, each in pools.items()}
         taken: dict[tuple[str, ...], int] = {key: each.taken for key, each in pools.items()}
-        yield _gauge("recado_database_places", "Connections that a pool has at most", ("pool",), places)
-        yield _gauge("recado_database_places_taken", "Connections in use", ("pool",), taken)
-        lag = HistogramMetricFamily("recado_event_loop_lag_seconds", "How late the event loop runs what is due")
-        lag.add_metric((), _buckets(LAG_BOUNDS, measured.loop.counts), measured.loop.seconds)
-        yield lag
-
-
-class _Collected(CollectorRegistry):
-    """What was collected, as the client library wants it."""
-
-    def __init__(self, found: Iterable[Metric]) -> None:
-        super().__init__()
-        self._found = list(found)
-
-    def collect(self) -> Iterable[Metric]:
-        return self._found
+        yield gauge("recado_database_places", "Connections that a pool has at most", ("pool",), places)
+        yield gauge("recado_database_places_taken", "Connections in use", ("pool",), taken)
+        loop = measured.loop
+        yield histogram(
+            "recado_event_loop_lag_seconds", "How late the event loop runs what is due", (), LAG_BOUNDS,
+            [((), loop.counts, loop.seconds)],
+        )  # fmt: skip
 
 
 async def _answered(asked: Awaitable[V]) -> V | None:
@@ -241,44 +243,21 @@ async def _answered(asked: Awaitable[V]) -> V | None:
         return None
 
 
-def _backlogs(backlogs: Backlogs) -> Iterator[Metric]:
-    yield _gauge("recado_webhook_backlog", "Deliveries that are not settled", (), {(): backlogs.deliveries})
-    yield _gauge("recado_callbacks_waiting", "Callbacks that are not processed", (), {(): backlogs.callbacks})
+def _backlogs(backlogs: Backlogs) -> Iterator[str]:
+    yield gauge("recado_webhook_backlog", "Deliveries that are not settled", (), {(): backlogs.deliveries})
+    yield gauge("recado_callbacks_waiting", "Callbacks that are not processed", (), {(): backlogs.callbacks})
 
 
-def _cells(parent: Supervisor) -> Iterator[ActorCell]:
+def _supervisors(parent: Supervisor) -> Iterator[Supervisor]:
+    """This one and all below; those of actors have nothing else."""
+    yield parent
     for child in parent.children():
-        if isinstance(child, ActorCell):
-            yield child
-        elif isinstance(child, Supervisor):
-            yield from _cells(child)
+        if isinstance(child, Supervisor):
+            yield from _supervisors(child)
 
 
 def _labelled(counts: Mapping[str, int]) -> dict[tuple[str, ...], int]:
     return {(name,): count for name, count in counts.items()}
-
-
-def _counter(name: str, text: str, labels: Sequence[str], values: Mapping[tuple[str, ...], float]) -> Metric:
-    family = CounterMetricFamily(name, text, labels=labels)
-    for key, value in values.items():
-        family.add_metric(key, value)
-    return family
-
-
-def _gauge(name: str, text: str, labels: Sequence[str], values: Mapping[tuple[str, ...], float]) -> Metric:
-    family = GaugeMetricFamily(name, text, labels=labels)
-    for key, value in values.items():
-        family.add_metric(key, value)
-    return family
-
-
-def _buckets(bounds: Sequence[float], counts: Sequence[int]) -> list[tuple[str, float]]:
-    """Cumulated, as a histogram is shown."""
-    found, total = [], 0
-    for bound, count in zip((*map(str, bounds), "+Inf"), counts, strict=True):
-        total += count
-        found.append((bound, float(total)))
-    return found
 
 
 def metrics_routes(metrics: Metrics, *, token: str | None) -> tuple[Route, ...]:

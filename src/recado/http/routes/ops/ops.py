@@ -34,7 +34,7 @@ from recado.http.routes.ops.ops_models import (
 )
 from recado.http.routes.ops.ops_views import number_detail_view
 from recado.http.routes.ops.samples import Sample, Samples, reply_of
-from recado.http.routes.ops.stream import OperatorStream
+from recado.http.routes.ops.stream import MEMORY, OperatorStream
 from recado.http.wire.reply import Reply, StreamReply
 from recado.storage.core import audit
 from recado.storage.core.changing import changing
@@ -154,7 +154,7 @@ def ops_routes(
     async def look(call: Call) -> Reply:
         stream.admit(call.principal.organization_id)
         events = stream.events(scope_of(call), call.headers.get("Last-Event-ID"))
-        return StreamReply(200, events, content_type=EVENTS, headers={"X-Accel-Buffering": "no"})
+        return StreamReply(200, events, content_type=EVENTS, headers={"X-Accel-Buffering": "no"}, memory=MEMORY)
 
     one: dict[str, Any] = {
         "load": handlers.find, "path_ids": {"id": NUMBER}, "responses": {200: NumberDetailOut}, "administered": True,

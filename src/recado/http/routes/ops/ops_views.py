@@ -1,13 +1,13 @@
 """What operators see, from what was found (C34.1, C34.2). Made for thousands at once: plain dicts, without models."""
 
 import math
-from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from recado.actors.ops.number_states import NumberState
+from recado.actors.ops.number_state import NumberState
 from recado.actors.ops.provider_states import ProviderState
+from recado.actors.ops.scope_numbers import Sums
 from recado.actors.ops.webhook_states import WebhookState
 from recado.domain.core.masking import mask_phone
 from recado.domain.dispatch.gates import FOREVER, Hold
@@ -62,14 +62,9 @@ def number_state_view(state: NumberState, now: datetime) -> dict[str, Any]:
     return view
 
 
-def add_to_sums(sums: Counter[str], state: NumberState) -> None:
-    """Add a number to the figures of all (`SUMMED`)."""
-    for name, count in zip(
-        SUMMED,
-        (1, state.sent_last_second, state.sent_last_minute, state.due, state.queue.scheduled, state.in_flight),
-        strict=True,
-    ):
-        sums[name] += count
+def throughput_view(sums: Sums) -> dict[str, int]:
+    """The figures of all numbers together."""
+    return dict(zip(SUMMED, sums, strict=True))
 
 
 def number_detail_view(state: NumberState, sent: Mapping[datetime, int], now: datetime) -> dict[str, Any]:

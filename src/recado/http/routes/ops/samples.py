@@ -1,24 +1,23 @@
 """What operators look at, rendered: one sample for all who look at the same within a second (C34.1)."""
 
-from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
-from contextlib import aclosing
 from functools import partial
 from typing import Final
 
 from recado.actors.ops.actor_tree import ActorTree
 from recado.actors.ops.kept import Kept
-from recado.actors.ops.number_states import NumberState, NumberStates
+from recado.actors.ops.number_states import NumberStates
 from recado.actors.ops.provider_states import ProviderStates
+from recado.actors.ops.scope_numbers import NO_SUMS, Sums
 from recado.actors.ops.webhook_states import WebhookStates
 from recado.domain.core.clock import Clock
-from recado.engine.turns import turns
+from recado.engine.child import Node
+from recado.engine.turns import in_pieces, turns
 from recado.http.routes.ops.ops_views import (
-    SUMMED,
     actor_view,
-    add_to_sums,
     number_state_view,
     provider_state_view,
+    throughput_view,
     webhook_state_view,
 )
 from recado.http.wire.rendering import JSON, dump
@@ -32,6 +31,7 @@ SAMPLED_AT_ONCE, MOST_WAITING = 2, 16  # samples that are made: in all, and of a
 MOST_ITEMS: Final = 1_000  # of a kind that the stream tells of: the first ones of the list
 RENDERED_AT_ONCE: Final = 250  # numbers in a turn of the event loop
 
+MOST_KNOWN: Final = 10_000  # actors whose last item is remembered
 MOST_SUMS: Final = 256  # scopes: more than there are viewers of the stream
 
 Sample = Sequence[tuple[str, bytes]]
@@ -63,7 +63,8 @@ class Samples:
         self.webhooks = self._kept(self._webhook_sample)
         self.providers = self._kept(self._provider_sample)
         self.throughput: Kept[Scope, Sample] = Kept(self._throughput, clock=clock, times=0.0)
-        self._sums: dict[Scope, Counter[str]] = {}  # of the numbers of each scope, when they were looked at last
+        self._actors_known: dict[str, tuple[Node, tuple[str, bytes]]] = {}  # by path, as they were rendered last
+        self._sums: dict[Scope, Sums] = {}  # of the numbers of each scope, when they were looked at last
 
     def forget_numbers(self, *scopes: Scope) -> None:
         """A number of these was changed: whoever asks next sees it."""
@@ -82,26 +83,17 @@ class Samples:
         self, scope: Scope, *, most: int | None = None
     ) -> AsyncIterator[Iterable[tuple[str, bytes]]]:
         """All numbers in their order, or so many of them; the sums are of all."""
-        found: list[tuple[int, int, str, NumberState]] = []
-        sums: Counter[str] = Counter(dict.fromkeys(SUMMED, 0))
-        async for states in self._numbers.of(scope):
-            for state in states:
-                found.append((-state.trouble, -state.due, state.id, state))
-                add_to_sums(sums, state)
-        await turns.next()
+        look = await self._numbers.look(scope)
         self._sums.pop(scope, None)
         if len(self._sums) >= MOST_SUMS:
             del self._sums[next(iter(self._sums))]
-        self._sums[scope] = sums
-        found.sort()  # ids differ: states are not compared
-        shown = found if most is None else found[:most]
-        for start in range(0, len(shown), RENDERED_AT_ONCE):
-            await turns.next()
-            now = self._clock.now()
-            yield [
-                (number_id, dump(number_state_view(state, now)))
-                for _, _, number_id, state in shown[start : start + RENDERED_AT_ONCE]
-            ]
+        self._sums[scope] = look.sums
+        shown = look.states[:most]
+        now = self._clock.now()
+        async for some in in_pieces([state for state in shown if state.shown is None], RENDERED_AT_ONCE):
+            for state in some:
+                state.shown = state.id, dump(number_state_view(state, now))
+        yield [state.shown for state in shown if state.shown is not None]
 
     async def _throughput(self, scope: Scope) -> Sample:
         """What goes through all numbers of the scope together."""
@@ -109,21 +101,25 @@ class Samples:
         if scope not in self._sums:  # others were looked at since that sample was made
             self.first_numbers.forget(scope)
             await self.first_numbers.get(scope)
-        return [("throughput", dump(self._sums.get(scope, {})))]
+        return [("throughput", dump(throughput_view(self._sums.get(scope, NO_SUMS))))]
 
     async def _actor_sample(self, scope: Scope) -> AsyncIterator[Iterable[tuple[str, bytes]]]:
         async for nodes in self._actors.nodes(scope):
             yield [(node.path, dump(actor_view(node))) for node in nodes]
 
     async def _first_actors(self, scope: Scope) -> AsyncIterator[Iterable[tuple[str, bytes]]]:
-        found = 0
-        async with aclosing(self._actors.nodes(scope)) as parts:
-            async for nodes in parts:
-                some = nodes[: MOST_ITEMS - found]
-                found += len(some)
-                yield [(node.path, dump(actor_view(node))) for node in some]
-                if found == MOST_ITEMS:
-                    return
+        """Those of which the stream tells: it looks each second, and most of them do nothing meanwhile."""
+        known = self._actors_known
+        async for nodes in self._actors.nodes(scope, MOST_ITEMS):
+            if len(known) > MOST_KNOWN:
+                known.clear()
+            items = []
+            for node in nodes:
+                before = known.get(node.path)
+                if before is None or before[0] != node:
+                    before = known[node.path] = node, (node.path, dump(actor_view(node)))
+                items.append(before[1])
+            yield items
 
     async def _webhook_sample(self, scope: Scope) -> AsyncIterator[Iterable[tuple[str, bytes]]]:
         now = self._clock.now()

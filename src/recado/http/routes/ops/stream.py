@@ -24,12 +24,17 @@ HEARTBEAT: Final = 15  # looks without news, after which a line without meaning 
 LONGEST = 300.0  # seconds: then the viewer comes back, and shows its credential again
 LONGEST_FAILING: Final = 30.0  # seconds without a look that succeeds, after which the viewer comes back: it may be gone
 KEPT_FOR: Final = 60.0  # seconds that a feed without viewers remembers what it told
-VIEWERS: Final = 100
+VIEWERS: Final = 200
+VIEWERS_OF_THE_ADMINISTRATOR: Final = 100
 VIEWERS_OF_AN_ORGANIZATION: Final = 5
 REMEMBERED: Final = 60  # looks with news
 REMEMBERED_BYTES: Final = 4 * 1024 * 1024
 RETRY_MS: Final = 2_000
-PIECE: Final = 256 * 1024  # bytes that are sent at once
+PIECE: Final = 64 * 1024  # bytes that are sent at once
+MEMORY: Final = 2 * PIECE
+"""Bytes that a viewer may hold, beside what all of its feed share."""
+WHOLE_FOR: Final = 15
+"""Looks with news: who comes later than that gets another whole, the others the same one and what was told since."""
 KINDS: Final = ("numbers", "actors", "webhooks", "throughput")
 _ID: Final = re.compile(r"([0-9a-f]{16})-([0-9]{1,15})")
 
@@ -53,8 +58,9 @@ class Feed:
         self.number = 0  # of the last look with news
         self.shown: dict[str, dict[str, bytes]] = {kind: {} for kind in KINDS}
         self.turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._told: deque[tuple[int, bytes]] = deque()
+        self._told: deque[bytes] = deque()  # by the last looks with news
         self._bytes = 0
+        self._whole = (0, b"")  # as it was at that number; empty: nobody has asked
 
     def look(self, samples: Mapping[str, Sample]) -> None:
         """Take in what is seen now; what is another than before is news."""
@@ -70,27 +76,34 @@ class Feed:
             return
         self.number += 1
         told = self._marked(b"".join(news))
-        self._told.append((self.number, told))
+        self._told.append(told)
         self._bytes += len(told)
         while len(self._told) > REMEMBERED or (self._bytes > REMEMBERED_BYTES and len(self._told) > 1):
-            self._bytes -= len(self._told.popleft()[1])
+            self._bytes -= len(self._told.popleft())
 
     def wake(self) -> None:
         """Viewers look for news."""
         turn, self.turn = self.turn, asyncio.get_running_loop().create_future()
         turn.set_result(None)
 
-    def whole(self) -> bytes:
-        """Everything that is shown now."""
-        return self._marked(b"".join(_event(kind, list(self.shown[kind].values()), [], whole=True) for kind in KINDS))
+    def whole(self) -> list[bytes]:
+        """Everything that is shown now: as it was a few looks ago, and what was told since.
+
+        Many viewers may come one after the other, and each holds it until it has taken it: so they hold the same.
+        """
+        number, whole = self._whole
+        since = self.since(number)
+        if not whole or since is None or len(since) > WHOLE_FOR:
+            shown = (_event(kind, list(self.shown[kind].values()), [], whole=True) for kind in KINDS)
+            self._whole, since = (self.number, whole := self._marked(b"".join(shown))), []
+        return [whole, *since]
 
     def since(self, number: int) -> list[bytes] | None:
         """What was told after that; None when it is not remembered."""
-        if number == self.number:
-            return []
-        if number > self.number or not self._told or self._told[0][0] > number + 1:
+        missed = self.number - number
+        if missed < 0 or missed > len(self._told):
             return None
-        return [told for each, told in self._told if each > number]
+        return [self._told[place] for place in range(-missed, 0)]
 
     def resumed(self, last_id: str | None) -> int | None:
         """The number of the last event that a viewer has seen of this feed; None: of another one, or none."""
@@ -117,11 +130,14 @@ class OperatorStream:
         self._task: asyncio.Task[None] | None = None
 
     def admit(self, organization_id: str) -> None:
-        """Refuse one viewer too many: 503 of all, 429 of an organization."""
+        """Refuse one viewer too many: 503 of all, 429 of an organization, or of the administrator (empty id)."""
         if sum(self._viewers.values()) >= VIEWERS:
             raise Unavailable("Too many look at the stream: try again later.", retry_after=30)
-        if organization_id and self._viewers.get(organization_id, 0) >= VIEWERS_OF_AN_ORGANIZATION:
-            detail = f"{VIEWERS_OF_AN_ORGANIZATION} of the organization look at the stream already: end one of them."
+        whose, most = "the organization", VIEWERS_OF_AN_ORGANIZATION
+        if not organization_id:
+            whose, most = "the administrator", VIEWERS_OF_THE_ADMINISTRATOR
+        if self._viewers.get(organization_id, 0) >= most:
+            detail = f"{most} viewers of {whose} look at the stream already: end one of them."
             raise Problem("RATE_LIMITED", detail, headers={"Retry-After": "30"})
 
     async def events(self, scope: Scope, last_id: str | None) -> AsyncGenerator[bytes]:
@@ -149,7 +165,7 @@ class OperatorStream:
                     silent = HEARTBEAT - 1  # the first look that succeeds is told at once, also without news
                     continue
                 heard = self._clock.monotonic()
-                news = [feed.whole()] if seen is None else feed.since(seen)
+                news = feed.whole() if seen is None else feed.since(seen)
                 if news is None:
                     log.info("slow_viewer_let_go")
                     return
