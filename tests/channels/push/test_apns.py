@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import uvloop
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
@@ -126,6 +127,16 @@ async def test_a_notification_is_as_apple_reads_it(apns: Apns, apple: Apple) -> 
     token = got["headers"]["authorization"].removeprefix("bearer ")
     decoded = jwt.decode(token, ECKey.import_key(public), algorithms=["ES256"])
     assert (decoded.header["kid"], decoded.claims["iss"]) == ("KEY1", "TEAM1")
+
+
+async def test_a_notification_leaves_from_the_event_loop_of_the_service(apple: Apple) -> None:
+    async def send() -> Outcome:
+        made = Apns(apple.url, apple.url, clock=SystemClock(), tls=apple.tls)
+        outcome = await made.send(notification(), credential(), 1)
+        await made.stop()
+        return outcome
+
+    assert await asyncio.to_thread(lambda: uvloop.run(send())) == Accepted(DISPATCH)
 
 
 async def test_a_burst_goes_over_one_connection_with_one_token(apns: Apns, apple: Apple) -> None:

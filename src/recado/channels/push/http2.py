@@ -7,7 +7,7 @@ A connection that says GOAWAY carries what it has taken to its end, and takes no
 import asyncio
 import ssl
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, cast
 
 from h2.config import H2Configuration
 from h2.connection import ConnectionInputs, ConnectionState, H2Connection
@@ -54,8 +54,7 @@ class Http2Connection(asyncio.Protocol):
         self.usable = True
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - a stream
-        self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's is one in all but its class
         self._h2.initiate_connection()
         self._flush()
 

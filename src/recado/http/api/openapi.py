@@ -31,6 +31,10 @@ _SECURITY: Mapping[Access, list[dict[str, list[str]]]] = {
     Access.CALLBACK: [],
 }
 _BOUNDS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
+# A body that is taken as it is: with "*/*", or no format, generators of clients leave the operation out, or take text.
+_BYTES = {"type": "string", "format": "binary"}
+_RAW_TYPE = "application/octet-stream"
+_OF_BYTES = {_RAW_TYPE, "image/gif"}
 _REASONS = {
     200: "Done.",
     201: "Created.",
@@ -57,7 +61,7 @@ def document(
     """
     shown = sorted((route for route in routes if route.documented), key=lambda route: (route.tag, route.path))
     schemas = Schemas(shown, events.values())
-    problems = ProblemResponses(map(problem_codes, shown), base_url)
+    problems = ProblemResponses(shown, base_url)
     exemplifier = Exemplifier(shown, schemas.definitions, examples, base_url)
     paths: dict[str, dict[str, Any]] = {}
     for route in shown:
@@ -142,12 +146,12 @@ def _operation(route: Route, schemas: Schemas, problems: ProblemResponses) -> di
         }
     elif route.spooled:
         content = {
-            media_type: {"schema": {"type": "string"} if model is None else schemas.ref(model, "validation")}
+            media_type: {"schema": _BYTES if model is None else schemas.ref(model, "validation")}
             for media_type, model in route.spooled.items()
         }
         found["requestBody"] = {"required": True, "content": content}
     elif route.raw_body:
-        found["requestBody"] = {"required": True, "content": {"*/*": {"schema": {}}}}
+        found["requestBody"] = {"required": True, "content": {_RAW_TYPE: {"schema": _BYTES}}}
     found["responses"] = _responses(route, schemas, problems)
     return found
 
@@ -219,7 +223,8 @@ def _responses(route: Route, schemas: Schemas, problems: ProblemResponses) -> di
         if model is not None:
             response["content"] = {JSON: {"schema": schemas.ref(model, "serialization")}}
         elif status in route.response_types:
-            response["content"] = {route.response_types[status]: {"schema": {}}}
+            media_type = route.response_types[status]
+            response["content"] = {media_type: {"schema": _BYTES if media_type in _OF_BYTES else {}}}
         found[str(status)] = response
     if route.versioned and route.method == "GET":
         found["304"] = {

@@ -1,10 +1,10 @@
 """The parts of the OpenAPI document that are the same for every operation: problems, headers, credentials."""
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from recado.domain.core.errors import CODES, KINDS
+from recado.http.api.problem_codes import problem_codes
 from recado.http.api.problem_texts import explained
 from recado.http.api.problems import ProblemRenderer
 from recado.http.api.route import Access, Route
@@ -126,20 +126,32 @@ _EXTRA_HEADERS = {
 
 
 class ProblemResponses:
-    """The responses of problems: by status and codes. Those that several operations have are components.
+    """The responses of problems: by status and codes. Each is a component: those that are alike stand together, and so
+    the document is compressed better.
 
     Each code has one example under each of its statuses, a component too.
     """
 
-    def __init__(self, operations: Iterable[Mapping[int, tuple[str, ...]]], base_url: str) -> None:
-        """`operations`: of each of them, its codes by status; `base_url`: as in the `type` of problems."""
-        used = Counter((status, codes) for operation in operations for status, codes in operation.items())
-        self._names: dict[tuple[int, tuple[str, ...]], str] = {}
-        of_status = Counter[int]()
-        for (status, codes), times in sorted(used.items()):
-            if times > 1:  # numbered: with their codes, names would make the document a hundredth longer
-                of_status[status] += 1
-                self._names[status, codes] = f"Problem{status}" + (f"N{of_status[status]}" * (of_status[status] > 1))
+    def __init__(self, routes: Iterable[Route], base_url: str) -> None:
+        """`base_url`: as in the `type` of problems."""
+        used: dict[tuple[int, tuple[str, ...]], list[str]] = {}  # by which operations, as nothing but a problem
+        for route in routes:
+            for status, codes in problem_codes(route).items():
+                by = used.setdefault((status, codes), [])
+                if status not in route.response_types:
+                    by.append(route.operation_id)
+        common: dict[int, set[str]] = {}
+        for status, codes in used:
+            common[status] = common.get(status, set(codes)) & set(codes)
+        self._names = {
+            (status, codes): (
+                f"Problem{status}{''.join(_camel(code) for code in codes if code not in common[status])}"
+                if len(operations) > 1
+                else f"{operations[0][0].upper()}{operations[0][1:]}{status}"
+            )
+            for (status, codes), operations in sorted(used.items())
+            if operations
+        }
         self.components = {name: _problem_response(*problem) for problem, name in self._names.items()}
         renderer = ProblemRenderer(base_url)
         self.examples = {
@@ -191,7 +203,8 @@ def _problem_example(status: int, code: str, renderer: ProblemRenderer) -> dict[
 def _problem_response(status: int, codes: tuple[str, ...]) -> dict[str, Any]:
     headers = ["X-Request-Id", *_EXTRA_HEADERS.get(status, ())]
     titles = "".join(f"\n- `{code}`: {CODES[code].title}." for code in codes)
-    schema = {"allOf": [{"$ref": "#/components/schemas/Problem"}, {"properties": {"code": {"enum": list(codes)}}}]}
+    # The codes stand beside the one reference, not as a second part: generators of clients keep to one class then.
+    schema = {"allOf": [{"$ref": "#/components/schemas/Problem"}], "properties": {"code": {"enum": list(codes)}}}
     return {
         "description": f"{_WHAT[status]}\n{titles}",
         "headers": {name: {"$ref": f"#/components/headers/{name}"} for name in headers},

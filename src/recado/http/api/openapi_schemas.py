@@ -43,6 +43,7 @@ class Schemas:
         taken = _reached((name for (_, mode), name in self._names.items() if mode == "validation"), definitions)
         for name, schema in self.definitions.items():
             (_tell_defaults if name in taken else _leave_out_nulls)(schema)
+            _name_nullable(schema)
         for route in routes:
             for answer in route.responses.values() if route.method != "GET" else ():
                 if answer is not None:
@@ -148,3 +149,14 @@ def _leave_out_nulls(schema: dict[str, Any]) -> None:
             rest = [option for option in options if option != {"type": "null"}]
             del field["anyOf"]
             schema["properties"][name] = {**rest[0], **field} if len(rest) == 1 else {**field, "anyOf": rest}
+
+
+def _name_nullable(schema: dict[str, Any]) -> None:
+    """Give what may be null, and is described in its place, its field's name: clients would call it `type_0`."""
+    for name, field in schema.get("properties", {}).items():
+        if isinstance(field.get("type"), list) and "object" in field["type"]:
+            field["title"] = name
+        options = [option for option in field.get("anyOf", ()) if option != {"type": "null"}]
+        described = options[0].get("items", options[0]) if len(options) == 1 else {}
+        if "enum" in described or described.get("type") == "object":
+            described["title"] = name

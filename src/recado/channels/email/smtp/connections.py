@@ -3,7 +3,7 @@
 import asyncio
 import ssl
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, cast
 
 import structlog
 from aiosmtplib import (
@@ -144,8 +144,8 @@ class SmtpConnection:
     def drop(self) -> None:
         """Let go of one whose server may not even read what was written: at once."""
         transport = self._client.transport
-        if isinstance(transport, asyncio.WriteTransport):
-            transport.abort()
+        if transport is not None:
+            cast("asyncio.Transport", transport).abort()  # uvloop's is one in all but its class
         self._client.close()
 
     async def _ask(self, step: Step, *words: bytes) -> None:
