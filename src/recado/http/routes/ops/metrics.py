@@ -6,7 +6,7 @@ Nothing is measured for it: whoever does something counts it in an integer, and 
 import asyncio
 import hmac
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_network
 from typing import Final, TypeVar
