@@ -83,7 +83,7 @@ export function milliseconds(value) {
 export function bytes(value) {
   if (value === null || value === undefined) return "–";
   const [unit, size] = [["megabyte", 1e6], ["kilobyte", 1e3]].find(([, each]) => value >= each) ?? ["byte", 1];
-  return formatter(unit, null, { style: "unit", unit, maximumFractionDigits: 1 }).format(value / size);
+  return formatter(unit, null, { style: "unit", unit, unitDisplay: unit === "byte" ? "long" : "short", maximumFractionDigits: 1 }).format(value / size);
 }
 
 /** Coins, and what they are in BRL: 10,000 are one (C25.2). */

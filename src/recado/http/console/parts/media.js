@@ -14,7 +14,7 @@ export function MessageMedia({ message }) {
       [t("media.state"), html`<${MediaState} message=${message} />`],
       [t("media.kind"), word("mediaKind", kind)],
       [t("media.type"), type],
-      [t("media.size"), size !== undefined && bytes(size)],
+      [t("media.size"), size === undefined ? null : bytes(size)],
       [t("media.name"), name],
       [t("media.storedAt"), message.mediaStorage && time(message.mediaStorage.storedAt)],
       [t("media.upload"), upload && html`<a href=${href(`/media/${upload}`)}>${upload}</a>`],

@@ -19,6 +19,11 @@ const LOOKED_THROUGH = 200; // messages of a page: few of them have media
 const COLUMNS = () => [
   { name: t("field.message"), cell: (each) => html`<a href=${href(`/messages/${each.id}`)}>${each.id}</a>` },
   { name: t("media.state"), cell: (each) => html`<${MediaState} message=${each} />` },
+  { name: t("field.action"), cell: (each) => {
+    const { upload } = told(each);
+    if (each.direction === "inbound") return html`<${Download} message=${each} />`;
+    return upload && html`<a href=${href(`/media/${upload}`)}>${t("media.upload")}</a>`;
+  } },
   { name: t("media.kind"), cell: (each) => word("mediaKind", told(each).kind) },
   { name: t("media.type"), cell: (each) => told(each).type },
   { name: t("media.size"), number: true, cell: (each) => bytes(told(each).size) },
@@ -26,11 +31,6 @@ const COLUMNS = () => [
   { name: t("messages.direction"), cell: (each) => word("direction", each.direction) },
   { name: t("messages.to"), cell: (each) => each.to },
   { name: t("field.createdAt"), cell: (each) => time(each.createdAt) },
-  { name: t("field.action"), cell: (each) => {
-    const { upload } = told(each);
-    if (each.direction === "inbound") return html`<${Download} message=${each} />`;
-    return upload && html`<a href=${href(`/media/${upload}`)}>${t("media.upload")}</a>`;
-  } },
 ];
 
 export function render({ query }) {

@@ -86,7 +86,7 @@ function Message({ message }) {
       [t("message.route"), rcs?.route],
       [t("message.type"), message.type && word("messageType", message.type)],
       [t("message.priority"), message.priority && word("priority", message.priority)],
-      [t("message.attempts"), message.attempts !== undefined && count(message.attempts)],
+      [t("message.attempts"), message.attempts === undefined ? null : count(message.attempts)],
       [t("numbers.number"), message.numberId && html`<a href=${href(`/numbers/${message.numberId}`)}>${message.numberId}</a>`],
       [t("social.account"), message.socialAccountId && html`
         <a href=${href(`/social/accounts/${message.socialAccountId}`)}>${message.socialAccountId}</a>`],
@@ -105,7 +105,7 @@ function Message({ message }) {
     ]} />
     <${Section} title=${t("message.timeline")}><${Timeline} message=${message} /><//>
     ${message.channel === "sms" && message.direction === "outbound" && html`<${SmsReceipt} id=${message.id} />`}
-    ${message.type === "media" && html`<${Section} title=${t("messageType.media")}><${MessageMedia} message=${message} /><//>`}
+    ${message.type === "media" && html`<${Section} title=${t("media.title")}><${MessageMedia} message=${message} /><//>`}
     <${Section} title=${t("message.webhooks")}><${Deliveries} message=${message} /><//>
     <${Section} title=${t("message.charges")}><${Charges} id=${message.id} /><//>
     <${Section} title=${t("message.content")}>

@@ -19,9 +19,9 @@ export const PLATFORMS = ["ios", "android", "web"];
 
 const SUMS = () => [
   { name: t("push.platform"), cell: (each) => word("platform", each.platform) },
-  { name: word("deviceStatus", "registered"), number: true, cell: (each) => count(each.registered) },
-  { name: word("deviceStatus", "opted_out"), number: true, cell: (each) => count(each.optedOut) },
-  { name: word("deviceStatus", "invalid"), number: true, cell: (each) => count(each.invalid) },
+  { name: t("devices.registered"), number: true, cell: (each) => count(each.registered) },
+  { name: t("devices.optedOut"), number: true, cell: (each) => count(each.optedOut) },
+  { name: t("devices.invalid"), number: true, cell: (each) => count(each.invalid) },
 ];
 
 const COLUMNS = (apps) => [
