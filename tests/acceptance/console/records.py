@@ -219,7 +219,15 @@ async def _social(api: Api, ids: dict[str, str]) -> None:
 async def _rcs(api: Api, ids: dict[str, str]) -> None:
     """One that an SMS took the place of, one that was refused, and one that may leave as an SMS yet."""
     fallback = {"text": named("by sms")}
-    content = {"text": named("rcs"), "card": {"title": named("card"), "description": HOSTILE}}
+    content = {
+        "text": named("rcs"),
+        "card": {
+            "title": named("card"),
+            "description": HOSTILE,
+            "mediaUrl": f"https://elsewhere.invalid/{SHORT.replace(' ', '+')}",
+            "suggestions": [{"type": "reply", "text": "<b>Yes</b>", "value": named("yes")}],
+        },
+    }
     rcs: dict[str, Any] = {"content": content, "transactional": True, "campaignId": named("campaign")}
     for name, to, more in (
         ("by sms", WITHOUT_RCS, {"fallback": fallback}),

@@ -52,7 +52,7 @@ def views(ids: dict[str, str]) -> Iterator[tuple[str, str]]:
     yield f"/messages/{ids['bounced']}", named("bounced")
     yield f"/messages/{ids['delivered']}", named("delivered")
     yield "/messages?channel=rcs", ids["silent"]
-    yield f"/messages/{ids['by sms']}?channel=rcs", named("card")
+    yield f"/messages/{ids['by sms']}?channel=rcs", f"<b>Yes</b> → {named('yes')}"
     yield f"/messages/{ids['refused']}?channel=rcs", named("rcs")
     yield f"/messages/{ids['wrote']}", named("asks")
     yield f"/messages/{ids['answer']}", named("answer")

@@ -25,7 +25,11 @@ export const remove = (path, options) => ask("DELETE", path, options);
 export async function file(path, query) {
   const answer = await send("GET", path, { query });
   const name = answer.headers.get("Content-Disposition")?.match(/filename\*=UTF-8''([^;]+)/)?.[1];
-  return { content: await answer.blob(), name: name && decodeURIComponent(name) };
+  try {
+    return { content: await answer.blob(), name: name && decodeURIComponent(name) };
+  } catch {
+    throw new ApiError(0, { code: "UNREACHABLE" }); // it broke off
+  }
 }
 
 /** A part of a path that a person gave. */

@@ -26,6 +26,7 @@
 //      parts/graph.js   Graph: the steps of a journey
 //      parts/mail.js    Mail: an e-mail in a frame
 //      parts/media.js   MessageMedia, MediaState, Download: what came with a message
+//      parts/rcs.js     RcsContent: what an RCS message says
 //      live.js          the operators' stream
 //
 // What the API gives is text: it goes into `${…}` of a template, nowhere else. An address that a caller stored is shown

@@ -1,8 +1,12 @@
-// Texts of push, social accounts and media. Key → [Portuguese, English].
+// Texts of RCS, push, social accounts and media. Key → [Portuguese, English].
 export const channels = {
   "platform.ios": ["iOS", "iOS"],
   "platform.android": ["Android", "Android"],
   "platform.web": ["navegador", "browser"],
+
+  "rcs.shows": ["O que diz", "What it says"],
+  "rcs.fallback": ["SMS no lugar", "SMS in its place"],
+  "rcs.after": ["Sem entrega, sai depois de", "Without a delivery it leaves after"],
 
   "push.title": ["Mensagens push", "Push messages"],
   "push.message": ["Mensagem push", "Push message"],

@@ -5,6 +5,7 @@ import { useGet, useLoad } from "../load.js";
 import { Badge, Facts, Json, Page, Section } from "../parts/page.js";
 import { Action } from "../parts/action.js";
 import { MessageMedia } from "../parts/media.js";
+import { RcsContent } from "../parts/rcs.js";
 import { Empty, Failure, Loaded, Loading } from "../parts/states.js";
 import { Table } from "../parts/table.js";
 import { MessageStatus } from "./messages.js";
@@ -105,13 +106,13 @@ function Message({ message }) {
     ]} />
     <${Section} title=${t("message.timeline")}><${Timeline} message=${message} /><//>
     ${message.channel === "sms" && message.direction === "outbound" && html`<${SmsReceipt} id=${message.id} />`}
+    ${rcs && html`<${RcsContent} rcs=${rcs} />`}
     ${message.type === "media" && html`<${Section} title=${t("media.title")}><${MessageMedia} message=${message} /><//>`}
     <${Section} title=${t("message.webhooks")}><${Deliveries} message=${message} /><//>
     <${Section} title=${t("message.charges")}><${Charges} id=${message.id} /><//>
     <${Section} title=${t("message.content")}>
       <${Json} label=${t("message.content")} value=${{
-        payload: message.payload, templateVars: message.templateVars, content: rcs?.content, fallback: rcs?.fallback,
-        metadata: message.metadata,
+        payload: message.payload, templateVars: message.templateVars, content: rcs?.content, metadata: message.metadata,
       }} />
     <//>
   `;
