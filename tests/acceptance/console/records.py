@@ -1,10 +1,12 @@
 """Records of every kind that the console shows, named by somebody who wants markup to run in it."""
 
+import base64
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tests.acceptance.console.conftest import HOSTILE, Shown
 from tests.acceptance.tenants import waiting_journey
+from tests.media_files import PNG
 from tests.program import Api
 from tests.waiting import until
 
@@ -14,6 +16,8 @@ SHORT = "<img src=x onerror=hacked=1>"
 SUPPRESSED = 51  # one more than a page of a list has
 REFUSED = "+5511987659001"  # the sandbox refuses to send there
 TAKEN = "+5511987650102"
+WITHOUT_RCS, REFUSED_RCS, SILENT_RCS = "+5511987659010", "+5511987659011", "+5511987659003"
+"""An SMS takes the place at the first; the second has none; no report ever comes of the third."""
 ARRIVED, BOUNCED = "success+console@simulator.test", "bounce+console@simulator.test"
 """The mailbox simulator decides what becomes of e-mail there."""
 ODD = [
@@ -57,6 +61,10 @@ async def make_records(shown: Shown) -> dict[str, str]:
         await _journey(api, ids)
         await _emails(api, ids)
         await _batches(api, ids)
+        await _push(api, ids)
+        await _social(api, ids)
+        await _rcs(api, ids)
+        await _media(api, ids, shown.number_id)
     return ids
 
 
@@ -165,3 +173,89 @@ async def _batches(api: Api, ids: dict[str, str]) -> None:
         return (await api.call("GET", f"/v2/batches/{batch_id}"))["totals"]["failed"] == 1
 
     await until(one_failed, 30, "a message of the batch has failed")
+
+
+async def _push(api: Api, ids: dict[str, str]) -> None:
+    """A message to two devices, of which one is gone, and one for later."""
+    app = await api.call("POST", "/v2/push/apps", {"name": named("app"), "platforms": ["ios", "android"]})
+    device: dict[str, Any] = {
+        "appId": app["id"], "contactId": ids["other"], "deviceName": named("device"), "userName": named("user"),
+        "externalId": named("device id"), "topics": [named("topic")],
+    }  # fmt: skip
+    for token, platform in (("console", "android"), ("console-unregistered", "ios")):
+        await api.call("POST", "/v2/push/tokens", {**device, "token": token, "platform": platform})
+    push: dict[str, Any] = {
+        "platforms": ["ios", "android"], "tokenIds": ["console", "console-unregistered"], "title": named("push"),
+        "body": named("notice"), "deepLink": f"shop://{SHORT}", "metadata": {"note": named("push note")},
+        "actions": [{"label": SHORT, "link": "intent://open"}],
+    }  # fmt: skip
+    ids["app"] = app["id"]
+    ids["push"] = (await api.call("POST", "/v2/push/messages", push, key="push"))["id"]
+    later = (datetime.now(UTC) + timedelta(days=1)).isoformat()
+    for_later = {**push, "title": named("later"), "tokenIds": ["console"], "scheduledAt": later}
+    ids["later"] = (await api.call("POST", "/v2/push/messages", for_later, key="later"))["id"]
+
+    async def completed() -> bool:
+        return (await api.call("GET", f"/v2/push/messages/{ids['push']}"))["status"] == "completed"
+
+    await until(completed, 30, "the push message is completed")
+
+
+async def _social(api: Api, ids: dict[str, str]) -> None:
+    """An account to which somebody wrote, who was answered."""
+    account = {"platform": "page", "externalAccountId": named("page"), "displayName": named("account")}
+    ids["account"] = account_id = (await api.call("POST", "/v2/social/accounts", account))["id"]
+    await api.call("POST", f"/v2/social/accounts/{account_id}/connect")
+    person = named("person 1")
+    wrote = {"channel": "social", "socialAccountId": account_id, "from": person, "text": named("asks")}
+    ids["wrote"] = (await api.call("POST", "/v2/sandbox/inbound", wrote))["messageId"]
+    answer = {
+        "channel": "social", "socialAccountId": account_id, "to": person, "type": "text",
+        "payload": {"text": {"body": named("answer")}},
+    }  # fmt: skip
+    ids["answer"] = (await api.call("POST", "/messages", answer))["id"]
+
+
+async def _rcs(api: Api, ids: dict[str, str]) -> None:
+    """One that an SMS took the place of, one that was refused, and one that may leave as an SMS yet."""
+    fallback = {"text": named("by sms")}
+    content = {
+        "text": named("rcs"),
+        "card": {
+            "title": named("card"),
+            "description": HOSTILE,
+            "mediaUrl": f"https://elsewhere.invalid/{SHORT.replace(' ', '+')}",
+            "suggestions": [{"type": "reply", "text": "<b>Yes</b>", "value": named("yes")}],
+        },
+    }
+    rcs: dict[str, Any] = {"content": content, "transactional": True, "campaignId": named("campaign")}
+    for name, to, more in (
+        ("by sms", WITHOUT_RCS, {"fallback": fallback}),
+        ("refused", REFUSED_RCS, {}),
+        ("silent", SILENT_RCS, {"fallback": {**fallback, "afterSeconds": 86_400}}),
+    ):
+        ids[name] = (await api.call("POST", "/v2/rcs/messages", {**rcs, "to": to, **more}))["id"]
+
+    async def there() -> bool:
+        found = [await api.call("GET", f"/v2/rcs/messages/{ids[each]}") for each in ("by sms", "refused", "silent")]
+        return [each["status"] for each in found] == ["delivered", "failed", "sent"]
+
+    await until(there, 30, "one went by SMS, one was refused, and one is sent", every=0.05)
+
+
+async def _media(api: Api, ids: dict[str, str], number_id: str) -> None:
+    """A file that a person sent, which is copied, and one that was uploaded and sent to them."""
+    person, content = "+5511987650199", base64.b64encode(PNG).decode()
+    media = {"mimeType": "image/png", "dataBase64": content, "filename": named("file")}
+    came = await api.call("POST", "/v2/sandbox/inbound", {"numberId": number_id, "from": person, "media": media})
+    ids["file"] = came["messageId"]
+    upload = {"filename": named("upload"), "mimeType": "image/png", "dataBase64": content}
+    ids["upload"] = (await api.call("POST", f"/numbers/{number_id}/media", upload))["mediaId"]
+    payload = {"kind": "image", "media": {"id": ids["upload"], "filename": named("sent"), "caption": HOSTILE}}
+    body = {"numberId": number_id, "to": person, "type": "media", "payload": payload}
+    ids["sent file"] = (await api.call("POST", "/messages", body))["id"]
+
+    async def copied() -> bool:
+        return "mediaStorage" in await api.call("GET", f"/messages/{ids['file']}")
+
+    await until(copied, 30, "the file is copied", every=0.05)

@@ -47,6 +47,15 @@ def _press(person: SignIn, shown: Shown) -> None:
         assert save.get_attribute("aria-disabled") == "true"
         save.press("Enter")
         page.get_by_role("dialog").get_by_text("org:write").wait_for()
+
+        for place, button, scope in (
+            ("/social/accounts", "Register an account", "social:write"),
+            ("/push/apps", "Create an app", "push:send"),
+        ):
+            visit.at(place)
+            page.get_by_role("button", name=button).press("Enter")
+            page.get_by_role("dialog").get_by_text(scope).wait_for()
+            page.keyboard.press("Escape")
         assert asked == []
         assert visit.complaints == []
 

@@ -1,16 +1,19 @@
 """The views of the console on what is sent, to whom, and with what, in a real browser (C34.3)."""
 
 import asyncio
+import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 from tests.acceptance.console.conftest import AXE, CHROMIUM, HOSTILE, Shown, Visit, console
 from tests.acceptance.console.records import BOUNCED, MAIL, SHORT, SUPPRESSED, TAKEN, make_records, named
+from tests.media_files import PNG
 
 pytestmark = [
     pytest.mark.browser,
@@ -48,6 +51,21 @@ def views(ids: dict[str, str]) -> Iterator[tuple[str, str]]:
     yield "/email/suppressions", "gone50@example.com"
     yield f"/messages/{ids['bounced']}", named("bounced")
     yield f"/messages/{ids['delivered']}", named("delivered")
+    yield "/messages?channel=rcs", ids["silent"]
+    yield f"/messages/{ids['by sms']}?channel=rcs", f"<b>Yes</b> → {named('yes')}"
+    yield f"/messages/{ids['refused']}?channel=rcs", named("rcs")
+    yield f"/messages/{ids['wrote']}", named("asks")
+    yield f"/messages/{ids['answer']}", named("answer")
+    yield "/push/messages", named("push")
+    yield f"/push/messages/{ids['push']}", named("notice")
+    yield "/push/devices", named("topic")
+    yield "/push/apps", named("app")
+    yield "/social/accounts", named("account")
+    yield f"/social/accounts/{ids['account']}", named("person 1")
+    yield "/media", named("file")
+    yield f"/media/{ids['upload']}", named("upload")
+    yield f"/messages/{ids['file']}", named("file")
+    yield f"/messages/{ids['sent file']}", HOSTILE
     yield "/api-keys", named("key")
     yield "/accounts", named("person")
     yield "/audit", "api_key.create"
@@ -409,6 +427,185 @@ def test_an_execution_is_ended(acting: Acting, ids: dict[str, str]) -> None:
         page.get_by_text("ended by a person").first.wait_for()
 
     acting(f"/journeys/{ids['waiting']}/executions/{ids['standing']}", act)
+
+
+@pytest.mark.long
+def test_an_rcs_message_tells_what_carried_it_and_why_it_failed(acting: Acting, ids: dict[str, str]) -> None:
+    def timeline(page: Any) -> Any:
+        page.locator("ol.timeline").wait_for()
+        return page.locator("ol.timeline .badge").all_text_contents()
+
+    def find(page: Any) -> None:
+        page.get_by_label("Channel").select_option("rcs")
+        page.get_by_label("Phone or e-mail").fill(TAKEN)
+        page.get_by_role("button", name="Search").click()
+        page.get_by_text("RCS is looked for by campaign and by status").first.wait_for()
+        page.get_by_label("Phone or e-mail").fill("")
+        page.get_by_label("Status").select_option("failed")
+        page.get_by_role("button", name="Search").click()
+        row = page.get_by_role("row").filter(has_text=ids["refused"])
+        row.get_by_text("number blacklisted").first.wait_for()
+        assert page.get_by_role("link", name=ids["silent"]).count() == 0
+        row.get_by_role("link", name=ids["refused"]).click()
+        assert timeline(page) == ["Accepted", "Failed"]
+        page.locator("ol.timeline").get_by_text("number blacklisted").wait_for()
+
+    def by_sms(page: Any) -> None:
+        assert timeline(page) == ["Accepted", "SMS in its place", "Sent", "Delivered"]
+        for name in ("Archive", "Send again"):
+            assert page.get_by_role("button", name=name).count() == 0, "neither is possible"
+
+    def silent(page: Any) -> None:
+        assert timeline(page) == ["Accepted", "Sent", "May leave as an SMS"]
+
+    acting("/messages", find)
+    acting(f"/messages/{ids['by sms']}?channel=rcs", by_sms)
+    acting(f"/messages/{ids['silent']}?channel=rcs", silent)
+
+
+@pytest.mark.long
+async def test_an_id_of_rcs_is_found_where_nobody_said_its_channel(shown: Shown, ids: dict[str, str]) -> None:
+    await asyncio.to_thread(_find_by_id, shown, ids["by sms"])
+
+
+def _find_by_id(shown: Shown, message_id: str) -> None:
+    with console(shown) as visit:
+        visit.at("/messages")
+        visit.page.get_by_label("Message id").fill(message_id)
+        visit.page.get_by_role("button", name="Search").click()
+        visit.page.locator("ol.timeline").get_by_text("SMS in its place", exact=True).wait_for()
+
+
+@pytest.mark.long
+def test_a_push_message_tells_of_each_platform_and_is_canceled(acting: Acting, ids: dict[str, str]) -> None:
+    def result(page: Any) -> None:
+        result = page.get_by_role("region", name="Result by platform")
+        rows = [each.split("\t") for each in result.locator("tbody").inner_text().split("\n")]
+        assert [row for row in rows if row[0] in ("iOS", "Android")] == [
+            ["iOS", "1", "0", "0", "–", "0", "1"],
+            ["Android", "1", "1", "0", "0%", "0", "0"],
+        ]
+        page.get_by_role("region", name="Devices of this message").get_by_text("unregistered").wait_for()
+        assert page.get_by_role("button", name="Cancel the push").count() == 0
+
+    def cancel(page: Any) -> None:
+        press(page, "Cancel the push", "Cancel this push message?")
+        page.locator("main > p .badge").get_by_text("canceled").first.wait_for()
+        assert page.get_by_role("button", name="Cancel the push").count() == 0
+
+    acting(f"/push/messages/{ids['push']}", result)
+    acting(f"/push/messages/{ids['later']}", cancel)
+
+
+@pytest.mark.long
+def test_devices_are_searched_by_app_and_status(acting: Acting, ids: dict[str, str]) -> None:
+    def act(page: Any) -> None:
+        page.get_by_label("App").select_option(label=named("app"))
+        page.get_by_label("Status").select_option("invalid")
+        page.get_by_role("button", name="Filter").click()
+        page.get_by_text("1 of 1").first.wait_for()
+        page.get_by_role("cell", name="iOS").wait_for()
+        page.get_by_role("link", name=ids["other"]).click()
+        page.get_by_role("link", name="Devices of this contact").click()
+        page.get_by_text("2 of 2").first.wait_for()
+
+    acting("/push/devices", act)
+
+
+@pytest.mark.long
+def test_a_push_app_is_made_changed_and_deleted(acting: Acting) -> None:
+    def act(page: Any) -> None:
+        page.get_by_role("button", name="Create an app").click()
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_label("Name").fill("from the console")
+        for platform in ("iOS", "Android", "browser"):
+            dialog.get_by_label(platform).uncheck()
+        dialog.get_by_role("button", name="Create an app").click()
+        dialog.get_by_text("Choose one platform at least.").wait_for()
+        dialog.get_by_label("Android").check()
+        dialog.get_by_label("Android").press("Enter")
+        row = page.get_by_role("row").filter(has_text="from the console")
+        row.get_by_role("cell", name="Android", exact=True).wait_for()
+        page.get_by_role("button", name="Change the app from the console").click()
+        page.get_by_role("dialog").get_by_label("iOS").check()
+        page.get_by_role("dialog").get_by_role("button", name="Save").click()
+        row.get_by_role("cell", name="iOS, Android").wait_for()
+        press(page, "Delete the app from the console", "Delete the app from the console", act="Delete")
+        row.wait_for(state="detached")
+
+    acting("/push/apps", act)
+
+
+@pytest.mark.long
+def test_a_social_account_is_registered_connected_disconnected_and_deleted(acting: Acting) -> None:
+    def act(page: Any) -> None:
+        page.get_by_role("button", name="Register an account").click()
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_label("Name").fill("From the console")
+        dialog.get_by_label("Identifier at the platform").fill("console-1")
+        dialog.get_by_role("button", name="Register an account").click()
+        page.get_by_text("Nothing leaves from this account.").first.wait_for()
+        page.get_by_text("Nobody wrote in the last 24 hours").wait_for()
+        press(page, "Connect")
+        page.locator("main > p .badge").get_by_text("connected", exact=True).wait_for()
+        page.get_by_role("button", name="Change", exact=True).click()
+        page.get_by_role("dialog").get_by_label("Name").fill("Another name")
+        page.get_by_role("dialog").get_by_role("button", name="Save").click()
+        page.get_by_role("heading", name="Another name").wait_for()
+        press(page, "Disconnect", "Disconnect Another name?")
+        page.locator("main > p .badge").get_by_text("disconnected").wait_for()
+        press(page, "Delete", "Delete Another name?")
+        page.get_by_role("heading", name="Social accounts").wait_for()
+        assert page.get_by_role("link", name="Another name").count() == 0
+
+    acting("/social/accounts", act)
+
+
+def test_media_that_came_is_downloaded_under_its_name(acting: Acting, ids: dict[str, str]) -> None:
+    def act(page: Any) -> None:
+        row = page.get_by_role("row").filter(has_text=ids["file"])
+        row.get_by_text("stored").first.wait_for()
+        with page.expect_download() as started:
+            row.get_by_role("button", name=f"Download the media of {ids['file']}").press("Enter")
+        assert started.value.suggested_filename.removesuffix(".png").strip("_ ").startswith("file")
+        assert Path(started.value.path()).read_bytes() == PNG
+
+    acting("/media", act)
+
+
+EMPTY = {
+    "/push/messages": "No push message here.",
+    "/push/devices": "No device here.",
+    "/push/apps": "No app in this environment.",
+    "/social/accounts": "No account here.",
+    "/media": "No media here.",
+    "/messages?channel=rcs": "No such message.",
+}
+
+
+@pytest.mark.long
+async def test_where_nothing_is_and_where_reading_fails_it_is_said_what_to_do(shown: Shown) -> None:
+    await asyncio.to_thread(_look_at_nothing, shown)
+
+
+def _look_at_nothing(shown: Shown) -> None:
+    refused = {"status": 503, "json": {"code": "UNAVAILABLE", "detail": "Not now.", "requestId": "req_1"}}
+    with console(shown, viewport=NARROW) as visit:
+        page = visit.page
+        page.locator("header .switch").get_by_label("Live").check()
+        for place, text in EMPTY.items():
+            visit.at(place)
+            page.locator("main").get_by_text(text).wait_for()
+        visit.at("/wallet")
+        listed = re.compile(r"/(push/(messages|devices|apps)|social/accounts|rcs/messages|messages)\?")
+        page.route(listed, lambda route: route.fulfill(**refused))
+        for place, text in EMPTY.items():
+            visit.at(place)
+            page.locator("main").get_by_role("alert").get_by_text("Not now.").first.wait_for()
+            assert page.locator("main").get_by_text(text).count() == 0, place
+        page.unroute(listed)
+        page.locator("main").get_by_role("button", name="Try again").first.click()
+        page.locator("main").get_by_text(text).wait_for()
 
 
 def press(page: Any, button: str, title: str = "", *, act: str = "") -> None:

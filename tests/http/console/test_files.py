@@ -14,6 +14,8 @@ from recado.domain.batches.batch import BatchStatus
 from recado.domain.batches.campaign import CampaignStatus
 from recado.domain.billing.wallet import WalletStatus
 from recado.domain.channels.email import EmailReason
+from recado.domain.channels.rcs import RcsReason
+from recado.domain.channels.sms import SmsReason
 from recado.domain.contacts.consent import ConsentStatus
 from recado.domain.contacts.contact import CompanyRole, ContactSource
 from recado.domain.dispatch.breaker import BreakerState
@@ -31,7 +33,10 @@ from recado.domain.journeys.execution import (
 from recado.domain.journeys.graph import FieldOperator, Reentry, StepKind, StepSignal
 from recado.domain.journeys.journey import Hindrance, JourneyStatus
 from recado.domain.messages.message import FailureCode, GenericStatus, Priority, WaitReason
+from recado.domain.push.device import DeviceStatus
+from recado.domain.push.message import DispatchStatus, PushStatus, RateKind
 from recado.domain.senders.number import NumberStatus, QualityRating
+from recado.domain.senders.social_account import Platform, SocialAccountStatus
 from recado.domain.templates.template import Language, TemplateCategory, TemplateStatus
 from recado.domain.webhooks.webhook import SubscriptionStatus
 from recado.engine.child import State
@@ -50,6 +55,8 @@ NAMED: dict[str, type[StrEnum]] = {
     "companyRole": CompanyRole,
     "consent": ConsentStatus,
     "contactSource": ContactSource,
+    "deviceStatus": DeviceStatus,
+    "dispatchStatus": DispatchStatus,
     "emailReason": EmailReason,
     "emailTemplateStatus": EmailTemplateStatus,
     "endReason": EndReason,
@@ -62,7 +69,10 @@ NAMED: dict[str, type[StrEnum]] = {
     "numberStatus": NumberStatus,
     "operator": FieldOperator,
     "priority": Priority,
+    "pushStatus": PushStatus,
     "quality": QualityRating,
+    "rateKind": RateKind,
+    "rcsReason": RcsReason,
     "reason": WaitReason,
     "reentry": Reentry,
     "result": TrailResult,
@@ -70,6 +80,9 @@ NAMED: dict[str, type[StrEnum]] = {
     "senderStatus": EmailSenderStatus,
     "signal": StepSignal,
     "skipped": SkipReason,
+    "smsReason": SmsReason,
+    "socialPlatform": Platform,
+    "socialStatus": SocialAccountStatus,
     "stepKind": StepKind,
     "subscription": SubscriptionStatus,
     "suppressionReason": SuppressionReason,

@@ -21,6 +21,17 @@ export const put = (path, body, options) => ask("PUT", path, { body, ...options 
 export const patch = (path, body, options) => ask("PATCH", path, { body, ...options });
 export const remove = (path, options) => ask("DELETE", path, options);
 
+/** A file of at most 105,000,000 bytes (C8.2.4), and the name that the answer gives it. */
+export async function file(path, query) {
+  const answer = await send("GET", path, { query });
+  const name = answer.headers.get("Content-Disposition")?.match(/filename\*=UTF-8''([^;]+)/)?.[1];
+  try {
+    return { content: await answer.blob(), name: name && decodeURIComponent(name) };
+  } catch {
+    throw new ApiError(0, { code: "UNREACHABLE" }); // it broke off
+  }
+}
+
 /** A part of a path that a person gave. */
 export const part = (text) => encodeURIComponent(text);
 

@@ -79,6 +79,13 @@ export function milliseconds(value) {
   return value === null || value === undefined ? "–" : `${count(value)} ms`;
 }
 
+/** Bytes, in thousands of them: "1.2 MB". */
+export function bytes(value) {
+  if (value === null || value === undefined) return "–";
+  const [unit, size] = [["megabyte", 1e6], ["kilobyte", 1e3]].find(([, each]) => value >= each) ?? ["byte", 1];
+  return formatter(unit, null, { style: "unit", unit, unitDisplay: unit === "byte" ? "long" : "short", maximumFractionDigits: 1 }).format(value / size);
+}
+
 /** Coins, and what they are in BRL: 10,000 are one (C25.2). */
 export function coins(value) {
   if (value === null || value === undefined) return "–";

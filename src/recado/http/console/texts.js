@@ -2,13 +2,14 @@
 // `{name}` in a text is a place for a value: t("table.shown", {shown: 3}).
 import { Store } from "./store.js";
 import { audience } from "./texts/audience.js";
+import { channels } from "./texts/channels.js";
 import { content } from "./texts/content.js";
 import { frame } from "./texts/frame.js";
 import { operators } from "./texts/operators.js";
 import { sending } from "./texts/sending.js";
 import { settings } from "./texts/settings.js";
 
-export const TEXTS = table(frame, operators, sending, audience, content, settings);
+export const TEXTS = table(frame, operators, sending, audience, content, channels, settings);
 export const LANGUAGES = [["pt", "Português", "pt-BR"], ["en", "English", "en"]];
 
 const KEPT = "recado.language";

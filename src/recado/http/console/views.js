@@ -10,9 +10,9 @@
 // 3. Its texts, in a file of `texts/`, Portuguese and English (texts.js). A view writes no text itself.
 //
 // What views are made of, each described in its module:
-//      api.js           get, post, put, patch, remove, part, newKey; a refusal is an ApiError
+//      api.js           get, post, put, patch, remove, file, part, newKey; a refusal is an ApiError
 //      load.js          useGet(path, query), usePages(path, query), useLoad(read, deps, {every})
-//      format.js        time, moment, count, share, duration, milliseconds, coins
+//      format.js        time, moment, count, share, bytes, duration, milliseconds, coins
 //      parts/page.js    Page, Section, Facts, Badge, Json
 //      parts/states.js  Loading, Empty, Failure, Loaded
 //      parts/table.js   Table, PagedTable, More
@@ -25,6 +25,8 @@
 //      parts/chart.js   Chart: series over time
 //      parts/graph.js   Graph: the steps of a journey
 //      parts/mail.js    Mail: an e-mail in a frame
+//      parts/media.js   MessageMedia, MediaState, Download: what came with a message
+//      parts/rcs.js     RcsContent: what an RCS message says
 //      live.js          the operators' stream
 //
 // What the API gives is text: it goes into `${…}` of a template, nowhere else. An address that a caller stored is shown
@@ -47,15 +49,23 @@ import * as execution from "./views/execution.js";
 import * as executions from "./views/executions.js";
 import * as journey from "./views/journey.js";
 import * as journeys from "./views/journeys.js";
+import * as media from "./views/media.js";
 import * as message from "./views/message.js";
 import * as messages from "./views/messages.js";
 import * as number from "./views/number.js";
 import * as numbers from "./views/numbers.js";
 import * as organization from "./views/organization.js";
 import * as providers from "./views/providers.js";
+import * as push_apps from "./views/push_apps.js";
+import * as push_devices from "./views/push_devices.js";
+import * as push_message from "./views/push_message.js";
+import * as push_messages from "./views/push_messages.js";
+import * as social_account from "./views/social_account.js";
+import * as social_accounts from "./views/social_accounts.js";
 import * as suppressions from "./views/suppressions.js";
 import * as template from "./views/template.js";
 import * as templates from "./views/templates.js";
+import * as upload from "./views/upload.js";
 import * as wallet from "./views/wallet.js";
 import * as webhook from "./views/webhook.js";
 import * as webhooks from "./views/webhooks.js";
@@ -65,6 +75,8 @@ export const VIEWS = [
   number,
   { ...messages, menu: true, group: "menu.operation" },
   message,
+  { ...media, menu: true, group: "menu.operation" },
+  upload,
   { ...webhooks, menu: true, group: "menu.operation" },
   webhook,
   delivery,
@@ -75,6 +87,8 @@ export const VIEWS = [
   batch,
   { ...campaigns, menu: true, group: "menu.sending" },
   campaign,
+  { ...push_messages, menu: true, group: "menu.sending", scope: "push:read" },
+  push_message,
   { ...journeys, menu: true, group: "menu.sending" },
   journey,
   executions,
@@ -85,8 +99,12 @@ export const VIEWS = [
   email_template,
   { ...contacts, menu: true, group: "menu.people" },
   contact,
+  { ...push_devices, menu: true, group: "menu.people", scope: "push:read" },
   { ...suppressions, menu: true, group: "menu.people" },
   { ...email_senders, menu: true, group: "menu.settings" },
+  { ...social_accounts, menu: true, group: "menu.settings", scope: "social:read" },
+  social_account,
+  { ...push_apps, menu: true, group: "menu.settings", scope: "push:read" },
   { ...api_keys, menu: true, group: "menu.settings", scope: "apikeys:read" },
   { ...accounts, menu: true, group: "menu.settings", scope: "accounts:read" },
   { ...audit, menu: true, group: "menu.settings", scope: "audit:read" },

@@ -16,6 +16,8 @@ export const audience = {
   "contacts.role": ["Papel na empresa", "Role in the company"],
   "contacts.lastInteraction": ["Última interação", "Last interaction"],
   "contacts.messages": ["Mensagens deste contato", "Messages of this contact"],
+  "contacts.devices": ["Aparelhos deste contato", "Devices of this contact"],
+  "contacts.social": ["Usuário na conta social", "User at the social account"],
   "contacts.attributes": ["Atributos", "Attributes"],
   "contacts.documents": ["Documentos", "Documents"],
   "contacts.reveal": ["Revelar documentos", "Reveal documents"],

@@ -61,6 +61,7 @@ export const sending = {
   "campaigns.value": ["Valor das conversões (BRL)", "Value of conversions (BRL)"],
   "campaigns.batches": ["Lotes desta campanha", "Batches of this campaign"],
   "campaigns.messages": ["Mensagens desta campanha", "Messages of this campaign"],
+  "campaigns.rcs": ["Mensagens RCS desta campanha", "RCS messages of this campaign"],
   "campaignStatus.running": ["em andamento", "running"],
   "campaignStatus.completed": ["concluída", "completed"],
 

@@ -49,6 +49,8 @@ function Campaign({ campaign }) {
       <ul class="links">
         <li><a href=${href("/batches", { campaignId: tag })}>${t("campaigns.batches")}</a></li>
         <li><a href=${href("/messages", { campaignId: tag })}>${t("campaigns.messages")}</a></li>
+        ${campaign.channels.includes("rcs") && html`
+          <li><a href=${href("/messages", { campaignId: tag, channel: "rcs" })}>${t("campaigns.rcs")}</a></li>`}
       </ul>
     <//>
     ${campaign.totals.failed > 0 && channels.length > 0 && html`

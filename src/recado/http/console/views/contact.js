@@ -10,6 +10,7 @@ import { PagedTable } from "../parts/table.js";
 import { State } from "../parts/tones.js";
 import { time } from "../format.js";
 import { href } from "../router.js";
+import { holds } from "../session.js";
 import { t, word } from "../texts.js";
 
 export const path = "/contacts/:id";
@@ -68,13 +69,18 @@ function Contact({ contact }) {
       [t("contacts.source"), word("contactSource", contact.source)],
       [t("contacts.externalId"), contact.externalId],
       ...Object.entries(externalIds ?? {}).map(([name, value]) => [html`<code>${name}</code>`, value]),
+      ...(contact.socialIdentities ?? []).map(({ socialAccountId, userId }) => [t("contacts.social"), html`
+        ${userId} · <a href=${href(`/social/accounts/${socialAccountId}`)}>${socialAccountId}</a>`]),
       [t("contacts.company"), contact.companyId && html`<code>${contact.companyId}</code>`],
       [t("contacts.role"), contact.papelNaEmpresa && word("companyRole", contact.papelNaEmpresa)],
       [t("contacts.lastInteraction"), contact.lastInteractionAt && time(contact.lastInteractionAt)],
       [t("field.createdAt"), time(contact.createdAt)],
       [t("field.updatedAt"), time(contact.updatedAt)],
     ]} />
-    <p><a href=${href("/messages", { contactId: contact.id })}>${t("contacts.messages")}</a></p>
+    <ul class="links">
+      <li><a href=${href("/messages", { contactId: contact.id })}>${t("contacts.messages")}</a></li>
+      ${holds("push:read") && html`<li><a href=${href("/push/devices", { contactId: contact.id })}>${t("contacts.devices")}</a></li>`}
+    </ul>
     ${Object.keys(attributes).length > 0 && html`
       <${Section} title=${t("contacts.attributes")}>
         <${Facts} rows=${Object.entries(attributes).map(([name, value]) => [html`<code>${name}</code>`, valueText(value)])} />

@@ -1,15 +1,18 @@
-// One message: its way in time, from acceptance over what it waited for to receipts, webhooks and charges.
-import { html } from "../lib.js";
+// One message: its way in time, from acceptance over what it waited for to receipts, webhooks and charges; its media.
+import { html, useRef } from "../lib.js";
 import { get, part, post } from "../api.js";
 import { useGet, useLoad } from "../load.js";
 import { Badge, Facts, Json, Page, Section } from "../parts/page.js";
 import { Action } from "../parts/action.js";
+import { MessageMedia } from "../parts/media.js";
+import { RcsContent } from "../parts/rcs.js";
 import { Empty, Failure, Loaded, Loading } from "../parts/states.js";
 import { Table } from "../parts/table.js";
 import { MessageStatus } from "./messages.js";
 import { DeliveryStatus } from "./webhook.js";
 import { coins, count, duration, time } from "../format.js";
 import { go, href } from "../router.js";
+import { holds } from "../session.js";
 import { TEXTS, t, word } from "../texts.js";
 
 export const path = "/messages/:id";
@@ -19,8 +22,9 @@ const UNDER_WAY = ["queued", "sending", "sent"];
 const EVERY = 5; // seconds
 const EVENT_WITHIN = 60_000; // ms after a change, in which its event is stored
 
-export function render({ params }) {
-  const read = useLoad((signal) => messageOf(params.id, signal), [params.id], { every: EVERY });
+export function render({ params, query }) {
+  const channel = useRef(query.channel);
+  const read = useLoad((signal) => messageOf(params.id, channel, signal), [params.id], { every: EVERY });
   return html`
     <${Page} title=${t("message.of", { id: params.id })} back=${{ href: href("/messages"), text: t("messages.title") }}
       actions=${read.data && html`<${Actions} message=${read.data} reload=${read.reload} />`}>
@@ -29,16 +33,33 @@ export function render({ params }) {
   `;
 }
 
-/** The message; `email`: what its channel says of it, where it is an e-mail that went out. */
-async function messageOf(id, signal) {
-  const message = await get(`/messages/${part(id)}`, {}, { signal });
+/**
+ * The message; `email`: what its channel says of it, where it is an e-mail that went out. One of RCS has a record of its
+ * own (C1.11), `rcs`: `channel` says so, a reference, or else that the generic view does not know the id.
+ */
+async function messageOf(id, channel, signal) {
+  if (channel.current === "rcs") return rcsMessage(id, signal);
+  let message;
+  try {
+    message = await get(`/messages/${part(id)}`, {}, { signal });
+  } catch (error) {
+    if (error.status !== 404 || !holds("rcs:read")) throw error;
+    message = await rcsMessage(id, signal);
+    channel.current = "rcs";
+    return message;
+  }
   if (message.channel !== "email" || message.direction !== "outbound") return message;
   return { ...message, email: await get(`/v2/email/messages/${part(id)}`, {}, { signal }) };
 }
 
-/** An e-mail is neither archived nor sent again: its content is kept nowhere. */
+async function rcsMessage(id, signal) {
+  const rcs = await get(`/v2/rcs/messages/${part(id)}`, {}, { signal });
+  return { ...rcs, rcs, channel: "rcs", direction: "outbound" };
+}
+
+/** An e-mail is neither archived nor sent again: its content is kept nowhere. Nor is RCS, yet (C17.2). */
 function Actions({ message, reload }) {
-  if (message.channel === "email") return null;
+  if (message.channel === "email" || message.rcs) return null;
   const address = `/messages/${part(message.id)}`;
   const able = (...statuses) => message.direction === "outbound" && statuses.includes(message.status);
   return html`
@@ -52,7 +73,7 @@ function Actions({ message, reload }) {
 }
 
 function Message({ message }) {
-  const { email } = message;
+  const { email, rcs } = message;
   return html`
     <p><${MessageStatus} status=${email?.status ?? message.status} /></p>
     <${Facts} rows=${[
@@ -61,11 +82,15 @@ function Message({ message }) {
       [t("messages.to"), message.to],
       [t("message.from"), email?.from],
       [t("emailTemplates.subject"), email?.subject],
-      [t("message.reason"), email?.reason && word("emailReason", email.reason)],
-      [t("message.type"), word("messageType", message.type)],
-      [t("message.priority"), word("priority", message.priority)],
-      [t("message.attempts"), count(message.attempts)],
+      [t("message.reason"), reasonOf(message)],
+      [t("message.carrier"), rcs && word("channel", rcs.channel)],
+      [t("message.route"), rcs?.route],
+      [t("message.type"), message.type && word("messageType", message.type)],
+      [t("message.priority"), message.priority && word("priority", message.priority)],
+      [t("message.attempts"), message.attempts === undefined ? null : count(message.attempts)],
       [t("numbers.number"), message.numberId && html`<a href=${href(`/numbers/${message.numberId}`)}>${message.numberId}</a>`],
+      [t("social.account"), message.socialAccountId && html`
+        <a href=${href(`/social/accounts/${message.socialAccountId}`)}>${message.socialAccountId}</a>`],
       [t("messages.contact"), message.contactId && html`
         <a href=${href(`/contacts/${message.contactId}`)}>${message.contactId}</a>`],
       [t("messages.campaign"), message.campaignId && html`
@@ -80,15 +105,23 @@ function Message({ message }) {
         <a href=${href(`/messages/${message.replacedBy}`)}>${message.replacedBy}</a>`],
     ]} />
     <${Section} title=${t("message.timeline")}><${Timeline} message=${message} /><//>
-    ${message.channel === "sms" && html`<${SmsReceipt} id=${message.id} />`}
+    ${message.channel === "sms" && message.direction === "outbound" && html`<${SmsReceipt} id=${message.id} />`}
+    ${rcs && html`<${RcsContent} rcs=${rcs} />`}
+    ${message.type === "media" && html`<${Section} title=${t("media.title")}><${MessageMedia} message=${message} /><//>`}
     <${Section} title=${t("message.webhooks")}><${Deliveries} message=${message} /><//>
     <${Section} title=${t("message.charges")}><${Charges} id=${message.id} /><//>
     <${Section} title=${t("message.content")}>
       <${Json} label=${t("message.content")} value=${{
-        payload: message.payload, templateVars: message.templateVars, metadata: message.metadata,
+        payload: message.payload, templateVars: message.templateVars, content: rcs?.content, metadata: message.metadata,
       }} />
     <//>
   `;
+}
+
+/** Why it did not arrive, where its channel has words of its own for that. */
+function reasonOf({ email, rcs }) {
+  if (email?.reason) return word("emailReason", email.reason);
+  return rcs?.failureReason && word("rcsReason", rcs.failureReason);
 }
 
 function templateOf({ channel, templateId }) {
@@ -107,7 +140,7 @@ function Timeline({ message }) {
 
 /** What happened, in its order, and what is waited for. [{name, at?, tone?, says?}] */
 function stepsOf(message) {
-  const { status, waiting, email } = message;
+  const { status, waiting, email, rcs } = message;
   const inbound = message.direction === "inbound";
   const from = later(message.createdAt, message.scheduledAt);
   const steps = [{ name: inbound ? "received" : "accepted", at: message.createdAt }];
@@ -115,16 +148,25 @@ function stepsOf(message) {
   if (waiting) steps.push({ name: status === "sending" ? "claimed" : "waiting", tone: "warn", says: html`<${Waiting} waiting=${waiting} />` });
   else if (status === "sending") steps.push({ name: "claimed", tone: "warn" });
   if (message.waits) steps.push({ name: "waited", says: html`<${Waited} waits=${message.waits} />` });
-  if (!inbound && message.sentAt) steps.push({ name: "sent", at: message.sentAt, tone: "good", says: sentSays(message, from) });
+  if (rcs?.channel === "sms") steps.push({ name: "bySms", tone: "warn", says: t("step.bySms.says") });
+  if (!inbound && message.sentAt) steps.push({ name: "sent", at: message.sentAt, tone: "good", says: message.attempts && sentSays(message, from) });
+  if (rcs && mayGoBySms(rcs)) steps.push({ name: "fallback", says: t("step.fallback.says", { after: duration(rcs.fallback.afterSeconds) }) });
   if (message.deliveredAt && !inbound) steps.push({ name: "delivered", at: message.deliveredAt, tone: "good" });
   if (message.readAt) steps.push({ name: "read", at: message.readAt, tone: "good" });
   if (email?.openedAt) steps.push({ name: "opened", at: email.openedAt, tone: "good" });
   if (email?.clickedAt) steps.push({ name: "clicked", at: email.clickedAt, tone: "good" });
   if (email?.status === "complained") steps.push({ name: "complained", tone: "bad" }); // no moment is kept of it
   const failed = email?.status === "bounced" ? "bounced" : "failed";
-  if (message.failedAt) steps.push({ name: failed, at: message.failedAt, tone: "bad", says: message.originalError ?? message.lastError });
+  const why = message.originalError ?? message.lastError ?? reasonOf(message);
+  if (message.failedAt) steps.push({ name: failed, at: message.failedAt, tone: "bad", says: why });
   if (status === "archived") steps.push({ name: "archived", at: message.updatedAt });
   return steps;
+}
+
+/** Whether an SMS may still take its place: nothing has arrived, and its time is not over. */
+function mayGoBySms({ status, channel, fallback, sentAt }) {
+  if (!fallback || channel === "sms" || !["queued", "sent"].includes(status)) return false;
+  return !sentAt || Date.now() < Date.parse(sentAt) + 1000 * fallback.afterSeconds;
 }
 
 function sentSays(message, from) {
@@ -158,7 +200,7 @@ function SmsReceipt({ id }) {
         ${(sms) => html`
           <${Facts} rows=${[
             [t("message.route"), sms.route], [t("providers.connection"), sms.provider],
-            [t("message.segments"), sms.segments && count(sms.segments)], [t("message.reason"), sms.reason],
+            [t("message.segments"), sms.segments && count(sms.segments)], [t("message.reason"), sms.reason && word("smsReason", sms.reason)],
           ]} />
           ${sms.providerReceipt
             ? html`<${Json} label=${t("message.receipt")} value=${sms.providerReceipt} />`

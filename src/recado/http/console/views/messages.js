@@ -1,4 +1,4 @@
-// Messages: searched by id, recipient, contact, campaign and the like.
+// Messages: searched by id, recipient, contact, campaign and the like; e-mails by address, and RCS, in lists of their own.
 import { html, useState } from "../lib.js";
 import { ApiError, part } from "../api.js";
 import { session } from "../session.js";
@@ -14,7 +14,7 @@ export const path = "/messages";
 export const title = "messages.title";
 
 const STATUSES = ["queued", "sending", "sent", "delivered", "read", "failed", "archived"];
-const CHANNELS = ["chatapp", "sms", "email", "social"];
+const CHANNELS = ["chatapp", "sms", "rcs", "email", "social"];
 export const MESSAGE_TONES = {
   delivered: "good", read: "good", failed: "bad", bounced: "bad", complained: "bad", queued: "warn", sending: "warn",
 };
@@ -43,8 +43,40 @@ const EMAIL_COLUMNS = () => [
   { name: t("message.reason"), wide: true, cell: (each) => word("emailReason", each.reason) },
 ];
 
-/** What the list of e-mails, which alone finds an address, takes besides; of `channel` and `direction` it has these. */
-const WITH_ADDRESS = { recipient: null, campaignId: null, channel: "email", direction: "outbound" };
+/** Of RCS: an SMS may have taken its place. */
+const RCS_COLUMNS = () => [
+  { name: t("field.message"), cell: (each) => html`<a href=${href(`/messages/${each.id}`, { channel: "rcs" })}>${each.id}</a>` },
+  { name: t("field.status"), cell: (each) => html`<${MessageStatus} status=${each.status} />` },
+  { name: t("message.carrier"), cell: (each) => word("channel", each.channel) },
+  { name: t("messages.to"), cell: (each) => each.to },
+  { name: t("messages.campaign"), cell: (each) => each.campaignId },
+  { name: t("field.createdAt"), cell: (each) => time(each.createdAt) },
+  { name: t("message.reason"), wide: true, cell: (each) => each.failureReason && word("rcsReason", each.failureReason) },
+];
+
+/**
+ * Lists beside the one of all channels. `holds`: what is looked for stands there; `takes`: the filters that it has, null
+ * for any value, else the values that all of it has or that it knows; a search with others is refused at the field `at`.
+ */
+const APART = [
+  {
+    holds: ({ recipient }) => isAddress(recipient),
+    takes: { recipient: null, campaignId: null, channel: ["email"], direction: ["outbound"] },
+    at: "/recipient",
+    refusal: "messages.address",
+    ask: ({ recipient, campaignId }) => ["/v2/email/messages", { to: recipient, campaignId }],
+    columns: EMAIL_COLUMNS,
+  },
+  {
+    holds: ({ channel }) => channel === "rcs",
+    takes: { channel: ["rcs"], campaignId: null, status: ["queued", "sent", "delivered", "read", "failed"], direction: ["outbound"] },
+    at: "/channel",
+    refusal: "messages.rcs",
+    ask: ({ status, campaignId }) => ["/v2/rcs/messages", { status, campaignId }],
+    columns: RCS_COLUMNS,
+  },
+];
+const ALL = { ask: ({ recipient, ...others }) => ["/messages", { ...others, phone: recipient }], columns: COLUMNS };
 
 export function render({ query }) {
   const token = session.value.tokens[session.value.env];
@@ -52,12 +84,12 @@ export function render({ query }) {
   const [filters, setFilters] = useState(asked ? query : kept.token === token ? kept.filters : {});
   const search = async ({ id, ...values }) => {
     if (id) return go(`/messages/${part(id.trim())}`);
-    if (isAddress(values.recipient)) onlyWithAddress(values);
+    onlyTaken(values);
     kept = { token, filters: values };
     setFilters(values);
   };
-  const byAddress = isAddress(filters.recipient);
-  const pages = usePages(...(byAddress ? ofAddress(filters) : ofAny(filters)));
+  const list = listOf(filters);
+  const pages = usePages(...list.ask(filters));
   return html`
     <${Page} title=${t(title)}>
       <${Form} inline label=${t("messages.search")} submit=${t("messages.search")} values=${filters} run=${search} fields=${[
@@ -73,7 +105,7 @@ export function render({ query }) {
         { name: "from", label: t("field.from"), type: "datetime-local" },
         { name: "to", label: t("field.to"), type: "datetime-local" },
       ]} />
-      <${PagedTable} from=${pages} label=${t(title)} columns=${byAddress ? EMAIL_COLUMNS() : COLUMNS()}
+      <${PagedTable} from=${pages} label=${t(title)} columns=${list.columns()}
         empty=${t(Object.keys(filters).length ? "messages.none" : "messages.empty")} />
     <//>
   `;
@@ -83,18 +115,15 @@ function isAddress(recipient) {
   return recipient?.includes("@") ?? false;
 }
 
-function onlyWithAddress(values) {
-  const able = ([name, value]) => name in WITH_ADDRESS && [null, value].includes(WITH_ADDRESS[name]);
-  if (Object.entries(values).every(able)) return;
-  throw new ApiError(422, { errors: [{ path: "/recipient", message: t("messages.address") }] });
+function listOf(filters) {
+  return APART.find(({ holds }) => holds(filters)) ?? ALL;
 }
 
-function ofAddress({ recipient, campaignId }) {
-  return ["/v2/email/messages", { to: recipient, campaignId }];
-}
-
-function ofAny({ recipient, ...others }) {
-  return ["/messages", { ...others, phone: recipient }];
+function onlyTaken(values) {
+  const { takes, at, refusal } = listOf(values);
+  const able = ([name, value]) => name in takes && (takes[name]?.includes(value) ?? true);
+  if (!takes || Object.entries(values).every(able)) return;
+  throw new ApiError(422, { errors: [{ path: at, message: t(refusal) }] });
 }
 
 export function MessageStatus({ status }) {
