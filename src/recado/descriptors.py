@@ -32,6 +32,11 @@ class Descriptors(NamedTuple):
     push: int
     webhooks: int
 
+    @property
+    def calls(self) -> tuple[int, int, int]:
+        """What is kept from clients: `outbound`, `push`, `webhooks`."""
+        return self.outbound, self.push, self.webhooks
+
     @classmethod
     def of(cls, limit: int) -> Self:
         """Share `limit`: half of it, but no more than all calls need, is kept from clients.

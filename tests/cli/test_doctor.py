@@ -105,9 +105,9 @@ def test_nothing_is_made_where_nothing_is(recado: Recado, tmp_path: Path) -> Non
     ("hard", "verdict", "told"),
     [
         (resource.RLIM_INFINITY, "ok", "any number of"),
-        (2 * LARGEST_RESERVE, "ok", "56512"),
-        (2 * LARGEST_RESERVE - 2, "warning", "8000 calls to a provider at a time and 19999 to webhooks"),
-        (4_096, "warning", "896 calls to a provider at a time and 896 to webhooks"),
+        (2 * LARGEST_RESERVE, "ok", "64512"),
+        (2 * LARGEST_RESERVE - 2, "warning", "8000 calls to a provider at a time, 3999 for push and 20000 to webhooks"),
+        (4_096, "warning", "896 calls to a provider at a time, 224 for push and 672 to webhooks"),
     ],
 )
 def test_a_limit_of_open_files_that_costs_calls_is_told_with_what_is_left(

@@ -11,6 +11,7 @@ from tests.waiting import until
 __all__ = ["caller", "rcs"]
 
 INVALID = "+5511987659001"
+CARD = {"title": "News"}
 
 
 async def bulk(rcs: Rcs, **body: Any) -> Any:
@@ -39,7 +40,7 @@ async def test_each_gets_its_own_words_and_an_sms_where_there_is_no_rcs(rcs: Rcs
     balance, _ = await rcs.balance()
     made = await bulk(
         rcs,
-        content={"text": "Olá {{name}}"},
+        content={"text": "Olá {{name}}", "card": CARD},
         fallback={"text": "{{name}}: {{news}}"},
         recipients=[
             {"to": person(1), "variables": {"name": "Ana", "news": "x"}},
@@ -50,20 +51,20 @@ async def test_each_gets_its_own_words_and_an_sms_where_there_is_no_rcs(rcs: Rcs
         campaignId="rcs words",
     )
     assert made["skippedReasons"] == {"TEMPLATE_VARS_MISMATCH": 1}
-    assert made["heldCoins"] == max(SHORT, SMS) + max(SHORT, 2 * SMS) + max(SHORT, 7 * SMS)
+    assert made["heldCoins"] == max(RICH, SMS) + max(RICH, 2 * SMS) + max(RICH, 7 * SMS)
     done = await ended(rcs, made["id"])
     assert (done["channel"], done["totals"]["accepted"]) == ("rcs", 3)
     found = await told(rcs, "rcs words")
     assert {to: (each["content"], each["fallback"]["segments"]) for to, each in found.items()} == {
-        person(1): ({"text": "Olá Ana"}, 1),
-        NOT_CAPABLE: ({"text": "Olá Bia"}, 2),
-        person(3): ({"text": "Olá Davi"}, 7),
+        person(1): ({"text": "Olá Ana", "card": CARD}, 1),
+        NOT_CAPABLE: ({"text": "Olá Bia", "card": CARD}, 2),
+        person(3): ({"text": "Olá Davi", "card": CARD}, 7),
     }
     await rcs.comes_to(found[person(1)]["id"], "read")
     await rcs.comes_to(found[person(3)]["id"], "read")
     assert (await rcs.comes_to(found[NOT_CAPABLE]["id"], "delivered"))["channel"] == "sms"
-    assert await rcs.balance() == (balance - 2 * SHORT - 2 * SMS, 0)
-    assert (await ended(rcs, made["id"]))["chargedCoins"] == 2 * SHORT + 2 * SMS
+    assert await rcs.balance() == (balance - 2 * RICH - 2 * SMS, 0)
+    assert (await ended(rcs, made["id"]))["chargedCoins"] == 2 * RICH + 2 * SMS
 
 
 LINK = "https://shop.example/" + "1" * 50

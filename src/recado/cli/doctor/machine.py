@@ -52,10 +52,11 @@ def machine(settings: Settings) -> Iterator[Finding]:
     yield _disk(settings)
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     here, usual = Descriptors.of(attainable(most)), Descriptors.of(WANTED)
-    if (here.outbound, here.webhooks) != (usual.outbound, usual.webhooks):
+    if here.calls != usual.calls:
         text = (
-            f"at most {most} open files, so {here.outbound} calls to a provider at a time and {here.webhooks} to"
-            f" webhooks: raise it (ulimit -Hn, LimitNOFILE={WANTED}) for {usual.outbound} and {usual.webhooks}"
+            f"at most {most} open files, so {here.outbound} calls to a provider at a time, {here.push} for push and"
+            f" {here.webhooks} to webhooks: raise it (ulimit -Hn, LimitNOFILE={WANTED}) for {usual.outbound},"
+            f" {usual.push} and {usual.webhooks}"
         )
         yield warning("limits", text)
     else:

@@ -47,6 +47,8 @@ STEP: Final = 100
 """Messages that get their links in one step of the event loop: some milliseconds."""
 LONGEST_FALLBACK: Final = 5_000
 """Characters of the SMS, before it is filled: what is longer is read no further."""
+_FILLED: Final = ("text", FALLBACK)
+"""What may have placeholders."""
 _BETWEEN: Final = "\0"
 """Between text and SMS where both are filled as one: no body holds it."""
 
@@ -54,7 +56,7 @@ _BETWEEN: Final = "\0"
 class RcsBatches:
     """`sends_in`, `sms_in`: the environments that have a provider. `links`: makes those of one message (C27.1).
 
-    A message is stored as its batch says it until its block is made, and gets its links then.
+    A recipient has no more than its own texts until its block is made: then it gets what the batch says, and its links.
     """
 
     channel = RCS
@@ -91,7 +93,9 @@ class RcsBatches:
                 content = form.content(told, self._links())
             except Problem as problem:
                 return Misfit(problem.code, problem.detail)
-            return RenderedContent(_json(told), 1, _json(content.details))
+            # Cards and suggestions are the batch's: ten thousand copies of them would take much memory.
+            own = {name: told[name] for name in _FILLED if name in told}
+            return RenderedContent(_json(own), 1, _json(content.details))
 
         told = text_terms(_texts(given), render)
         if told["member"] is None:
@@ -117,19 +121,20 @@ class RcsBatches:
         details: list[str | None] = []
         links: list[Sequence[TrackedLink]] = []
         left_out: Counter[str] = Counter()
+        shared = _read(payload)
         for place in range(len(recipients)):
             if place and not place % STEP:
                 yield
-            own = payload if recipients.payloads is None else recipients.payloads[place] or payload
+            own = None if recipients.payloads is None else recipients.payloads[place]
             asked = _read(None if recipients.details is None else recipients.details[place])
             of_message = self._links()
             if recipients.replaces is not None:  # it says what the old one did, with links of its own
                 old_links = replaced.get(recipients.replaces[place], ())
                 payloads.append(None if own is None else of_message.in_place_of(own, old_links))
-                details.append(_json(asked if own is None else _renewed(asked)))
+                details.append(_json(_renewed(asked)))
             else:
                 try:
-                    content = RcsForm.stored(asked).content(_read(own), of_message)
+                    content = RcsForm.stored(asked).content({**shared, **_read(own)}, of_message)
                 except Problem as problem:  # short links were shorter when the batch was accepted
                     left_out[problem.code] += 1
                     continue
@@ -185,7 +190,6 @@ def _renewed(details: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _texts(given: Mapping[str, Any]) -> str:
-    """What may have placeholders."""
     return _BETWEEN.join(((given.get("text") or {}).get("body", ""), given.get(FALLBACK, {}).get("text", "")))
 
 
