@@ -134,7 +134,7 @@ class _Viewer(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         if not self.told.done():
             self.told.set_exception(ConnectionError("the stream ended before it began"))
-        if not self._closed.done():
+        elif b" 200 " in self.told.result() and not self._closed.done():
             self._closed.set_result(None)
 
 
@@ -147,11 +147,16 @@ async def viewers(service: Process, token: str, count: int) -> AsyncIterator[Non
     transports = []
     try:
         for _ in range(count):
-            transport, viewer = await loop.create_connection(
-                lambda: _Viewer(head.encode(), lost), "127.0.0.1", service.port
-            )
+            while True:
+                transport, viewer = await loop.create_connection(
+                    lambda: _Viewer(head.encode(), lost), "127.0.0.1", service.port
+                )
+                if b" 429 " not in (status := await viewer.told):
+                    break
+                transport.abort()  # those of the turn before are not all gone yet
+                await asyncio.sleep(0.1)
             transports.append(transport)
-            if b" 200 " not in (status := await viewer.told):
+            if b" 200 " not in status:
                 raise RuntimeError(f"the stream answered {status.decode()}")
         yield
         if lost.done():
