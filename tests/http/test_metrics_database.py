@@ -37,7 +37,7 @@ async def scraped(api: Any, queues: Any, backlogs: Any) -> dict[str, Any]:
         Measured(
             clock=api.clock, requests=RequestFigures(), activity=api.activity,
             context=LaneContext(api.states._live._context.records, nothing, nothing, Moments(api.clock), 0.0),
-            root=api.lanes, restarts=Counter(), webhooks=api.webhooks.dispatcher, refused=lambda: 0,
+            push=list, root=api.lanes, restarts=Counter(), webhooks=api.webhooks.dispatcher, refused=lambda: 0,
             postponed=lambda: 0, database=api.database, loop=LoopWatch(api.clock),
             queues=Kept(queues, clock=api.clock), backlogs=Kept(backlogs, clock=api.clock),
         )

@@ -12,6 +12,7 @@ from ipaddress import ip_network
 from typing import Final, TypeVar
 
 from prometheus_client import CONTENT_TYPE_LATEST
+from prometheus_client.core import Metric
 
 from recado.actors.dispatch.lane_context import LaneContext
 from recado.actors.ops.kept import Kept
@@ -35,7 +36,7 @@ from recado.http.api.request_figures import BOUNDS as REQUEST_BOUNDS
 from recado.http.api.request_figures import CLASSES, RequestFigures
 from recado.http.api.route import Access, Route
 from recado.http.middleware.authentication import bearer_token, unauthorized
-from recado.http.routes.ops.exposition import counter, gauge, histogram
+from recado.http.routes.ops.exposition import counter, gauge, histogram, text_of
 from recado.http.wire.client_ip import within
 from recado.http.wire.reply import Reply
 from recado.services.ops.activity import Activity
@@ -86,6 +87,7 @@ class Metrics:
 
     def __init__(self, measured: Measured) -> None:
         self._measured = measured
+        self._writing = asyncio.Lock()  # one scrape at a time takes a thread
 
     async def text(self) -> bytes:
         """In the format of Prometheus. What the database does not answer is left out: the rest is wanted then most."""
@@ -102,9 +104,10 @@ class Metrics:
         answers = queues is not None and backlogs is not None
         found += [gauge("recado_database_answers", "Whether the database answers", (), {(): int(answers)})]
         found += self._rest()
-        return "".join(found).encode()
+        async with self._writing:
+            return await text_of(found)
 
-    def _requests(self) -> Iterator[str]:
+    def _requests(self) -> Iterator[Metric]:
         called = list(self._measured.requests.all())
         answers: dict[tuple[str, ...], float] = {
             (method, path, name): count
@@ -119,7 +122,7 @@ class Metrics:
             (((method, path), figures.counts, figures.seconds) for method, path, figures in called),
         )  # fmt: skip
 
-    def _messages(self) -> Iterator[str]:
+    def _messages(self) -> Iterator[Metric]:
         activity = self._measured.activity
         yield counter("recado_messages_accepted", "Messages accepted", ("channel",), _labelled(activity.accepted))
         yield counter("recado_messages_sent", "Messages that a provider took", ("channel",), _labelled(activity.sent))
@@ -131,7 +134,7 @@ class Metrics:
             "recado_wallet_holds_refused", "Messages that a wallet did not cover", (), {(): self._measured.refused()}
         )
 
-    def _queues(self, queues: Sequence[QueueTotals]) -> Iterator[str]:
+    def _queues(self, queues: Sequence[QueueTotals]) -> Iterator[Metric]:
         names = [priority.value for priority in PRIORITIES]
         waiting: Counter[tuple[str, ...]] = Counter()
         oldest: dict[tuple[str, ...], float] = {}
@@ -145,7 +148,7 @@ class Metrics:
         yield gauge("recado_queue_messages", "Messages that have not left, by what holds them", labels, waiting)
         yield gauge("recado_queue_oldest_seconds", "For how long the oldest message is due", labels[:2], oldest)
 
-    async def _gateways(self) -> list[str]:
+    async def _gateways(self) -> list[Metric]:
         context, now = self._measured.context, self._measured.clock.monotonic()
         tokens: dict[tuple[str, ...], float] = {}
         in_flight: Counter[tuple[str, ...]] = Counter()
@@ -175,7 +178,7 @@ class Metrics:
             gauge("recado_gateway_circuits_open", "Circuits that are not closed", labels, broken),
         ]
 
-    def _batchers(self) -> Iterator[str]:
+    def _batchers(self) -> Iterator[Metric]:
         depth: Counter[tuple[str, ...]] = Counter()
         rows: Counter[tuple[str, ...]] = Counter()
         commits: list[tuple[tuple[str, ...], Sequence[int], float]] = []
@@ -189,7 +192,7 @@ class Metrics:
             "recado_batch_commit_seconds", "How long a batch took to commit", ("batch",), COMMIT_BOUNDS, commits
         )
 
-    async def _actors(self) -> list[str]:
+    async def _actors(self) -> list[Metric]:
         count: Counter[tuple[str, ...]] = Counter()
         waiting: Counter[tuple[str, ...]] = Counter()
         deepest: dict[tuple[str, ...], float] = {}
@@ -210,7 +213,7 @@ class Metrics:
             counter("recado_restarts", "Restarts", ("kind",), restarts),
         ]
 
-    def _webhooks(self) -> Iterator[str]:
+    def _webhooks(self) -> Iterator[Metric]:
         dispatcher = self._measured.webhooks
         attempts: dict[tuple[str, ...], int] = {
             ("delivered",): dispatcher.delivered,
@@ -219,7 +222,7 @@ class Metrics:
         yield counter("recado_webhook_attempts", "Attempts to deliver", ("outcome",), attempts)
         yield gauge("recado_webhook_calls_in_flight", "Attempts under way", (), {(): dispatcher.queue.calls})
 
-    def _rest(self) -> Iterator[str]:
+    def _rest(self) -> Iterator[Metric]:
         measured = self._measured
         yield gauge("recado_callbacks_postponed", "Callbacks that stand aside", (), {(): measured.postponed()})
         pools = {(name,): pool.places for name, pool in measured.database.pools.items()}
@@ -243,7 +246,7 @@ async def _answered(asked: Awaitable[V]) -> V | None:
         return None
 
 
-def _backlogs(backlogs: Backlogs) -> Iterator[str]:
+def _backlogs(backlogs: Backlogs) -> Iterator[Metric]:
     yield gauge("recado_webhook_backlog", "Deliveries that are not settled", (), {(): backlogs.deliveries})
     yield gauge("recado_callbacks_waiting", "Callbacks that are not processed", (), {(): backlogs.callbacks})
 
