@@ -74,7 +74,7 @@ async def test_a_scrape_beside_ten_thousand_actors_takes_the_loop_a_moment(api: 
         figures.of(route).answered(200, 0.004)
     metrics = Metrics(
         Measured(
-            clock=api.clock, requests=figures, activity=api.activity, context=context, root=api.lanes,
+            clock=api.clock, requests=figures, activity=api.activity, context=context, push=list, root=api.lanes,
             restarts=Counter({"Lane": 1}), webhooks=api.webhooks.dispatcher, refused=lambda: 0, postponed=lambda: 0,
             database=api.database, loop=LoopWatch(api.clock),
             queues=Kept(lambda _: ops.queue_totals(api.database), clock=api.clock),
