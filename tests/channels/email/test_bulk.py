@@ -14,6 +14,8 @@ from tests.channels.email.test_tracked_way import Told, live, mail, mail_server,
 from tests.program import Refused
 from tests.waiting import until
 
+from recado.domain.email.plain_text import text_of_html
+
 __all__ = ["live", "mail", "mail_server", "person", "running"]
 
 PRICE = 30
@@ -328,7 +330,9 @@ async def test_a_transactional_batch_is_not_tracked_unless_that_is_asked_for(
         email: Any = message_from_bytes(envelope.content, policy=policy.default)
         assert email["List-Unsubscribe"] is None
         assert email["Feedback-ID"].startswith("transactional:")
-        assert (".gif" in email.get_body(("html",)).get_content()) is bool(tracking)
+        html = email.get_body(("html",)).get_content()
+        assert (".gif" in html) is bool(tracking)
+        assert email.get_body(("plain",)).get_content().strip() == text_of_html(html)
 
 
 async def test_what_failed_is_sent_again_as_it_was(live: Mail, mail_server: MailServer) -> None:
