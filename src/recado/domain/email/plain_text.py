@@ -28,12 +28,12 @@ READ: Final = {"a": "href", "img": "alt"}
 _EVENTS: Final = ("start", "end")
 
 
-def text_of_html(html: str, lines: "Lines | None" = None) -> str:
+def text_of_html(html: str, lines: "TextLines | None" = None) -> str:
     """The text, at most `LONGEST` characters; empty where it has none. `lines`: which it is written to.
 
     A link shows its address behind its text, an image what it has in `alt`, an item of a list a `-`.
     """
-    lines = Lines() if lines is None else lines
+    lines = TextLines() if lines is None else lines
     parser = etree.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, no_network=True)
     try:
         root = etree.fromstring(bare(html.replace("\0", ""), READ).encode(errors="replace"), parser)
@@ -44,7 +44,7 @@ def text_of_html(html: str, lines: "Lines | None" = None) -> str:
     return lines.text()
 
 
-def _walk(root: etree._Element, lines: "Lines") -> None:
+def _walk(root: etree._Element, lines: "TextLines") -> None:
     unseen: etree._Element | None = None  # the outermost open element that shows nothing
     for event, element in etree.iterwalk(root, events=_EVENTS):
         tag = element.tag
@@ -66,7 +66,7 @@ def _walk(root: etree._Element, lines: "Lines") -> None:
             lines.write(element.tail)
 
 
-class Lines:
+class TextLines:
     """What was written so far. White space is that of the document's structure, not of its source."""
 
     def __init__(self) -> None:

@@ -11,7 +11,7 @@ from html import unescape
 from typing import Final
 
 from recado.domain.email.html_links import Stretch, StretchKind, bare, places_of, rewritten, stretches_of
-from recado.domain.email.plain_text import LONGEST, READ, Lines, is_address, text_of_html
+from recado.domain.email.plain_text import LONGEST, READ, TextLines, is_address, text_of_html
 from recado.domain.email.rendering import Pieces
 
 _VALUE, _ADDRESS, _END = "\ue000", "https://\ue001", "\ue002"
@@ -176,7 +176,7 @@ def _keeps_to_itself(stretch: Stretch, before: str, behind: str) -> bool:
     return not before.endswith("<")
 
 
-class _PlannedLines(Lines):
+class _PlannedLines(TextLines):
     """Notes each link of which the values say whether its text is its address."""
 
     def __init__(self) -> None:
