@@ -21,8 +21,9 @@ from recado.channels.email.smtp.connections import SmtpServer
 from recado.channels.email.smtp.smtp import Smtp
 from recado.domain.email.content import EmailContent
 from recado.domain.email.mime import Origin, compose
-from recado.domain.email.rendering import EmailPart, EmailParts
+from recado.domain.email.rendering import EmailPart, EmailParts, Value
 from recado.engine.clock import SystemClock
+from recado.services.email.sendable import SendableTemplate
 from recado.storage.core.fair_places import FairPlaces
 
 CONNECTIONS = 10
@@ -138,18 +139,20 @@ async def _bare(port: int) -> float:
 
 def _made(path: str, word: str, *, text: str | None, least: int | None) -> Figure:
     parts = {EmailPart.SUBJECT: "Hello {{v0}}", EmailPart.HTML: _html(word), EmailPart.TEXT: text}
-    template = EmailParts(parts, {f"v{number}": None for number in range(VARIABLES)})
+    template = SendableTemplate.of(EmailParts(parts, {f"v{number}": None for number in range(VARIABLES)}), BYTES)
     rates = []
     for _ in range(ROUNDS):
         began = time.process_time()
         for number in range(MADE):
-            rendered = template.render({f"v{each}": f"value {number} {each}" for each in range(VARIABLES)})
+            values: dict[str, Value] = {f"v{each}": f"value {number} {each}" for each in range(VARIABLES)}
+            rendered = template.parts.render(values)
             content = EmailContent(
                 from_address="news@example.com",
                 from_name="News",
                 subject=rendered.subject,
                 html=rendered.html,
                 text=rendered.text,
+                text_source=template.text_source(values),
             )
             compose(content, "ana@example.com", ORIGIN)
         rates.append(MADE / (time.process_time() - began))

@@ -1,5 +1,6 @@
 """E-mail to many by one request: a template with values, in the sandbox, and in live by a mail server (C15.5)."""
 
+import asyncio
 import re
 import time
 from email import message_from_bytes, policy
@@ -13,6 +14,8 @@ from tests.channels.email.conftest import MailServer
 from tests.channels.email.test_tracked_way import Told, live, mail, mail_server, person, running
 from tests.program import Refused
 from tests.waiting import until
+
+from recado.domain.email.plain_text import text_of_html
 
 __all__ = ["live", "mail", "mail_server", "person", "running"]
 
@@ -195,6 +198,27 @@ async def test_what_is_transactional_goes_to_everybody_of_a_list_who_is_not_supp
     )  # fmt: skip
 
 
+async def test_a_list_costs_what_its_contacts_with_an_address_cost_and_is_refused_where_that_is_not_there(
+    live: Mail,
+) -> None:
+    balance, held = await live.balance()
+    count = (balance - held) // PRICE + 1
+    people: list[dict[str, Any]] = [{"email": f"p{number}@example.com"} for number in range(count)]
+    contacts = await asyncio.gather(
+        *(
+            live.api.call("POST", "/contacts", {"phone": f"+49157{number:08}", **each})
+            for number, each in enumerate([*people, {}, {}])
+        )
+    )
+    made = await live.api.call("POST", "/v2/lists", {"name": "too many"})
+    await live.api.call("POST", f"/v2/lists/{made['id']}/members", {"contactIds": [each["id"] for each in contacts]})
+    with pytest.raises(Refused) as refused:
+        await bulk(live, None, listId=made["id"], templateId=await template(live, "too many"))
+    assert (refused.value.status, refused.value.body["code"]) == (402, "PAYMENT_REQUIRED")
+    assert refused.value.body["meta"] == {"requiredCoins": count * PRICE, "availableCoins": balance - held}
+    assert await live.balance() == (balance, held)
+
+
 async def test_an_audience_of_which_nobody_has_an_address_fails_and_costs_nothing(mail: Mail) -> None:
     before = await mail.balance()
     contact = await mail.api.call("POST", "/contacts", {"phone": "+5511987650009"})
@@ -328,7 +352,9 @@ async def test_a_transactional_batch_is_not_tracked_unless_that_is_asked_for(
         email: Any = message_from_bytes(envelope.content, policy=policy.default)
         assert email["List-Unsubscribe"] is None
         assert email["Feedback-ID"].startswith("transactional:")
-        assert (".gif" in email.get_body(("html",)).get_content()) is bool(tracking)
+        html = email.get_body(("html",)).get_content()
+        assert (".gif" in html) is bool(tracking)
+        assert email.get_body(("plain",)).get_content().strip() == text_of_html(html)
 
 
 async def test_what_failed_is_sent_again_as_it_was(live: Mail, mail_server: MailServer) -> None:

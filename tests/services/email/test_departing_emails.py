@@ -95,6 +95,8 @@ async def test_it_is_rendered_tracked_and_can_be_unsubscribed_from(post: Post) -
         f'<img src="{LINK_BASE}/o/{image}.gif" width="1" height="1" alt="" style="border:0">'
     )
     assert (content.subject, content.text) == ("Hi Ana & Bo", None)
+    assert content.text_source is not None
+    assert content.text_source.text(content.html) == f"Hello Ana & Bo, go ({LINK_BASE}/l/{code})"
     assert (content.from_address, content.from_name) == ("no-reply@sandbox.test", "Sandbox")
     assert [name for name, _ in content.headers] == ["List-Unsubscribe", "List-Unsubscribe-Post"]
     assert not content.transactional

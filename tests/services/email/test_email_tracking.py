@@ -8,7 +8,10 @@ import pytest
 from recado.domain.contacts.contact import email_hash
 from recado.domain.email.content import EmailContent
 from recado.domain.email.html_links import HtmlPlaces, places_of
+from recado.domain.email.plain_text import text_of_html
 from recado.domain.email.public_tokens import EmailKey, PublicTokens
+from recado.domain.email.rendering import Pieces
+from recado.domain.email.template_text import TemplateText, TextSource
 from recado.domain.links.tracked import MessageLinks
 from recado.services.email import tracking
 from recado.services.email.tracking import EmailTracking, TrackedEmail
@@ -60,6 +63,17 @@ async def test_links_have_a_code_for_each_address_and_the_image_stands_last() ->
         f'<body><a href="{short}">x</a> <a href="{short}">x</a> <a href="mailto:a@x.test">y</a>{image}</body>'
     )
     assert sent.text == "http://x.test"
+
+
+async def test_the_text_that_is_made_of_a_template_shows_the_links_as_they_leave() -> None:
+    source = TextSource(TemplateText(Pieces(HTML)), {})
+    for how in ({}, {"tracking": False}):
+        sent, _ = await prepared(content(text_source=source), **how)
+        assert sent.html is not None
+        assert sent.text_source is not None
+        text = sent.text_source.text(sent.html)
+        assert text == text_of_html(sent.html)
+        assert (f"({BASE}/l/" in text) is (how == {})
 
 
 async def test_the_way_out_is_in_two_headers_and_says_who_and_which_address() -> None:

@@ -2,12 +2,15 @@
 
 from dataclasses import dataclass, field
 
+from recado.domain.email.template_text import TextSource
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmailContent:
     """One e-mail, rendered: `repr` tells nothing of it. At least one of `html` and `text` is there.
 
-    `headers`: those that it has besides the usual ones, such as `List-Unsubscribe`.
+    `headers`: those that it has besides the usual ones, such as `List-Unsubscribe`. `text_source`: by which a text is
+    made of the HTML that has none (C10.2.11); None: of the HTML alone.
     """
 
     from_address: str = field(repr=False)
@@ -17,3 +20,4 @@ class EmailContent:
     text: str | None = field(default=None, repr=False)
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     transactional: bool = False
+    text_source: TextSource | None = field(default=None, repr=False)

@@ -6,6 +6,7 @@ it is. Each search goes on where the last one ended, so time grows with the leng
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from enum import Enum, auto
 from html import escape
 from html.entities import html5
 from typing import Final, NamedTuple
@@ -88,6 +89,74 @@ def places_of(html: str) -> HtmlPlaces:
         if at < 0:  # the rest is swallowed
             return HtmlPlaces(links, start if body_end < 0 else body_end)
     return HtmlPlaces(links, len(html) if body_end < 0 else body_end)
+
+
+class StretchKind(Enum):
+    """What a stretch of HTML is, as far as what stands in it can end it, or is seen in the HTML's text."""
+
+    TEXT = auto()
+    ADDRESS = auto()  # of a link: the quoted value of the `href` of an `a`
+    NAME = auto()  # of an image: that of its `alt`
+    UNSEEN = auto()  # that of any other attribute
+    RAW = auto()  # of an element that holds text and shows none
+    COMMENT = auto()
+
+
+class Stretch(NamedTuple):
+    """A part of HTML that holds no markup."""
+
+    start: int
+    end: int
+    kind: StretchKind
+
+
+def stretches_of(html: str) -> list[Stretch] | None:
+    """Where HTML holds no markup, in order; scripts, values without quotes and what is seen as it is are in none.
+
+    None where more than one place says what a part is: with SVG or MathML, or with a rest that is swallowed.
+    """
+    found: list[Stretch] = []
+    at = 0
+    while (markup := _MARKUP.search(html, at)) is not None:
+        start = markup.start()
+        found.append(Stretch(at, start, StretchKind.TEXT))
+        opened = _TAG_NAME.match(html, start)
+        if opened is None:
+            at = _end_of_other(html, start, in_foreign=False)
+            if html.startswith("<!--", start) and at > 0:
+                found.append(Stretch(start + 4, at, StretchKind.COMMENT))
+        else:
+            closes, name = bool(opened[1]), opened[2].lower()
+            at = _quoted_values(html, opened.end(), "" if closes else name, found)
+            if name in _FOREIGN:
+                return None
+            if at >= 0 and not closes:
+                start, at = at, _end_of_raw(html, name, at)
+                if name in _RAW and name not in _SEEN_RAW:
+                    found.append(Stretch(start, at, StretchKind.RAW))
+        if at < 0:
+            return None
+    found.append(Stretch(at, len(html), StretchKind.TEXT))
+    return found
+
+
+_READ: Final = {("a", "href"): StretchKind.ADDRESS, ("img", "alt"): StretchKind.NAME}
+
+
+def _quoted_values(html: str, at: int, name: str, found: list[Stretch]) -> int:
+    """Behind a tag whose name ends at a place, of which the quoted values come to `found`. Below 0: it is open."""
+    named = set[str]()
+    while (attribute := _ATTRIBUTE.match(html, at)) is not None:
+        at = attribute.end()
+        value = attribute.lastindex
+        if value is None:
+            return at
+        told = attribute[1].lower()
+        kind = StretchKind.UNSEEN if told in named else _READ.get((name, told), StretchKind.UNSEEN)
+        named.add(told)  # another one of the same tag says nothing
+        if value in (2, 3):
+            found.append(Stretch(*attribute.span(value), kind))
+    return -1
 
 
 def rewritten(html: str, places: HtmlPlaces, shorten: Callable[[str], str], last: str) -> str:

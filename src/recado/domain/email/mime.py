@@ -17,6 +17,7 @@ from recado.domain.core.mail_domains import ascii_domain
 from recado.domain.email.content import EmailContent
 from recado.domain.email.dkim import DkimKey, Header
 from recado.domain.email.plain_text import text_of_html
+from recado.domain.email.template_text import TextSource
 
 LONGEST_LINE: Final = 998  # octets, of any line (RFC 5322)
 _LINE: Final = 76  # octets, of encoded lines and of headers that can be folded
@@ -189,7 +190,7 @@ def _body(content: EmailContent, message_id: str) -> tuple[list[Header], bytes]:
     """The headers that say what the body is, and the body: the text, the HTML, or both, the better one last."""
     text = content.text
     if text is None:
-        text = text_of_html(content.html or "")
+        text = _made_text(content.html or "", content.text_source)
     parts = [("plain", text)] if text or content.html is None else []
     if content.html is not None:
         parts.append(("html", content.html))
@@ -198,7 +199,7 @@ def _body(content: EmailContent, message_id: str) -> tuple[list[Header], bytes]:
         return encoded[0]
     # No encoded line can hold it: `=_` is neither quoted-printable nor base64, and a line of 7bit text is looked at.
     boundary = f"=_{message_id}".encode()
-    while any(boundary in body for _, body in encoded):
+    while any(boundary in body for (_, (_, encoding)), body in encoded if encoding == b"7bit"):
         boundary += b"_"
     pieces: list[bytes] = []
     for headers, body in encoded:
@@ -207,6 +208,12 @@ def _body(content: EmailContent, message_id: str) -> tuple[list[Header], bytes]:
     pieces += [b"--", boundary, b"--\r\n"]
     kind = b'multipart/alternative; boundary="' + boundary + b'"'
     return [("Content-Type", kind)], b"".join(pieces)
+
+
+def _made_text(html: str, source: TextSource | None) -> str:
+    """The text of the HTML; where it is a template's, mostly without reading it."""
+    found = None if source is None else source.text(html)
+    return text_of_html(html) if found is None else found
 
 
 def _part(kind: str, text: str) -> tuple[list[Header], bytes]:

@@ -23,28 +23,28 @@ _BLOCKS: Final = frozenset(
 _PARAGRAPHS: Final = frozenset({"p", "h1", "h2", "h3", "h4", "h5", "h6"})
 _ITEM: Final = "- "
 _CELLS: Final = frozenset({"td", "th"})
-_ATTRIBUTES: Final = {"a": "href", "img": "alt"}
+READ: Final = {"a": "href", "img": "alt"}
 """Those that are read. The parser's time grows with the square of how many a tag has: it gets no others."""
 _EVENTS: Final = ("start", "end")
 
 
-def text_of_html(html: str) -> str:
-    """The text, at most `LONGEST` characters; empty where it has none.
+def text_of_html(html: str, lines: "TextLines | None" = None) -> str:
+    """The text, at most `LONGEST` characters; empty where it has none. `lines`: which it is written to.
 
     A link shows its address behind its text, an image what it has in `alt`, an item of a list a `-`.
     """
+    lines = TextLines() if lines is None else lines
     parser = etree.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, no_network=True)
     try:
-        root = etree.fromstring(bare(html.replace("\0", ""), _ATTRIBUTES).encode(errors="replace"), parser)
+        root = etree.fromstring(bare(html.replace("\0", ""), READ).encode(errors="replace"), parser)
     except etree.XMLSyntaxError:  # a document without any element
         return ""
-    lines = _Lines()
     if root is not None:
         _walk(root, lines)
     return lines.text()
 
 
-def _walk(root: etree._Element, lines: "_Lines") -> None:
+def _walk(root: etree._Element, lines: "TextLines") -> None:
     unseen: etree._Element | None = None  # the outermost open element that shows nothing
     for event, element in etree.iterwalk(root, events=_EVENTS):
         tag = element.tag
@@ -66,7 +66,7 @@ def _walk(root: etree._Element, lines: "_Lines") -> None:
             lines.write(element.tail)
 
 
-class _Lines:
+class TextLines:
     """What was written so far. White space is that of the document's structure, not of its source."""
 
     def __init__(self) -> None:
@@ -114,7 +114,7 @@ class _Lines:
             self._space()
         elif tag == "a":
             address = element.get("href", "").strip()
-            if address.startswith(("https://", "http://")) and not self._shows(address):
+            if address.startswith(("https://", "http://")) and not self.shows(address):
                 self._space()
                 self.write(f"({address})")
 
@@ -122,9 +122,14 @@ class _Lines:
         self._end_line()
         return "\n".join(self._done).strip("\n")[:LONGEST]
 
-    def _shows(self, address: str) -> bool:
+    @property
+    def last(self) -> str | None:
+        """What was written last on this line."""
+        return self._line[-1] if self._line else None
+
+    def shows(self, address: str) -> bool:
         """Whether the link's text is its address."""
-        return bool(self._line) and self._line[-1].rpartition(" ")[2] in (address, address.partition("://")[2])
+        return self.last is not None and is_address(self.last, address)
 
     def _space(self) -> None:
         if not self._spaced:
@@ -142,3 +147,8 @@ class _Lines:
             self._done.append(line)
         if blank and self._done and self._done[-1]:
             self._done.append("")
+
+
+def is_address(last: str, address: str) -> bool:
+    """Whether the last word of what a link follows is its address."""
+    return last.rpartition(" ")[2] in (address, address.partition("://")[2])

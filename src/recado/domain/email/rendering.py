@@ -156,6 +156,11 @@ class EmailParts:
         self._used = frozenset(name for pieces in self._parts.values() for name in pieces.names)
 
     @property
+    def parts(self) -> Mapping[EmailPart, Pieces]:
+        """Each part that it has, taken apart."""
+        return self._parts
+
+    @property
     def used(self) -> frozenset[str]:
         """The names that its parts use."""
         return self._used
@@ -170,7 +175,7 @@ class EmailParts:
 
     def measure(self, values: Mapping[str, Value]) -> EmailSize:
         """What it becomes, and how large, without the work of putting it together. Raises as `render`."""
-        texts = self._texts(values)
+        texts = self.texts(values)
         sizes = {}
         for part, pieces in self._parts.items():
             if part is not EmailPart.SUBJECT:
@@ -181,7 +186,7 @@ class EmailParts:
 
     def measuring(self, shared: Mapping[str, Value]) -> Callable[[Mapping[str, Value]], EmailSize]:
         """`measure` for many e-mails, which share these values; each is measured by the values of its own alone."""
-        texts = self._texts(shared)
+        texts = self.texts(shared)
         sizes = [_Sizes(part, pieces, texts) for part, pieces in self._parts.items() if part is not EmailPart.SUBJECT]
         subject = self._parts[EmailPart.SUBJECT]
         write = _WRITTEN[EmailPart.SUBJECT]
@@ -200,7 +205,7 @@ class EmailParts:
 
     def render(self, values: Mapping[str, Value]) -> Rendered:
         """Values that no part uses do nothing. Raises `Problem` TEXT_TOO_LONG, before anything grows."""
-        texts = self._texts(values)
+        texts = self.texts(values)
         rendered = {part: self._filled(part, pieces, texts) for part, pieces in self._parts.items()}
         return Rendered(
             rendered[EmailPart.SUBJECT],
@@ -209,7 +214,8 @@ class EmailParts:
             tuple(name for name in self._examples if name in self._used and name not in values),
         )
 
-    def _texts(self, values: Mapping[str, Value]) -> dict[str, str]:
+    def texts(self, values: Mapping[str, Value]) -> dict[str, str]:
+        """What stands for each variable, as it was given."""
         texts = {name: "" if example is None else example for name, example in self._examples.items()}
         return texts | {name: as_text(value) for name, value in values.items() if name in self._used}
 

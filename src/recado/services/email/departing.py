@@ -166,6 +166,7 @@ class DepartingEmails:
             html=rendered.html,
             text=rendered.text,
             transactional=transactional,
+            text_source=template.text_source(values),
         )
         tracked = await self._tracking.prepare(
             content,

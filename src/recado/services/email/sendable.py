@@ -1,12 +1,14 @@
 """Templates and senders of e-mail as messages are sent with them: read once for many, for some seconds."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Self
 
 from recado.domain.core.clock import Clock
 from recado.domain.email.mailbox import NamedAddress
-from recado.domain.email.rendering import EmailParts
+from recado.domain.email.rendering import EmailPart, EmailParts, Value
 from recado.domain.email.template import EmailTemplateStatus
+from recado.domain.email.template_text import TemplateText, TextSource
 from recado.engine.turns import turns
 from recado.storage.core.directory import Directory
 from recado.storage.core.rows import Executor
@@ -34,14 +36,29 @@ def usual_address(sender: EmailSender) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SendableTemplate:
-    """One that is active. `size`: characters of its longer parts."""
+    """One that is active. `size`: characters of its longer parts. `text`: of its HTML, where it has none of its own."""
 
     parts: EmailParts
     size: int
+    text: TemplateText | None
+
+    @classmethod
+    def of(cls, parts: EmailParts, size: int) -> Self:
+        has_text = EmailPart.TEXT in parts.parts
+        return cls(parts, size, None if has_text else TemplateText(parts.parts[EmailPart.HTML]))
 
     @property
     def long(self) -> bool:
         return self.size > LONG
+
+    @property
+    def weight(self) -> int:
+        """Characters that it may come to hold: a text is made of its HTML with links that are tracked, and without."""
+        return self.size if self.text is None else 3 * self.size
+
+    def text_source(self, values: Mapping[str, Value]) -> TextSource | None:
+        """By which the text of an e-mail with these values is made, unless the template has one."""
+        return None if self.text is None else TextSource(self.text, self.parts.texts(values))
 
 
 class SendableTemplates(Directory[TemplateKey, SendableTemplate]):
@@ -53,8 +70,8 @@ class SendableTemplates(Directory[TemplateKey, SendableTemplate]):
     def __init__(self, executor: Executor, *, clock: Clock) -> None:
         self._executor = executor
         super().__init__(
-            self._load_one, clock=clock, capacity=MOST_TEMPLATES, most=MOST_KEPT, weight=lambda template: template.size,
-            owner=lambda key: key[0], parts=PARTS,
+            self._load_one, clock=clock, capacity=MOST_TEMPLATES, most=MOST_KEPT,
+            weight=lambda template: template.weight, owner=lambda key: key[0], parts=PARTS,
         )  # fmt: skip
 
     def changed(self, template: EmailTemplate) -> None:
@@ -67,7 +84,7 @@ class SendableTemplates(Directory[TemplateKey, SendableTemplate]):
             return None
         if template.size > LONG:  # it takes milliseconds to take one apart
             await turns.next()
-        return SendableTemplate(template.content(), template.size)
+        return SendableTemplate.of(template.content(), template.size)
 
 
 class SendableMailboxes(Directory[MailboxKey, NamedAddress]):

@@ -80,8 +80,11 @@ class EmailTracking:
         else:
             places = places_of(content.html)
         links = self._links(known)
-        html = rewritten(content.html, places, self._shorten(links), self._image(message))
-        return TrackedEmail(replace(content, html=html), links.rows)
+        shorten = self._shorten(links)
+        shorts = {url: short for _, _, url in places.links if (short := shorten(url)) != url}
+        html = rewritten(content.html, places, lambda url: shorts.get(url, url), self._image(message))
+        source = content.text_source and replace(content.text_source, shorts=shorts)
+        return TrackedEmail(replace(content, html=html, text_source=source), links.rows)
 
     def _shorten(self, links: MessageLinks) -> Callable[[str], str]:
         own = f"{self._link_base}/u/"

@@ -16,6 +16,7 @@ from recado.domain.email.mailbox import NamedAddress
 from recado.domain.email.public_tokens import EmailKey
 from recado.domain.email.rendering import Value
 from recado.domain.email.suppression import always_suppressed
+from recado.domain.email.template_text import TextSource
 from recado.domain.messages.message import Cause
 from recado.domain.senders.sender import route_sender
 from recado.engine.turns import turns
@@ -69,6 +70,7 @@ class _Texts(NamedTuple):
     subject: str
     html: str | None
     text: str | None
+    source: TextSource | None = None
 
 
 class EmailRules:
@@ -141,6 +143,7 @@ class EmailRules:
                 html=texts.html,
                 text=texts.text,
                 transactional=asked.transactional,
+                text_source=texts.source,
             )
             new.content, new.links = await self._tracking.prepare(
                 rendered,
@@ -214,7 +217,7 @@ class EmailRules:
         if template.long:
             await turns.next()
         rendered = parts.render(asked.variables)
-        return _Texts(rendered.subject, rendered.html, rendered.text)
+        return _Texts(rendered.subject, rendered.html, rendered.text, template.text_source(asked.variables))
 
     async def _mailbox(self, draft: MessageDraft, given: NamedAddress | None) -> NamedAddress | None:
         """Whom it is from; None without a verified sender for it (C10.2.2)."""

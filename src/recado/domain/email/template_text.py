@@ -1,0 +1,190 @@
+"""The text of a template's HTML, made once: values and links have places in it, and an e-mail only fills these in.
+
+What comes of it is what `text_of_html` makes of the HTML with the same values. Where a value could change more than its
+own place, there is no such text, and the HTML is read for each e-mail.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from html import unescape
+from typing import Final
+
+from recado.domain.email.html_links import Stretch, StretchKind, bare, places_of, rewritten, stretches_of
+from recado.domain.email.plain_text import LONGEST, READ, TextLines, is_address, text_of_html
+from recado.domain.email.rendering import Pieces
+
+_VALUE, _ADDRESS, _END = "\ue000", "https://\ue001", "\ue002"
+"""What the places of values, and of whole addresses, begin and end with: characters for private use."""
+_RESERVED: Final = re.compile("[\ue000-\ue002]")
+_PLACE: Final = re.compile(f"(?:{_VALUE}|{_ADDRESS})([0-9]+){_END}")
+_CHARACTER: Final = r"[^\s\x00-\x1f\x7f-\x9f\ud800-\udfff\ue000-\ue002\ufdd0-\ufdef\ufffe\uffff]"
+_WORDS: Final = re.compile(f"{_CHARACTER}++(?:[ \n]{_CHARACTER}++)*+")
+"""Values that stand in a text as they are, each on a line of its own: words with one space between them."""
+_OPEN_REFERENCE: Final = re.compile(rf"&[#0-9A-Za-z]*+{_VALUE}")
+_OPEN_TAG: Final = re.compile(r"<[^>]*\Z")
+_SEEN: Final = frozenset({StretchKind.TEXT, StretchKind.ADDRESS, StretchKind.NAME})
+_HTTP: Final = ("https://", "http://")
+_IMAGE: Final = '<img src="x" alt="">'
+"""As tracking puts at the end of a body (C10.2.9)."""
+
+
+class TemplateText:
+    """Of the HTML of one template. Nothing is made before the first e-mail needs it; threads may ask at once."""
+
+    __slots__ = ("_made", "_pieces")
+
+    def __init__(self, html: Pieces) -> None:
+        self._pieces = html
+        self._made: dict[bool, _Plan | None] = {}  # by whether links are tracked
+
+    def filled(self, values: Mapping[str, str], shorts: Mapping[str, str] | None) -> str | None:
+        """The text with these values, as they were given; None: it has to be made of the HTML.
+
+        `shorts`: what stands in place of each address of a link; None: they stay.
+        """
+        tracked = shorts is not None
+        if tracked not in self._made:
+            self._made[tracked] = _plan(self._pieces, tracked=tracked)
+        plan = self._made[tracked]
+        return None if plan is None else plan.filled(values, shorts or {})
+
+
+@dataclass(frozen=True, slots=True)
+class TextSource:
+    """Of what the text of one e-mail is made faster than of its HTML. `values`, `shorts`: as `filled` takes them."""
+
+    template: TemplateText
+    values: Mapping[str, str] = field(repr=False)
+    shorts: Mapping[str, str] | None = field(default=None, repr=False)
+
+    def text(self, html: str) -> str | None:
+        """The text of this e-mail, whose HTML this is; None: it has to be made of the HTML."""
+        return self.template.filled(self.values, self.shorts) if len(html) <= LONGEST else None
+
+
+class _Cut:
+    """A text cut at its places, each of which has a number."""
+
+    __slots__ = ("_numbers", "_pieces")
+
+    def __init__(self, text: str) -> None:
+        self._pieces = _PLACE.split(text)
+        self._numbers = [int(number) for number in self._pieces[1::2]]
+
+    def filled(self, told: Sequence[str]) -> str:
+        """With what is told of each number in its places."""
+        pieces = self._pieces.copy()
+        pieces[1::2] = map(told.__getitem__, self._numbers)
+        return "".join(pieces)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """A link whose text may be its address with some values: what stands on the line, the address, and if it is so."""
+
+    last: _Cut
+    address: _Cut
+    told: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """`names`: by number. `words`: those that must be words; `addresses`: those that must begin as an address. `urls`:
+    addresses of links that stand behind the names."""
+
+    text: _Cut
+    names: Sequence[str]
+    words: Sequence[str]
+    addresses: Sequence[str]
+    urls: Sequence[_Cut]
+    shown: Sequence[_Shown]
+
+    def filled(self, values: Mapping[str, str], shorts: Mapping[str, str]) -> str | None:
+        given = [values[name] for name in self.words]
+        if given and (_WORDS.fullmatch("\n".join(given)) is None or any("\n" in value for value in given)):
+            return None
+        for name in self.addresses:
+            if not values[name].startswith(_HTTP):
+                return None
+        told = [values[name] for name in self.names]
+        for url in self.urls:
+            address = url.filled(told)
+            short = shorts.get(address, address)
+            if short == address or not short.startswith(_HTTP):  # it stays as the HTML has it
+                return None
+            told.append(short)
+        for link in self.shown:
+            if is_address(link.last.filled(told), link.address.filled(told)) is not link.told:
+                return None
+        return self.text.filled(told)
+
+
+def _plan(html: Pieces, *, tracked: bool) -> _Plan | None:
+    """None where values could change what stands beside them, or what an HTML parser makes of it."""
+    names = html.names
+    numbers = {name: number for number, name in enumerate(names)}
+    if _RESERVED.search(html.filled(dict.fromkeys(names, ""))) is not None:
+        return None
+    marked = html.filled({name: f"{_VALUE}{number}{_END}" for name, number in numbers.items()})
+    if len(marked) > LONGEST:
+        return None
+    stretches = stretches_of(marked)
+    if stretches is None or _OPEN_REFERENCE.search(bare(marked, READ)) is not None:
+        return None
+    words, addresses, at_start = set[str](), set[str](), list[int]()
+    left = iter(stretches)
+    stretch: Stretch | None = next(left, None)
+    for place in _PLACE.finditer(marked):
+        while stretch is not None and stretch.end < place.end():
+            stretch = next(left, None)
+        if stretch is None or place.start() < stretch.start:
+            return None
+        before, behind = marked[stretch.start : place.start()], marked[place.end() : place.end() + 1]
+        if not _keeps_to_itself(stretch, before, behind):
+            return None
+        name = names[int(place[1])]
+        if stretch.kind in _SEEN:
+            words.add(name)
+        if stretch.kind is StretchKind.ADDRESS and _PLACE.search(before) is None:
+            start = unescape(before).strip().lower()
+            if not start:
+                addresses.add(name)
+                at_start.append(place.start())
+            elif any(each.startswith(start) and each != start for each in _HTTP):
+                return None
+    for at in reversed(at_start):
+        marked = f"{marked[:at]}{_ADDRESS}{marked[at + len(_VALUE) :]}"
+    urls: dict[str, int] = {}
+    if tracked:
+
+        def token(url: str) -> str:
+            return f"{_ADDRESS}{urls.setdefault(url, len(names) + len(urls))}{_END}"
+
+        marked = rewritten(marked, places_of(marked), token, _IMAGE)
+    lines = _PlannedLines()
+    text = text_of_html(marked, lines)
+    return _Plan(_Cut(text), names, sorted(words), sorted(addresses), [_Cut(url) for url in urls], lines.found)
+
+
+def _keeps_to_itself(stretch: Stretch, before: str, behind: str) -> bool:
+    """Whether a value in such a place can neither end what it stands in nor be one with what stands beside it."""
+    if stretch.kind is StretchKind.COMMENT:
+        return not before.endswith(("-", "!")) and not behind.startswith(("-", "!", ">"))
+    if stretch.kind is StretchKind.RAW:
+        return _OPEN_TAG.search(before) is None
+    return not before.endswith("<")
+
+
+class _PlannedLines(TextLines):
+    """Notes each link of which the values say whether its text is its address."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[_Shown] = []
+
+    def shows(self, address: str) -> bool:
+        shown, last = super().shows(address), self.last
+        if last is not None and (_PLACE.search(address) or _PLACE.search(last)) is not None:
+            self.found.append(_Shown(_Cut(last), _Cut(address), shown))
+        return shown
