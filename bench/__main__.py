@@ -38,6 +38,7 @@ ALL = (
     "operators",
     "audience",
     "push",
+    "media",
     "imports",
     "exports",
     "storage",

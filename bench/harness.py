@@ -184,6 +184,17 @@ def rss(pid: int | None = None) -> int:
     return int(Path(f"/proc/{pid or 'self'}/statm").read_text().split()[1]) * PAGE_BYTES
 
 
+def peak(pid: int) -> int:
+    """The most resident memory in bytes that a process had since `forget_peak`."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) * 1024
+
+
+def forget_peak(pid: int) -> None:
+    """Let the peak of a process be what it has now."""
+    Path(f"/proc/{pid}/clear_refs").write_text("5")
+
+
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

@@ -1,23 +1,26 @@
-"""Push: an audience of a million devices, fixed by one call, how fast it departs to the sandbox; and Web Push, beside
-the same bodies posted by nothing but connections.
+"""Push: an audience of a million devices, fixed by one call, how fast it departs to the sandbox; Web Push, beside the
+same bodies posted by nothing but connections; and Apple's push service, beside the same requests made by h2 alone.
 """
 
 import asyncio
 import os
 import time
+from collections.abc import Awaitable, Callable
 from ipaddress import ip_network
 
 import uvloop
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 from yarl import URL
 
+from bench.bare_h2 import BareH2, Headers, taking_all
 from bench.harness import Figure, Say, against, running, scratch
 from bench.recado_process import READY, Api, recado
 from recado.channels.core.provider import Accepted
 from recado.channels.http.answer import Answer
 from recado.channels.http.lean_http import LeanHttp
 from recado.channels.http.outbound_guard import OutboundGuard
+from recado.channels.push.apns import Apns
 from recado.channels.push.notification import PushCredential, PushNotification
 from recado.channels.push.web_encryption import encrypted
 from recado.channels.push.webpush import WebPush
@@ -43,10 +46,12 @@ from generate_series(1, $3::integer) n
 
 
 async def run(say: Say) -> list[Figure]:
-    """The service with a million devices, then the adapter alone."""
+    """The service with a million devices, then the adapters alone."""
     figures = await _audience(say)
-    ours, bare = await asyncio.to_thread(uvloop.run, _web(say))
-    return [*figures, against(f"Web Push, {AT_ONCE} at once", ours, bare, "/s", LEAST)]
+    for name, adapter in (("Web Push", _web), ("APNs", _apple)):
+        ours, bare = await asyncio.to_thread(uvloop.run, adapter(say))
+        figures.append(against(f"{name}, {AT_ONCE} at once", ours, bare, "/s", LEAST))
+    return figures
 
 
 async def _audience(say: Say) -> list[Figure]:
@@ -109,11 +114,7 @@ async def _web(say: Say) -> tuple[list[float], list[float]]:
         body = encrypted(TEXT, random_bytes=os.urandom, **keys)
         return isinstance(await http.post(head, body), Answer)
 
-    found: tuple[list[float], list[float]] = ([], [])
-    for turn in range(ROUNDS):
-        say(f"push: Web Push, round {turn + 1} of {ROUNDS}")
-        for paces, call in zip(found, (ours, bare), strict=True):
-            paces.append(await _pace(call))
+    found = await _in_turns(say, "Web Push", ours, bare)
     await adapter.stop()
     await http.stop()
     await guard.stop()
@@ -121,7 +122,57 @@ async def _web(say: Say) -> tuple[list[float], list[float]]:
     return found
 
 
-async def _pace(call) -> float:  # type: ignore[no-untyped-def]
+async def _apple(say: Say) -> tuple[list[float], list[float]]:
+    """The same of Apple's service: one connection, which TLS is spoken on."""
+    signing = ec.generate_private_key(ec.SECP256R1())
+    key = {
+        "key_id": "ABC123DEFG", "team_id": "DEF123GHIJ", "bundle_id": "com.example.shop",
+        "private_key": signing.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode(),
+    }  # fmt: skip
+    sender = PushCredential(
+        app_id="app_1", organization_id="org_1", env="live", vapid_private="", vapid_public="", apns=key
+    )
+    notification = PushNotification(
+        dispatch_id="dsp_0VbkOooJsP5OedpshQFzP", message_id="psh_1", token="0a" * 32, title="Hello", body="News"
+    )
+    async with taking_all() as (port, tls):
+        url = URL(f"https://127.0.0.1:{port}")
+        adapter = Apns(url, url, clock=SystemClock(), tls=tls)
+        await adapter.start()
+        _, connection = await asyncio.get_running_loop().create_connection(BareH2, "127.0.0.1", port, ssl=tls)
+        headers: Headers = [
+            (":method", "POST"), (":scheme", "https"), (":authority", "127.0.0.1"),
+            (":path", f"/3/device/{notification.token}"), ("authorization", f"bearer {'x' * 200}"),
+            ("apns-topic", key["bundle_id"]), ("apns-push-type", "alert"), ("apns-priority", "10"),
+            ("apns-expiration", "1800000000"),
+        ]  # fmt: skip
+
+        async def ours() -> bool:
+            return isinstance(await adapter.send(notification, sender, 1), Accepted)
+
+        async def bare() -> bool:
+            return await connection.request(headers, TEXT) == 200
+
+        found = await _in_turns(say, "APNs", ours, bare)
+        connection.close()
+        await adapter.stop()
+    return found
+
+
+Call = Callable[[], Awaitable[bool]]
+
+
+async def _in_turns(say: Say, name: str, ours: Call, bare: Call) -> tuple[list[float], list[float]]:
+    """The paces of each round."""
+    found: tuple[list[float], list[float]] = ([], [])
+    for turn in range(ROUNDS):
+        say(f"push: {name}, round {turn + 1} of {ROUNDS}")
+        for paces, call in zip(found, (ours, bare), strict=True):
+            paces.append(await _pace(call))
+    return found
+
+
+async def _pace(call: Call) -> float:
     left = NOTIFICATIONS
 
     async def some() -> None:

@@ -1,0 +1,200 @@
+"""Media: how fast a large file goes through the service, beside the pace that C31 allows its organization, and those of
+several organizations, beside the disk itself; many downloads at once, beside a bare aiohttp application that gives the
+same file; and what each takes of memory meanwhile.
+"""
+
+import asyncio
+import base64
+import http.client
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import cast
+
+import uvloop
+
+from bench.harness import Figure, Process, Say, against, forget_peak, peak, rss, running, scratch
+from bench.recado_process import READY, Api, recado
+from recado.http.wire.body_pace import AT_ONCE as AT_ONCE_OF_ONE
+from recado.http.wire.body_pace import BYTES_A_SECOND
+
+UPLOAD = 100_000_000  # bytes
+DOWNLOAD = 5_000_000
+AT_ONCE = 200
+CALLERS = 8  # organizations
+ROUNDS = 3
+BLOCK = 1024 * 1024
+LEAST = 0.7
+MOST_MEMORY = 64_000_000
+PERSON = "+5511987650000"
+_PDF = b"%PDF-1.7\n"
+_TYPE = "application/pdf"
+
+
+async def run(say: Say) -> list[Figure]:
+    """In turns, each with the file in the disk's cache."""
+    async with (
+        scratch() as folder,
+        running(recado(folder), READY) as service,
+        Api(service) as api,
+    ):
+        file = folder / "file.pdf"
+        file.write_bytes(_PDF + os.urandom(DOWNLOAD - len(_PDF)))
+        async with running(
+            Process(folder, "bare", "-m", "bench.files", "--port", "{port}", "--file", str(file)), "/"
+        ) as bare:
+            number = (await api.sender("media")).number_id
+            return [
+                *await _uploads(say, service, api, number),
+                *await _downloads(say, service, bare, api, number, file),
+            ]
+
+
+async def _uploads(say: Say, service: Process, api: Api, number: str) -> list[Figure]:
+    """From the first byte sent to the last answer, which comes when the file is stored and the provider has it."""
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(CALLERS))  # each waits in a thread
+    content = _PDF + os.urandom(UPLOAD - len(_PDF))
+    callers = [(api.token, number), *[await _caller(service, turn) for turn in range(1, CALLERS)]]
+    await asyncio.gather(*(asyncio.to_thread(_upload, service, *each, content[:BLOCK]) for each in callers))
+    one, together, disk = list[float](), list[float](), list[float]()
+    used_by_one = used_together = 0
+    for turn in range(ROUNDS):
+        say(f"media: uploads of {UPLOAD / 1e6:g} MB, round {turn + 1} of {ROUNDS}")
+        before = _settled(service)
+        one.append(UPLOAD / await asyncio.to_thread(_upload, service, *callers[0], content) / 1e6)
+        used_by_one = max(used_by_one, peak(service.pid) - before)
+        before, began = _settled(service), time.perf_counter()
+        await asyncio.gather(*(asyncio.to_thread(_upload, service, *each, content) for each in callers))
+        together.append(CALLERS * UPLOAD / (time.perf_counter() - began) / 1e6)
+        used_together = max(used_together, peak(service.pid) - before)
+        disk.append(await asyncio.to_thread(_write, service.data_dir / "plain", content))
+    allowed = UPLOAD / ((UPLOAD - AT_ONCE_OF_ONE) / BYTES_A_SECOND) / 1e6
+    return [
+        against(f"upload of {UPLOAD / 1e6:g} MB, beside the pace of an organization", one, [allowed], "MB/s", LEAST),
+        _memory(used_by_one),
+        against(f"– of {CALLERS} organizations at once, beside the disk", together, disk, "MB/s", LEAST),
+        _memory(used_together),
+    ]
+
+
+async def _caller(service: Process, turn: int) -> tuple[str, str]:
+    """The key of another organization, and its number of the sandbox."""
+    made = await service.command("org", "create", "--name", f"media {turn}", "--json")
+    return made["keys"]["test"]["token"], made["numberId"]
+
+
+def _upload(service: Process, token: str, number: str, content: bytes) -> float:
+    """Seconds that it took."""
+    connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=120)
+    headers = {
+        "Authorization": f"Bearer {token}", "Content-Type": "application/octet-stream", "x-filename": "file.pdf",
+        "x-content-type": _TYPE,
+    }  # fmt: skip
+    connection.connect()
+    began = time.perf_counter()
+    connection.request("POST", f"/numbers/{number}/media/binary", body=content, headers=headers)
+    answer = connection.getresponse()
+    told = answer.read()
+    took = time.perf_counter() - began
+    connection.close()
+    if answer.status != 201:
+        raise RuntimeError(f"an upload was refused: {told.decode()[:300]}")
+    return took
+
+
+def _write(place: Path, content: bytes) -> float:
+    """MB a second: the same bytes in a file, until the disk has them."""
+    began = time.perf_counter()
+    with place.open("wb", buffering=0) as file:
+        for at in range(0, len(content), BLOCK):
+            file.write(content[at : at + BLOCK])
+        os.fsync(file.fileno())
+    took = time.perf_counter() - began
+    place.unlink()
+    return len(content) / took / 1e6
+
+
+async def _downloads(say: Say, service: Process, bare: Process, api: Api, number: str, file: Path) -> list[Figure]:
+    """All begin at once; each has a connection of its own."""
+    message = await _received(service, api, number, file)
+    ours: list[float] = []
+    bound: list[float] = []
+    used = 0
+    for turn in range(ROUNDS):
+        say(f"media: {AT_ONCE} downloads, round {turn + 1} of {ROUNDS}")
+        before = _settled(service)
+        ours.append(await _all(service, f"/messages/{message}/media", api.token))
+        used = max(used, peak(service.pid) - before)
+        bound.append(await _all(bare, "/file", api.token))
+    name = f"{AT_ONCE} downloads of {DOWNLOAD / 1e6:g} MB at once"
+    return [against(name, ours, bound, "MB/s", None), _memory(used)]
+
+
+async def _received(service: Process, api: Api, number: str, file: Path) -> str:
+    """A message that came, whose stored copy is the file: the sandbox takes none that is as large."""
+    media = {"mimeType": _TYPE, "dataBase64": base64.b64encode(_PDF).decode()}
+    came = {"channel": "chatapp", "numberId": number, "from": PERSON, "media": media}
+    message: str = (await api.call("POST", "/v2/sandbox/inbound", came))["messageId"]
+    while "mediaStorage" not in await api.call("GET", f"/messages/{message}"):
+        await asyncio.sleep(0.05)
+    database = await service.database()
+    key = await database.fetchval(
+        "update inbound_media set size = $2 where message_id = $1 returning blob_key", message, DOWNLOAD
+    )
+    await database.close()
+    (service.data_dir / "media" / key).write_bytes(file.read_bytes())
+    return message
+
+
+async def _all(process: Process, path: str, token: str) -> float:
+    """MB a second of all together."""
+    head = f"GET {path} HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n"
+
+    async def together() -> float:
+        began = time.perf_counter()
+        await asyncio.gather(*(_one(process.port, head.encode()) for _ in range(AT_ONCE)))
+        return AT_ONCE * DOWNLOAD / (time.perf_counter() - began) / 1e6
+
+    return await asyncio.to_thread(uvloop.run, together())
+
+
+async def _one(port: int, head: bytes) -> None:
+    download = _Download(head)
+    await asyncio.get_running_loop().create_connection(lambda: download, "127.0.0.1", port)
+    await download.over
+    if not download.begin.startswith(b"HTTP/1.1 200 ") or download.count < DOWNLOAD:
+        raise RuntimeError(f"a download broke off after {download.count} bytes: {download.begin[:300]!r}")
+
+
+class _Download(asyncio.Protocol):
+    """Counts what comes until the server closes the connection."""
+
+    def __init__(self, head: bytes) -> None:
+        self._head = head
+        self.begin = b""
+        self.count = 0
+        self.over = asyncio.get_running_loop().create_future()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        cast("asyncio.Transport", transport).write(self._head)  # uvloop's is one in all but its class
+
+    def data_received(self, data: bytes) -> None:
+        self.begin = self.begin or data
+        self.count += len(data)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if not self.over.done():
+            self.over.set_result(None)
+
+
+def _settled(process: Process) -> int:
+    """Resident memory now, from where its peak counts."""
+    forget_peak(process.pid)
+    return rss(process.pid)
+
+
+def _memory(used: int) -> Figure:
+    return Figure(
+        "– memory meanwhile", f"{used / 1e6:.0f} MB", target=f"< {MOST_MEMORY / 1e6:g} MB", met=used < MOST_MEMORY
+    )
