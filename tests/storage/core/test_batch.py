@@ -112,6 +112,26 @@ async def test_rows_that_are_enough_for_a_batch_wait_for_no_more() -> None:
     await batcher.stop()
 
 
+async def test_a_row_that_somebody_waits_for_ends_the_wait_for_more() -> None:
+    clock, run = VirtualClock(START), Recorder()
+    batcher = Batcher("test", run, clock=clock, concurrency=1, max_rows=8, linger=0.01)
+    await batcher.start()
+    await asyncio.gather(*(batcher.put(row) for row in range(4)))  # traffic is dense now
+    answers = [batcher.put(4)]
+    await clock.advance(0.005)
+    assert len(run.batches) == 1
+    await asyncio.gather(*answers, batcher.put(5, hurries=True))  # no time passes
+    assert run.batches[1:] == [[4, 5]]
+    run.gate.clear()
+    answers = [batcher.put(row) for row in range(6, 10)]
+    await run.batches_begun(3)
+    answers.append(batcher.put(10, hurries=True))  # behind a batch in flight
+    run.gate.set()
+    await asyncio.gather(*answers)
+    assert run.batches[2:] == [[6, 7, 8, 9], [10]]
+    await batcher.stop()
+
+
 def hundred(row: int) -> str:
     """Whose a row is in these tests."""
     return str(row // 100)

@@ -90,6 +90,7 @@ class Batcher(Generic[Row, Result]):
         self._enough = max_rows if enough is None else enough
         # One flusher lingers, for all rows that come meanwhile; done when there are enough of them, or it was long.
         self._gathered: asyncio.Future[None] | None = None
+        self._hurries = False  # somebody waits for a row: the batch with it gathers no more
         self._last_size = 0
         self._deadline = deadline
         self._owner = owner
@@ -144,8 +145,10 @@ class Batcher(Generic[Row, Result]):
             self._waiting.clear()
             self._queued = 0
 
-    def put(self, row: Row) -> "asyncio.Future[Result]":
+    def put(self, row: Row, *, hurries: bool = False) -> "asyncio.Future[Result]":
         """Queues a row; the future has its result after the commit. A row whose future is cancelled in time is dropped.
+
+        `hurries`: its batch does not wait for more rows.
 
         Raises Unavailable, also through the future, when the queue is full, the batcher is stopped, or the server stays
         away past the deadline.
@@ -164,8 +167,10 @@ class Batcher(Generic[Row, Result]):
             queue = self._waiting[owner] = deque()
         queue.append((row, future, now))
         self._queued += 1
+        if hurries:
+            self._hurries = True
         if self._gathered is not None:
-            if self._queued >= self._enough:
+            if self._queued >= self._enough or hurries:
                 self._end_gathering()
         elif self._idle and self._may_leave(owner):
             self._idle.pop().set_result(None)
@@ -217,7 +222,7 @@ class Batcher(Generic[Row, Result]):
             self._gathered.set_result(None)
 
     def _worth_lingering(self) -> bool:
-        dense = self._last_size >= DENSE and 0 < self._queued < self._enough
+        dense = self._last_size >= DENSE and 0 < self._queued < self._enough and not self._hurries
         return dense and self._linger > 0 and self._gathered is None and self._new_future is not None
 
     def _is_crowd(self, owner: str) -> bool:
@@ -239,6 +244,7 @@ class Batcher(Generic[Row, Result]):
         batch: list[_Entry[Row, Result]] = []
         if self._gathered is not None:  # another flusher takes them
             return None, batch
+        self._hurries = False
         for owner in list(self._waiting):
             crowd = self._is_crowd(owner)
             if not self._may_leave(owner) or (crowd and batch):
