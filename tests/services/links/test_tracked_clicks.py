@@ -200,7 +200,7 @@ async def test_people_are_led_on_while_no_click_can_be_recorded(
     await linked.message("AAAAAAAA")
     await linked.clicks.open("AAAAAAAA", counted=False)
 
-    def away(*_: object) -> Any:
+    def away(*_: object, **__: object) -> Any:
         raise Unavailable
 
     with monkeypatch.context() as patched:
@@ -217,7 +217,7 @@ async def test_what_can_never_be_recorded_keeps_nothing_waiting(
 ) -> None:
     await linked.message("AAAAAAAA")
 
-    def broken(*_: object) -> Any:
+    def broken(*_: object, **__: object) -> Any:
         raise ValueError("no such table")
 
     with monkeypatch.context() as patched:
@@ -234,7 +234,7 @@ async def test_what_cannot_be_recorded_before_the_end_is_dropped(
     await linked.message("AAAAAAAA")
     await linked.clicks.open("AAAAAAAA", counted=True)
 
-    def away(*_: object) -> Any:
+    def away(*_: object, **__: object) -> Any:
         raise Unavailable
 
     monkeypatch.setattr(tracked_links, "count", away)
@@ -276,10 +276,10 @@ async def test_a_stop_that_could_record_nothing_leaves_an_empty_service_behind(
     monkeypatch.setattr(recorder, "MOST_OF_ORGANIZATION", 1)
     await linked.message("AAAAAAAA")
 
-    def broken(*_: object) -> Any:
+    def broken(*_: object, **__: object) -> Any:
         raise ValueError("no such table")
 
-    def away(*_: object) -> Any:
+    def away(*_: object, **__: object) -> Any:
         raise Unavailable
 
     for count in (broken, away):

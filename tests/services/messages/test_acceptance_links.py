@@ -56,6 +56,9 @@ class Direct:
         self.taken = taken
         self.sent: list[tuple[str, object]] = []
 
+    def has_turn(self, new: NewMessage) -> bool:
+        return True
+
     async def send(self, new: NewMessage) -> Any:
         self.sent.append((new.id, new.content))
         if len(self.sent) <= self.taken:

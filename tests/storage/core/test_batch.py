@@ -1,11 +1,12 @@
 """The batcher: callers are answered after the commit, each with the result of its own row, and its queue is bounded."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 from tests.storage.batching import INSERT, START, Recorder, make_table, stored
 
+from recado.domain.core.clock import TimerHandle
 from recado.domain.core.errors import Unavailable
 from recado.engine.clock import SystemClock, VirtualClock
 from recado.storage.core import batch
@@ -60,13 +61,13 @@ async def test_what_gathers_behind_a_batch_in_flight_leaves_as_one() -> None:
 
 async def test_one_flusher_waits_for_more_rows_and_not_two(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, run, waits = VirtualClock(START), Recorder(), []
-    sleep = clock.sleep
+    call_at = clock.call_at
 
-    async def counted(seconds: float) -> None:
-        waits.append(seconds)
-        await sleep(seconds)
+    def counted(when: float, callback: Callable[[], object]) -> TimerHandle:
+        waits.append(round(when - clock.monotonic(), 6))
+        return call_at(when, callback)
 
-    monkeypatch.setattr(clock, "sleep", counted)
+    monkeypatch.setattr(clock, "call_at", counted)
     batcher = Batcher("test", run, clock=clock, concurrency=2, max_rows=8, linger=0.01)
     await batcher.start()
     await asyncio.gather(*(batcher.put(row) for row in range(4)))  # traffic is dense now
@@ -94,6 +95,40 @@ async def test_what_is_more_than_the_batch_that_was_waited_for_leaves_at_once_to
     assert run.batches[1:] == [[4, 5, 6, 7], [8, 9, 10, 11]]
     run.gate.set()
     await asyncio.gather(*answers)
+    await batcher.stop()
+
+
+async def test_rows_that_are_enough_for_a_batch_wait_for_no_more() -> None:
+    clock, run = VirtualClock(START), Recorder()
+    batcher = Batcher("test", run, clock=clock, concurrency=1, max_rows=8, linger=0.01, enough=4)
+    await batcher.start()
+    await asyncio.gather(*(batcher.put(row) for row in range(4)))  # traffic is dense now
+    answers = [batcher.put(row) for row in range(4, 7)]
+    await clock.advance(0.005)
+    assert len(run.batches) == 1
+    answers.append(batcher.put(7))  # no time passes
+    await asyncio.gather(*answers)
+    assert run.batches[1:] == [[4, 5, 6, 7]]
+    await batcher.stop()
+
+
+async def test_a_row_that_somebody_waits_for_ends_the_wait_for_more() -> None:
+    clock, run = VirtualClock(START), Recorder()
+    batcher = Batcher("test", run, clock=clock, concurrency=1, max_rows=8, linger=0.01)
+    await batcher.start()
+    await asyncio.gather(*(batcher.put(row) for row in range(4)))  # traffic is dense now
+    answers = [batcher.put(4)]
+    await clock.advance(0.005)
+    assert len(run.batches) == 1
+    await asyncio.gather(*answers, batcher.put(5, hurries=True))  # no time passes
+    assert run.batches[1:] == [[4, 5]]
+    run.gate.clear()
+    answers = [batcher.put(row) for row in range(6, 10)]
+    await run.batches_begun(3)
+    answers.append(batcher.put(10, hurries=True))  # behind a batch in flight
+    run.gate.set()
+    await asyncio.gather(*answers)
+    assert run.batches[2:] == [[6, 7, 8, 9], [10]]
     await batcher.stop()
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import random
 from datetime import datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,9 +18,10 @@ from recado.domain.links.tracked import TrackedLink
 from recado.engine.clock import SystemClock, VirtualClock
 from recado.storage.contacts import contact_erasures
 from recado.storage.contacts.contact_erasures import Erasure
+from recado.storage.core.partitions import ensure_partitions
 from recado.storage.core.postgres import Database
 from recado.storage.links import tracked_links
-from recado.storage.links.tracked_links import CodeTaken
+from recado.storage.links.tracked_links import Clicked, CodeTaken
 from recado.storage.messages import messages
 from recado.storage.messages.messages import STORED, STORED_EARLIER, NewMessage
 
@@ -161,6 +163,26 @@ async def test_a_click_counts_also_on_a_contact_that_another_changes_meanwhile(d
         await until_locked_out(database)
     await counting
     assert await database.fetchval("select last_interaction_at from contacts") == NOW + timedelta(minutes=1)
+
+
+async def test_clicks_in_messages_of_one_month_are_counted_by_a_plan_for_its_table(database: Database) -> None:
+    await ensure_partitions(database, NOW)
+    asked: list[str] = []
+
+    async def fetch(query: str, /, *arguments: Any) -> Any:
+        asked.append(query)
+        return await database.fetch(query, *arguments)
+
+    new = page("AAAAAAAA")
+    old_id = IdSource(VirtualClock(NOW - timedelta(days=40)), random.Random(6)).new(MESSAGE)
+    await messages.accept(database.hot, [new])
+    (link,) = (await tracked_links.by_code(database, ["AAAAAAAA"], NOW)).values()
+    connection: Any = SimpleNamespace(fetch=fetch)
+    counted = await tracked_links.count(connection, {link: [NOW]}, months=database.months)
+    assert counted == {new.id: Clicked(status="queued", fresh=True, campaign_id=None)}
+    older = link._replace(code="BBBBBBBB", message_id=old_id)
+    await tracked_links.count(connection, {link: [NOW], older: [NOW]}, months=database.months)
+    assert [f"from messages_{NOW:%Y_%m}" in query for query in asked] == [True, False]
 
 
 async def test_an_accept_without_links_does_not_name_their_table() -> None:

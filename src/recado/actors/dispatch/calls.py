@@ -207,7 +207,8 @@ class Calls:
             try:
                 settled = settlement_of(departure, outcome)
                 if settled is not None:
-                    await self._sending.settle(settled)
+                    # Who settles it in a way of its own has a caller that waits.
+                    await self._sending.settle(settled, hurries=settlement_of != self.settlement_of)
             except Exception as error:  # noqa: BLE001 - its claim stands, so that it is uncertain; its place is free again
                 log.error("outcome_not_recorded", message_id=departure.row.id, error=type(error).__name__)
                 done(departure, None)

@@ -123,6 +123,7 @@ class DirectSends:
         self._context = context
         self._clock = context.records.clock
         self._lines: dict[GatewayShare, _Line] = {}
+        self._turns: dict[str, GatewayShare] = {}  # permits of messages that are about to be sent
         self._under_way: dict[asyncio.Task[Answered], bool] = {}  # is it waited for?
         self._in_doubt: set[str] = set()  # messages whose calls have begun, and have no outcome yet
 
@@ -133,6 +134,19 @@ class DirectSends:
         """Waits for what is under way."""
         while self._under_way:
             await asyncio.wait(self._under_way)
+
+    def has_turn(self, new: NewMessage) -> bool:
+        """Whether a gateway permits the message now: then `send` has to follow at once, and waits for none."""
+        gateway = self._gateways_of(new).current
+        if new.refused is not None or gateway in self._lines:  # others of its organization came before it
+            return False
+        borrower = Borrower(gateway, _nothing)
+        gateway.want(borrower, {new.klass: 1})
+        if permitted := bool(borrower.permits):
+            borrower.permits.clear()
+            self._turns[new.id] = gateway
+        gateway.forget(borrower)
+        return permitted
 
     async def send(self, new: NewMessage) -> Answered:
         """Store the message and give it to the provider; with its answer, None where none came within 15 seconds.
@@ -152,7 +166,7 @@ class DirectSends:
             with self._waited_for(refusing):
                 return await asyncio.shield(refusing)
         give_up_at = self._clock.monotonic() + ANSWER_WITHIN
-        gateway = await self._permitted(new, give_up_at - CALL_NEEDS)
+        gateway = self._turns.pop(new.id, None) or await self._permitted(new, give_up_at - CALL_NEEDS)
         sending = self._begun(self._store_and_send(new, gateway, give_up_at))
         with self._waited_for(sending):
             await self._answered(sending, give_up_at)
@@ -230,7 +244,7 @@ class DirectSends:
         result = await self._store(new)
         if type(result) is not Stored:
             return result, None
-        await self._context.sending.settle(self._failed(row_of(new), cause))
+        await self._context.sending.settle(self._failed(row_of(new), cause), hurries=True)
         return result, Refused(cause.code, cause.text)
 
     async def _store(self, new: NewMessage) -> AcceptResult:
@@ -268,7 +282,7 @@ class DirectSends:
         while (gateway := await self._may_call(row, give_up_at)) is not None:
             if self._refused(row):
                 permitted.hand_back()
-                await self._context.sending.settle(self._failed(row, REFUSED))
+                await self._context.sending.settle(self._failed(row, REFUSED), hurries=True)
                 return Refused(REFUSED.code, REFUSED.text)
             provider, account = gateway.provider, gateway.account
             assert provider is not None and account is not None  # noqa: S101, PT018 - a shared gateway has both
@@ -315,7 +329,7 @@ class DirectSends:
             permit = True
         if permit:
             permitted.hand_back()
-        await self._context.sending.settle(self._failed(row, NOT_TAKEN))
+        await self._context.sending.settle(self._failed(row, NOT_TAKEN), hurries=True)
         return Retry()
 
     def _refused(self, row: Row) -> bool:
@@ -352,6 +366,10 @@ class DirectSends:
             finally:
                 timer.cancel()
         return None
+
+
+def _nothing() -> None:
+    """Whoever looks at once need not be woken."""
 
 
 def _wake(waiting: "asyncio.Future[None]") -> Callable[[], None]:

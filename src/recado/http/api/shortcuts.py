@@ -22,7 +22,7 @@ from recado.http.api.request_figures import Figures, RequestFigures
 from recado.http.api.request_log import RequestLog
 from recado.http.api.route import Route, Shortcut
 from recado.http.wire.client_ip import ClientAddresses, network_of
-from recado.http.wire.deadlines import Deadlines
+from recado.http.wire.deadlines import Deadlines, Task
 from recado.http.wire.request_turns import RequestTurns
 from recado.storage.core.callers import STRANGER
 
@@ -65,8 +65,11 @@ class Shortcuts:
         """Leave those that wait to the usual way, which knows how much time is left."""
         self._deadlines.hurry(0.0)
 
-    def answer(self, message: RawRequestMessage, peer: str) -> bytes | Awaitable[bytes | None] | None:
-        """The whole answer to a GET without a body, at once or when it is known; None: the usual way has to answer."""
+    def answer(self, message: RawRequestMessage, peer: str, task: Task) -> bytes | Awaitable[bytes | None] | None:
+        """The whole answer to a GET without a body, at once or when it is known; None: the usual way has to answer.
+
+        `task`: the connection's, which waits for it.
+        """
         path = message.path
         start = path.find("/", 1) + 1
         there = self._shortcuts.get(path[:start])
@@ -81,14 +84,16 @@ class Shortcuts:
         code, agent = path[start:].partition("?")[0], agent_of(headers)
         turn = self._turns.wait(STRANGER + network_of(address), stranger=True)
         if turn is not None:
-            return self._later(self._in_turn(turn, shortcut, code, agent), now, figures)
+            return self._later(self._in_turn(turn, shortcut, code, agent), task, now, figures)
         try:
             found = shortcut(code, agent)
         except Unavailable:
             return None
         if found is None:
             return None
-        return self._led(found, now, figures) if isinstance(found, (str, bytes)) else self._later(found, now, figures)
+        if isinstance(found, (str, bytes)):
+            return self._led(found, now, figures)
+        return self._later(found, task, now, figures)
 
     async def _in_turn(
         self, turn: Awaitable[None], shortcut: Shortcut, code: str, agent: str | None
@@ -98,10 +103,10 @@ class Shortcuts:
         found = shortcut(code, agent)
         return found if found is None or isinstance(found, (str, bytes)) else await found
 
-    async def _later(self, asked: Awaitable[str | bytes | None], now: float, figures: Figures) -> bytes | None:
+    async def _later(
+        self, asked: Awaitable[str | bytes | None], task: Task, now: float, figures: Figures
+    ) -> bytes | None:
         """The answer once it is known; the usual way words why it is not."""
-        task = asyncio.current_task()
-        assert task is not None  # noqa: S101 - that of the connection
         self._deadlines.begin(task, now)
         try:
             found = await asked

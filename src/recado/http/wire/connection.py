@@ -48,8 +48,9 @@ ErrorAnswer = Callable[[int, str | None], WireResponse]  # of a status, with its
 Pace = Callable[[str, int], float]
 """Counts so many bytes of the network; the seconds until more of it may be read."""
 ErrorReport = Callable[[str, BaseException | None], None]
-Shortcut = Callable[[RawRequestMessage, str], bytes | Awaitable[bytes | None] | None]
-"""From a GET without a body, and the peer's address, to the whole answer; None where the handler has to answer."""
+Shortcut = Callable[[RawRequestMessage, str, "asyncio.Task[None]"], bytes | Awaitable[bytes | None] | None]
+"""From a GET without a body, the peer's address and the task that answers to the whole answer; None where the handler
+has to answer."""
 
 
 class _BeyondLimit(BadHttpMessage):
@@ -228,7 +229,7 @@ class Connection(RequestHandler):
             # Nothing here speaks another protocol. What a proxy takes for one is not read as requests.
             message = message._replace(should_close=True)
         elif message.method == "GET" and payload is EMPTY_PAYLOAD:
-            wire = self.shortcut(message, self._address)
+            wire = self.shortcut(message, self._address, self._task)
             if wire is not None:
                 if not isinstance(wire, bytes):
                     wire = await self._awaited(wire)
@@ -236,12 +237,12 @@ class Connection(RequestHandler):
                         return False  # the client has left meanwhile
                 if wire is not None:
                     return await self._answer_with(wire)
-        task = self._task_handler or asyncio.current_task()
+        task = self._task
         self.busy = True
         writer = self._writer
         if writer is None:
             writer = self._writer = StreamWriter(self, self._loop)
-        request = BaseRequest(message, payload, self, writer, task, self._loop, client_max_size=0)  # type: ignore[arg-type]
+        request = BaseRequest(message, payload, self, writer, task, self._loop, client_max_size=0)
         self._read_ahead()
         # In the place of aiohttp's `_handle_request` and `finish_response`, which are coroutines of each request.
         self._request_in_progress, self._current_request = True, request
@@ -282,6 +283,13 @@ class Connection(RequestHandler):
             _forget_frames(payload)
             payload.set_exception(_TOO_LATE)
         return self._stays()
+
+    @property
+    def _task(self) -> "asyncio.Task[None]":
+        """That of this connection, without asking for the running one: that asks the system who this process is."""
+        task = self._task_handler or asyncio.current_task()
+        assert task is not None  # noqa: S101 - a request is answered in it
+        return task
 
     async def _awaited(self, wire: Awaitable[bytes | None]) -> bytes | None:
         """What a shortcut answers, when it knows it; the connection counts as busy meanwhile."""

@@ -39,7 +39,8 @@ log = structlog.get_logger()
 R = TypeVar("R")
 
 # Seconds that a batch gathers while traffic is dense: a departure waits for the first (it is claimed 50 ms early),
-# nobody for the second. Accepting gathers nothing: a caller waits for it, who sends the next message only then.
+# nobody for the second, but for callers of direct sends, who hurry it. Accepting gathers nothing: a caller waits for
+# it, who sends the next message only then.
 CLAIM_LINGER, SETTLE_LINGER = 0.005, 0.010
 LONGEST_CLAIM = 0.5  # seconds: one that takes longer tells of a fault, not of the distance to the database
 CLAIMS_REMEMBERED = 16  # batches
@@ -241,13 +242,16 @@ class Sending:
 
     # Step 4 is the provider's call (`calls.py`). Step 5: settle -----------------------------------------------------
 
-    def put(self, settled: Settled) -> "asyncio.Future[None]":
-        """Record what became of a call; done when it is committed. Raises `Unavailable`, also through the future."""
+    def put(self, settled: Settled, *, hurries: bool = False) -> "asyncio.Future[None]":
+        """Record what became of a call; done when it is committed. Raises `Unavailable`, also through the future.
+
+        `hurries`: somebody waits for it, and it for no others, where it may end that.
+        """
         match settled:
             case Departed():
-                return self._departed.put(settled)
+                return self._departed.put(settled, hurries=hurries)
             case Failed():
-                return self._failed.put(settled)
+                return self._failed.put(settled, hurries=hurries)
             case Returned():
                 return self._returned.put(settled)
             case Onward():
@@ -255,11 +259,11 @@ class Sending:
             case Uncertain():
                 return self._uncertain.put(settled)
 
-    async def settle(self, settled: Settled) -> None:
+    async def settle(self, settled: Settled, *, hurries: bool = False) -> None:
         """As `put`. While the database is away this waits: an outcome is not lost for a restart."""
         while True:
             try:
-                await self.put(settled)
+                await self.put(settled, hurries=hurries)
                 return
             except Unavailable:
                 log.debug("settlement_waits", kind=type(settled).__name__)

@@ -72,11 +72,12 @@ class TrackedClicks:
 
     async def _record(self, clicks: Clicks) -> AfterCommit | None:
         async with self._db.hot.transaction() as connection:
-            clicked = await tracked_links.count(connection, clicks)
+            clicked = await tracked_links.count(connection, clicks, months=self._db.months)
             gains: defaultdict[CampaignKey, Gain] = defaultdict(Gain)
-            for each in clicked.values():
-                if each.campaign is not None:
-                    gains[each.campaign].clicks += each.clicks
+            for link, moments in clicks.items():
+                each = clicked.get(link.message_id)
+                if each is not None and each.campaign_id is not None:
+                    gains[link.organization_id, link.env, each.campaign_id].clicks += len(moments)
             await opens.note_clicks(connection, _first_clicks(clicks, clicked))
             await campaigns.add(connection, gains)
             return await self._outbox.tell(connection, await self._events(clicks, clicked))

@@ -62,6 +62,8 @@ class Store(Protocol):
 class Direct(Protocol):
     """Where messages go whose callers wait for the provider's answer (`direct_sends.py`)."""
 
+    def has_turn(self, new: NewMessage) -> bool: ...
+
     async def send(self, new: NewMessage) -> tuple[AcceptResult, Outcome | None]: ...
 
 
@@ -156,7 +158,8 @@ class Acceptance:
                 raise refusal from None
             return replayed
         direct = POLICIES[new.channel].direct
-        if draft.forced_by is not None or direct:  # a repeat waits for no permit
+        forced = draft.forced_by is not None
+        if forced or (direct and not self._direct.has_turn(new)):  # a repeat waits for no turn
             replayed = await self._replay(draft)
             if replayed is not None:
                 return replayed
@@ -280,7 +283,9 @@ class Acceptance:
         """The message that holds the key; None when the key is free: too old, or its message was refused for good."""
         if not still_bound(bound, fingerprint, self._clock.now()):
             return None
-        message = await message_reads.get(self._db, organization_id, env, bound.message_id, tuple(POLICIES))
+        message = await message_reads.get(
+            self._db, organization_id, env, bound.message_id, tuple(POLICIES), months=self._db.months
+        )
         if message is None or refused_for_good(message):
             return None
         return Replayed(message)

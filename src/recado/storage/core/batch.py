@@ -58,6 +58,7 @@ class Batcher(Generic[Row, Result]):
         max_queue: int = 20_000,
         concurrency: int = 2,
         linger: float = 0.0,
+        enough: int | None = None,
         deadline: float = 30.0,
         repair: Callable[[Exception], Awaitable[bool]] | None = None,
         owner: Callable[[Row], str] | None = None,
@@ -66,7 +67,8 @@ class Batcher(Generic[Row, Result]):
 
         `max_rows`: of one batch; `max_queue`: rows that wait beyond those in flight; `concurrency`: batches in flight,
         between which there is no order; `linger`: seconds that a batch waits for more rows while traffic is dense: a
-        commit costs the same for one row as for many; `deadline`: seconds that a row may wait for a server that is
+        commit costs the same for one row as for many; `enough`: rows that wait for no more, `max_rows` unless it is
+        said; `deadline`: seconds that a row may wait for a server that is
         away; `repair`: repairs what an error tells is missing, and answers whether the batch should run again; `owner`:
         whose a row is. Owners take turns, and one with half a batch of rows waiting is a crowd: it has batches of its
         own, which lock what is its own, and leaves one flusher to all others.
@@ -85,7 +87,10 @@ class Batcher(Generic[Row, Result]):
         self._concurrency = concurrency
         self._crowd_room = max(1, concurrency - 1)  # flushers that crowds may have; the last is for all others
         self._linger = linger
-        self._lingering = False  # one flusher does, for all rows that come meanwhile
+        self._enough = max_rows if enough is None else enough
+        # One flusher lingers, for all rows that come meanwhile; done when there are enough of them, or it was long.
+        self._gathered: asyncio.Future[None] | None = None
+        self._hurries = False  # somebody waits for a row: the batch with it gathers no more
         self._last_size = 0
         self._deadline = deadline
         self._owner = owner
@@ -140,8 +145,10 @@ class Batcher(Generic[Row, Result]):
             self._waiting.clear()
             self._queued = 0
 
-    def put(self, row: Row) -> "asyncio.Future[Result]":
+    def put(self, row: Row, *, hurries: bool = False) -> "asyncio.Future[Result]":
         """Queues a row; the future has its result after the commit. A row whose future is cancelled in time is dropped.
+
+        `hurries`: its batch does not wait for more rows.
 
         Raises Unavailable, also through the future, when the queue is full, the batcher is stopped, or the server stays
         away past the deadline.
@@ -160,7 +167,12 @@ class Batcher(Generic[Row, Result]):
             queue = self._waiting[owner] = deque()
         queue.append((row, future, now))
         self._queued += 1
-        if self._idle and not self._lingering and self._may_leave(owner):
+        if hurries:
+            self._hurries = True
+        if self._gathered is not None:
+            if self._queued >= self._enough or hurries:
+                self._end_gathering()
+        elif self._idle and self._may_leave(owner):
             self._idle.pop().set_result(None)
         return future
 
@@ -195,17 +207,23 @@ class Batcher(Generic[Row, Result]):
 
     async def _gather(self) -> None:
         """Wait a moment for more rows; of several flushers one, as two would share what comes meanwhile."""
-        self._lingering = True
+        self._gathered = asyncio.get_running_loop().create_future()
+        timer = self._clock.call_at(self._monotonic() + self._linger, self._end_gathering)
         try:
-            await self._clock.sleep(self._linger)
+            await self._gathered
         finally:
-            self._lingering = False
+            timer.cancel()
+            self._gathered = None
         if self._queued > self._max_rows and self._idle:
             self._idle.pop().set_result(None)
 
+    def _end_gathering(self) -> None:
+        if self._gathered is not None and not self._gathered.done():
+            self._gathered.set_result(None)
+
     def _worth_lingering(self) -> bool:
-        dense = self._last_size >= DENSE and 0 < self._queued < self._max_rows
-        return dense and self._linger > 0 and not self._lingering and self._new_future is not None
+        dense = self._last_size >= DENSE and 0 < self._queued < self._enough and not self._hurries
+        return dense and self._linger > 0 and self._gathered is None and self._new_future is not None
 
     def _is_crowd(self, owner: str) -> bool:
         if self._owner is None:
@@ -224,8 +242,9 @@ class Batcher(Generic[Row, Result]):
     def _take(self) -> tuple[str | None, list[_Entry[Row, Result]]]:
         """The rows of the next batch, and their owner where it is a crowd."""
         batch: list[_Entry[Row, Result]] = []
-        if self._lingering:  # another flusher takes them
+        if self._gathered is not None:  # another flusher takes them
             return None, batch
+        self._hurries = False
         for owner in list(self._waiting):
             crowd = self._is_crowd(owner)
             if not self._may_leave(owner) or (crowd and batch):

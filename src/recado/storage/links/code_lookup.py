@@ -17,6 +17,7 @@ KEPT: Final = 30.0  # seconds
 CAPACITY: Final = 10_000  # codes
 MOST_WAITING: Final = 5_000  # look-ups
 LINGER: Final = 0.002  # seconds that a statement waits for more codes while many are asked for
+ENOUGH: Final = 16  # codes that wait for no more: those who ask go on only when they are answered
 ASKED_FOR: Final = 5.0  # seconds that a look-up waits for a database that is away
 
 
@@ -28,8 +29,9 @@ class CodeLookup(Generic[V]):
         self._monotonic = clock.monotonic
         self._known: OrderedDict[str, tuple[float, V | None]] = OrderedDict()
         self._look_ups: Batcher[str, V | None] = Batcher(
-            name, self._look_up, clock=clock, concurrency=1, max_queue=MOST_WAITING, deadline=ASKED_FOR, linger=LINGER
-        )
+            name, self._look_up, clock=clock, concurrency=1, max_queue=MOST_WAITING, deadline=ASKED_FOR, linger=LINGER,
+            enough=ENOUGH,
+        )  # fmt: skip
 
     async def start(self) -> None:
         await self._look_ups.start()

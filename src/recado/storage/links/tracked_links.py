@@ -1,12 +1,12 @@
 """Links in messages (C27.1) as rows: stored in the commit of their message, found by code, counted in batches."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from recado.domain.core.ids import MESSAGE, lowest_id
 from recado.domain.links.tracked import LINKS_KEPT, TrackedLink
+from recado.storage.core.months import ALL_MONTHS, Months
 from recado.storage.core.rows import Executor, columns, in_blocks
 from recado.storage.core.sql import load
 
@@ -46,17 +46,12 @@ class FoundLink(NamedTuple):
         return (self.organization_id, self.env, self.channel, self.message_id)
 
 
-@dataclass(frozen=True, slots=True)
-class Clicked:
-    """What was clicked. `status`: of its message, as it is now; `fresh`: it was not clicked before; `clicks`: of now.
-
-    `campaign`: organization, environment and tag, of a message that carries one.
-    """
+class Clicked(NamedTuple):
+    """A message with links that were clicked. `status`: as it is now; `fresh`: none of them was clicked before."""
 
     status: str
     fresh: bool
-    clicks: int
-    campaign: tuple[str, str, str] | None
+    campaign_id: str | None
 
 
 def with_links(statement: str, place: int) -> str:
@@ -103,23 +98,27 @@ async def of_messages(executor: Executor, message_ids: Sequence[str]) -> dict[st
     return found
 
 
-async def count(connection: Executor, clicks: Mapping[FoundLink, Sequence[datetime]]) -> dict[str, Clicked]:
+async def count(
+    connection: Executor, clicks: Mapping[FoundLink, Sequence[datetime]], *, months: Months = ALL_MONTHS
+) -> dict[str, Clicked]:
     """Count clicks, in a transaction: on the links, and as the last interaction of contacts.
 
     `clicks`: their moments, in order. Answers what was clicked, by message; what was erased meanwhile is not among it.
     """
     given = sorted((link.code, len(moments), moments[0], moments[-1]) for link, moments in clicks.items())
-    rows = await connection.fetch(SQL.count, *columns(given, 4))
-    if not rows:
-        return {}
-    people = [
-        (row["organization_id"], row["env"], row["person_id"], row["last_at"]) for row in rows if row["person_id"]
-    ]
-    if people:
-        organizations, envs, ids, moments = columns(people, 4)
-        await connection.execute(SQL.lock_contacts, organizations, envs, ids)
-        await connection.execute(SQL.touch, organizations, envs, ids, moments)
-    return {row["message_id"]: _clicked(row) for row in rows}
+    ids = [link.message_id for link in clicks]
+    rows: Sequence[Any] = await months.fetch(connection, SQL.count, ids, *columns(given, 4))
+    whose = {message_id: person_id for message_id, _, _, person_id, _ in rows if person_id is not None}
+    if whose:
+        people = [
+            (link.organization_id, link.env, whose[link.message_id], moments[-1])
+            for link, moments in clicks.items()
+            if link.message_id in whose
+        ]
+        organizations, envs, person_ids, moments = columns(people, 4)
+        await connection.execute(SQL.lock_contacts, organizations, envs, person_ids)
+        await connection.execute(SQL.touch, organizations, envs, person_ids, moments)
+    return {message_id: Clicked(status, fresh, campaign_id) for message_id, status, campaign_id, _, fresh in rows}
 
 
 async def erase(connection: Executor, message_ids: Sequence[str]) -> None:
@@ -130,11 +129,6 @@ async def erase(connection: Executor, message_ids: Sequence[str]) -> None:
 async def purge(executor: Executor, until: datetime) -> None:
     """Remove the links of messages older than 180 days, in blocks."""
     await in_blocks(executor, SQL.purge, lowest_id(MESSAGE, until - LINKS_KEPT), block=PURGE_BLOCK)
-
-
-def _clicked(row: Mapping[str, Any]) -> Clicked:
-    campaign = (row["organization_id"], row["env"], row["campaign_id"]) if row["campaign_id"] else None
-    return Clicked(row["status"], row["fresh"], row["clicks"], campaign)
 
 
 def _numbered(text: str, place: int) -> str:

@@ -55,22 +55,19 @@ clicked as (
         last_clicked_at = greatest(t.last_clicked_at, g.last_at)
     from given g
     where t.code = g.code
-    returning t.organization_id, t.env, t.channel, t.message_id, g.n, g.last_at
+    returning t.organization_id, t.env, t.channel, t.message_id
 ),
 messages_clicked as materialized (
-    select organization_id, env, channel, message_id, sum(n)::bigint as clicks, max(last_at) as last_at
-    from clicked
-    group by 1, 2, 3, 4
+    select distinct organization_id, env, channel, message_id from clicked
 )
 select
-    c.organization_id, c.env, c.message_id, c.clicks, c.last_at, m.status, m.campaign_id,
-    coalesce(m.contact_id, k.id, e.id) as person_id,
+    c.message_id, m.status, m.campaign_id, coalesce(m.contact_id, k.id, e.id) as person_id,
     not exists ( -- as it was before this statement
         select from tracked_links where message_id = c.message_id and first_clicked_at is not null offset 0
     ) as fresh
 from messages_clicked c
 cross join lateral (
-    select status, campaign_id, contact_id, recipient from messages
+    select status, campaign_id, contact_id, recipient from messages /*month*/
     where organization_id = c.organization_id and env = c.env and channel = c.channel and id = c.message_id
     offset 0
 ) m

@@ -19,6 +19,7 @@ from recado.domain.core.ids import MESSAGE, Identified, lowest_id
 from recado.domain.core.phones import recipient_hash
 from recado.domain.messages.message import FAILURES, GenericStatus, MessageStatus
 from recado.storage.core.compose import compose
+from recado.storage.core.months import ALL_MONTHS, Months
 from recado.storage.core.rows import Executor, Page, page, reader
 from recado.storage.core.sql import fragments
 from recado.storage.core.wide_rows import bounded, rows_of
@@ -132,11 +133,18 @@ _ENDED = {
 
 
 async def get(
-    executor: Executor, organization_id: str, env: str, message_id: str, channels: Sequence[str] = GENERIC_CHANNELS
+    executor: Executor,
+    organization_id: str,
+    env: str,
+    message_id: str,
+    channels: Sequence[str] = GENERIC_CHANNELS,
+    *,
+    months: Months = ALL_MONTHS,
 ) -> Message | None:
     """The message, when it exists in this environment on one of these channels."""
-    row = await executor.fetchrow(SQL.by_id, organization_id, env, list(channels), message_id)
-    return read(row) if row else None
+    arguments = (organization_id, env, list(channels), message_id)
+    rows = await months.fetch(executor, SQL.by_id, [message_id], *arguments)
+    return read(rows[0]) if rows else None
 
 
 async def list_page(

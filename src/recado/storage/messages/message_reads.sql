@@ -5,7 +5,7 @@ select
     reprocessed, replaced_by, provider_message_id, sent_by_account_id, sent_by_name, scheduled_at, sent_at,
     delivered_at, read_at, failed_at, archived_at, updated_at, price_coins,
     outcome_certain, units, details, failure_code, gateway, receipt, link_origin, opened_at, clicked_at, waits, media_storage
-from messages
+from messages /*month*/
 where organization_id = $1 and env = $2 and channel = any($3::text[]) and id = $4;
 
 -- name: page

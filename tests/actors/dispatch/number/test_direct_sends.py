@@ -27,12 +27,13 @@ from recado.channels.core.provider import (
 from recado.domain.contacts.consent import OptOutEntry
 from recado.domain.core.errors import Unavailable
 from recado.domain.core.ids import MESSAGE
+from recado.domain.messages.message import Cause
 from recado.services.effects.consequences import Consequences
 from recado.services.messages.admission import Admission
 from recado.storage.contacts import opt_outs
 from recado.storage.contacts.opt_outs import Registrant
 from recado.storage.dispatch import dispatch
-from recado.storage.messages.messages import STORED, AcceptResult, ConsentCheck, NewMessage, NoConsent
+from recado.storage.messages.messages import STORED, AcceptResult, Bound, ConsentCheck, NewMessage, NoConsent
 
 if TYPE_CHECKING:
     from tests.actors.dispatch.number.conftest import Line
@@ -43,6 +44,12 @@ CONTENT = {"text": "for their eyes only"}
 def of_another(line: "Line") -> GatewayShare:
     """The gateway in force, as another organization has it."""
     return line.context.shared_gateways("chatapp", "test", "org_another").current
+
+
+async def filled(direct: "Direct") -> None:
+    """Until the gateway's pace lets a message leave at once."""
+    of_another(direct.line).pacer.ready_at(direct.line.clock.monotonic())  # it begins when it is asked first
+    await direct.line.goes_on(0.2, step=0.1)
 
 
 @dataclass
@@ -220,6 +227,48 @@ async def test_a_failure_whose_caller_is_gone_is_logged_where_it_is_a_fault_of_o
     gc.collect()
     assert told == []
     assert [entry["event"] for entry in logs] == logged
+
+
+async def test_whoever_has_a_turn_is_sent_by_it(direct: Direct) -> None:
+    gateway, new = of_another(direct.line), direct.new()
+    await filled(direct)
+    assert direct.sends.has_turn(new)
+    assert gateway.gateway.permits == 1
+    sending = direct.send(new)
+    await direct.line.goes_on(1.0, step=0.1)
+    assert (await sending)[0] is STORED
+    assert (len(direct.line.provider.calls), gateway.gateway.permits) == (1, 0)
+
+
+async def test_what_is_not_stored_hands_the_turn_that_it_had_back(direct: Direct) -> None:
+    gateway = of_another(direct.line)
+    first, again = (direct.new(key_hash=b"k" * 32, fingerprint=b"f" * 32) for _ in range(2))
+    sending = direct.send(first)
+    await direct.line.goes_on(1.0, step=0.1)
+    await sending
+    await filled(direct)
+    assert direct.sends.has_turn(again)
+    result, _ = await direct.sends.send(again)
+    assert isinstance(result, Bound)
+    assert (result.message_id, gateway.gateway.permits) == (first.id, 0)
+
+
+async def test_whoever_would_have_to_wait_has_no_turn(direct: Direct) -> None:
+    gateway = of_another(direct.line)
+    first, second, third = direct.new(), direct.new(), direct.new()
+    await filled(direct)
+    assert direct.sends.has_turn(first)
+    assert not direct.sends.has_turn(second)  # the pace lets one be claimed ahead
+    assert gateway.gateway.permits == 1
+    waiting = direct.send(second)
+    await asyncio.sleep(0)
+    gateway.gateway.pacer.set_rate(1_000)
+    assert not direct.sends.has_turn(third)  # nor before one that came first
+    sending = direct.send(first)
+    await direct.line.goes_on(1.0, step=0.1)
+    await asyncio.gather(sending, waiting)
+    assert (len(direct.line.provider.calls), gateway.gateway.permits) == (2, 0)
+    assert not direct.sends.has_turn(direct.new(refused=Cause("suppressed", "no")))  # it needs none
 
 
 async def test_whoever_gets_no_turn_in_time_has_stored_nothing(direct: Direct) -> None:

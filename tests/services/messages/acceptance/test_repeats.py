@@ -23,6 +23,9 @@ BODY = ({"type": "BODY", "payload": {"text": "Hello {{1}}, code {{2}}!"}},)
 class Closed:
     """A gateway that has no turn for anything."""
 
+    def has_turn(self, new: NewMessage) -> bool:
+        return False
+
     async def send(self, new: NewMessage) -> Any:
         raise Unavailable
 

@@ -81,7 +81,9 @@ class EmailOperations:
                 raise refusal
             return Reply(201, created_email_view(done.message, replayed=True, unmasked=unmasked), headers=REPLAYED)
         new = done.message
-        message = await message_reads.get(self._database, new.organization_id, new.env, new.id, OF_EMAIL)
+        message = await message_reads.get(
+            self._database, new.organization_id, new.env, new.id, OF_EMAIL, months=self._database.months
+        )
         if message is None:
             raise not_found()  # its partition went meanwhile
         if (refusal := refusal_of(message)) is not None:
@@ -98,7 +100,14 @@ class EmailOperations:
         """The e-mail that the path names, if it went out."""
         principal = call.principal
         message = found(
-            await message_reads.get(self._database, principal.organization_id, principal.env, call.path["id"], OF_EMAIL)
+            await message_reads.get(
+                self._database,
+                principal.organization_id,
+                principal.env,
+                call.path["id"],
+                OF_EMAIL,
+                months=self._database.months,
+            )
         )
         return found(message if message.direction == OUTBOUND else None)
 

@@ -147,7 +147,9 @@ class MessageOperations:
     async def find(self, call: Call) -> Message:
         """The message of the path; 404."""
         principal = call.principal
-        message = await message_reads.get(self._database, principal.organization_id, principal.env, call.path["id"])
+        message = await message_reads.get(
+            self._database, principal.organization_id, principal.env, call.path["id"], months=self._database.months
+        )
         if message is None:
             raise not_found()
         return message

@@ -65,7 +65,14 @@ class RcsOperations:
         """The message of the path; 404."""
         principal = call.principal
         return found(
-            await message_reads.get(self._database, principal.organization_id, principal.env, call.path["id"], OF_RCS)
+            await message_reads.get(
+                self._database,
+                principal.organization_id,
+                principal.env,
+                call.path["id"],
+                OF_RCS,
+                months=self._database.months,
+            )
         )
 
 

@@ -100,7 +100,14 @@ class SmsOperations:
         """The message of the path; 404, as for one that came in, which has no such record."""
         principal = call.principal
         message = found(
-            await message_reads.get(self._database, principal.organization_id, principal.env, call.path["id"], OF_SMS)
+            await message_reads.get(
+                self._database,
+                principal.organization_id,
+                principal.env,
+                call.path["id"],
+                OF_SMS,
+                months=self._database.months,
+            )
         )
         return found(message if message.direction == OUTBOUND else None)
 
