@@ -508,6 +508,26 @@ async def test_a_process_that_was_overtaken_claims_nothing(push: Push) -> None:
         assert (await stored.claim(connection, lane, old, push.clock.now(), 500)).targets == []
 
 
+async def test_a_process_that_was_overtaken_puts_nothing_back(push: Push) -> None:
+    """Its successor may be calling for it at this moment."""
+    await push.register("token")
+    message = await push.send()
+    push.sender.script["token"] = [Retry(0.0)]
+    push.sender.hold = asyncio.Event()
+    overtaken = await push.departs()
+    await until(lambda: push.sender.got, 5.0, "its call is under way")
+    await push.departs()
+
+    async def sorted_out() -> bool:
+        return (await push.codes(message)) == {"token": "outcome_unknown"}
+
+    await until(sorted_out, 5.0, "its successor knows nothing of the call")
+    push.sender.hold.set()
+    await overtaken.stop()
+    assert await push.db.fetchval("select due_at from push_dispatches") is None
+    assert push.sender.calls_for("token") == 1
+
+
 async def test_a_stop_puts_back_what_has_not_begun(push: Push) -> None:
     await push.register(*(f"token {n}" for n in range(900)))
     push.sender.hold = asyncio.Event()

@@ -282,7 +282,7 @@ class PushDepartures:
     async def _settle_all(self, outcomes: Sequence[PushOutcome]) -> list[Exception | None]:
         now = self.clock.now()
         async with self._db.hot.transaction() as connection:
-            moved = await departures.settle(connection, outcomes, now)
+            moved = await departures.settle(connection, outcomes, self._epoch(), now)
             settlements: dict[WalletKey, Settlement] = {}
             for each in moved:
                 message = each.message

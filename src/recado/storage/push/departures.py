@@ -166,8 +166,13 @@ async def targets(
     ]
 
 
-async def settle(connection: Executor, outcomes: Sequence[PushOutcome], now: datetime) -> list[Moves]:
-    """Write outcomes, in a transaction; answers what moved. Those of a message that is over are lost."""
+async def settle(connection: Executor, outcomes: Sequence[PushOutcome], epoch: int, now: datetime) -> list[Moves]:
+    """Write outcomes, in a transaction; answers what moved. Those of a message that is over are lost.
+
+    A process that is not the owner any more puts nothing back: the owner may have called for it by now.
+    """
+    if any(o.due_at is not None for o in outcomes) and not await connection.fetchval(SQL.owns, epoch):
+        outcomes = [o for o in outcomes if o.due_at is None]
     keys = [(o.lane.organization_id, o.lane.env, o.message_id) for o in outcomes]
     held = {row["id"]: Moves(read(row)) for row in await connection.fetch(SQL.hold_messages, *columns(keys, 3))}
     last = {(o.message_id, o.place): o for o in outcomes if o.message_id in held}

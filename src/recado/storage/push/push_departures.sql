@@ -130,6 +130,10 @@ where m.open
 order by m.organization_id, m.env, m.id
 for no key update of m;
 
+-- name: owns
+-- Whether the process is the owner, which it stays until the commit.
+select true from dispatchers where shard = 0 and epoch = $1 for share;
+
 -- name: settle
 -- What became of devices whose messages this transaction holds. One that is final stays as it is: a commit that runs once more
 -- answers nothing.
