@@ -22,7 +22,9 @@ from joserfc.jwk import ECKey
 from yarl import URL
 
 from recado.channels.core.provider import Accepted, Down, NoPlace, Outcome, Refused, Retry, Unknown
+from recado.channels.http.answer import Answer, Lost, NotSent
 from recado.channels.push.apns import Apns
+from recado.channels.push.http2 import connect
 from recado.channels.push.notification import UNREGISTERED, PushCredential, PushNotification
 from recado.engine.clock import SystemClock
 
@@ -129,14 +131,20 @@ async def test_a_notification_is_as_apple_reads_it(apns: Apns, apple: Apple) -> 
     assert (decoded.header["kid"], decoded.claims["iss"]) == ("KEY1", "TEAM1")
 
 
-async def test_a_notification_leaves_from_the_event_loop_of_the_service(apple: Apple) -> None:
-    async def send() -> Outcome:
-        made = Apns(apple.url, apple.url, clock=SystemClock(), tls=apple.tls)
-        outcome = await made.send(notification(), credential(), 1)
-        await made.stop()
-        return outcome
+async def test_a_connection_is_made_on_the_event_loop_of_the_service(apple: Apple) -> None:
+    apple.tls.set_alpn_protocols(["h2"])
+    headers = [(":method", "POST"), (":scheme", "https"), (":authority", "127.0.0.1"), (":path", "/3/device/device")]
 
-    assert await asyncio.to_thread(lambda: uvloop.run(send())) == Accepted(DISPATCH)
+    async def call() -> Answer | NotSent | Lost:
+        made = await connect("127.0.0.1", apple.url.port or 0, apple.tls, 5.0)
+        answer = await made.request(headers, b"{}")
+        made.close()
+        await made.wait_for_room()  # until it is closed
+        return answer
+
+    answer = await asyncio.to_thread(lambda: uvloop.run(call()))
+    assert isinstance(answer, Answer)
+    assert answer.status == 200
 
 
 async def test_a_burst_goes_over_one_connection_with_one_token(apns: Apns, apple: Apple) -> None:
