@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
 
-from recado.domain.dispatch.waits import REMEMBERED, Closings, Held, sum_up
+from recado.domain.dispatch.waits import REMEMBERED, Closings, Held, sum_up, sum_up_one
 from recado.domain.messages.message import WaitReason
 
 T0 = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -18,7 +18,7 @@ def at(seconds: float) -> datetime:
 
 
 def test_what_nothing_held_waited_for_its_turn() -> None:
-    assert sum_up(at(0), at(5), []) == {RATE: 5_000}
+    assert sum_up(at(0), at(5), []) == sum_up_one(at(0), at(5), None) == {RATE: 5_000}
 
 
 def test_a_wait_of_less_than_a_second_is_not_told() -> None:
@@ -60,6 +60,24 @@ def test_the_last_closings_are_remembered() -> None:
         closings.note(None, at(2 * turn + 1))
 
     assert len(list(closings.until(at(1_000)))) == REMEMBERED
+
+
+@settings(max_examples=examples(500))
+@given(
+    st.lists(st.tuples(st.integers(0, 9), st.sampled_from([PAUSED, DOWN, RATE, None])), max_size=REMEMBERED + 9),
+    st.integers(-9, 9),
+)
+def test_one_layer_is_summed_up_alike_without_a_look_at_each_closing(
+    drawn: list[tuple[int, WaitReason | None]], due: int
+) -> None:
+    closings, now = Closings(), 0
+    for seconds, reason in drawn:
+        now += seconds
+        closings.note(reason, at(now))
+        told = sum_up_one(at(due), at(now + 3), closings)
+        assert told is None or told == sum_up(at(due), at(now + 3), [closings.until(at(now + 3))])
+    if due <= 0:
+        assert sum_up_one(at(due), at(now + 3), closings) is not None
 
 
 @settings(max_examples=examples(500))

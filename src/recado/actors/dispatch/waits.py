@@ -3,12 +3,12 @@
 A gate that holds many messages is remembered once for all of them; what holds one message by itself, by its id.
 """
 
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 import orjson
 
-from recado.domain.dispatch.waits import Closings, Held, sum_up
+from recado.domain.dispatch.waits import Closings, Held, sum_up, sum_up_one
 from recado.domain.messages.message import WaitReason
 from recado.services.dispatch.owners import Owners
 from recado.services.dispatch.row import Row
@@ -136,20 +136,20 @@ class Waits:
 
         None: each reason held it for less than that. `owners`: batches and journeys, which know their pauses.
         """
-        waited = sum_up(row.due_at, sent_at, self._layers(row, sent_at, owners))
+        closings = self._closings.get(row.sender_id)
+        whole = None if closings is None else closings.get(WHOLE)
+        parts = () if closings is None else self._parts(row, closings)
+        pauses, times = owners.pauses(row.owner, sent_at), self._times(row)
+        waited = None
+        if not parts and not pauses and not times:
+            waited = sum_up_one(row.due_at, sent_at, whole)
+        if waited is None:
+            paused = [(since, until, WaitReason.OWNER_PAUSED) for since, until in pauses]
+            layers = (() if whole is None else whole.until(sent_at), paused, *(each.until(sent_at) for each in parts))
+            waited = sum_up(row.due_at, sent_at, (*layers, times or ()))
         return orjson.dumps(waited).decode() if waited else None
 
-    def _layers(self, row: Row, now: datetime, owners: Owners) -> Iterable[Iterable[Held]]:
-        closings = self._closings.get(row.sender_id)
-        if closings is not None and (whole := closings.get(WHOLE)) is not None:
-            yield whole.until(now)
-        pauses = owners.pauses(row.owner, now)
-        if pauses:
-            yield ((since, until, WaitReason.OWNER_PAUSED) for since, until in pauses)
-        if closings is not None:
-            for thing in (row.klass, row.template_id):
-                if thing is not None and (found := closings.get(thing)) is not None:
-                    yield found.until(now)
-        times = self._times(row)
-        if times:
-            yield times
+    def _parts(self, row: Row, closings: Mapping[Thing, Closings]) -> Sequence[Closings]:
+        """What was closed of its sender, which is less than the whole."""
+        found = (closings.get(thing) for thing in (row.klass, row.template_id) if thing is not None)
+        return [each for each in found if each is not None]

@@ -12,6 +12,7 @@ REMEMBERED: Final = 64
 LEAST: Final = timedelta(seconds=1)
 """Waits for one reason that are shorter in all are not told."""
 _MILLISECOND = timedelta(milliseconds=1)
+_NONE = timedelta()
 
 Held = tuple[datetime, datetime, WaitReason | None]
 """From when, until when, and for what; None: its call was under way, which is no wait."""
@@ -20,10 +21,11 @@ Held = tuple[datetime, datetime, WaitReason | None]
 class Closings:
     """When one thing that holds many messages was closed, and for what: a sender, a class of it, a template."""
 
-    __slots__ = ("_past", "_since", "reason")
+    __slots__ = ("_past", "_since", "_sums", "reason")
 
     def __init__(self) -> None:
         self._past: deque[Held] = deque(maxlen=REMEMBERED)
+        self._sums: dict[WaitReason, timedelta] | None = None  # of what is past, since somebody asked
         self.reason: WaitReason | None = None
         """For what it is closed now; None: it is open."""
         self._since: datetime | None = None
@@ -34,6 +36,7 @@ class Closings:
             return
         if self.reason is not None and self._since is not None and self._since < now:
             self._past.append((self._since, now, self.reason))
+            self._sums = None
         self.reason = reason
         self._since = None if reason is None else now
         if reason is not None and since is not None and since < now:
@@ -44,6 +47,29 @@ class Closings:
         yield from self._past
         if self.reason is not None and self._since is not None:
             yield (self._since, now, self.reason)
+
+    def sums(self, start: datetime, now: datetime) -> dict[WaitReason, timedelta] | None:
+        """All of it by reason; None where some was not from `start` until now. A backlog waited through all of it."""
+        first, last = (self._past[0][0], self._past[-1][1]) if self._past else (self._since, None)
+        if (first is not None and first < start) or (last is not None and last > now):
+            return None
+        if self._sums is None:
+            self._sums = {}
+            for since, until, reason in self._past:
+                assert reason is not None  # noqa: S101 - only calls have none
+                self._sums[reason] = self._sums.get(reason, _NONE) + (until - since)
+        if self.reason is None or self._since is None:
+            return self._sums
+        return {**self._sums, self.reason: self._sums.get(self.reason, _NONE) + max(_NONE, now - self._since)}
+
+
+def sum_up_one(start: datetime, end: datetime, closings: Closings | None) -> dict[str, int] | None:
+    """As `sum_up` with one layer at most, however often it was closed; None where each closing must be looked at."""
+    sums = {} if closings is None else closings.sums(start, end)
+    if sums is None:
+        return None
+    turn = end - start - sum(sums.values(), _NONE) + sums.get(WaitReason.RATE, _NONE)
+    return _in_milliseconds({**sums, WaitReason.RATE: turn}.items())
 
 
 def sum_up(start: datetime, end: datetime, layers: Iterable[Iterable[Held]]) -> dict[str, int]:
@@ -57,8 +83,12 @@ def sum_up(start: datetime, end: datetime, layers: Iterable[Iterable[Held]]) -> 
     for layer in layers:
         free = _take(free, layer, told)
     told.pop(None, None)
-    told[WaitReason.RATE] = sum((until - since for since, until in free), told.get(WaitReason.RATE, timedelta()))
-    return {reason.value: took // _MILLISECOND for reason, took in told.items() if reason is not None and took >= LEAST}
+    told[WaitReason.RATE] = sum((until - since for since, until in free), told.get(WaitReason.RATE, _NONE))
+    return _in_milliseconds(told.items())
+
+
+def _in_milliseconds(told: Iterable[tuple[WaitReason | None, timedelta]]) -> dict[str, int]:
+    return {reason.value: took // _MILLISECOND for reason, took in told if reason is not None and took >= LEAST}
 
 
 def _take(
@@ -76,7 +106,7 @@ def _take(
                 first, last = max(since, at), min(until, end)
                 if first > at:
                     left.append((at, first))
-                told[reason] = told.get(reason, timedelta()) + (last - first)
+                told[reason] = told.get(reason, _NONE) + (last - first)
                 at = last
             if until > end:
                 break  # it holds some of the next piece too
