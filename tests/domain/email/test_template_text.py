@@ -1,5 +1,6 @@
 """The text of a template, filled in, is the text of the HTML with the same values (C10.2.11)."""
 
+import time
 from collections.abc import Mapping
 from html import escape
 from random import Random
@@ -145,3 +146,25 @@ def test_what_is_written_as_it_should_be_is_mostly_filled_in(*, tracked: bool) -
         assert told in (None, made)
         filled += told is not None
     assert filled > 150
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "{{v}}", "{{v}} ", "<p>{{v}}", "<title>{{v}}<", "<!-- {{v}}", "<a href='https://x.example/{{v}}'></a>",
+        "<a href={{v}}>", "<a href='{{v}}'>{{v}}</a>", "&{{v}}", "<img alt='{{v}}'>", "x.example/<a href='https://x.example/'></a>{{v}}",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("before", ["", "<title>" + "<" * 100_000, "<a href='https://x.example/" + "y" * 100_000])
+def test_whatever_a_template_holds_takes_as_long_as_it_is(piece: str, before: str) -> None:
+    template = before + piece * (5_000 // piece.count("{{"))
+    began = time.process_time()
+    for tracked in (False, True):
+        filled, made = both(template, {"v": "x"}, tracked=tracked)
+        assert filled in (None, made)
+    assert time.process_time() - began < 4  # less than half a second, where nobody else is
+
+
+def test_links_that_stand_behind_one_long_word_are_not_kept_with_it_each() -> None:
+    template = "{{v}}" + "y" * 100_000 + "x.example" + "<a href='https://x.example'></a>" * 3_000
+    assert both(template, {"v": "x"})[0] is None

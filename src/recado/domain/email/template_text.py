@@ -22,9 +22,9 @@ _CHARACTER: Final = r"[^\s\x00-\x1f\x7f-\x9f\ud800-\udfff\ue000-\ue002\ufdd0-\uf
 _WORDS: Final = re.compile(f"{_CHARACTER}++(?:[ \n]{_CHARACTER}++)*+")
 """Values that stand in a text as they are, each on a line of its own: words with one space between them."""
 _OPEN_REFERENCE: Final = re.compile(rf"&[#0-9A-Za-z]*+{_VALUE}")
-_OPEN_TAG: Final = re.compile(r"<[^>]*\Z")
 _SEEN: Final = frozenset({StretchKind.TEXT, StretchKind.ADDRESS, StretchKind.NAME})
 _HTTP: Final = ("https://", "http://")
+_NOTED: Final = 4_096  # characters of links, in any template
 _IMAGE: Final = '<img src="x" alt="">'
 """As tracking puts at the end of a body (C10.2.9)."""
 
@@ -136,18 +136,16 @@ def _plan(html: Pieces, *, tracked: bool) -> _Plan | None:
     left = iter(stretches)
     stretch: Stretch | None = next(left, None)
     for place in _PLACE.finditer(marked):
+        first = False
         while stretch is not None and stretch.end < place.end():
-            stretch = next(left, None)
-        if stretch is None or place.start() < stretch.start:
-            return None
-        before, behind = marked[stretch.start : place.start()], marked[place.end() : place.end() + 1]
-        if not _keeps_to_itself(stretch, before, behind):
+            stretch, first = next(left, None), True
+        if stretch is None or place.start() < stretch.start or not _keeps_to_itself(stretch, marked, *place.span()):
             return None
         name = names[int(place[1])]
         if stretch.kind in _SEEN:
             words.add(name)
-        if stretch.kind is StretchKind.ADDRESS and _PLACE.search(before) is None:
-            start = unescape(before).strip().lower()
+        if stretch.kind is StretchKind.ADDRESS and first:
+            start = unescape(marked[stretch.start : place.start()]).strip().lower()
             if not start:
                 addresses.add(name)
                 at_start.append(place.start())
@@ -162,29 +160,38 @@ def _plan(html: Pieces, *, tracked: bool) -> _Plan | None:
             return f"{_ADDRESS}{urls.setdefault(url, len(names) + len(urls))}{_END}"
 
         marked = rewritten(marked, places_of(marked), token, _IMAGE)
-    lines = _PlannedLines()
+    lines = _PlannedLines(max(_NOTED, len(marked) // 4))
     text = text_of_html(marked, lines)
+    if len(marked) > LONGEST or lines.left < 0:
+        return None
     return _Plan(_Cut(text), names, sorted(words), sorted(addresses), [_Cut(url) for url in urls], lines.found)
 
 
-def _keeps_to_itself(stretch: Stretch, before: str, behind: str) -> bool:
+def _keeps_to_itself(stretch: Stretch, html: str, start: int, end: int) -> bool:
     """Whether a value in such a place can neither end what it stands in nor be one with what stands beside it."""
+    before, behind = html[max(stretch.start, start - 1) : start], html[end : end + 1]
     if stretch.kind is StretchKind.COMMENT:
-        return not before.endswith(("-", "!")) and not behind.startswith(("-", "!", ">"))
+        return before not in ("-", "!") and behind not in ("-", "!", ">")
     if stretch.kind is StretchKind.RAW:
-        return _OPEN_TAG.search(before) is None
-    return not before.endswith("<")
+        return html.rfind("<", stretch.start, start) <= html.rfind(">", stretch.start, start)
+    return before != "<"
 
 
 class _PlannedLines(TextLines):
-    """Notes each link of which the values say whether its text is its address."""
+    """Notes each link of which the values say whether its text is its address, up to so many characters of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int) -> None:
         super().__init__()
         self.found: list[_Shown] = []
+        self.left = most
 
     def shows(self, address: str) -> bool:
         shown, last = super().shows(address), self.last
-        if last is not None and (_PLACE.search(address) or _PLACE.search(last)) is not None:
-            self.found.append(_Shown(_Cut(last), _Cut(address), shown))
+        if last is None or self.left < 0:
+            return shown
+        word = last.rpartition(" ")[2]
+        if _PLACE.search(address) is not None or _PLACE.search(word) is not None:
+            self.left -= len(word) + len(address)
+            if self.left >= 0:
+                self.found.append(_Shown(_Cut(word), _Cut(address), shown))
         return shown

@@ -54,7 +54,7 @@ class SendableTemplate:
     @property
     def weight(self) -> int:
         """Characters that it may come to hold: a text is made of its HTML with links that are tracked, and without."""
-        return self.size if self.text is None else 3 * self.size
+        return self.size if self.text is None else 4 * self.size
 
     def text_source(self, values: Mapping[str, Value]) -> TextSource | None:
         """By which the text of an e-mail with these values is made, unless the template has one."""
