@@ -136,8 +136,8 @@ class ProblemResponses:
         used = Counter((status, codes) for operation in operations for status, codes in operation.items())
         self._names: dict[tuple[int, tuple[str, ...]], str] = {}
         of_status = Counter[int]()
-        for (status, codes), times in sorted(used.items()):
-            if times > 1:  # numbered: with their codes, names would make the document a hundredth longer
+        for (status, codes), times in sorted(used.items(), key=lambda each: (-each[1], each[0])):
+            if times > 1:  # numbered by use: with their codes, names would make the document a hundredth longer
                 of_status[status] += 1
                 self._names[status, codes] = f"Problem{status}" + (f"N{of_status[status]}" * (of_status[status] > 1))
         self.components = {name: _problem_response(*problem) for problem, name in self._names.items()}
