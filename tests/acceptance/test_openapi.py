@@ -81,12 +81,17 @@ def test_the_document_holds_every_route_and_nothing_else(served: Served, served_
     assert served_document["servers"] == [{"url": served.url}]
 
 
+def name_of(parameter: Any) -> str:
+    """The name of a parameter, or of the one that is referred to."""
+    return str(parameter.get("name") or parameter["$ref"].rpartition("/")[2])
+
+
 def test_the_document_tells_what_each_route_asks_for(served: Served, served_document: Any) -> None:
     told = operations(served_document)
     schemes = {Access.KEY: ["bearer"], Access.ADMIN: ["administrator"], Access.PUBLIC: [], Access.CALLBACK: []}
     for route in (route for route in served.routes if route.documented):
         _, _, described = told[route.operation_id]
-        headers = {given["name"] for given in described.get("parameters", ()) if given["in"] == "header"}
+        headers = {name_of(given) for given in described.get("parameters", ())}
         asked = schemes[route.access] + (["administrator"] if route.administered else [])
         assert [name for scheme in described["security"] for name in scheme] == asked
         assert described.get("x-required-scope") == route.scope

@@ -93,13 +93,16 @@ class Walk:
         """The schemas of its query parameters by name."""
         found = self.described(route).get("parameters", ()) if route.documented else ()
         return {
-            parameter["name"]: self.resolved(parameter["schema"]) for parameter in found if parameter["in"] == "query"
+            parameter["name"]: self.resolved(parameter["schema"])
+            for parameter in map(self.resolved, found)
+            if parameter["in"] == "query"
         }
 
     def resolved(self, schema: Any) -> Any:
-        """The schema behind a reference."""
+        """The schema behind a reference, or whatever else it is."""
         while "$ref" in schema:
-            schema = self.document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+            _, _, kind, name = schema["$ref"].split("/")
+            schema = self.document["components"][kind][name]
         return schema
 
     def token(self, route: Route) -> str | None:
@@ -121,7 +124,9 @@ class Walk:
     def required(self, route: Route) -> set[str]:
         """Its query parameters that may not be left out."""
         found = self.described(route).get("parameters", ()) if route.documented else ()
-        return {each["name"] for each in found if each["in"] == "query" and each.get("required", False)}
+        return {
+            each["name"] for each in map(self.resolved, found) if each["in"] == "query" and each.get("required", False)
+        }
 
     async def call(self, route: Route, request: Request, token: str | None = None, **changed: Any) -> Answer:
         """Send the request with other parts `changed` in it; of query and headers, what is required stays.

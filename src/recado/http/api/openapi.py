@@ -70,6 +70,7 @@ def document(
     for act in (exemplifier.learn, exemplifier.exemplify):
         for route, operation in operations:
             act(route, operation)
+    shared = _share_headers(operation for _, operation in operations)
     used = dict.fromkeys(route.tag for route in shown)
     return {
         "openapi": VERSION,
@@ -95,11 +96,24 @@ def document(
                 )
             },
             "headers": HEADERS,
+            **({"parameters": shared} if shared else {}),
             "responses": problems.components,
             "examples": problems.examples,
             "schemas": {"Problem": PROBLEM_SCHEMA, UNKNOWN_FIELDS: UNKNOWN_FIELDS_SCHEMA, **schemas.definitions},
         },
     }
+
+
+def _share_headers(operations: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """The headers that any of many operations takes, by name: each operation refers to them."""
+    shared: dict[str, Any] = {}
+    for operation in operations:
+        for place, parameter in enumerate(operation.get("parameters", ())):
+            if parameter["in"] == "header" and not parameter.get("required"):
+                name = parameter["name"]
+                if shared.setdefault(name, parameter) == parameter:
+                    operation["parameters"][place] = {"$ref": f"#/components/parameters/{name}"}
+    return shared
 
 
 def _parameter(name: str, place: str, schema: Mapping[str, Any], required: bool) -> dict[str, Any]:

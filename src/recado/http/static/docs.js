@@ -145,7 +145,7 @@ function operationPage(api, { method, path, operation }) {
         prose(operation.description),
         operation.parameters && [
           element("h2", {}, "Parameters"),
-          element("dl", {}, operation.parameters.map(({ name, in: place, schema, required, description }) =>
+          element("dl", {}, operation.parameters.map((parameter) => resolved(api, parameter)).map(({ name, in: place, schema, required, description }) =>
             member(api, name, { ...schema, description }, required, `in the ${place}`))),
         ],
         contents(api, operation.requestBody).map(([type, { schema }]) => [
