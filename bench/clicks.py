@@ -16,7 +16,7 @@ from bench.recado_process import READY, Api, Sender, body, recado
 from bench.rows import Connection, Rows
 
 LINKS = 20_000  # each of a message
-CONNECTIONS = 64
+CONNECTIONS, MANY = 64, 256  # each asks again once it is answered: a few wait longer than the service works
 SECONDS = 5
 ROUNDS = 3
 LEAST = 20_000  # clicks a second
@@ -34,17 +34,21 @@ _SENT = "select count(*) from messages where sent_at >= now() - make_interval(se
 
 @dataclass(frozen=True, slots=True)
 class Clicks:
-    """Of each round: led on a second, recorded a second, milliseconds in which 99 of 100 were answered."""
+    """Of each round: led on a second, recorded a second, milliseconds in which 99 of 100 were answered.
+
+    `cpu`: microseconds of each, of the service and of its database.
+    """
 
     led: list[float] = field(default_factory=list)
     recorded: list[float] = field(default_factory=list)
     p99: list[float] = field(default_factory=list)
+    cpu: list[tuple[float, float]] = field(default_factory=list)
 
 
 async def run(say: Say) -> list[Figure]:
     """In turns."""
     bound: list[float] = []
-    each, one = Clicks(), Clicks()
+    each, many, one = Clicks(), Clicks(), Clicks()
     async with (
         scratch() as folder,
         running(Process(folder, "bare", "-m", "bench.redirects", "--port", "{port}"), "/") as bare,
@@ -62,8 +66,9 @@ async def run(say: Say) -> list[Figure]:
         for number in range(ROUNDS):
             say(f"clicks, round {number + 1} of {ROUNDS}")
             bound.append((await opened(bare, one_code))[0])
-            for codes, clicks in ((all_codes, each), (one_code, one)):
-                await measured(service, database, codes, clicks)
+            await measured(service, database, all_codes, each)
+            await measured(service, database, all_codes, many, MANY)
+            await measured(service, database, one_code, one)
         say("clicks, beside messages that leave")
         numbers = await rows.numbers(sender, NUMBERS)
         await rows.queued(sender, NUMBERS * PACE * (4 * SECONDS + 10), sender_ids=numbers)
@@ -78,6 +83,7 @@ async def run(say: Say) -> list[Figure]:
     probe = statistics.median(bound)
     return [
         *figures(f"clicks on {LINKS:,} links", each, probe),
+        *figures(f"clicks on {LINKS:,} links", many, probe, MANY),
         *figures("clicks on one link", one, probe),
         Figure(
             "messages that leave beside clicks", f"{beside[0]:,.0f} /s", f"{alone[0]:,.0f} /s alone",
@@ -88,22 +94,28 @@ async def run(say: Say) -> list[Figure]:
     ]  # fmt: skip
 
 
-def figures(name: str, clicks: Clicks, bound: float) -> list[Figure]:
+def figures(name: str, clicks: Clicks, bound: float, connections: int = CONNECTIONS) -> list[Figure]:
+    service, database = (statistics.median(each) for each in zip(*clicks.cpu, strict=True))
     led, recorded, p99 = (statistics.median(each) for each in (clicks.led, clicks.recorded, clicks.p99))
     return [
         Figure(
-            f"{name}, {CONNECTIONS} connections", f"{led:,.0f} /s, p99 {p99:.1f} ms", f"{bound:,.0f} /s", led / bound,
+            f"{name}, {connections} connections", f"{led:,.0f} /s, p99 {p99:.1f} ms", f"{bound:,.0f} /s", led / bound,
             f"≥ {LEAST:,} /s", led >= LEAST,
         ),
         Figure("– recorded, until the last of them is", f"{recorded:,.0f} /s", f"{led:,.0f} /s", recorded / led),
+        Figure("– CPU of each, the service and its database", f"{service:.0f} + {database:.0f} µs"),
     ]  # fmt: skip
 
 
-async def measured(service: Process, database: Connection, codes: Path, clicks: Clicks) -> None:
+async def measured(
+    service: Process, database: Connection, codes: Path, clicks: Clicks, connections: int = CONNECTIONS
+) -> None:
     """Another round of these codes."""
-    before, began = await database.fetchval(_CLICKS), time.monotonic()
-    led, p99 = await opened(service, codes)
+    before, used, began = await database.fetchval(_CLICKS), service.cpu(), time.monotonic()
+    led, p99 = await opened(service, codes, connections=connections)
     counted, at = await settled(database)
+    each = [(now - then) / (led * SECONDS) * 1e6 for then, now in zip(used, service.cpu(), strict=True)]
+    clicks.cpu.append((each[0], each[1]))
     clicks.led.append(led)
     clicks.p99.append(p99)
     clicks.recorded.append((counted - before) / (at - began))
@@ -127,9 +139,11 @@ async def neighbour(service: Process, api: Api, database: Connection, sender: Se
     return sent / SECONDS, statistics.quantiles(took, n=100)[98]
 
 
-async def opened(service: Process, codes: Path, path: str = "/l/") -> tuple[float, float]:
+async def opened(
+    service: Process, codes: Path, path: str = "/l/", connections: int = CONNECTIONS
+) -> tuple[float, float]:
     """Answers a second, and the milliseconds in which 99 of 100 came."""
-    command = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{SECONDS}s", "-s", str(ROOT / "bench" / "clicks.lua"), service.url]
+    command = ["wrk", "-t1", f"-c{connections}", f"-d{SECONDS}s", "-s", str(ROOT / "bench" / "clicks.lua"), service.url]
     child = await asyncio.create_subprocess_exec(*command, "--", path, str(codes), stdout=asyncio.subprocess.PIPE)
     output, _ = await child.communicate()
     found = summary_of(service.url + path, child.returncode, output)
