@@ -13,8 +13,8 @@ from tests.acme import acme
 from tests.waiting import until
 
 from recado.actors.ops.push_states import PushStates
-from recado.actors.push import departures
-from recado.actors.push.departures import PushDepartures
+from recado.actors.push import departures, push_lane
+from recado.actors.push.departures import IN_FLIGHT, PushDepartures
 from recado.channels.core.provider import Accepted, Down, Outcome, Refused, Retry, SlowDown, SlowPair, Unknown
 from recado.channels.push.notification import PushCredential, PushNotification
 from recado.domain.core.clock import Clock
@@ -92,14 +92,14 @@ class Push:
     former: FormerCalls | None = None
     running: PushDepartures | None = None
 
-    async def departs(self, *, former: FormerCalls | None = None) -> PushDepartures:
+    async def departs(self, *, former: FormerCalls | None = None, most_in_flight: int = IN_FLIGHT) -> PushDepartures:
         """A new process takes over."""
         self.epoch = await dispatch.take_epoch(self.db, self.clock.now())
         epoch = self.epoch
         self.running = PushDepartures(
             self.db, clock=self.clock, ids=self.ids, keys=self.keys, sender_of=lambda *_: self.sender,
             begun=self.begun, epoch=lambda: epoch, former=lambda: former, queued=lambda _: None,
-            activity=self.activity, retry_after=(0.0, 0.0),
+            activity=self.activity, retry_after=(0.0, 0.0), most_in_flight=most_in_flight,
         )  # fmt: skip
         await self.running.start()
         return self.running
@@ -288,19 +288,49 @@ async def test_who_opts_out_after_the_send_is_skipped(push: Push) -> None:
     assert (await push.codes(message))["leaves"] == "opted_out"
 
 
-async def test_who_opts_out_while_the_lane_waits_gets_nothing(push: Push) -> None:
-    """C12.5.3: the claim knew nothing of it yet."""
-    first, _ = await push.register("slow", "stays")
-    push.sender.script = {"slow": [SlowDown(0.3)]}
+async def test_who_opts_out_while_another_call_is_awaited_gets_nothing(push: Push) -> None:
+    """C12.5.3: what the claim read is older than the opt-out."""
+    device = dict(zip(("first", "second"), await push.register("first", "second"), strict=True))
     push.sender.hold = asyncio.Event()
     message = await push.send()
-    departures = await push.departs()
-    await until(lambda: len(push.sender.got) == 2, 5.0, "both calls are under way")
-    departures.opted_out(first)
+    departures = await push.departs(most_in_flight=1)
+    await until(lambda: len(push.sender.got) == 1, 5.0, "one call is under way")
+    token = push.sender.got[0].token
+    leaves = "second" if token == "first" else "first"
+    await push.register(leaves, opted_in=False)
+    departures.opted_out(device[leaves])
     push.sender.hold.set()
     await push.ends(message)
-    assert push.sender.calls_for("slow") == 1
-    assert await push.counts(message) == (1, 1, 0)
+    assert [each.token for each in push.sender.got] == [token]
+    assert (await push.codes(message))[leaves] == "opted_out"
+
+
+async def test_who_opts_in_again_gets_what_is_sent_from_then_on(push: Push) -> None:
+    (device,) = await push.register("returns")
+    departures = await push.departs()
+    await push.register("returns", opted_in=False)
+    departures.opted_out(device)
+    await push.register("returns", opted_in=True)
+    message = await push.send()
+    assert (await push.ends(message)).status == "completed"
+    assert await push.counts(message) == (1, 0, 0)
+
+
+async def test_devices_are_looked_at_again_after_a_long_wait_for_a_call(
+    push: Push, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An opt-out is remembered for two minutes alone, and calls may take longer."""
+    monkeypatch.setattr(push_lane, "KNOWN_FOR", 0.0)
+    await push.register("first", "second")
+    push.sender.hold = asyncio.Event()
+    message = await push.send()
+    await push.departs(most_in_flight=1)
+    await until(lambda: len(push.sender.got) == 1, 5.0, "one call is under way")
+    token = push.sender.got[0].token
+    await push.register("second" if token == "first" else "first", opted_in=False)
+    push.sender.hold.set()
+    await push.ends(message)
+    assert [each.token for each in push.sender.got] == [token]
 
 
 async def test_a_slow_down_and_no_connection_spend_no_attempt(push: Push) -> None:

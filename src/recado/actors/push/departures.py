@@ -5,6 +5,7 @@ What a process before had claimed and not settled is called for once more only w
 """
 
 import asyncio
+import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -201,8 +202,8 @@ class PushDepartures:
     def called(self, lane: PushLaneKey, provider: str, seconds: float, *, ok: bool) -> None:
         self._activity.called(ConnectionKey(lane.organization_id, lane.env, PUSH, provider), seconds, ok=ok)
 
-    def has_left(self, target: PushTarget, recipient: tuple[str, str, int] | None) -> bool:
-        return target.device_id in self._left or (recipient is not None and recipient in self._left)
+    def has_left(self, target: PushTarget, recipient: tuple[str, str, int] | None, known_at: float) -> bool:
+        return any(self._left.get(who, -math.inf) >= known_at for who in (target.device_id, recipient))
 
     # ----------------------------------------------------------------------------------------------------------------
 

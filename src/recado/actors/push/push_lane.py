@@ -56,8 +56,8 @@ class PushWork(Protocol):
     def called(self, lane: PushLaneKey, provider: str, seconds: float, *, ok: bool) -> None:
         """A call took so long; `ok`: the provider took it."""
 
-    def has_left(self, target: PushTarget, recipient: tuple[str, str, int] | None) -> bool:
-        """Whether the device or its contact opted out a moment ago."""
+    def has_left(self, target: PushTarget, recipient: tuple[str, str, int] | None, known_at: float) -> bool:
+        """Whether the device or its contact opted out since it was looked at (a moment of the monotonic clock)."""
 
 
 class PushLane:
@@ -120,8 +120,9 @@ class PushLane:
                 if not self._targets and not await self._claim():
                     break
                 if self._clock.monotonic() - self._known_at > KNOWN_FOR:
+                    known_at = self._clock.monotonic()
                     self._targets = deque(await self._work.refreshed(self.key, list(self._targets)))
-                    self._known_at = self._clock.monotonic()
+                    self._known_at = known_at
                 pause = await self._begin_some()
                 if pause:
                     await self._wait(pause)
@@ -135,8 +136,8 @@ class PushLane:
         if self._under_way and len(self._under_way) > AT_ONCE // 2:
             await asyncio.wait(self._under_way, return_when=asyncio.FIRST_COMPLETED)
             return True
-        claim = await self._work.claim(self.key, CLAIMED_AT_ONCE)
         self._known_at = self._clock.monotonic()
+        claim = await self._work.claim(self.key, CLAIMED_AT_ONCE)
         if not claim.targets:
             if not self._under_way:
                 return False
@@ -152,11 +153,14 @@ class PushLane:
         return {each: message for each, message in self._messages.items() if each in wanted}
 
     async def _begin_some(self) -> float:
-        """Begin calls while there is room; answers seconds for which none may."""
+        """Begin calls until one must wait; answers seconds for which none may.
+
+        0 after a wait for another call, which may be long: how the devices stand may have to be read again.
+        """
         while self._targets and not self.stopping:
             if len(self._under_way) >= min(AT_ONCE, self._work.room(self.key)):
                 await asyncio.wait(self._under_way, return_when=asyncio.FIRST_COMPLETED)
-                continue
+                return 0.0
             target = self._targets[0]
             message = self._messages.get(target.message_id)
             if message is None:  # it is over: what is left of it was given up
@@ -171,7 +175,7 @@ class PushLane:
                 if len(self._breakers) == 1 or pause == 0.0:
                     if begun[0]:
                         await asyncio.wait(self._under_way, return_when=asyncio.FIRST_COMPLETED)
-                        continue
+                        return 0.0
                     return pause or 0.1
                 self._targets.popleft()  # others leave meanwhile: this one comes back when its gateway may
                 self._spawn(self._back(target, pause))
@@ -179,7 +183,7 @@ class PushLane:
             self._targets.popleft()
             begun[0] += 1
             breaker.began()
-            self._spawn(self._send(target, message, breaker, begun))
+            self._spawn(self._send(target, message, self._known_at, breaker, begun))
         return 0.0
 
     def _spawn(self, work) -> None:  # type: ignore[no-untyped-def]
@@ -192,7 +196,9 @@ class PushLane:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._failed = self._failed or error
 
-    async def _send(self, target: PushTarget, message: PushMessage, breaker: Breaker, begun: list[int]) -> None:
+    async def _send(
+        self, target: PushTarget, message: PushMessage, known_at: float, breaker: Breaker, begun: list[int]
+    ) -> None:
         """One call, and what it came to."""
         key, pauses = self.key, breaker.pauses
         told = dispatch_id(message.id, target.place, message.dispatch_key)
@@ -201,7 +207,7 @@ class PushLane:
             recipient = (key.organization_id, key.env, recipient_hash(key.organization_id, target.phone))
         outcome: Outcome | None = None
         try:
-            if target.leaves and not self._work.has_left(target, recipient):
+            if target.leaves and not self._work.has_left(target, recipient, known_at):
                 if not self._work.began(key, told, message):
                     self.stopping = self._overtaken = True
                     return
