@@ -132,6 +132,8 @@ class Round:
             folder, ADAPTER_CHATAPP="cloud", CLOUD_URL=f"{api.url}/v24.0", CLOUD_APP_SECRET=APP_SECRET,
             CLOUD_VERIFY_TOKEN="a token to verify with", LOG_LEVEL="debug",
         )  # fmt: skip
+        # So many may begin: each kill has its share, and meets some of both.
+        self._may_upload, self._may_receive = asyncio.Semaphore(0), asyncio.Semaphore(0)
         self._uploads = iter(uploads)
         self._messages = iter(list(api.people_sent))
 
@@ -145,6 +147,9 @@ class Round:
             work.append(asyncio.create_task(self._receive(session)))
             for moment in moments:
                 self.provider.arm(moment)
+                for _ in range(EACH // len(moments)):
+                    self._may_upload.release()
+                    self._may_receive.release()
                 await until(self.provider.reached.is_set, PATIENCE, f"{moment}")
                 self.service.end(signal.SIGKILL)
                 self.provider.arm(None)
@@ -159,6 +164,7 @@ class Round:
             "x-filename": "dot.png", "x-content-type": "image/png",
         }  # fmt: skip
         for content in self._uploads:
+            await self._may_upload.acquire()
             media_id = await self._comes_through(session, url, content, headers, 201, "mediaId")
             self.uploaded[media_id] = content
 
@@ -166,6 +172,7 @@ class Round:
         """Callbacks come again until they are taken."""
         url = f"{self.service.url}/v2/callbacks/chatapp/cloud"
         for reference in self._messages:
+            await self._may_receive.acquire()
             body = callback(reference)
             digest = hmac.new(APP_SECRET.encode(), body, hashlib.sha256).hexdigest()
             headers = {"X-Hub-Signature-256": f"sha256={digest}", "Content-Type": "application/json"}
