@@ -33,6 +33,7 @@ MATCHER = re.compile(r'(\w+)(=~|!~|!=|=)"([^"]*)"')
 GROUPED = re.compile(r"\b(?:by|on) \(([^)]*)\)")
 ADDED = {"instance", "job"}  # by Prometheus
 VALUES: Mapping[str, set[str]] = {
+    "channel": {*POLICIES, "push"},
     "status": set(STATUSES),
     "class": {priority.value for priority in PRIORITIES},
     "code": {*map(str, FailureCode), *(str(code) for each in POLICIES.values() for code in each.refusals), OTHER},

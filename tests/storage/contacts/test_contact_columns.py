@@ -38,7 +38,7 @@ def full(serial: int) -> Contact:
         attributes={TEXT: [TEXT, 1.5]}, tags=("São", 'a"b', "c\\d", "e,f"),
         external_ids={"integration_a": TEXT}, company_id="emp_1", company_role="outro",
         opt_in_status=ConsentStatus.DENIED, opt_in_source=TEXT, opt_in_at=AT, opt_in_ip="::1", opt_in_user_agent=TEXT,
-        opt_in_revoked_at=AT, opt_in_revoked_reason=TEXT,
+        opt_in_revoked_at=AT, opt_in_revoked_reason=TEXT, chatapp_user_id="BR.1",
     )  # fmt: skip
 
 

@@ -100,7 +100,7 @@ async def test_whatever_becomes_of_devices_their_contacts_have_their_number(
                     ids = await connection.fetch("select id from push_devices where token <= $1", token)
                     await devices.invalidate(connection, [(*ONE, row["id"]) for row in ids], NOW)
                 elif kind == "delete app":
-                    await connection.execute(APPS.delete_devices, *ONE, APP)
+                    await connection.execute(APPS.delete_devices, *ONE, APP, "", 1_000)
             await noted(database)
 
 

@@ -102,7 +102,7 @@ class NumberState:
         )
 
 
-class LiveNumbers:
+class NumberFigures:
     """Sees what is known in memory of numbers."""
 
     def __init__(self, *, context: LaneContext, lanes: Supervisor, activity: Activity) -> None:

@@ -5,8 +5,8 @@ from typing import Final
 
 from recado.actors.dispatch.lane_context import LaneContext
 from recado.actors.ops.kept import Kept
-from recado.actors.ops.number_state import LiveNumbers, NumberState, key_of
-from recado.actors.ops.scope_numbers import DAY, Look, ScopeNumbers
+from recado.actors.ops.number_state import NumberFigures, NumberState, key_of
+from recado.actors.ops.scope_numbers import DAY, ScopeLook, ScopeNumbers
 from recado.domain.channels.policies import NUMBERS_CHANNEL
 from recado.domain.core.clock import Clock
 from recado.engine.supervisor import Supervisor
@@ -31,11 +31,11 @@ class NumberStates:
         self._db = db
         self._clock = clock
         self._activity = activity
-        self._live = LiveNumbers(context=context, lanes=lanes, activity=activity)
+        self._live = NumberFigures(context=context, lanes=lanes, activity=activity)
         self._scopes: OrderedDict[Scope, tuple[float, ScopeNumbers]] = OrderedDict()  # when each was looked at last
         self.queues: Kept[Scope, dict[SenderId, SenderQueue]] = Kept(self._read_queues, clock=clock)
 
-    async def look(self, scope: Scope) -> Look:
+    async def look(self, scope: Scope) -> ScopeLook:
         """All numbers of the scope, in steps of the event loop."""
         queues = await self.queues.get(scope)
         found = self._scopes.get(scope)

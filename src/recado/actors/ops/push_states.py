@@ -12,7 +12,7 @@ from recado.storage.access.organizations import ENVIRONMENTS
 from recado.storage.core.postgres import Database
 from recado.storage.ops.scope import INSTALLATION, Scope
 from recado.storage.push import departures
-from recado.storage.push.departures import PushLaneKey, Waiting
+from recado.storage.push.departures import PushLaneKey, WaitingDevices
 
 
 class RunningLane(Protocol):
@@ -43,7 +43,7 @@ class PushStates:
     ) -> None:
         self._lanes = lanes
         self._services = services
-        self._waiting: Kept[Scope, dict[tuple[str, str], Waiting]] = Kept(
+        self._waiting: Kept[Scope, dict[tuple[str, str], WaitingDevices]] = Kept(
             lambda scope: departures.waiting(db.bulk, scope.organization_id, scope.env), clock=clock
         )
 

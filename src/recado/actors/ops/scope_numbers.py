@@ -12,7 +12,7 @@ from math import inf
 from operator import attrgetter
 from typing import Any, Final
 
-from recado.actors.ops.number_state import NO_QUEUE, Counts, LiveNumbers, NumberState, key_of, steady_until
+from recado.actors.ops.number_state import NO_QUEUE, Counts, NumberFigures, NumberState, key_of, steady_until
 from recado.domain.core.clock import Clock
 from recado.domain.dispatch.pacing import Pacer
 from recado.engine.actor_cell import ActorCell
@@ -69,7 +69,7 @@ class _Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ScopeLook:
     """All numbers of a scope, the most troubled first, then those with the longest queue; and their sums (C34.1)."""
 
     states: Sequence[NumberState]
@@ -79,7 +79,7 @@ class Look:
 class ScopeNumbers:
     """Looks at the numbers of one scope, again and again."""
 
-    def __init__(self, scope: Scope, executor: Executor, *, clock: Clock, live: LiveNumbers) -> None:
+    def __init__(self, scope: Scope, executor: Executor, *, clock: Clock, live: NumberFigures) -> None:
         self._scope = scope
         self._executor = executor
         self._clock = clock
@@ -101,7 +101,7 @@ class ScopeNumbers:
     def __len__(self) -> int:
         return len(self._known)
 
-    async def look(self, queues: Mapping[SenderId, SenderQueue]) -> Look:
+    async def look(self, queues: Mapping[SenderId, SenderQueue]) -> ScopeLook:
         """All numbers as they are now. `queues`: what waits of each that has something."""
         async with self._turn:
             try:
@@ -112,7 +112,7 @@ class ScopeNumbers:
             except BaseException:
                 self._begin()  # nobody remembers what was found to have moved
                 raise
-            return Look([each.state for each in self._order if each.state is not None], self._summed())
+            return ScopeLook([each.state for each in self._order if each.state is not None], self._summed())
 
     # What is stored ---------------------------------------------------------------------------------------------------
 

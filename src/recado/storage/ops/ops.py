@@ -83,7 +83,7 @@ class QueueTotals:
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class ChangedNumbers:
     """How many `numbers` a scope has, which were `changed`, deleted ones too, and which organizations are suspended.
 
     `changed`: None where they are more than are read at once.
@@ -118,7 +118,7 @@ async def numbers_of(executor: Executor, senders: Sequence[SenderId]) -> Sequenc
     return rows
 
 
-async def changes(executor: Executor, scope: Scope, since: datetime) -> Changes:
+async def changes(executor: Executor, scope: Scope, since: datetime) -> ChangedNumbers:
     """What has changed among the numbers of the scope since a moment."""
     if scope.whole:
         row = await executor.fetchrow(SQL.all_changes, since, SUSPENDED, NUMBERS_AT_ONCE + 1)
@@ -126,7 +126,9 @@ async def changes(executor: Executor, scope: Scope, since: datetime) -> Changes:
         about = (scope.organization_id, scope.env, since, SUSPENDED, NUMBERS_AT_ONCE + 1)
         row = await executor.fetchrow(SQL.changes, *about)
     changed = list(zip(row["organization_ids"] or (), row["ids"] or (), strict=True))
-    return Changes(row["numbers"], changed if len(changed) <= NUMBERS_AT_ONCE else None, frozenset(row["suspended"]))
+    return ChangedNumbers(
+        row["numbers"], changed if len(changed) <= NUMBERS_AT_ONCE else None, frozenset(row["suspended"])
+    )
 
 
 async def number(executor: Executor, organization_id: str, env: str, number_id: str) -> Mapping[str, Any] | None:

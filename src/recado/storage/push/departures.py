@@ -106,7 +106,7 @@ class LeftDevice:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class WaitingDevices:
     """Devices that nothing became of yet, and since when the first of them is due."""
 
     devices: int
@@ -221,10 +221,10 @@ async def over(executor: Executor, lane: PushLaneKey, blocks: Sequence[tuple[str
     await executor.execute(SQL.over, *columns(rows, 4))
 
 
-async def waiting(executor: Executor, organization_id: str, env: str) -> dict[tuple[str, str], Waiting]:
+async def waiting(executor: Executor, organization_id: str, env: str) -> dict[tuple[str, str], WaitingDevices]:
     """What is due, by environment and platform; of the whole installation where `organization_id` is empty."""
     rows = await executor.fetch(SQL.waiting, organization_id, env)
-    return {(row["env"], row["platform"]): Waiting(row["devices"], row["oldest_due"]) for row in rows}
+    return {(row["env"], row["platform"]): WaitingDevices(row["devices"], row["oldest_due"]) for row in rows}
 
 
 async def left_claimed(executor: Executor, before: int, lane: PushLaneKey | None) -> list[LeftBlock]:

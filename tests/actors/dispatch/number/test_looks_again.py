@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from recado.actors.ops import number_states as module
-from recado.actors.ops.number_state import LiveNumbers
+from recado.actors.ops.number_state import NumberFigures
 from recado.actors.ops.number_states import NumberStates
 from recado.actors.ops.scope_numbers import Look
 from recado.channels.core.provider import Accepted, Down, OutboundMessage, Refused, SlowDown
@@ -174,13 +174,13 @@ async def test_a_look_again_shows_what_a_first_one_would(
 async def test_who_rests_is_not_looked_at_again(line: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     watcher = Watcher(line, INSTALLATION)
     looked_at: list[str] = []
-    state = LiveNumbers.state
+    state = NumberFigures.state
 
-    def noted(self: LiveNumbers, row: Any, *rest: Any, **more: Any) -> Any:
+    def noted(self: NumberFigures, row: Any, *rest: Any, **more: Any) -> Any:
         looked_at.append(row["id"])
         return state(self, row, *rest, **more)
 
-    monkeypatch.setattr(LiveNumbers, "state", noted)
+    monkeypatch.setattr(NumberFigures, "state", noted)
     await line.queue(5)
     await line.goes_on(70, step=1.0)
     await watcher.again.look(INSTALLATION)
@@ -205,7 +205,7 @@ async def test_a_look_that_fails_leaves_nothing_behind(line: Any, monkeypatch: p
         raise ValueError("broken")
 
     with monkeypatch.context() as patch:
-        patch.setattr(LiveNumbers, "state", broken)
+        patch.setattr(NumberFigures, "state", broken)
         with pytest.raises(ValueError, match="broken"):
             await watcher.again.look(INSTALLATION)
     await watcher.goes_on(2)
