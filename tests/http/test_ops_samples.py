@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.waiting import until
 
-from recado.actors.ops.scope_numbers import NO_SUMS, Look
+from recado.actors.ops.scope_numbers import NO_SUMS
 from recado.engine.clock import VirtualClock
 from recado.http.routes.ops.samples import Samples
 from recado.storage.ops.scope import Scope
@@ -21,10 +21,10 @@ class Slow:
         self.looks: list[Scope] = []
         self.may_end = asyncio.Event()
 
-    async def look(self, scope: Scope) -> Look:
+    async def look(self, scope: Scope) -> ScopeLook:
         self.looks.append(scope)
         await self.may_end.wait()
-        return Look([], NO_SUMS)
+        return ScopeLook([], NO_SUMS)
 
 
 async def test_an_organization_holds_one_of_the_two_places_whatever_its_environments() -> None:

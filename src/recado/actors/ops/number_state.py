@@ -102,7 +102,7 @@ class NumberState:
         )
 
 
-class NumberFigures:
+class NumberReader:
     """Sees what is known in memory of numbers."""
 
     def __init__(self, *, context: LaneContext, lanes: Supervisor, activity: Activity) -> None:

@@ -5,7 +5,7 @@ from typing import Final
 
 from recado.actors.dispatch.lane_context import LaneContext
 from recado.actors.ops.kept import Kept
-from recado.actors.ops.number_state import NumberFigures, NumberState, key_of
+from recado.actors.ops.number_state import NumberReader, NumberState, key_of
 from recado.actors.ops.scope_numbers import DAY, ScopeLook, ScopeNumbers
 from recado.domain.channels.policies import NUMBERS_CHANNEL
 from recado.domain.core.clock import Clock
@@ -31,7 +31,7 @@ class NumberStates:
         self._db = db
         self._clock = clock
         self._activity = activity
-        self._live = NumberFigures(context=context, lanes=lanes, activity=activity)
+        self._live = NumberReader(context=context, lanes=lanes, activity=activity)
         self._scopes: OrderedDict[Scope, tuple[float, ScopeNumbers]] = OrderedDict()  # when each was looked at last
         self.queues: Kept[Scope, dict[SenderId, SenderQueue]] = Kept(self._read_queues, clock=clock)
 

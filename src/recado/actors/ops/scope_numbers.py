@@ -12,7 +12,7 @@ from math import inf
 from operator import attrgetter
 from typing import Any, Final
 
-from recado.actors.ops.number_state import NO_QUEUE, Counts, NumberFigures, NumberState, key_of, steady_until
+from recado.actors.ops.number_state import NO_QUEUE, Counts, NumberReader, NumberState, key_of, steady_until
 from recado.domain.core.clock import Clock
 from recado.domain.dispatch.pacing import Pacer
 from recado.engine.actor_cell import ActorCell
@@ -79,7 +79,7 @@ class ScopeLook:
 class ScopeNumbers:
     """Looks at the numbers of one scope, again and again."""
 
-    def __init__(self, scope: Scope, executor: Executor, *, clock: Clock, live: NumberFigures) -> None:
+    def __init__(self, scope: Scope, executor: Executor, *, clock: Clock, live: NumberReader) -> None:
         self._scope = scope
         self._executor = executor
         self._clock = clock

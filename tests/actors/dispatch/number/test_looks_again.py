@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from recado.actors.ops import number_states as module
-from recado.actors.ops.number_state import NumberFigures
+from recado.actors.ops.number_state import NumberReader
 from recado.actors.ops.number_states import NumberStates
-from recado.actors.ops.scope_numbers import Look
+from recado.actors.ops.scope_numbers import ScopeLook
 from recado.channels.core.provider import Accepted, Down, OutboundMessage, Refused, SlowDown
 from recado.domain.messages.message import BULK, Cause, FailureCode
 from recado.domain.senders.number import MessagingTier
@@ -47,7 +47,7 @@ class Watcher:
         assert self.shown(again) == self.shown(first)
         assert again.sums == first.sums
 
-    def shown(self, look: Look) -> list[dict[str, Any]]:
+    def shown(self, look: ScopeLook) -> list[dict[str, Any]]:
         now = self.line.clock.now()
         return [number_state_view(state, now) for state in look.states]
 
@@ -174,13 +174,13 @@ async def test_a_look_again_shows_what_a_first_one_would(
 async def test_who_rests_is_not_looked_at_again(line: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     watcher = Watcher(line, INSTALLATION)
     looked_at: list[str] = []
-    state = NumberFigures.state
+    state = NumberReader.state
 
-    def noted(self: NumberFigures, row: Any, *rest: Any, **more: Any) -> Any:
+    def noted(self: NumberReader, row: Any, *rest: Any, **more: Any) -> Any:
         looked_at.append(row["id"])
         return state(self, row, *rest, **more)
 
-    monkeypatch.setattr(NumberFigures, "state", noted)
+    monkeypatch.setattr(NumberReader, "state", noted)
     await line.queue(5)
     await line.goes_on(70, step=1.0)
     await watcher.again.look(INSTALLATION)
@@ -205,7 +205,7 @@ async def test_a_look_that_fails_leaves_nothing_behind(line: Any, monkeypatch: p
         raise ValueError("broken")
 
     with monkeypatch.context() as patch:
-        patch.setattr(NumberFigures, "state", broken)
+        patch.setattr(NumberReader, "state", broken)
         with pytest.raises(ValueError, match="broken"):
             await watcher.again.look(INSTALLATION)
     await watcher.goes_on(2)
