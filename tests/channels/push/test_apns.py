@@ -23,6 +23,7 @@ from yarl import URL
 
 from recado.channels.core.provider import Accepted, Down, NoPlace, Outcome, Refused, Retry, Unknown
 from recado.channels.push.apns import Apns
+from recado.channels.push.http2 import Http2Connection
 from recado.channels.push.notification import UNREGISTERED, PushCredential, PushNotification
 from recado.engine.clock import SystemClock
 
@@ -129,11 +130,19 @@ async def test_a_notification_is_as_apple_reads_it(apns: Apns, apple: Apple) -> 
     assert (decoded.header["kid"], decoded.claims["iss"]) == ("KEY1", "TEAM1")
 
 
-async def test_a_notification_leaves_from_the_event_loop_of_the_service(apple: Apple) -> None:
+async def test_a_notification_leaves_from_the_event_loop_of_the_service(
+    apple: Apple, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends = Http2Connection.connection_lost
+
     async def send() -> Outcome:
+        lost = asyncio.Event()  # the other side answers the end of TLS: until then the loop must run
+        monkeypatch.setattr(Http2Connection, "connection_lost", lambda *told: (ends(*told), lost.set()))
         made = Apns(apple.url, apple.url, clock=SystemClock(), tls=apple.tls)
         outcome = await made.send(notification(), credential(), 1)
         await made.stop()
+        async with asyncio.timeout(5.0):
+            await lost.wait()
         return outcome
 
     assert await asyncio.to_thread(lambda: uvloop.run(send())) == Accepted(DISPATCH)
