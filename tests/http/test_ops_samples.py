@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.waiting import until
 
-from recado.actors.ops.scope_numbers import NO_SUMS
+from recado.actors.ops.scope_numbers import NO_SUMS, ScopeLook
 from recado.engine.clock import VirtualClock
 from recado.http.routes.ops.samples import Samples
 from recado.storage.ops.scope import Scope

@@ -15,7 +15,7 @@ from typing import Final
 import orjson
 import structlog
 
-from recado.actors.push.push_lane import PushLane
+from recado.actors.push.push_lane import CLAIMED_AT_ONCE, PushLane
 from recado.channels.push.notification import PushCredential, PushSender
 from recado.domain.core.clock import Clock
 from recado.domain.core.ids import IdSource
@@ -268,7 +268,7 @@ class PushDepartures:
     async def _refuse(self, key: PushLaneKey) -> None:
         """Nobody sends for this app there: what it has ready fails."""
         self._failed[key] = {}
-        claim = await self.claim(key, 500)
+        claim = await self.claim(key, CLAIMED_AT_ONCE)
         for target in claim.targets:
             await self.settle(
                 PushOutcome(

@@ -6,9 +6,10 @@ left when the process stops goes back to the queue.
 
 import asyncio
 from collections import deque
+from collections.abc import Coroutine
 from dataclasses import replace
 from datetime import timedelta
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import structlog
 
@@ -132,7 +133,7 @@ class PushLane:
             raise self._failed
 
     async def _claim(self) -> bool:
-        """More devices; those of the claims before are all settled first, so that a block is over when it says so."""
+        """More devices, when at most half a lane's are in flight; False: nothing is left, nor in flight."""
         if self._under_way and len(self._under_way) > AT_ONCE // 2:
             await asyncio.wait(self._under_way, return_when=asyncio.FIRST_COMPLETED)
             return True
@@ -186,8 +187,8 @@ class PushLane:
             self._spawn(self._send(target, message, self._known_at, breaker, begun))
         return 0.0
 
-    def _spawn(self, work) -> None:  # type: ignore[no-untyped-def]
-        task: asyncio.Task[None] = asyncio.create_task(work, name="push")
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work, name="push")
         self._under_way.add(task)
         task.add_done_callback(self._done)
 

@@ -1,7 +1,6 @@
 """Apple's push service: HTTP/2, a token of the app's key (ES256), kept for most of an hour, and a connection an app."""
 
 import asyncio
-import json
 import ssl
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -10,8 +9,6 @@ from typing import Any, Final
 
 import orjson
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
-from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from yarl import URL
 
@@ -19,8 +16,8 @@ from recado.channels.core.provider import Accepted, Down, NoPlace, Outcome, Refu
 from recado.channels.http.answer import Answer, Lost, NotSent, retry_after
 from recado.channels.push.http2 import Headers, Http2Connection, connect
 from recado.channels.push.notification import UNREGISTERED, PushCredential, PushNotification
+from recado.channels.push.web_tokens import es256_token
 from recado.domain.core.clock import Clock
-from recado.domain.push.vapid import base64url
 
 CALL_LIMIT, CONNECT_LIMIT = 15.0, 5.0  # seconds
 TOKEN_FOR: Final = 2_700.0  # seconds: Apple takes no new one within 20 minutes, and none that is older than an hour
@@ -128,13 +125,10 @@ class Apns:
         of, until, token = self._tokens.get(credential.app_id, ("", 0.0, ""))
         if until > now and of == key["private_key"]:
             return token
-        head = {"alg": "ES256", "kid": key["key_id"]}
         claims = {"iss": key["team_id"], "iat": int(self._clock.now().timestamp())}
-        signed = ".".join(base64url(json.dumps(part, separators=(",", ":")).encode()) for part in (head, claims))
         private = load_pem_private_key(str(key["private_key"]).encode(), password=None)
         assert isinstance(private, ec.EllipticCurvePrivateKey)  # noqa: S101 - looked at when it was given
-        r, s = decode_dss_signature(private.sign(signed.encode(), ec.ECDSA(SHA256())))
-        token = f"{signed}.{base64url(r.to_bytes(32, 'big') + s.to_bytes(32, 'big'))}"
+        token = es256_token({"kid": key["key_id"]}, claims, private)
         self._tokens[credential.app_id] = (key["private_key"], now + TOKEN_FOR, token)
         if len(self._tokens) > MOST_KEPT:
             self._tokens.popitem(last=False)

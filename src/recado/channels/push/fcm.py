@@ -4,14 +4,12 @@ The addresses are the operator's: what a service account's file says of them is 
 """
 
 import asyncio
-import json
 from collections import OrderedDict
 from typing import Any, Final
 from urllib.parse import urlencode
 
 import orjson
-from cryptography.hazmat.primitives.asymmetric import padding, rsa
-from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from yarl import URL
 
@@ -19,8 +17,8 @@ from recado.channels.core.provider import Accepted, Down, Outcome, Refused, Retr
 from recado.channels.http.answer import Answer, Lost, NotSent, retry_after
 from recado.channels.http.lean_http import LeanHttp
 from recado.channels.push.notification import UNREGISTERED, PushCredential, PushNotification
+from recado.channels.push.web_tokens import rs256_token
 from recado.domain.core.clock import Clock
-from recado.domain.push.vapid import base64url
 
 SCOPE: Final = "https://www.googleapis.com/auth/firebase.messaging"
 GRANT: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
@@ -130,17 +128,16 @@ class Fcm:
 
     def _assertion(self, account: Any) -> str:
         now = int(self._clock.now().timestamp())
-        head = {"alg": "RS256", "typ": "JWT"}
+        head = {"typ": "JWT"}
         if account.get("private_key_id"):
             head["kid"] = account["private_key_id"]
         claims = {
             "iss": account["client_email"], "scope": SCOPE, "aud": str(self._token_url), "iat": now,
             "exp": now + TOKEN_LIFE,
         }  # fmt: skip
-        signed = ".".join(base64url(json.dumps(part, separators=(",", ":")).encode()) for part in (head, claims))
         key = load_pem_private_key(account["private_key"].encode(), password=None)
         assert isinstance(key, rsa.RSAPrivateKey)  # noqa: S101 - looked at when it was given
-        return f"{signed}.{base64url(key.sign(signed.encode(), padding.PKCS1v15(), SHA256()))}"
+        return rs256_token(head, claims, key)
 
 
 def _key(credential: PushCredential, account: Any) -> tuple[str, str]:

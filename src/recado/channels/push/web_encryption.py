@@ -1,16 +1,15 @@
 """What only the browser can read (RFC 8291, `aes128gcm` of RFC 8188), and who sends it (VAPID, RFC 8292)."""
 
-import json
 from collections.abc import Callable
 
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from recado.domain.push.vapid import base64url, from_base64url, private_key
+from recado.channels.push.web_tokens import es256_token
+from recado.domain.push.vapid import from_base64url, private_key
 
 RECORD = 4_096  # bytes: the whole is one record
 LONGEST = RECORD - 16 - 1 - 86  # bytes of a text: push services need not take more than 4,096 in all
@@ -34,10 +33,7 @@ def encrypted(text: bytes, *, p256dh: str, auth: str, random_bytes: Callable[[in
 
 def vapid_token(private: str, *, audience: str, subject: str, expires: int) -> str:
     """A token for the push service at `audience`, signed with ES256. `expires`: seconds since 1970."""
-    parts = [{"typ": "JWT", "alg": "ES256"}, {"aud": audience, "exp": expires, "sub": subject}]
-    signed = ".".join(base64url(json.dumps(part, separators=(",", ":")).encode()) for part in parts)
-    r, s = decode_dss_signature(private_key(private).sign(signed.encode(), ec.ECDSA(SHA256())))
-    return f"{signed}.{base64url(r.to_bytes(32, 'big') + s.to_bytes(32, 'big'))}"
+    return es256_token({"typ": "JWT"}, {"aud": audience, "exp": expires, "sub": subject}, private_key(private))
 
 
 def _derived(secret: bytes, salt: bytes, info: bytes, length: int) -> bytes:
