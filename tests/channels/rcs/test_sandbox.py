@@ -1,11 +1,12 @@
 """The sandbox of RCS: a phone's last four digits say what happens to its messages (C29.4)."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from recado.channels.core.events import Inbound, Status
+from recado.channels.core.events import Inbound, LinkOpened, Status
 from recado.channels.core.provider import Accepted, Account, OutboundMessage, Refused, Retry, SlowDown, Unknown
 from recado.channels.rcs.sandbox import RcsSandbox
 from recado.engine.clock import VirtualClock
@@ -55,3 +56,26 @@ async def test_the_last_digits_decide(
                 told.append(reply.payload["text"]["body"])
     assert told == story
     assert await sandbox.revoke("msg_1", "p-1", "+5511987650000", account)
+
+
+LINK = "https://go.example.com/l/aB3dE5gH"
+OPENS = {"type": "url", "text": "Track it", "value": LINK}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"text": {"body": f"It is on its way: {LINK}"}},
+        {"text": {"body": "It is on its way"}, "suggestions": [{**OPENS, "type": "reply", "value": "thanks"}, OPENS]},
+        {"card": {"title": "Your order", "description": f"See {LINK}", "suggestions": []}},
+        {"card": {"title": "Your order", "mediaUrl": "https://example.com/a.png", "suggestions": [OPENS]}},
+    ],
+)
+async def test_the_first_link_that_a_person_sees_is_opened(
+    content: dict[str, Any], clock: VirtualClock, message_to: Callable[[str], OutboundMessage], account: Account
+) -> None:
+    message = replace(message_to("+5511987659009"), payload={**content, "fallback": {"text": "https://x.y/l/00000000"}})
+    found = await RcsSandbox(clock, 0).send(message, account, 1)
+    assert isinstance(found, Accepted)
+    opened = [each.event for each in found.followups if isinstance(each.event, LinkOpened)]
+    assert opened == [LinkOpened("aB3dE5gH")]

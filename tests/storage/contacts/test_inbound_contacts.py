@@ -55,6 +55,13 @@ async def test_an_interaction_moves_on_only_and_raises_no_revision(database: Dat
     ]
 
 
+async def test_who_answers_by_sms_or_rcs_is_reached_by_both(database: Database) -> None:
+    await insert_people(database, ORG, ENV, [{"unreachable": ["rcs", "chatapp", "sms"], "last_interaction_at": NOW}])
+    (contact,) = await locked(database, 1)
+    await inbound_contacts.touch(database, "sms", [(contact, NOW - timedelta(1))])
+    assert await database.fetchval("select unreachable from contacts") == ["chatapp"]
+
+
 async def test_a_new_profile_name_is_a_revision_and_is_found(database: Database) -> None:
     await insert_people(database, ORG, ENV, [{"name": "Ana"}, {}])
     first, second = await locked(database, 1, 2)

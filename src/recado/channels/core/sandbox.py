@@ -3,9 +3,10 @@
 It keeps nothing: reports and replies come back as follow-ups, which the caller stores and feeds to itself later.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 from recado.channels.core.events import Event, Followup, Inbound, LinkOpened, ReportStatus, Status
 from recado.channels.core.provider import (
@@ -49,7 +50,7 @@ class ReplyStep:
 
 @dataclass(frozen=True, slots=True)
 class OpenStep:
-    """The recipient opens the first link of the text that is tracked, if there is one."""
+    """The recipient opens the first link that is tracked, if there is one."""
 
     after: float = 4.0
 
@@ -143,10 +144,19 @@ class ChannelSandbox:
 
 
 def _first_code(message: OutboundMessage) -> str | None:
-    """That of the first short link in its text."""
-    text = ((message.payload or {}).get("text") or {}).get("body") or ""
-    codes = (link.rpartition("/l/")[2] for link in parted(text)[1::2])
+    """That of the first short link in what the recipient sees."""
+    links = (link for text in _seen(message.payload or {}) for link in parted(text)[1::2])
+    codes = (link.rpartition("/l/")[2] for link in links)
     return next((code for code in codes if is_link_code(code)), None)
+
+
+def _seen(payload: Mapping[str, Any]) -> Iterator[str]:
+    """The text, and of RCS what the card says and the suggestions open."""
+    card = payload.get("card") or {}
+    yield (payload.get("text") or {}).get("body") or ""
+    yield from (card.get(name) or "" for name in ("title", "description"))
+    for each in (*(card.get("suggestions") or ()), *(payload.get("suggestions") or ())):
+        yield each["value"]
 
 
 def provider_id(record_id: str) -> str:

@@ -47,6 +47,11 @@ def heard_as(channel: str) -> str:
     return POLICIES[channel].heard_as or channel
 
 
+def heard_with(channel: str) -> list[str]:
+    """The channels on which people write what is stored with this one."""
+    return [each.channel for each in POLICIES.values() if heard_as(each.channel) == channel]
+
+
 def masked_recipient(channel: str, recipient: str) -> str:
     """What is seen of a recipient without `pii:full` (C2.5)."""
     return _MASKS.get(channel, mask_phone)(recipient)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from recado.domain.channels.policies import heard_with
 from recado.domain.contacts.contact import Contact
 from recado.storage.contacts.contact_columns import derived
 from recado.storage.contacts.contacts import read
@@ -51,9 +52,9 @@ async def locked(connection: Executor, people: Sequence[Person]) -> dict[Person,
 
 
 async def touch(connection: Executor, channel: str, wrote: Sequence[tuple[Contact, datetime]]) -> None:
-    """Move the last interaction of contacts, each given once, who wrote on `channel`."""
+    """Move the last interaction of contacts, each given once, who wrote what is stored with `channel`."""
     rows = [(contact.organization_id, contact.env, contact.id, at) for contact, at in wrote]
-    await connection.execute(SQL.touch, *columns(rows, 4), channel)
+    await connection.execute(SQL.touch, *columns(rows, 4), heard_with(channel))
 
 
 async def rename(connection: Executor, renamed: Sequence[tuple[Contact, str]], now: datetime) -> list[Contact]:

@@ -24,14 +24,16 @@ cross join lateral (
 where c.id = f.id;
 
 -- name: touch
--- They wrote: their last interaction moves on, never back, and they can be reached (C12.2, C13.2). Neither raises the
--- revision.
+-- They wrote: their last interaction moves on, never back, and they can be reached on the channels $5 (C12.2, C13.2). Neither
+-- raises the revision.
 update contacts c
-set last_interaction_at = greatest(c.last_interaction_at, g.at), unreachable = array_remove(c.unreachable, $5)
+set
+    last_interaction_at = greatest(c.last_interaction_at, g.at),
+    unreachable = array(select u from unnest(c.unreachable) as u where u <> all($5::text[]))
 from unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[]) as g (organization_id, env, id, at)
 where
     c.organization_id = g.organization_id and c.env = g.env and c.id = g.id
-    and (c.last_interaction_at is null or c.last_interaction_at < g.at or $5 = any(c.unreachable));
+    and (c.last_interaction_at is null or c.last_interaction_at < g.at or c.unreachable && $5::text[]);
 
 -- name: rename
 -- What they call themselves on the chat app, and the words by which a search finds it.
