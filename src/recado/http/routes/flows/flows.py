@@ -98,6 +98,8 @@ class FlowOperations:
             await required(self.provider_for(found.env)).deprecate_flow(account, found.provider_flow_id or "")
 
         def deprecated(flow: Flow) -> Flow:
+            if flow.status is FlowStatus.DEPRECATED:
+                return flow
             return replace(moved(flow, FlowEvent.DEPRECATE), provider_status=FlowProviderStatus.DEPRECATED)
 
         return await self._store(call, "deprecate", deprecated, of=found)
@@ -111,7 +113,8 @@ class FlowOperations:
     async def _store(self, call: Call, action: str, change: Callable[[Flow], Flow], of: Flow | None = None) -> Reply:
         """Change the flow of the path, and note it. `of`: what the provider was told of must be what is stored."""
         async with self.flows.locked(call) as (connection, before):
-            if of is not None and before.revision != of.revision:
+            # News that it is deprecated may be here before the provider's answer that it did so.
+            if of is not None and before.revision != of.revision and before.status is not FlowStatus.DEPRECATED:
                 raise Problem("VERSION_MISMATCH", "Another request changed the flow at the same time: read it again.")
             after = await FLOWS.save(connection, before, change(before), call.now)
             await self.flows.note(connection, call, f"flow.{action}", after, {"version": after.version})
