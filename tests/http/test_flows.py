@@ -1,5 +1,6 @@
 """Flows over HTTP: their definition, their states, and what the provider hears of them (C19)."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -190,6 +191,21 @@ async def test_what_the_provider_tells_before_it_answers_is_no_change_of_another
     assert (answer.status, answer.body["status"], answer.body["providerStatus"]) == (200, "deprecated", "DEPRECATED")
     rows = await api.database.fetch("select action from audit where target_id = $1 order by id", made["id"])
     assert [row["action"] for row in rows] == ["flow.publish", "flow.deprecate"]
+
+
+async def test_news_that_comes_again_does_not_pause_what_was_resumed_since(api: Any) -> None:
+    made = await flow(api, "publish")
+    reports = FlowReports(api.database, clock=api.clock, changed=lambda _: None)
+    path, at = f"{FLOWS}/{made['id']}", api.clock.now()
+    news = FlowNews(status="throttled", at=at, provider_flow_id=made["providerFlowId"])
+    await reports.report("test", news)
+    assert (await api.get(path)).body["status"] == "paused"
+    assert (await api.post(f"{path}/resume")).status == 200
+    await reports.report("test", news)
+    assert (await api.get(path)).body["status"] == "active"
+    api.clock.shift(1)
+    await reports.report("test", replace(news, at=api.clock.now()))
+    assert (await api.get(path)).body["status"] == "paused"
 
 
 async def test_moves_are_in_the_audit(api: Any) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from recado.channels.core.adapters import FlowAdminFor
@@ -138,7 +138,10 @@ def resumed(flow: Flow) -> Flow:
     after = moved(flow, FlowEvent.RESUME)
     if flow.provider_status is FlowProviderStatus.BLOCKED:
         raise conflict("INVALID_STATE", "The provider blocks the flow: it must clear it first.", status="paused")
-    return replace(after, provider_status=FlowProviderStatus.PUBLISHED)
+    told_at = flow.reported_at
+    if told_at is not None:  # what was told before this may be told again, and pauses nothing then
+        told_at += timedelta(microseconds=1)
+    return replace(after, provider_status=FlowProviderStatus.PUBLISHED, reported_at=told_at)
 
 
 def edited(flow: Flow, changes: Mapping[str, Any]) -> Flow:
