@@ -1,11 +1,14 @@
 """Flows over HTTP: their definition, their states, and what the provider hears of them (C19)."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from tests.http.registering import AWAY, REFUSED
 
+from recado.channels.core.events import FlowNews
 from recado.domain.core.ids import FLOW
+from recado.services.flows.flow_reports import FlowReports
 
 FLOWS = "/v2/flows"
 ASK = {"id": "ASK", "title": "How was it?", "layout": {"type": "SingleColumnLayout", "children": [{"type": "Text"}]}}
@@ -171,6 +174,38 @@ async def test_a_provider_that_refuses_or_is_away_leaves_the_draft(
     answer = await api.post(f"{FLOWS}/{made['id']}/publish")
     assert (answer.status, answer.code) == (status, code)
     assert (await api.get(f"{FLOWS}/{made['id']}")).body == made
+
+
+async def test_what_the_provider_tells_before_it_answers_is_no_change_of_another(api: Any) -> None:
+    made = await flow(api, "publish")
+    reports = FlowReports(api.database, clock=api.clock, changed=lambda _: None)
+    deprecate = api.providers["test"].deprecate_flow
+
+    async def deprecate_flow(account: Any, provider_flow_id: str) -> None:
+        await deprecate(account, provider_flow_id)
+        news = FlowNews(status="deprecated", at=api.clock.now(), provider_flow_id=provider_flow_id)
+        await reports.report("test", news)
+
+    api.providers["test"].deprecate_flow = deprecate_flow
+    answer = await api.post(f"{FLOWS}/{made['id']}/deprecate")
+    assert (answer.status, answer.body["status"], answer.body["providerStatus"]) == (200, "deprecated", "DEPRECATED")
+    rows = await api.database.fetch("select action from audit where target_id = $1 order by id", made["id"])
+    assert [row["action"] for row in rows] == ["flow.publish", "flow.deprecate"]
+
+
+async def test_news_that_comes_again_does_not_pause_what_was_resumed_since(api: Any) -> None:
+    made = await flow(api, "publish")
+    reports = FlowReports(api.database, clock=api.clock, changed=lambda _: None)
+    path, at = f"{FLOWS}/{made['id']}", api.clock.now()
+    news = FlowNews(status="throttled", at=at, provider_flow_id=made["providerFlowId"])
+    await reports.report("test", news)
+    assert (await api.get(path)).body["status"] == "paused"
+    assert (await api.post(f"{path}/resume")).status == 200
+    await reports.report("test", news)
+    assert (await api.get(path)).body["status"] == "active"
+    api.clock.shift(1)
+    await reports.report("test", replace(news, at=api.clock.now()))
+    assert (await api.get(path)).body["status"] == "paused"
 
 
 async def test_moves_are_in_the_audit(api: Any) -> None:

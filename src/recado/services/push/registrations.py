@@ -109,6 +109,7 @@ class DeviceRegistrations:
                 if written:
                     await devices.write(connection, written)
                 left = later
+            await devices.link(connection, changes)
             await devices.count(connection, changes)
         return [results[place] for place in range(len(rows))]
 

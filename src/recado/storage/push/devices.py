@@ -9,6 +9,7 @@ from typing import Final
 
 from recado.domain.core.ids import Identified
 from recado.domain.push.device import DEVICE_MACHINE, DeviceEvent, DeviceStatus
+from recado.storage.core.failures import Collided
 from recado.storage.core.rows import Executor, affected, columns, reader
 from recado.storage.core.sql import load
 from recado.storage.core.tables import Table
@@ -88,7 +89,7 @@ def hash_of(token: str) -> bytes:
 async def standing(
     connection: Executor, asked: Sequence[tuple[TokenKey, str | None, str | None]]
 ) -> list[DeviceStanding]:
-    """What is known of each (token, contact, external id), in order; the devices are held until the commit."""
+    """What is known of each (token, contact, external id), in order; devices and apps are held until the commit."""
     keys = [key for key, _, _ in asked]
     held = {
         (row["organization_id"], row["env"], row["app_id"], row["token_hash"]): read(row)
@@ -128,6 +129,22 @@ async def write(connection: Executor, devices: Sequence[PushDevice]) -> None:
     )  # fmt: skip
 
 
+async def link(connection: Executor, changes: Iterable[tuple[PushDevice | None, PushDevice | None]]) -> None:
+    """See to it that the contacts which these changes (before, after) link devices to stay until the commit (C12.6).
+
+    After the devices are locked, as `count`. Raises `Collided` when one was deleted since its device was linked.
+    """
+    linked = {
+        (after.organization_id, after.env, after.contact_id)
+        for before, after in changes
+        if after is not None
+        and after.contact_id is not None
+        and (before is None or before.contact_id != after.contact_id)
+    }
+    if linked and await connection.fetchval(SQL.hold_contacts, *columns(list(linked), 3)) < len(linked):
+        raise Collided
+
+
 async def count(connection: Executor, changes: Iterable[tuple[PushDevice | None, PushDevice | None]]) -> None:
     """Count for contacts what these changes of devices (before, after) mean for their reach, in the same transaction.
 
@@ -148,7 +165,7 @@ async def opt_out(connection: Executor, key: TokenKey, now: datetime) -> PushDev
     row = await connection.fetchrow(SQL.opt_out, *key, now, DeviceStatus.OPTED_OUT.value, _OPT_OUT)
     if row is not None:
         device = read(row)
-        await count(connection, [(replace(device, status=DeviceStatus.REGISTERED), None)])
+        await count(connection, [(replace(device, status=DeviceStatus(row["before"])), device)])
         return device
     row = await connection.fetchrow(SQL.by_token, *key)
     return None if row is None else read(row)

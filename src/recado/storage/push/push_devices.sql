@@ -8,11 +8,19 @@ where
     and ($6::text is null or contact_id = $6)
 
 -- name: hold
--- In the order of their ids, as everybody locks devices who changes several.
+-- In the order of their ids, as everybody locks devices who changes several. First their apps, as who deletes one does: a device that
+-- is written after that would stay behind.
+with kept as materialized (
+    select a.id from push_apps a
+    where (a.organization_id, a.env, a.id) in (select * from unnest($1::text[], $2::text[], $3::text[]))
+    order by a.organization_id, a.env, a.id
+    for key share of a
+)
 select d.*
 from unnest($1::text[], $2::text[], $3::text[], $4::bytea[]) as g (organization_id, env, app_id, token_hash)
 join push_devices d
     on d.organization_id = g.organization_id and d.env = g.env and d.token_hash = g.token_hash and d.app_id = g.app_id
+where (select count(*) from kept) >= 0 -- so they are locked before
 order by d.id
 for no key update of d;
 
@@ -28,6 +36,21 @@ left join push_apps a on a.organization_id = g.organization_id and a.env = g.env
 left join contacts c on c.organization_id = g.organization_id and c.env = g.env and c.id = g.contact_id
 left join contacts e on e.organization_id = g.organization_id and e.env = g.env and e.external_id = g.external_id
 order by g.place;
+
+-- name: hold_contacts
+-- How many of these contacts are there, none of which is deleted until the commit; in the order of their ids, as in `count`.
+select count(*) from (
+    select organization_id, env, id from unnest($1::text[], $2::text[], $3::text[]) as g (organization_id, env, id)
+    order by id
+    offset 0
+) g
+cross join lateral (
+    select id from contacts
+    where organization_id = g.organization_id and env = g.env and id >= g.id and id <= g.id
+    order by id
+    limit 1
+    for key share
+) c;
 
 -- name: write
 insert into push_devices (
@@ -55,10 +78,18 @@ on conflict (organization_id, env, id) do update set
 select * from push_devices where organization_id = $1 and env = $2 and app_id = $3 and token_hash = $4;
 
 -- name: opt_out
-update push_devices set status = $6, opted_out_at = $5, updated_at = $5
-where
-    organization_id = $1 and env = $2 and app_id = $3 and token_hash = $4 and status = any($7::text[]) and status <> $6
-returning *;
+-- Also what it was before.
+with held as materialized (
+    select id, status as before from push_devices
+    where
+        organization_id = $1 and env = $2 and app_id = $3 and token_hash = $4
+        and status = any($7::text[]) and status <> $6
+    for no key update
+)
+update push_devices d set status = $6, opted_out_at = $5, updated_at = $5
+from held h
+where d.organization_id = $1 and d.env = $2 and d.id = h.id
+returning d.*, h.before;
 
 -- name: count
 -- So many more registered devices of each of these contacts, or fewer. They are locked after the devices, in the order of their ids, as

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from recado.channels.core.adapters import FlowAdminFor
@@ -98,6 +98,8 @@ class FlowOperations:
             await required(self.provider_for(found.env)).deprecate_flow(account, found.provider_flow_id or "")
 
         def deprecated(flow: Flow) -> Flow:
+            if flow.status is FlowStatus.DEPRECATED:
+                return flow
             return replace(moved(flow, FlowEvent.DEPRECATE), provider_status=FlowProviderStatus.DEPRECATED)
 
         return await self._store(call, "deprecate", deprecated, of=found)
@@ -111,7 +113,8 @@ class FlowOperations:
     async def _store(self, call: Call, action: str, change: Callable[[Flow], Flow], of: Flow | None = None) -> Reply:
         """Change the flow of the path, and note it. `of`: what the provider was told of must be what is stored."""
         async with self.flows.locked(call) as (connection, before):
-            if of is not None and before.revision != of.revision:
+            # News that it is deprecated may be here before the provider's answer that it did so.
+            if of is not None and before.revision != of.revision and before.status is not FlowStatus.DEPRECATED:
                 raise Problem("VERSION_MISMATCH", "Another request changed the flow at the same time: read it again.")
             after = await FLOWS.save(connection, before, change(before), call.now)
             await self.flows.note(connection, call, f"flow.{action}", after, {"version": after.version})
@@ -135,7 +138,10 @@ def resumed(flow: Flow) -> Flow:
     after = moved(flow, FlowEvent.RESUME)
     if flow.provider_status is FlowProviderStatus.BLOCKED:
         raise conflict("INVALID_STATE", "The provider blocks the flow: it must clear it first.", status="paused")
-    return replace(after, provider_status=FlowProviderStatus.PUBLISHED)
+    told_at = flow.reported_at
+    if told_at is not None:  # what was told before this may be told again, and pauses nothing then
+        told_at += timedelta(microseconds=1)
+    return replace(after, provider_status=FlowProviderStatus.PUBLISHED, reported_at=told_at)
 
 
 def edited(flow: Flow, changes: Mapping[str, Any]) -> Flow:
