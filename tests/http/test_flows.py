@@ -80,6 +80,15 @@ async def test_a_definition_has_at_most_a_mebibyte(api: Any, length: int, status
     assert answer.status == status
 
 
+@pytest.mark.parametrize("number", [1e308, 1e-300])
+async def test_a_number_of_a_definition_counts_as_all_its_digits(api: Any, number: float) -> None:
+    def definition(count: int) -> dict[str, Any]:
+        return {"screens": [{**END, "data": {"numbers": [number] * count}}]}
+
+    assert (await api.post(FLOWS, new(api, flowJson=definition(1_000)))).status == 201
+    assert (await api.post(FLOWS, new(api, name="More", flowJson=definition(4_000)))).status == 422
+
+
 async def test_a_name_is_the_only_one_of_its_number(api: Any) -> None:
     made = await flow(api)
     again = await api.post(FLOWS, new(api))

@@ -21,7 +21,7 @@ from recado.channels.core.provider import (
     SlowDown,
     Unknown,
 )
-from recado.channels.email.composing import SHORT, Composer
+from recado.channels.email.composing import MOST_TAGS, SHORT, Composer
 from recado.channels.email.smtp.connections import IDLE_SECONDS, MOST_EMAILS
 from recado.domain.email.dkim import DkimKey
 from recado.engine.clock import VirtualClock
@@ -354,6 +354,19 @@ async def test_a_long_email_is_made_in_a_thread_and_a_short_one_at_once(clock: V
     await composer.compose(an_email(text="x" * (SHORT + 1)))
     composer.stop()
     assert [name.split("_")[0] for name in key.threads] == [threading.current_thread().name, "email"]
+
+
+async def test_a_text_of_html_that_is_all_tags_is_made_in_a_thread(clock: VirtualClock) -> None:
+    key = ThreadsKey()
+    composer = Composer(clock=clock, turn=lambda _: nullcontext(), key=cast("DkimKey", key))
+    composer.start()
+    tags = "<br>" * MOST_TAGS
+    await composer.compose(an_email(html=tags, text=None))
+    await composer.compose(an_email(html=tags + "<br>", text="Hi"))
+    await composer.compose(an_email(html=tags + "<br>", text=None))
+    composer.stop()
+    own = threading.current_thread().name
+    assert [name.split("_")[0] for name in key.threads] == [own, own, "email"]
 
 
 async def test_long_emails_of_one_organization_wait_for_each_other(

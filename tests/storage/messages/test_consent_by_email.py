@@ -81,6 +81,23 @@ async def test_of_several_contacts_with_an_address_one_that_refused_is_enough(
     assert await dispatch.claim(database, [asking_by_email(message_id, ANA, LATER)], epoch, LATER) == [verdict]
 
 
+async def test_a_look_up_reads_no_more_of_an_address_that_very_many_contacts_have(database: Database) -> None:
+    await database.execute(
+        "insert into contacts (organization_id, env, id, phone, phone_hash, email, email_key, source, opt_in_status, "
+        "search, updated_at) select $1, 'test', 'con_' || lpad(n::text, 21, '0'), '+55119' || 87600000 + n, "
+        "sha256(convert_to(n::text, 'UTF8')), $2, $3, 'api', case n when 2999 then 'denied' else 'unknown' end, '', $4 "
+        "from generate_series(1, 3000) n",
+        ORGANIZATION, ANA, email_key(ANA), NOW,
+    )  # fmt: skip
+    explained = await database.fetchval(
+        f"explain (analyze, timing off, format json) {recipients.SQL.find_by_email.rstrip().rstrip(';')}",
+        [0], [ORGANIZATION], ["test"], [email_key(ANA)],
+    )  # fmt: skip
+    assert max(map(int, re.findall(r'"Actual Rows": ([0-9]+)', explained))) == 1_000
+    (found,) = await recipients.find(database, [RecipientKey(ORGANIZATION, "test", email=ANA)])
+    assert found.status is ConsentStatus.DENIED
+
+
 def new(to: str, consent: ConsentCheck, channel: str = "email") -> NewMessage:
     fields: dict[str, Any] = {
         "organization_id": ORGANIZATION, "env": "test", "channel": channel, "id": IDS.new(MESSAGE), "sender_id": NUMBER,

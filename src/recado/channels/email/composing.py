@@ -19,6 +19,7 @@ CONTENT: Final = "content"
 TIMEOUT: Final = 15.0  # seconds, for all of a send (C29.2)
 PLACE_WITHIN: Final = 5.0  # seconds of them that it waits for its place
 SHORT: Final = 16 * 1024  # characters of text and HTML, which take about a millisecond
+MOST_TAGS: Final = 500  # in HTML of which a text is made: that takes as long for a tag as for a hundred characters
 THREADS: Final = 2
 
 
@@ -50,7 +51,7 @@ class Composer:
         if content is None:
             raise UnsendableEmail("content", "there is none")
         origin = Origin(message.id, message.organization_id, self._clock.now())
-        if len(content.html or "") + len(content.text or "") <= SHORT or self._threads is None:
+        if _is_short(content) or self._threads is None:
             return compose(content, message.to, origin, self._key)
         async with AsyncExitStack() as turn:
             await turn.enter_async_context(self._turn(message.organization_id))
@@ -77,6 +78,14 @@ class Composer:
         ending = asyncio.get_running_loop().create_task(end())
         self._ending.add(ending)
         ending.add_done_callback(self._ending.discard)
+
+
+def _is_short(content: EmailContent) -> bool:
+    """Whether it is made in about a millisecond, or few."""
+    html, text = content.html or "", content.text
+    if len(html) + len(text or "") > SHORT:
+        return False
+    return text is not None or html.count("<") <= MOST_TAGS
 
 
 def content_of(message: OutboundMessage) -> EmailContent | None:

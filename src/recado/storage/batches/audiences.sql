@@ -163,12 +163,25 @@ left join lateral ( -- as `member`
     order by id limit 1
 ) c on true
 cross join lateral ( -- as recipients.sql, `find_by_email`; of phones nobody
-    select bool_or(k.opt_in_status = 'denied') as denied, bool_or(k.opt_in_status = 'granted') as granted
-    from (
-        select opt_in_status from contacts
-        where organization_id = $1 and env = $2 and email_key between g.email_key and g.email_key
-        order by email_key
-        offset 0
-    ) k
+    select
+        exists (
+            select from contacts
+            where
+                organization_id = $1 and env = $2
+                and email_key is not null and (email_key, opt_in_status) >= (g.email_key, 'denied')
+                and (email_key, opt_in_status) <= (g.email_key, 'denied')
+            order by email_key, opt_in_status
+            offset 0
+        ) as denied,
+        exists (
+            select from contacts
+            where
+                organization_id = $1 and env = $2
+                and email_key is not null and (email_key, opt_in_status) >= (g.email_key, 'granted')
+                and (email_key, opt_in_status) <= (g.email_key, 'granted')
+            order by email_key, opt_in_status
+            offset 0
+        ) as granted
+    offset 0
 ) a
 cross join (select require_granted_for_marketing from organizations where id = $1) o;

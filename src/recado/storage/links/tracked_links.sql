@@ -85,7 +85,7 @@ cross join lateral ( -- along the index of addresses, as recipients.sql
             organization_id = c.organization_id and env = c.env and email_key between lower(m.recipient) and lower(m.recipient)
             and c.channel = 'email' and m.contact_id is null
         order by email_key
-        offset 0
+        limit 1000
     ) a
 ) e;
 

@@ -39,7 +39,7 @@ def of_address(organization_id: str, env: str, kind: AddressKind, address: str) 
 
 @dataclass(frozen=True, slots=True)
 class Recipient:
-    """What is known. `contact_id` None: there is no such contact; of several with an address it is the oldest.
+    """What is known. `contact_id` None: there is no such contact; of several with an address the oldest of a thousand.
 
     `status`: of those several a refusal before a consent. `registered`: the opt-out registry has the phone, in any
     spelling, or the address.

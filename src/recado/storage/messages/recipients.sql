@@ -29,8 +29,8 @@ left join lateral (
 ) c on c.id = g.contact_id or (g.contact_id is null and c.phone = g.phone);
 
 -- name: find_by_email
--- The same of addresses, each of which several contacts may have: the oldest one, and what they consented to, a refusal before a
--- consent.
+-- The same of addresses, each of which several contacts may have: the oldest one of the first thousand that the index has, and what
+-- all of them consented to, a refusal before a consent. However many have it, as the statement is shared by all who send.
 select
     g.n, c.id,
     case when c.denied then 'denied' when c.granted then 'granted' when c.id is not null then 'unknown' end as opt_in_status,
@@ -43,11 +43,33 @@ select
     ) as registered
 from unnest($1::integer[], $2::text[], $3::text[], $4::text[]) as g (n, organization_id, env, email)
 cross join lateral (
-    select min(k.id) as id, bool_or(k.opt_in_status = 'denied') as denied, bool_or(k.opt_in_status = 'granted') as granted
-    from (
-        select id, opt_in_status from contacts
-        where organization_id = g.organization_id and env = g.env and email_key between g.email and g.email
-        order by email_key
-        offset 0
-    ) k
+    select
+        (
+            select min(k.id)
+            from (
+                select id from contacts
+                where organization_id = g.organization_id and env = g.env and email_key between g.email and g.email
+                order by email_key
+                limit 1000
+            ) k
+        ) as id,
+        exists (
+            select from contacts
+            where
+                organization_id = g.organization_id and env = g.env
+                and email_key is not null and (email_key, opt_in_status) >= (g.email, 'denied')
+                and (email_key, opt_in_status) <= (g.email, 'denied')
+            order by email_key, opt_in_status
+            offset 0
+        ) as denied,
+        exists (
+            select from contacts
+            where
+                organization_id = g.organization_id and env = g.env
+                and email_key is not null and (email_key, opt_in_status) >= (g.email, 'granted')
+                and (email_key, opt_in_status) <= (g.email, 'granted')
+            order by email_key, opt_in_status
+            offset 0
+        ) as granted
+    offset 0
 ) c;

@@ -1,5 +1,6 @@
 """Bodies of the operations on flows, and the rules of a flow's definition (C19)."""
 
+import re
 from typing import Annotated, Any, Final, Literal, NotRequired
 
 import orjson
@@ -16,7 +17,8 @@ from recado.storage.flows.flows import Flow
 
 MOST_SCREENS: Final = 50
 LARGEST: Final = MIB
-"""Bytes of a definition, as JSON without spaces."""
+"""Bytes of a definition, as JSON without spaces, in which each number has all its digits, as the database writes it."""
+_EXPONENT: Final = re.compile(rb"[0-9]e[+-]?([0-9]{1,3})(?![0-9])")
 USUAL_VERSION: Final = "6.2"
 
 _CONFIG = ConfigDict(strict=True, str_strip_whitespace=True, extra="ignore", hide_input_in_errors=True)
@@ -79,7 +81,8 @@ def checked(definition: FlowJson) -> FlowJson:
     if has_cycle(routes):
         raise ValueError("must not lead back to a screen in `routing_model`")
     complete: FlowJson = {"version": USUAL_VERSION, **definition}
-    if len(orjson.dumps(complete)) > LARGEST:
+    written = orjson.dumps(complete)
+    if len(written) + sum(map(int, _EXPONENT.findall(written))) > LARGEST:
         raise ValueError("must have at most 1 MiB")
     return complete
 
