@@ -137,7 +137,8 @@ async def test_all_trouble_at_once_loses_no_receipt_and_no_connection(start: Sta
         record = tmp_path / "sent.jsonl"
         await until(lambda: not unsent(record), 20, "every receipt is taken")
     requests = read_record(record)
-    assert len({type(outcome) for outcome in outcomes}) == 4
+    # Which of them come is chance: a connection that ends takes those with it that would have been refused.
+    assert {Accepted, Unknown} <= {type(outcome) for outcome in outcomes} <= {Accepted, Refused, SlowDown, Unknown}
     assert len(requests) >= SENT
     reported = {event["providerMessageId"]: event["status"] for event in sender.events if event["status"] != "sent"}
     due = {request.provider_message_id for request in requests if request.receipts}
