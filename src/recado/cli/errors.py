@@ -1,6 +1,7 @@
 """What a command says when it cannot do its work: lines for people, who want to know what to fix."""
 
 import errno
+import re
 import socket
 import ssl
 from typing import Any
@@ -101,6 +102,10 @@ _PARSER_WORDS = (
     ("Input should be a valid number, unable to parse string as a number", "must be a number"),
     ("Input should be", "must be"),
 )
+_NO_NUMBERS = (  # as another version of the parser says the same
+    (re.compile(r"'[^']*' is not a valid int(eger)?\.?"), "must be a whole number."),
+    (re.compile(r"'[^']*' is not a valid float\.?"), "must be a number."),
+)
 
 
 def _usage(error: Any) -> list[str] | None:
@@ -110,6 +115,8 @@ def _usage(error: Any) -> list[str] | None:
     message = _one_line(error.format_message())
     for theirs, ours in _PARSER_WORDS:
         message = message.replace(theirs, ours)
+    for pattern, ours in _NO_NUMBERS:
+        message = pattern.sub(ours, message)
     context = getattr(error, "ctx", None)
     if not message or context is None:
         return [message] if message else []  # a bare `recado` has printed its help
