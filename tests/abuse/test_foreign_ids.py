@@ -44,6 +44,19 @@ def operations(service: Service) -> list[tuple[str, str, list[str]]]:
     ]
 
 
+@pytest.fixture(scope="session")
+def files(service: Service) -> set[tuple[str, str]]:
+    """Method and path of each operation whose body is a file: JSON is refused there for its type."""
+    with urllib.request.urlopen(f"{service.url}/v2/openapi.json", timeout=30) as answer:
+        document = json.load(answer)
+    return {
+        (method.upper(), path)
+        for path, methods in document["paths"].items()
+        for method, operation in methods.items()
+        if "requestBody" in operation and "application/json" not in operation["requestBody"]["content"]
+    }
+
+
 def kinds_of(operation: Any) -> Iterator[str]:
     """The prefix of each id in its path, in their order; the tag of campaigns has none."""
     for parameter in operation["parameters"]:
@@ -56,6 +69,7 @@ async def test_ids_of_others_keep_nobody_waiting_and_tell_nothing(
     attacker: Attacker,
     foreign: Tenant,
     operations: list[tuple[str, str, list[str]]],
+    files: set[tuple[str, str]],
     neighbour: Neighbour,
     seconds: float,
 ) -> None:
@@ -71,6 +85,9 @@ async def test_ids_of_others_keep_nobody_waiting_and_tell_nothing(
                 ids = [foreign.ids[kind] if known else never(kind) for kind in kinds]
                 target = re.sub(r"{\w+}", "%s", path) % tuple(quote(each) for each in ids)
                 status, document = await line.ask(method, target, None if method in ("GET", "DELETE") else {})
+                if status == 415:
+                    assert (method, path) in files
+                    status = 422
                 statuses[status] += 1
                 if status not in BUSY:
                     told.setdefault((method, path, known), set()).add(comparable(status, document, ids))
@@ -80,7 +97,7 @@ async def test_ids_of_others_keep_nobody_waiting_and_tell_nothing(
         await asyncio.gather(*(pry(began + seconds) for _ in range(AT_ONCE)))
     print(f"{sum(statuses.values()) / seconds:.0f} a second: {dict(statuses)}")
     assert len({(method, path) for method, path, _ in told}) == len(operations)
-    assert set(statuses) <= {404, 415, 422} | BUSY
+    assert set(statuses) <= {404, 422} | BUSY
     for method, path, _ in told:
         assert told[method, path, True] == told[method, path, False], f"{method} {path}"
         assert len(told[method, path, True]) == 1
