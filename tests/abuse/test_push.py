@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.alone, pytest.mark.usefixtures("memory_returns")]
 
 AT_ONCE = 20
 DEVICES = 400
-REGISTER, SEND = "/v2/push/tokens", "/v2/push/messages"
+REGISTER, OPT_OUT, SEND = "/v2/push/tokens", "/v2/push/tokens/opt-out", "/v2/push/messages"
 LONG = "x" * 255
 SERVED = {200, 201, 429, 503}
 
@@ -49,6 +49,34 @@ async def test_registrations_without_a_pause_keep_nobody_waiting(
         answers = await keep_on(seconds, AT_ONCE, register)
     assert answers[200] >= AT_ONCE
     assert set(answers) <= SERVED
+
+
+async def test_devices_that_opt_out_without_a_pause_while_pushes_leave_keep_nobody_waiting(
+    attacker: Attacker, neighbour: Neighbour, app_id: str, seconds: float
+) -> None:
+    """Who opted out is remembered for a while: what that costs must not grow with how many did."""
+    rest = secrets.token_hex(16)
+    for number in range(AT_ONCE):
+        assert await attacker.ask("POST", REGISTER, {**device(app_id, f"{number} {rest}"), "topics": []}) == 200
+    numbers = itertools.count()
+
+    def ask() -> Any:
+        number = next(numbers)
+        if number % 4 == 0:
+            header = {"Idempotency-Key": secrets.token_hex(16)}
+            body = {"title": "Hello", "body": "News", "platforms": ["android"], "segment": "all_opt_in"}
+            return attacker.ask("POST", SEND, body, header)
+        if number % 4 == 1:
+            return attacker.ask("POST", OPT_OUT, {"appId": app_id, "token": f"{number % AT_ONCE} {rest}"})
+        token = f"{number} {rest}"  # of a device that nobody knows yet
+        return attacker.ask(
+            "POST", REGISTER, {"appId": app_id, "token": token, "platform": "android", "optedIn": False}
+        )
+
+    async with neighbour.held():
+        answers = await keep_on(seconds, AT_ONCE, ask)
+    assert answers[200] >= AT_ONCE
+    assert set(answers) <= SERVED | {422}  # when all have opted out, a send reaches nobody
 
 
 @pytest.mark.long

@@ -298,18 +298,72 @@ async def test_who_opts_out_while_another_call_is_awaited_gets_nothing(push: Pus
     token = push.sender.got[0].token
     leaves = "second" if token == "first" else "first"
     await push.register(leaves, opted_in=False)
-    departures.opted_out(device[leaves])
+    departures.opted_out(push.organization_id, device[leaves])
     push.sender.hold.set()
     await push.ends(message)
     assert [each.token for each in push.sender.got] == [token]
     assert (await push.codes(message))[leaves] == "opted_out"
 
 
+async def test_who_opts_out_before_so_many_others_that_it_is_forgotten_gets_nothing(
+    push: Push, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C31: beyond the organization's share the devices are looked at again, and nobody else's are."""
+    monkeypatch.setattr(departures, "MOST_LEFT_OF_ORGANIZATION", 10)
+    device = dict(zip(("first", "second"), await push.register("first", "second"), strict=True))
+    push.sender.hold = asyncio.Event()
+    message = await push.send()
+    running = await push.departs(most_in_flight=1)
+    await until(lambda: len(push.sender.got) == 1, 5.0, "one call is under way")
+    token = push.sender.got[0].token
+    leaves = "second" if token == "first" else "first"
+    await push.register(leaves, opted_in=False)
+    running.opted_out(push.organization_id, device[leaves])
+    running.refused((push.organization_id, "test", n) for n in range(100))
+    mine = stored.PushLaneKey(push.organization_id, "test", push.app_id, "android")
+    now = push.clock.monotonic()
+    looked_at_again = running.outdated(mine, now - 1.0), running.outdated(replace(mine, organization_id="org_2"), now)
+    push.sender.hold.set()
+    assert looked_at_again == (True, False)
+    await push.ends(message)
+    assert [each.token for each in push.sender.got] == [token]
+    assert (await push.codes(message))[leaves] == "opted_out"
+
+
+async def test_a_call_that_refusals_overtook_waits_until_its_device_is_looked_at_again(
+    push: Push, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(departures, "MOST_LEFT_OF_ORGANIZATION", 10)
+    (device,) = await push.register("leaves")
+    claimed = PushDepartures.claim
+    others = iter(range(100))
+
+    async def claims(self: PushDepartures, *given: Any) -> stored.PushClaim:
+        claim = await claimed(self, *given)
+        await push.register("leaves", opted_in=False)
+        return claim
+
+    def refusals_come(token: str) -> str:
+        """Between the look at the device and its call."""
+        assert push.running is not None
+        push.running.opted_out(push.organization_id, device)
+        push.running.refused((push.organization_id, "test", n) for n in others)
+        return token
+
+    monkeypatch.setattr(PushDepartures, "claim", claims)
+    push.sender.gateways = refusals_come
+    message = await push.send()
+    await push.departs()
+    await push.ends(message)
+    assert push.sender.got == []
+    assert await push.codes(message) == {"leaves": "opted_out"}
+
+
 async def test_who_opts_in_again_gets_what_is_sent_from_then_on(push: Push) -> None:
     (device,) = await push.register("returns")
     departures = await push.departs()
     await push.register("returns", opted_in=False)
-    departures.opted_out(device)
+    departures.opted_out(push.organization_id, device)
     await push.register("returns", opted_in=True)
     message = await push.send()
     assert (await push.ends(message)).status == "completed"

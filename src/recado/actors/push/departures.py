@@ -5,11 +5,12 @@ What a process before had claimed and not settled is called for once more only w
 """
 
 import asyncio
-import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from typing import Final
 
 import orjson
@@ -22,6 +23,7 @@ from recado.domain.core.ids import IdSource
 from recado.domain.messages.message import FailureCode
 from recado.domain.push.dispatch_ids import dispatch_id
 from recado.domain.push.message import LIFETIME, PUSH, DispatchStatus
+from recado.domain.push.recent_refusals import RecentRefusals, Refuser
 from recado.engine.periodic import Periodic
 from recado.services.ops.activity import Activity, ConnectionKey
 from recado.storage.billing import wallet
@@ -46,6 +48,8 @@ IN_FLIGHT_OF_ORGANIZATION: Final = 1_000  # or a quarter of what all have
 TURN: Final = 30.0  # seconds that a lane has when others wait for its place
 MOST_RESTING: Final = 1_000  # lanes of which operators see what troubles them
 LEFT_FOR: Final = 120.0  # seconds for which it is remembered who opted out: lanes look at devices again before
+MOST_LEFT: Final = 100_000  # who opted out and is remembered; beyond, lanes look at devices again sooner
+MOST_LEFT_OF_ORGANIZATION: Final = 10_000
 AT_STOP: Final = 10.0  # seconds that a stop gives calls under way
 MOST_OUTCOMES: Final = 40_000  # that wait to be written
 
@@ -92,7 +96,7 @@ class PushDepartures:
         self._opened_at: dict[str, float] = {}  # by organization: when its last lane was
         self._failed: dict[PushLaneKey, dict[str, PushOutcome | None]] = {}  # with the calls that they had begun
         self._resting: dict[PushLaneKey, PushLane] = {}
-        self._left: dict[object, float] = {}
+        self._left = RecentRefusals(seconds=LEFT_FOR, most=MOST_LEFT, most_of_organization=MOST_LEFT_OF_ORGANIZATION)
         self._sorted_out = False
         self._stopping = False
         self._outcomes: Batcher[PushOutcome, None] = Batcher(
@@ -124,14 +128,15 @@ class PushDepartures:
         """Something may leave that could not."""
         self._worker.hint()
 
-    def opted_out(self, device_id: str) -> None:
+    def opted_out(self, organization_id: str, device_id: str) -> None:
         """Nothing may begin to leave for this device any more."""
-        self._left[device_id] = self.clock.monotonic()
+        self._left.add(organization_id, (device_id,), self.clock.monotonic())
 
     def refused(self, recipients: Iterable[tuple[str, str, int]]) -> None:
         """Nothing may begin to leave for these people any more (C12.5.3)."""
         now = self.clock.monotonic()
-        self._left.update((recipient, now) for recipient in recipients)
+        for organization_id, of_it in groupby(recipients, key=itemgetter(0)):
+            self._left.add(organization_id, of_it, now)
 
     @property
     def in_flight(self) -> int:
@@ -146,8 +151,7 @@ class PushDepartures:
     async def work(self) -> None:
         """Look once at all that is due."""
         now = self.clock.now()
-        before = self.clock.monotonic() - LEFT_FOR
-        self._left = {who: at for who, at in self._left.items() if at > before}
+        self._left.tidy(self.clock.monotonic())
         self._resting = {key: lane for key, lane in self._resting.items() if lane.rests_until > self.clock.monotonic()}
         if not self._sorted_out:
             await self._sort_out()
@@ -165,7 +169,7 @@ class PushDepartures:
             key = min(left, key=lambda each: self._turn(each, of))
             left.remove(key)
             if of[key.organization_id] >= MOST_LANES_OF_ORGANIZATION:
-                continue
+                break  # nobody who waits has fewer
             if len(self._lanes) >= MOST_LANES:
                 self._make_way(key, of)
                 break
@@ -202,8 +206,11 @@ class PushDepartures:
     def called(self, lane: PushLaneKey, provider: str, seconds: float, *, ok: bool) -> None:
         self._activity.called(ConnectionKey(lane.organization_id, lane.env, PUSH, provider), seconds, ok=ok)
 
-    def has_left(self, target: PushTarget, recipient: tuple[str, str, int] | None, known_at: float) -> bool:
-        return any(self._left.get(who, -math.inf) >= known_at for who in (target.device_id, recipient))
+    def has_left(self, lane: PushLaneKey, refusers: Iterable[Refuser], known_at: float) -> bool:
+        return self._left.since(lane.organization_id, refusers, known_at)
+
+    def outdated(self, lane: PushLaneKey, known_at: float) -> bool:
+        return self._left.forgotten(lane.organization_id) >= known_at
 
     # ----------------------------------------------------------------------------------------------------------------
 

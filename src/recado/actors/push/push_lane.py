@@ -6,7 +6,7 @@ left when the process stops goes back to the queue.
 
 import asyncio
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final, Protocol
@@ -20,6 +20,7 @@ from recado.domain.core.phones import recipient_hash
 from recado.domain.dispatch.breaker import Breaker, BreakerState
 from recado.domain.push.dispatch_ids import dispatch_id
 from recado.domain.push.message import LIFETIME, MOST_ATTEMPTS, DispatchStatus
+from recado.domain.push.recent_refusals import Refuser
 from recado.storage.push.departures import PushClaim, PushLaneKey, PushOutcome, PushTarget
 from recado.storage.push.messages import UNKNOWN, PushMessage
 
@@ -57,8 +58,11 @@ class PushWork(Protocol):
     def called(self, lane: PushLaneKey, provider: str, seconds: float, *, ok: bool) -> None:
         """A call took so long; `ok`: the provider took it."""
 
-    def has_left(self, target: PushTarget, recipient: tuple[str, str, int] | None, known_at: float) -> bool:
+    def has_left(self, lane: PushLaneKey, refusers: Iterable[Refuser], known_at: float) -> bool:
         """Whether the device or its contact opted out since it was looked at (a moment of the monotonic clock)."""
+
+    def outdated(self, lane: PushLaneKey, known_at: float) -> bool:
+        """Whether refusals since then are forgotten: so many came that the devices have to be looked at again."""
 
 
 class PushLane:
@@ -120,7 +124,7 @@ class PushLane:
             while not self.stopping and self._failed is None:
                 if not self._targets and not await self._claim():
                     break
-                if self._clock.monotonic() - self._known_at > KNOWN_FOR:
+                if self._outdated():
                     known_at = self._clock.monotonic()
                     self._targets = deque(await self._work.refreshed(self.key, list(self._targets)))
                     self._known_at = known_at
@@ -131,6 +135,10 @@ class PushLane:
             await self._end()
         if self._failed is not None:
             raise self._failed
+
+    def _outdated(self) -> bool:
+        """Whether the devices have to be looked at again before any is called."""
+        return self._clock.monotonic() - self._known_at > KNOWN_FOR or self._work.outdated(self.key, self._known_at)
 
     async def _claim(self) -> bool:
         """More devices, when at most half a lane's are in flight; False: nothing is left, nor in flight."""
@@ -203,12 +211,16 @@ class PushLane:
         """One call, and what it came to."""
         key, pauses = self.key, breaker.pauses
         told = dispatch_id(message.id, target.place, message.dispatch_key)
-        recipient = None
+        refusers: list[Refuser] = [target.device_id]
         if target.phone is not None:
-            recipient = (key.organization_id, key.env, recipient_hash(key.organization_id, target.phone))
+            refusers.append((key.organization_id, key.env, recipient_hash(key.organization_id, target.phone)))
         outcome: Outcome | None = None
         try:
-            if target.leaves and not self._work.has_left(target, recipient, known_at):
+            if target.leaves and not self._work.has_left(key, refusers, known_at):
+                if self._work.outdated(key, known_at):
+                    breaker.unrecorded(self._clock.monotonic())
+                    await self._back(target, 0.0)
+                    return
                 if not self._work.began(key, told, message):
                     self.stopping = self._overtaken = True
                     return

@@ -38,11 +38,11 @@ async def _views(call: Call, _: Executor, records: list[PushDevice]) -> list[dic
 
 @dataclass(frozen=True, slots=True)
 class DeviceOperations:
-    """The handlers that apps call. `opted_out`: told after the commit of a device that left."""
+    """The handlers that apps call. `opted_out`: told after the commit of an organization's device that left."""
 
     devices: Resource[PushDevice]
     registrations: DeviceRegistrations
-    opted_out: Callable[[str], None]
+    opted_out: Callable[[str, str], None]
 
     async def register(self, call: Call) -> Reply:
         body, principal = call.body, call.principal
@@ -66,7 +66,7 @@ class DeviceOperations:
             )
         )
         if body.opted_in is False:
-            self.opted_out(made.device.id)
+            self.opted_out(principal.organization_id, made.device.id)
         return Reply(200, registered_view(made))
 
     async def opt_out(self, call: Call) -> Reply:
@@ -74,7 +74,7 @@ class DeviceOperations:
         key = (principal.organization_id, principal.env, call.body.app_id, devices.hash_of(call.body.token))
         async with self.devices.database.transaction() as connection:
             device = found(await devices.opt_out(connection, key, call.now))
-        self.opted_out(device.id)
+        self.opted_out(principal.organization_id, device.id)
         view = {"id": device.id, "status": device.status.value, "optedOutAt": device.opted_out_at or call.now}
         return Reply(200, view)
 
@@ -84,7 +84,7 @@ class DeviceOperations:
 
 
 def device_routes(
-    dependencies: Dependencies, *, registrations: DeviceRegistrations, opted_out: Callable[[str], None]
+    dependencies: Dependencies, *, registrations: DeviceRegistrations, opted_out: Callable[[str, str], None]
 ) -> tuple[Route, ...]:
     """The operations on devices."""
     resource = Resource(
