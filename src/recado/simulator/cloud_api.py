@@ -1,6 +1,5 @@
 """The simulated hosted API's operations: messages as planned, everything else as it would be done there."""
 
-import base64
 import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -10,6 +9,7 @@ import orjson
 from aiohttp import BodyPartReader, web
 
 from recado.channels.chatapp.cloud_messages import PRODUCT
+from recado.domain.core.base64url import base64url, from_base64url
 from recado.domain.core.counting import counted
 from recado.simulator import cloud_webhooks
 from recado.simulator.cloud_state import LONGEST_MEDIA, CloudState, new_flow, new_template
@@ -222,7 +222,7 @@ class CloudApi:
             )
         ]
         size = min(int(query.get("limit", "25")), _MOST_ON_A_PAGE)
-        start = int(base64.urlsafe_b64decode(query["after"])) if "after" in query else 0
+        start = int(from_base64url(query["after"])) if "after" in query else 0
         page = held[start : start + size]
         cursors = {"before": _cursor(start), "after": _cursor(start + len(page))}
         paging: dict[str, Any] = {"cursors": cursors}
@@ -299,4 +299,4 @@ class CloudApi:
 
 
 def _cursor(place: int) -> str:
-    return base64.urlsafe_b64encode(str(place).encode()).decode()
+    return base64url(str(place).encode())

@@ -31,7 +31,8 @@ from recado.channels.http.outbound_guard import OutboundGuard
 from recado.channels.push.notification import UNREGISTERED, PushCredential, PushNotification
 from recado.channels.push.web_encryption import LONGEST
 from recado.channels.push.webpush import WebPush
-from recado.domain.push.vapid import RANDOM_BYTES, base64url, vapid_pair
+from recado.domain.core.base64url import base64url
+from recado.domain.push.vapid import RANDOM_BYTES, vapid_pair
 from recado.engine.clock import SystemClock
 
 NODE = Path(__file__).parents[2] / "node"

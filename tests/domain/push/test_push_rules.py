@@ -7,12 +7,13 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recado.domain.core.base64url import from_base64url
 from recado.domain.core.ids import is_id
 from recado.domain.core.machine import IllegalMove
 from recado.domain.push.device import DEVICE_MACHINE, DeviceEvent, DeviceStatus, Identity, identified, registered
 from recado.domain.push.dispatch_ids import KEY_BYTES, dispatch_id, messages_of, place_in
 from recado.domain.push.message import PUSH_MACHINE, PushContent, PushEvent, PushStatus
-from recado.domain.push.vapid import RANDOM_BYTES, from_base64url, private_key, vapid_pair
+from recado.domain.push.vapid import RANDOM_BYTES, private_key, vapid_pair
 
 MESSAGE = "psh_0VbkOooJsP5OedpshQFzP"
 KEY = b"k" * KEY_BYTES

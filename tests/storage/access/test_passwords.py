@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from recado.domain.core.base64url import from_base64url
 from recado.domain.core.errors import Unavailable
 from recado.storage.access import passwords as module
 from recado.storage.access.passwords import AT_ONCE, MOST_OF_CALLER, MOST_WAITING, Passwords
@@ -62,10 +63,10 @@ async def test_what_is_stored_is_scrypt_with_a_salt_of_its_own(hasher: Passwords
     assert first != second
     kind, log_n, r, p, salt, derived = first.split(".")
     expected = hashlib.scrypt(
-        "señha 🐎 battery".encode(), salt=module._decoded(salt), n=2**15, r=8, p=1, maxmem=64 * 2**20, dklen=32
+        "señha 🐎 battery".encode(), salt=from_base64url(salt), n=2**15, r=8, p=1, maxmem=64 * 2**20, dklen=32
     )
     assert (kind, log_n, r, p) == ("scrypt", "15", "8", "1")
-    assert module._decoded(derived) == expected
+    assert from_base64url(derived) == expected
 
 
 async def test_nobodys_password_is_never_right_and_costs_as_much(

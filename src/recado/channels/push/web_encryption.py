@@ -9,7 +9,8 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from recado.channels.push.web_tokens import es256_token
-from recado.domain.push.vapid import from_base64url, private_key
+from recado.domain.core.base64url import from_base64url
+from recado.domain.push.vapid import private_key
 
 RECORD = 4_096  # bytes: the whole is one record
 LONGEST = RECORD - 16 - 1 - 86  # bytes of a text: push services need not take more than 4,096 in all

@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256
 
-from recado.domain.push.vapid import base64url
+from recado.domain.core.base64url import base64url
 
 
 def es256_token(head: Mapping[str, Any], claims: Mapping[str, Any], key: ec.EllipticCurvePrivateKey) -> str:

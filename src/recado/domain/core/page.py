@@ -1,13 +1,13 @@
 """Cursors: where the next page of a list begins, signed, and bound to the list that it came from (C5.4)."""
 
 import hmac
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any, Final
 
 import orjson
 
+from recado.domain.core.base64url import base64url, from_base64url
 from recado.domain.core.errors import Problem
 
 _VERSION: Final = 1
@@ -35,11 +35,11 @@ class CursorSigner:
         environment.
         """
         try:
-            payload = urlsafe_b64decode(_padded(text.encode("ascii").partition(b".")[0]))
+            payload = from_base64url(text.partition(".")[0])
         except ValueError:
             raise _invalid() from None
         # The whole text is compared, so that one cursor has one spelling.
-        if not hmac.compare_digest(self._sign(payload), text):
+        if not text.isascii() or not hmac.compare_digest(self._sign(payload), text):
             raise _invalid()
         content = orjson.loads(payload)
         if content["v"] != _VERSION or content["s"] != scope_hash.hex():
@@ -49,7 +49,7 @@ class CursorSigner:
 
     def _sign(self, payload: bytes) -> str:
         signature = hmac.digest(self._key, payload, "sha256")[:_SIGNATURE_BYTES]
-        return f"{_unpadded(payload)}.{_unpadded(signature)}"
+        return f"{base64url(payload)}.{base64url(signature)}"
 
 
 def cursor_scope(organization_id: str, env: str, operation: str, filters: Mapping[str, Any]) -> bytes:
@@ -67,11 +67,3 @@ def _invalid() -> Problem:
     return Problem(
         "INVALID_CURSOR", "The cursor does not belong to this list with these filters: begin again without cursor."
     )
-
-
-def _unpadded(data: bytes) -> str:
-    return urlsafe_b64encode(data).rstrip(b"=").decode()
-
-
-def _padded(text: bytes) -> bytes:
-    return text + b"=" * (-len(text) % 4)

@@ -6,9 +6,9 @@ nor does its hash, by which one could be guessed: only who has the key reads it.
 
 import hmac
 import re
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from typing import Final, NamedTuple
 
+from recado.domain.core.base64url import base64url, from_base64url
 from recado.domain.core.ids import BODY_LENGTH, CONTACT, MESSAGE, ORGANIZATION
 
 _ENVS: Final = {"t": "test", "l": "live"}
@@ -65,7 +65,7 @@ class PublicTokens:
         """Of the unsubscription from a message: 129 characters of `[0-9A-Za-z_-]`."""
         contact = _NOBODY if who.contact_id is None else who.contact_id.removeprefix(CONTACT)
         named = _said(who.message) + contact
-        said = named + _text(self._hidden(named, who.address_hash))
+        said = named + base64url(self._hidden(named, who.address_hash))
         return said + self._signature("unsubscribe", said)
 
     def unsubscribed(self, token: str) -> Unsubscription | None:
@@ -75,7 +75,7 @@ class PublicTokens:
             return None
         contact, hidden = found[4], found[5]
         named = token[: found.end(4)]
-        address_hash = self._hidden(named, urlsafe_b64decode(hidden + "="))
+        address_hash = self._hidden(named, from_base64url(hidden))
         return Unsubscription(_message(found), None if contact == _NOBODY else CONTACT + contact, address_hash)
 
     def _hidden(self, named: str, address_hash: bytes) -> bytes:
@@ -89,7 +89,7 @@ class PublicTokens:
         return hmac.compare_digest(token[-22:], self._signature(purpose, said))
 
     def _signature(self, purpose: str, said: str) -> str:
-        return _text(hmac.digest(self._key, f"{purpose}:{said}".encode(), "sha256")[:_SIGNATURE_BYTES])
+        return base64url(hmac.digest(self._key, f"{purpose}:{said}".encode(), "sha256")[:_SIGNATURE_BYTES])
 
 
 def _said(message: EmailKey) -> str:
@@ -99,7 +99,3 @@ def _said(message: EmailKey) -> str:
 
 def _message(found: re.Match[str]) -> EmailKey:
     return EmailKey(ORGANIZATION + found[2], _ENVS[found[1]], MESSAGE + found[3])
-
-
-def _text(content: bytes) -> str:
-    return urlsafe_b64encode(content).decode("ascii").rstrip("=")

@@ -1,10 +1,11 @@
 """The key pair that an app shows push services of browsers: drawn once, its public half given to pages (RFC 8292)."""
 
-import base64
 from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from recado.domain.core.base64url import base64url, from_base64url
 
 RANDOM_BYTES: Final = 48  # so many more than a key has that each key is as likely as any other
 _ORDER: Final = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551  # of P-256
@@ -21,13 +22,3 @@ def vapid_pair(random: bytes) -> tuple[str, str]:
 def private_key(text: str) -> ec.EllipticCurvePrivateKey:
     """The private key of a pair."""
     return ec.derive_private_key(int.from_bytes(from_base64url(text), "big"), ec.SECP256R1())
-
-
-def base64url(data: bytes) -> str:
-    """Without padding, as in keys and tokens."""
-    return base64.urlsafe_b64encode(data).decode("ascii").rstrip("=")
-
-
-def from_base64url(text: str) -> bytes:
-    """With or without padding; raises ValueError (`binascii.Error`) for anything else."""
-    return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)

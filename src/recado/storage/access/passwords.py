@@ -6,7 +6,6 @@ no password costs as much as anyone who has one, so that time tells nothing.
 """
 
 import asyncio
-import base64
 import contextlib
 import hmac
 import os
@@ -16,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
+from recado.domain.core.base64url import base64url, from_base64url
 from recado.domain.core.errors import Unavailable
 from recado.storage.core.callers import working_for
 from recado.storage.core.fair_places import FairPlaces
@@ -87,7 +87,7 @@ def _scrypt(password: str, salt: bytes) -> bytes:
 
 
 def _stored(salt: bytes, derived: bytes) -> str:
-    return f"{_FORM}.{_encoded(salt)}.{_encoded(derived)}"
+    return f"{_FORM}.{base64url(salt)}.{base64url(derived)}"
 
 
 def _parts(stored: str) -> tuple[bytes, bytes]:
@@ -95,12 +95,4 @@ def _parts(stored: str) -> tuple[bytes, bytes]:
     salt, separator, derived = rest.partition(".")
     if form or not separator:
         raise ValueError("a stored password has another form")
-    return _decoded(salt), _decoded(derived)
-
-
-def _encoded(value: bytes) -> str:
-    return base64.urlsafe_b64encode(value).decode("ascii").rstrip("=")
-
-
-def _decoded(text: str) -> bytes:
-    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    return from_base64url(salt), from_base64url(derived)

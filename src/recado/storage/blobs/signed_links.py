@@ -1,11 +1,12 @@
 """Addresses of stored files that open for a while, whoever has them: what they say is signed (C30.4). Pure."""
 
 import hmac
-from base64 import urlsafe_b64encode
 from datetime import datetime
 from hashlib import sha256
 from typing import Final
 from urllib.parse import quote, urlencode
+
+from recado.domain.core.base64url import base64url
 
 _PURPOSE: Final = b"recado stored files"
 
@@ -31,4 +32,4 @@ class SignedLinks:
 
     def _signature(self, key: str, exp: str, content_type: str, disposition: str) -> str:
         signed = "\n".join((key, exp, content_type, disposition)).encode("utf-8", "surrogatepass")
-        return urlsafe_b64encode(hmac.new(self._key, signed, sha256).digest()).rstrip(b"=").decode()
+        return base64url(hmac.new(self._key, signed, sha256).digest())

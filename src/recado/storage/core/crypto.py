@@ -1,13 +1,13 @@
 """Encryption of stored secrets: AES-256-GCM, bound to the organization, record and field they belong to (C30.1)."""
 
-import base64
-import binascii
 import os
 import re
 from collections.abc import Callable, Mapping
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from recado.domain.core.base64url import base64url, from_base64url
 
 _KEY_BYTES = 32
 _NONCE_BYTES = 12
@@ -60,7 +60,7 @@ class KeyRing:
         nonce = self._random_bytes(_NONCE_BYTES)
         place = _place(organization_id, record_id, field)
         sealed = nonce + self._keys[self._first].encrypt(nonce, plain.encode("utf-8"), place)
-        return self.prefix + base64.urlsafe_b64encode(sealed).decode("ascii").rstrip("=")
+        return self.prefix + base64url(sealed)
 
     def seal(self, plain: bytes, *, organization_id: str, record_id: str, field: str) -> bytes:
         """As `encrypt`, of many bytes: `v1.<kid>.` and then nonce, ciphertext and tag as they are."""
@@ -108,9 +108,8 @@ def _place(organization_id: str, record_id: str, field: str) -> bytes:
 
 def _decode(text: str) -> bytes | None:
     try:
-        decoded = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-    except binascii.Error:
+        decoded = from_base64url(text)
+    except ValueError:
         return None
     # The last character may carry bits that decoding drops: only one spelling of a value is valid.
-    canonical = base64.urlsafe_b64encode(decoded).decode("ascii").rstrip("=")
-    return decoded if canonical == text else None
+    return decoded if base64url(decoded) == text else None

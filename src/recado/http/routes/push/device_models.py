@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from recado.domain.core.base64url import from_base64url
 from recado.domain.core.errors import Problem
 from recado.domain.core.masking import mask_email, mask_phone
 from recado.domain.push.device import (
@@ -17,7 +18,6 @@ from recado.domain.push.device import (
     WEB,
     DeviceStatus,
 )
-from recado.domain.push.vapid import from_base64url
 from recado.http.api.models import BLANK_IS_NONE, ApiModel, Timestamp
 from recado.http.api.paging import CountedPage, PageQuery
 from recado.http.routes.core.views import view_of, view_with
