@@ -366,7 +366,7 @@ async def api(database: Database) -> AsyncIterator[Api]:
         *suppression_routes(dependencies),
         *email_template_routes(dependencies, workers=mjml_workers, changed=lambda _: None),
         *push_app_routes(dependencies, tell=lambda _: None, devices_left=lambda: None),
-        *device_routes(dependencies, registrations=registrations, opted_out=lambda _: None),
+        *device_routes(dependencies, registrations=registrations, opted_out=lambda *_: None),
         *push_message_routes(dependencies, sends=push_sends, opens=push_opens),
         *email_sender_routes(dependencies, verification=sender_verification),
         *sandbox_record_routes(database=database, ids=ids, changed=changed),
