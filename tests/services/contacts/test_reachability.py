@@ -24,8 +24,8 @@ GONE = "recipient_unreachable"
 _INSERT = """
 insert into messages (
     organization_id, env, channel, id, direction, status, type, sender_id, recipient, recipient_hash, class, force,
-    failure_code, updated_at
-) values ($1, $2, $3, $4, 'outbound', $5, 'text', 'num_1', $6, 1, 1, false, $7, $8)
+    failure_code, updated_at, details
+) values ($1, $2, $3, $4, 'outbound', $5, 'text', 'num_1', $6, 1, 1, false, $7, $8, $9::text::jsonb)
 """
 
 
@@ -38,12 +38,15 @@ class Told:
         self._ids = IdSource(self._clock, random.Random(5))
         self.reachability = Reachability(db, clock=self._clock)
 
-    async def message(self, to_status: str, number: int = 1, *, error: str | None = None, **fields: Any) -> Moved:
+    async def message(
+        self, to_status: str, number: int = 1, *, error: str | None = None, carrier: str | None = None, **fields: Any
+    ) -> Moved:
         """A message to the contact of that number, stored as it is after its move."""
         where = {"channel": "chatapp", "from_status": "sending", **fields}
         move = Moved(ORGANIZATION, ENV, id=self._ids.new(MESSAGE), to_status=to_status, **where)
         row = (ORGANIZATION, ENV, move.channel, move.id, to_status, phone(number), error, datetime.now(UTC))
-        await self.db.execute(_INSERT, *row)
+        details = None if carrier is None else f'{{"deliveredVia": "{carrier}"}}'
+        await self.db.execute(_INSERT, *row, details)
         return move
 
     async def moves(self, *moved: Moved) -> dict[int, list[str]]:
@@ -141,6 +144,23 @@ async def test_a_channel_marks_by_its_own_codes_and_clears_its_own_mark(
     await told.db.execute("update contacts set unreachable = $2 where phone = $1", phone(1), before)
     move = await told.message(to_status, error=error, channel=POST, from_status=from_status)
     assert await told.moves(move) == {1: after, 2: []}
+
+
+async def test_an_rcs_message_tells_of_what_carried_it(told: Told) -> None:
+    """C17.2: of the SMS that took its place, or of RCS itself; of both in one commit."""
+    rcs = {"channel": "rcs", "error": NO_SUCH_NUMBER}
+    assert await told.moves(await told.message("failed", carrier="sms", **rcs)) == {1: ["sms"], 2: []}
+    both = [await told.message("failed", 2, carrier=each, **rcs) for each in ("sms", "rcs", "rcs")]
+    marked = await told.moves(*both)
+    assert (marked[1], sorted(marked[2])) == (["sms"], ["rcs", "sms"])
+    arrived = {"channel": "rcs", "from_status": "sent"}
+    left = await told.moves(
+        await told.message("delivered", carrier="rcs", **arrived),
+        await told.message("delivered", 2, carrier="sms", **arrived),
+    )
+    assert left == {1: ["sms"], 2: ["rcs"]}
+    both = [await told.message("read", n, carrier=each, **arrived) for n in (1, 2) for each in ("rcs", "sms")]
+    assert await told.moves(*both) == {1: [], 2: []}
 
 
 async def test_what_goes_to_e_mail_addresses_says_nothing_of_a_phone(

@@ -4,9 +4,12 @@
 
 -- name: mark
 -- The recipients of these messages, as far as they are contacts and the provider said for good, by a code of $5, that it cannot
--- reach them on the channel $4. Answers the contacts that were found: whether each has a mark now, and the message that told.
+-- reach them on the channel $4, or by what carried the message there. Answers the contacts that were found: whether each has a
+-- mark now, and the message that told.
 with failed as materialized (
-    select m.organization_id, m.env, m.recipient, min(m.id) as message_id
+    select
+        m.organization_id, m.env, m.recipient, min(m.id) as message_id,
+        array_agg(distinct coalesce(m.details ->> 'deliveredVia', $4)) as carriers
     from unnest($1::text[], $2::text[], $3::text[]) as g (organization_id, env, id)
     cross join lateral (
         select * from messages k
@@ -17,7 +20,7 @@ with failed as materialized (
     group by m.organization_id, m.env, m.recipient
 ),
 found as materialized (
-    select c.organization_id, c.env, c.id, f.message_id
+    select c.organization_id, c.env, c.id, f.message_id, f.carriers
     from failed f
     cross join lateral (
         select organization_id, env, id, phone from contacts
@@ -28,7 +31,7 @@ found as materialized (
     where c.phone = f.recipient
 ),
 locked as materialized (
-    select c.organization_id, c.env, c.id
+    select c.organization_id, c.env, c.id, f.carriers
     from (select * from found order by id) f
     cross join lateral (
         select organization_id, env, id from contacts
@@ -38,11 +41,11 @@ locked as materialized (
 ),
 marked as (
     update contacts c
-    set unreachable = array_append(c.unreachable, $4)
+    set unreachable = c.unreachable || array(select unnest(l.carriers) except select unnest(c.unreachable))
     from locked l
     where
         c.organization_id = l.organization_id and c.env = l.env and c.id = l.id
-        and not $4 = any(c.unreachable)
+        and not l.carriers <@ c.unreachable
 )
 select f.organization_id, f.env, f.message_id, l.id is not null as done
 from found f left join locked l on l.organization_id = f.organization_id and l.env = f.env and l.id = f.id;
@@ -50,7 +53,7 @@ from found f left join locked l on l.organization_id = f.organization_id and l.e
 -- name: clear
 -- Of the recipients of these messages, those that are marked, though they were reached. Answers as `mark`.
 with found as materialized (
-    select c.organization_id, c.env, c.id, m.id as message_id
+    select c.organization_id, c.env, c.id, m.id as message_id, coalesce(m.details ->> 'deliveredVia', $4) as carrier
     from unnest($1::text[], $2::text[], $3::text[]) as g (organization_id, env, id)
     cross join lateral (
         select * from messages k
@@ -66,8 +69,12 @@ with found as materialized (
     where c.phone = m.recipient
 ),
 locked as materialized (
-    select c.organization_id, c.env, c.id
-    from (select distinct organization_id, env, id from found order by id) f
+    select c.organization_id, c.env, c.id, f.carriers
+    from (
+        select organization_id, env, id, array_agg(carrier) as carriers from found
+        group by organization_id, env, id
+        order by id
+    ) f
     cross join lateral (
         select organization_id, env, id from contacts
         where organization_id = f.organization_id and env = f.env and id = f.id
@@ -76,7 +83,7 @@ locked as materialized (
 ),
 cleared as (
     update contacts c
-    set unreachable = array_remove(c.unreachable, $4)
+    set unreachable = array(select u from unnest(c.unreachable) as u where u <> all(l.carriers))
     from locked l
     where c.organization_id = l.organization_id and c.env = l.env and c.id = l.id
 )
