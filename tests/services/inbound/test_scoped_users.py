@@ -3,8 +3,10 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import orjson
 import pytest
-from tests.plans import indexes, plan_for_any
+from tests.people import insert_people
+from tests.plans import indexes, nodes, plan_for_any
 from tests.services.inbound.test_inbound import ENV, OTHER, PHONE, Phone, phone
 
 from recado.channels.core.events import Preference
@@ -133,6 +135,17 @@ async def test_of_several_contacts_with_an_id_the_one_that_was_heard_of_last_is_
     await phone.db.execute("update contacts set last_interaction_at = '2026-01-01' where phone = $1", PHONE)
     user = (phone.number.organization_id, ENV, USER)
     assert await inbound_contacts.of_users(phone.db, [user, (*user[:2], ANOTHER)]) == {user: (*user[:2], OTHER)}
+
+
+async def test_however_many_contacts_have_an_id_few_of_them_are_read(database: Database) -> None:
+    await insert_people(database, "org_1", ENV, [{"chatapp_user_id": USER} for _ in range(100)])
+    sql = inbound_contacts.SQL.of_users.rstrip().rstrip(";")
+    found = await database.fetchval(
+        f"explain (analyze, timing off, format json) {sql}", ["org_1"], [ENV], [USER], inbound_contacts.MOST_OF_USER
+    )
+    (read,) = [each for each in nodes(orjson.loads(found)[0]["Plan"]) if each.get("Relation Name") == "contacts"]
+    assert read["Actual Rows"] == inbound_contacts.MOST_OF_USER
+    assert len(await inbound_contacts.of_users(database, [("org_1", ENV, USER)])) == 1
 
 
 async def test_contacts_are_found_by_the_index_of_user_ids(database: Database) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Final
 
 from recado.domain.channels.policies import heard_with
 from recado.domain.contacts.contact import Contact
@@ -21,12 +22,16 @@ User = tuple[str, str, str]
 """Organization, environment, and a business-scoped user id."""
 
 
+MOST_OF_USER: Final = 20
+"""Contacts with one user id that are looked at: a person has one, and a few after changes of the phone."""
+
+
 async def of_users(executor: Executor, users: Sequence[User]) -> dict[User, Person]:
-    """As whose contact these are known; the others are nobody's."""
+    """As whose contact these are known; the others are nobody's (C28.6)."""
     asked = sorted(set(users))
     if not asked:
         return {}
-    rows = await executor.fetch(SQL.of_users, *columns(asked, 3))
+    rows = await executor.fetch(SQL.of_users, *columns(asked, 3), MOST_OF_USER)
     found = ((asked[row["n"] - 1], row["phone"]) for row in rows)
     return {user: (user[0], user[1], phone) for user, phone in found}
 

@@ -45,8 +45,8 @@ from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[]) as g (or
 where c.organization_id = g.organization_id and c.env = g.env and c.id = g.id;
 
 -- name: of_users
--- The contacts of these users of the chat app, by their phones; of several the one that was heard of last. Along the one index that has
--- the order that is asked for, whatever the statistics say.
+-- The contacts of these users of the chat app, by their phones; of several the one that was heard of last, among $4 of them at most.
+-- Along the one index that has the order that is asked for, whatever the statistics say.
 select g.n, c.phone
 from unnest($1::text[], $2::text[], $3::text[]) with ordinality as g (organization_id, env, user_id, n)
 cross join lateral (
@@ -55,7 +55,7 @@ cross join lateral (
         select id, phone, last_interaction_at from contacts
         where organization_id = g.organization_id and env = g.env and chatapp_user_id between g.user_id and g.user_id
         order by chatapp_user_id
-        offset 0
+        limit $4
     ) k
     order by k.last_interaction_at desc nulls last, k.id desc
     limit 1
