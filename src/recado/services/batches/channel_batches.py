@@ -144,4 +144,7 @@ class ChannelBatches(Protocol):
     async def copies(
         self, where: Where, olds: Sequence[Old], sender_id: str | None, now: datetime
     ) -> Mapping[str, MessageCopy | Misfit]:
-        """By id: how each message is sent again, or why not. `sender_id`: what sends all of them now."""
+        """By id: how each of `MANY` messages at most is sent again, or why not.
+
+        `sender_id`: what sends all of them now.
+        """

@@ -17,10 +17,11 @@ from recado.domain.core.ids import BATCH, MESSAGE, IdSource, lowest_id
 from recado.domain.core.references import reference_not_found
 from recado.domain.core.retention import CONTENT_MONTHS, months_before
 from recado.domain.messages.message import CLASS_OF, Priority
+from recado.engine.turns import in_pieces
 from recado.services.batches.batch_acceptance import AcceptedBatch, BatchAcceptance, ReplayedBatch
 from recado.services.batches.batch_maker import BatchMaker
 from recado.services.batches.batch_rules import LeftOut
-from recado.services.batches.channel_batches import ChannelBatches, MessageCopy, Misfit
+from recado.services.batches.channel_batches import MANY, ChannelBatches, MessageCopy, Misfit
 from recado.services.batches.resend_rules import (
     NOT_FOUND,
     RECIPIENT_MISSING,
@@ -125,6 +126,29 @@ class Resends:
         now = self._ids.moment_of(batch_id)
         first_id = lowest_id(MESSAGE, months_before(now, CONTENT_MONTHS))
         found: dict[str, MessageCopy | Misfit] = {}
+        async for piece in in_pieces(olds, MANY):  # each may have a payload that is read
+            found |= await self._copies(resend, rules, organization, piece, first_id=first_id, now=now)
+        chosen: list[tuple[Old, MessageCopy]] = []
+        for old in olds:
+            copy = found[old.id]
+            if isinstance(copy, MessageCopy):
+                chosen.append((old, copy))
+            else:
+                skip(left_out, paths[old.id], copy, old.id)
+        return self._batch(resend, chosen, left_out, batch_id=batch_id, now=now)
+
+    async def _copies(
+        self,
+        resend: Resend,
+        rules: ChannelBatches,
+        organization: Organization,
+        olds: Sequence[Old],
+        *,
+        first_id: str,
+        now: datetime,
+    ) -> dict[str, MessageCopy | Misfit]:
+        """By id: how each of these is sent again, or why not."""
+        found: dict[str, MessageCopy | Misfit] = {}
         fit: list[Old] = []
         for old in olds:
             reason = reason_to_skip(old, first_id=first_id, include_uncertain=resend.include_uncertain)
@@ -135,15 +159,7 @@ class Resends:
         found |= await rules.copies((resend.organization_id, resend.env), fit, resend.sender_id, now)
         left = [(old, copy) for old in fit if isinstance(copy := found[old.id], MessageCopy)]
         found |= await self._refused(resend, organization, left)
-        found |= await self._outside(resend, left, now)
-        chosen: list[tuple[Old, MessageCopy]] = []
-        for old in olds:
-            copy = found[old.id]
-            if isinstance(copy, MessageCopy):
-                chosen.append((old, copy))
-            else:
-                skip(left_out, paths[old.id], copy, old.id)
-        return self._batch(resend, chosen, left_out, batch_id=batch_id, now=now)
+        return found | await self._outside(resend, left, now)
 
     async def _check_sender(self, rules: ChannelBatches, resend: Resend, field: str, sender_id: str) -> None:
         """What `field` names exists; what is to send, can."""
