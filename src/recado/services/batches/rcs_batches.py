@@ -1,12 +1,8 @@
 """What makes batches of RCS acceptable: route, each recipient's texts, and the SMS in their place (C15.5, C17)."""
 
-from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from typing import Any, Final
-
-import orjson
 
 from recado.domain.channels.rcs import (
     DELIVERED_VIA,
@@ -17,34 +13,19 @@ from recado.domain.channels.rcs import (
     RcsRoute,
     asks_grant,
     category_in,
-    category_of,
 )
-from recado.domain.channels.sms import SMS
+from recado.domain.channels.sms import SMS, TRANSACTIONAL
 from recado.domain.core.errors import Problem, field_refused, no_provider
-from recado.domain.core.steps import Steps
-from recado.domain.links.tracked import MessageLinks, TrackedLink
+from recado.domain.links.tracked import MessageLinks
 from recado.domain.messages.message import Priority
-from recado.domain.senders.sender import route_sender
 from recado.services.batches.batch_draft import BatchDraft
-from recado.services.batches.channel_batches import (
-    BatchTerms,
-    MessageCopy,
-    Misfit,
-    RenderedContent,
-    Replaced,
-    Sort,
-    Tracked,
-    Where,
-)
+from recado.services.batches.channel_batches import BatchTerms, Misfit, RenderedContent
+from recado.services.batches.json_texts import dumped, loaded
 from recado.services.batches.placeholder_text import text_terms
-from recado.services.messages.acceptance_rules import due_time
+from recado.services.batches.text_batches import RoutedTexts, Said, Say, TextBatches
 from recado.services.messages.rcs_content import RcsForm, check_content
 from recado.storage.access.organizations import OrganizationDirectory
-from recado.storage.batches.batch_rows import MessageKind, Recipients
-from recado.storage.messages.resends import Old
 
-STEP: Final = 100
-"""Messages that get their links in one step of the event loop: some milliseconds."""
 LONGEST_FALLBACK: Final = 5_000
 """Characters of the SMS, before it is filled: what is longer is read no further."""
 _FILLED: Final = ("text", FALLBACK)
@@ -53,14 +34,19 @@ _BETWEEN: Final = "\0"
 """Between text and SMS where both are filled as one: no body holds it."""
 
 
-class RcsBatches:
-    """`sends_in`, `sms_in`: the environments that have a provider. `links`: makes those of one message (C27.1).
+class RcsBatches(TextBatches[RcsRoute]):
+    """Batches of RCS. `sms_in`: the environments that have a provider of SMS.
 
     A recipient has no more than its own texts until its block is made: then it gets what the batch says, and its links.
     """
 
-    channel = RCS
-    no_such_message = "There is no such RCS message."
+    texts = RoutedTexts(
+        policy=POLICY,
+        no_such_message="There is no such RCS message.",
+        route_in=lambda details: RcsForm.stored(details).route,
+        category_in=category_in,
+        asks_grant=asks_grant,
+    )
 
     def __init__(
         self,
@@ -70,10 +56,8 @@ class RcsBatches:
         sms_in: Collection[str],
         links: Callable[[], MessageLinks],
     ) -> None:
-        self._organizations = organizations
-        self.sends_in = frozenset(sends_in)
+        super().__init__(organizations, sends_in=sends_in, links=links)
         self._sms_in = frozenset(sms_in)
-        self._links = links
 
     async def terms(self, draft: BatchDraft, now: datetime) -> BatchTerms:
         organization = await self._organizations.of_caller(draft.organization_id)
@@ -95,90 +79,31 @@ class RcsBatches:
                 return Misfit(problem.code, problem.detail)
             # Cards and suggestions are the batch's: ten thousand copies of them would take much memory.
             own = {name: told[name] for name in _FILLED if name in told}
-            return RenderedContent(_json(own), 1, _json(content.details))
+            return RenderedContent(dumped(own), 1, dumped(content.details))
 
         told = text_terms(_texts(given), render)
         if told["member"] is None:
             form.content(given, self._links())  # what all get is refused for all
-        category = category_of(form.route, rich=False, transactional=form.transactional)
-        return BatchTerms(
-            sender_id=route_sender(RCS, draft.env, form.route),
-            due_at=due_time(draft.message(), now),
-            ttl=POLICY.ttl(category, draft.priority),
-            held_ms=organization.held_ms,
-            obeys=POLICY.obeys(draft.type, category, draft.priority),
-            granted_only=asks_grant(form.route) and organization.require_granted_for_marketing,
-            **told,
-        )
+        return self._terms(draft, organization, {"route": form.route, TRANSACTIONAL: form.transactional}, told, now)
 
-    async def kind(self, where: Where, priority: Priority, sort: Sort) -> MessageKind:
-        return _kind(sort.type, _read(sort.details), priority)
+    def _saying(self, payload: str | None) -> Say:
+        """Also what has no address in it is stored as a single message is."""
+        shared = loaded(payload)
 
-    def tracked(self, payload: str | None, recipients: Recipients, replaced: Replaced) -> Steps[Tracked | None]:
-        """All of them: also what has no address in it is stored as a single message is."""
-        places: list[int] = []
-        payloads: list[str | None] = []
-        details: list[str | None] = []
-        links: list[Sequence[TrackedLink]] = []
-        left_out: Counter[str] = Counter()
-        shared = _read(payload)
-        for place in range(len(recipients)):
-            if place and not place % STEP:
-                yield
-            own = None if recipients.payloads is None else recipients.payloads[place]
-            asked = _read(None if recipients.details is None else recipients.details[place])
-            of_message = self._links()
-            if recipients.replaces is not None:  # it says what the old one did, with links of its own
-                old_links = replaced.get(recipients.replaces[place], ())
-                payloads.append(None if own is None else of_message.in_place_of(own, old_links))
-                details.append(_json(_renewed(asked)))
-            else:
-                try:
-                    content = RcsForm.stored(asked).content({**shared, **_read(own)}, of_message)
-                except Problem as problem:  # short links were shorter when the batch was accepted
-                    left_out[problem.code] += 1
-                    continue
-                payloads.append(_json(content.payload))
-                details.append(_json(content.details))
-            places.append(place)
-            links.append(of_message.rows)
-        told = recipients.only(places) if left_out else recipients
-        told = replace(told, payloads=payloads, details=details, units=None)
-        return Tracked(told, links, left_out)
+        def say(own: str | None, details: str | None, links: MessageLinks) -> Said:
+            content = RcsForm.stored(loaded(details)).content({**shared, **loaded(own)}, links)
+            return Said(dumped(content.payload), 1, dumped(content.details))
 
-    async def suppressed(self, where: Where, addresses: Sequence[str]) -> Collection[str]:
-        return ()
+        return say
 
-    async def check_sender(self, where: Where, sender_id: str, *, field: str, sends: bool) -> None:
-        """Nobody names what an RCS message leaves from."""
-
-    async def copies(
-        self, where: Where, olds: Sequence[Old], sender_id: str | None, now: datetime
-    ) -> Mapping[str, MessageCopy | Misfit]:
-        organization = await self._organizations.of_caller(where[0])
-        found: dict[str, MessageCopy | Misfit] = {}
-        for old in olds:
-            details = _read(old.details)
-            found[old.id] = MessageCopy(
-                route_sender(RCS, where[1], RcsForm.stored(details).route),
-                None,
-                _kind(old.type, details, Priority.BULK),
-                POLICY.ttl(category_in(details), Priority.BULK),
-                organization.held_ms,
-            )
-        return found
+    def _again(self, said: Said) -> Said:
+        return Said(said.payload, 1, dumped(_renewed(loaded(said.details))))
 
 
 def _check_priority(route: RcsRoute, priority: Priority) -> None:
     if priority is Priority.CRITICAL and route is not RcsRoute.OTP:
         detail = "Priority critical is only for one-time codes: route easy_otp_rcs."
         raise field_refused("PRIORITY_NOT_ALLOWED", "/priority", detail)
-
-
-def _kind(message_type: str, details: Mapping[str, Any], priority: Priority) -> MessageKind:
-    category = category_in(details)
-    obeys = POLICY.obeys(message_type, category, priority)
-    return MessageKind(obeys, POLICY.price_kind(category, False), asks_grant(RcsForm.stored(details).route))
 
 
 def _renewed(details: Mapping[str, Any]) -> dict[str, Any]:
@@ -201,11 +126,3 @@ def _with_texts(given: Mapping[str, Any], texts: str) -> dict[str, Any]:
     if FALLBACK in told:
         told[FALLBACK] = {"text": fallback}
     return told
-
-
-def _read(text: str | None) -> Mapping[str, Any]:
-    return {} if text is None else dict(orjson.loads(text))
-
-
-def _json(value: object) -> str:
-    return orjson.dumps(value).decode()
