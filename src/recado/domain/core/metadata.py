@@ -16,7 +16,8 @@ def metadata_errors(value: Any, path: str = "/metadata") -> list[FieldError]:
     """What is wrong with a metadata object, or with the `properties` of a customer event (C15.2).
 
     At most 20 keys; a key starts with a letter and has up to 64 of letters, digits, `_`, `.` and `-`; a value is a text
-    of up to 256 characters, a number of as many with all its digits, or a boolean. Messages never repeat the caller's keys or values.
+    of up to 256 characters, a number of as many with all its digits, or a boolean. Messages never repeat the caller's
+    keys or values.
     """
     if not isinstance(value, dict):
         return [FieldError(path, "METADATA_INVALID", "Metadata must be an object.")]
