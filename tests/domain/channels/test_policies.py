@@ -162,3 +162,16 @@ def test_what_people_write_is_told_by_channel_and_what_answers_rcs_as_sms() -> N
     social = "social.message.received"
     assert told == {"chatapp": "message.received", "sms": sms, "rcs": sms, "social": social, "email": None}
     assert {channel for channel, policy in POLICIES.items() if policy.answers_opt_outs} == {"chatapp", "rcs"}
+
+
+def test_the_generic_view_has_words_of_its_own_for_what_only_sms_and_emails_can_be() -> None:
+    told = {
+        (channel, state.value): status
+        for channel in ("sms", "email")
+        for state, status in POLICIES[channel].shown.items()
+    }
+    assert told == {
+        ("sms", "undelivered"): "failed",
+        ("email", "bounced"): "failed",
+        ("email", "complained"): "delivered",
+    }
