@@ -98,6 +98,16 @@ async def test_a_name_is_the_only_one_of_its_number(api: Any) -> None:
     assert (renamed.status, renamed.code) == (409, "FLOW_NAME_TAKEN")
 
 
+async def test_a_number_holds_a_hundred_flows(api: Any) -> None:
+    await flow(api)
+    await api.database.execute(
+        "insert into flows select (jsonb_populate_record(f, jsonb_build_object("
+        "'id', 'flw_' || g, 'name', 'flow ' || g, 'flow_json', f.flow_json))).* from flows f, generate_series(1, 99) g"
+    )
+    full = await api.post(FLOWS, new(api, name="One more"))
+    assert (full.status, full.code, full.body["meta"]) == (409, "LIMIT_REACHED", {"limit": 100})
+
+
 async def test_lists_are_filtered(api: Any) -> None:
     await flow(api)
     active = await flow(api, "publish", name="Active", providerCategories=["OTHER", "SIGN_UP"])

@@ -44,6 +44,16 @@ async def codes(api: Any) -> list[Any]:
     return list(await api.database.fetch("select * from origin_codes order by created_at"))
 
 
+async def test_an_environment_holds_a_thousand(api: Any) -> None:
+    await made(api)
+    await api.database.execute(
+        "insert into origin_links select (jsonb_populate_record(l, jsonb_build_object("
+        "'id', 'olk_' || g, 'slug', 'slug' || g))).* from origin_links l, generate_series(1, 999) g"
+    )
+    full = await api.post(LINKS, link(api))
+    assert (full.status, full.code, full.body["meta"]) == (409, "LIMIT_REACHED", {"limit": 1_000})
+
+
 async def test_a_link_is_made_read_changed_and_deleted(api: Any) -> None:
     found = await made(api)
     assert found["id"].startswith("olk_")

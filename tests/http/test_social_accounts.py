@@ -57,6 +57,16 @@ async def test_an_account_that_is_not_well_formed_is_refused(api: Any, change: A
     assert (answer.status, [each["path"] for each in answer.body["errors"]]) == (422, [path])
 
 
+async def test_an_environment_holds_a_thousand(api: Any) -> None:
+    await account(api)
+    await api.database.execute(
+        "insert into social_accounts select (jsonb_populate_record(s, jsonb_build_object("
+        "'id', 'soc_' || g, 'external_account_id', 'page ' || g))).* from social_accounts s, generate_series(1, 999) g"
+    )
+    full = await api.post(ACCOUNTS, NEW | {"externalAccountId": "one more"}, env="live")
+    assert (full.status, full.code, full.body["meta"]) == (409, "LIMIT_REACHED", {"limit": 1_000})
+
+
 async def test_an_id_of_the_platform_belongs_to_one_organization(api: Any) -> None:
     made = await account(api)
     taken = await api.post(ACCOUNTS, NEW, env="live")

@@ -41,6 +41,7 @@ async def test_a_template_is_born_a_draft_and_nothing_goes_out(api: Any) -> None
         ({"components": {}}, "/components"),
         ({"components": [{"payload": {}}]}, "/components/0/type"),
         ({"components": ["BODY"]}, "/components/0"),
+        ({"components": [{"type": "X", "payload": [1e308] * 4_000}]}, "/components"),
         ({"headerExampleUrl": "ftp://example.com"}, "/headerExampleUrl"),
         ({"headerExampleUrl": 3}, "/headerExampleUrl"),
     ],

@@ -44,13 +44,14 @@ FLOW = FlowDefinition(
 
 
 def replies(*bodies: Any) -> Behaviour:
-    """One answer after another, over one or several connections."""
+    """One answer after another, over one or several connections; one that has an `error` refuses."""
     left = [json.dumps(body).encode() for body in bodies]
 
     async def behave(connection: Any) -> None:
         while left:
             await connection.read_request()
-            await connection.answer(200, left.pop(0))
+            body = left.pop(0)
+            await connection.answer(400 if body.startswith(b'{"error"') else 200, body)
 
     return behave
 

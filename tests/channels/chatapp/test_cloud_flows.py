@@ -50,3 +50,21 @@ async def test_a_flow_with_faults_is_refused(
     with pytest.raises(ProviderError) as failure:
         await cloud.create_flow(account, FLOW)
     assert (failure.value.kind, failure.value.text) == ("refused", text)
+
+
+@pytest.mark.parametrize(("status", "done"), [("DEPRECATED", True), ("PUBLISHED", False), (None, False)])
+async def test_a_refusal_to_deprecate_is_none_where_the_flow_is_deprecated(
+    status: str | None, done: bool, fake_bridge: Any, cloud_to: Any, account: Account
+) -> None:
+    refusal = {"error": {"code": 100, "message": "the flow is not published"}}
+    fake_bridge.behaviour = replies(refusal, {"id": "6627390910", "status": status})
+    cloud: Cloud = await cloud_to(fake_bridge.url)
+
+    if done:
+        await cloud.deprecate_flow(account, "6627390910")
+    else:
+        with pytest.raises(ProviderError, match="refused"):
+            await cloud.deprecate_flow(account, "6627390910")
+    assert [(each.method, each.path) for each in fake_bridge.requests] == [
+        ("POST", "/base/6627390910/deprecate"), ("GET", "/base/6627390910?fields=status"),
+    ]  # fmt: skip

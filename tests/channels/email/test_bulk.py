@@ -242,6 +242,7 @@ async def test_what_forbids_it_as_a_whole_is_refused_with_its_place_and_stores_n
         ({"from": "nobody"}, 422, "VALIDATION_ERROR", "/from"),
         ({"priority": "critical"}, 422, "PRIORITY_NOT_ALLOWED", "/priority"),
         ({"variables": {"news": "x" * 4_093}}, 422, "VALIDATION_ERROR", "/variables"),
+        ({"variables": {f"n{each}": 1e308 for each in range(14)}}, 422, "VALIDATION_ERROR", "/variables"),
         ({"recipients": None, "listId": "lst_" + "0" * 21}, 422, "REFERENCE_NOT_FOUND", "/listId"),
         ({"recipients": None, "segmentId": "x"}, 422, "REFERENCE_NOT_FOUND", "/segmentId"),
         ({"recipients": None, "listId": "x", "segmentId": "y"}, 422, "AUDIENCE_INVALID", None),

@@ -8,7 +8,15 @@ from tests.post import LETTERS, POST, RECEIPT, REPORT
 from recado.domain.access.scopes import ALL_SCOPES
 from recado.domain.channels import chatapp, sms
 from recado.domain.channels.address import MASK
-from recado.domain.channels.policies import POLICIES, shown, states_after, states_before, states_shown_as, withdrawn_as
+from recado.domain.channels.policies import (
+    POLICIES,
+    heard_as,
+    shown,
+    states_after,
+    states_before,
+    states_shown_as,
+    withdrawn_as,
+)
 from recado.domain.channels.policy import Deadline, Policy
 from recado.domain.core.events import EVENT_NAMES
 from recado.domain.messages.message import (
@@ -146,3 +154,24 @@ def test_no_report_moves_a_message_that_may_wait_in_the_queue_unless_it_makes_it
 def test_a_late_report_moves_only_what_did_not_arrive(policy: Policy) -> None:
     assert {state for state, _ in policy.late_reports} <= FAILURES
     assert not set(policy.reports) & set(policy.late_reports)
+
+
+def test_what_people_write_is_told_by_channel_and_what_answers_rcs_as_sms() -> None:
+    told = {channel: POLICIES[heard_as(channel)].received for channel in POLICIES}
+    sms = "sms.received"
+    social = "social.message.received"
+    assert told == {"chatapp": "message.received", "sms": sms, "rcs": sms, "social": social, "email": None}
+    assert {channel for channel, policy in POLICIES.items() if policy.answers_opt_outs} == {"chatapp", "rcs"}
+
+
+def test_the_generic_view_has_words_of_its_own_for_what_only_sms_and_emails_can_be() -> None:
+    told = {
+        (channel, state.value): status
+        for channel in ("sms", "email")
+        for state, status in POLICIES[channel].shown.items()
+    }
+    assert told == {
+        ("sms", "undelivered"): "failed",
+        ("email", "bounced"): "failed",
+        ("email", "complained"): "delivered",
+    }

@@ -28,6 +28,17 @@ def test_a_keyword_is_known_without_case_accents_punctuation_and_outer_spaces(te
 
 
 @pytest.mark.parametrize(
+    ("words", "opts_out"),
+    [
+        ("sair stop parar pare cancelar descadastrar remover unsubscribe end quit", True),
+        ("voltar start", False),
+    ],
+)
+def test_these_words_are_keywords_everywhere(words: str, opts_out: bool) -> None:
+    assert [keyword_of(word) for word in words.split()] == [Keyword(opts_out, word) for word in words.split()]
+
+
+@pytest.mark.parametrize(
     "text", ["", "!!!", " ", "please stop", "stop it", "parada", "sai r", "quero  receber", "não", "stop 🙏"]
 )
 def test_only_the_whole_text_is_a_keyword(text: str) -> None:

@@ -14,6 +14,7 @@ from recado.domain.core.metadata import metadata_errors
         {"order": "A-17", "total": 12.5, "count": 3, "paid": True, "z.y_x-1": ""},
         {f"k{index}": index for index in range(20)},
         {"k" * 64: "v" * 256},
+        {"a": 1e249, "b": -1.5e-240, "c": 2**64 - 1},
     ],
 )
 def test_flat_small_values_pass(value: dict[str, Any]) -> None:
@@ -36,6 +37,8 @@ def test_flat_small_values_pass(value: dict[str, Any]) -> None:
         ({"a": None}, "/metadata/a", "METADATA_INVALID"),
         ({"a": {}}, "/metadata/a", "METADATA_INVALID"),
         ({"a": ["x"]}, "/metadata/a", "METADATA_INVALID"),
+        ({"a": 1e308}, "/metadata/a", "METADATA_INVALID"),
+        ({"a": -1.5e-300}, "/metadata/a", "METADATA_INVALID"),
         ({"a": "x\0y"}, "/metadata/a", "INVALID_CHARACTER"),
     ],
 )

@@ -27,3 +27,9 @@ def test_the_sections_of_a_list_have_ten_rows_together() -> None:
     (error,) = refused({"type": "list", "action": {"button": "b", "sections": sections}})
     assert (error.path, error.code) == ("/payload/interactive/action/sections", "TOO_MANY")
     assert error.message == "a list has at most 10 rows in all its sections"
+
+
+@pytest.mark.parametrize("data", [{"text": "x" * 65_536}, {"numbers": [1e308] * 300}])
+def test_what_a_flow_opens_with_has_a_size_as_it_is_stored_with_each_message_of_a_batch(data: dict[str, Any]) -> None:
+    (error,) = refused({"type": "flow", "action": {"flowId": "flw_1", "cta": "Go", "data": data}})
+    assert (error.path, error.message) == ("/payload/interactive/action/data", "must have at most 64 KiB")

@@ -6,12 +6,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from recado.channels.core.events import Inbound, Preference
 from recado.domain.channels.source import Source
 from recado.domain.contacts.contact_search import search_mark, search_query
 from recado.domain.core.ids import IdSource
 from recado.domain.core.phones import phone_hash
+from recado.domain.senders.number import NumberStatus
 from recado.engine.clock import SystemClock
 from recado.services.effects.consequences import Consequences
 from recado.services.inbound.inbound import InboundMessages
@@ -264,9 +266,30 @@ async def test_words_of_the_organization_count_too(phone: Phone) -> None:
     assert (await phone.contact())["opt_in_status"] == "denied"
 
 
-async def test_a_number_that_is_not_known_and_a_sender_without_phone_are_dropped(phone: Phone) -> None:
-    await phone.write(phone.event(account="nobody's"), phone.event(sender="user-1"))
+@pytest.mark.parametrize("status", NumberStatus)
+async def test_a_keyword_counts_in_every_state_of_the_number(phone: Phone, status: NumberStatus) -> None:
+    await phone.db.execute("update numbers set status = $1", status.value)
+    await phone.say("sair")
+    assert (await phone.contact())["opt_in_status"] == "denied"
+
+
+async def test_the_window_is_of_the_providers_time_and_never_moves_back(phone: Phone) -> None:
+    now = datetime.now(UTC)
+    hour = timedelta(hours=1)
+    window = "select last_inbound_at from chat_windows"
+    for told, at in ((-2, -2), (-3, -2), (-1, -1)):
+        await phone.write(phone.event(at=now + told * hour))
+        assert await phone.db.fetchval(window) == now + at * hour
+    await phone.write(phone.event(at=now + hour))  # by a clock ahead of ours
+    assert now <= await phone.db.fetchval(window) <= datetime.now(UTC)
+
+
+async def test_a_number_that_is_not_known_and_a_sender_without_phone_are_dropped_with_a_line(phone: Phone) -> None:
+    with capture_logs() as logs:
+        await phone.write(phone.event(account="nobody's"), phone.event(sender="user-1"))
     assert (await phone.count("messages"), await phone.count("contacts")) == (0, 0)
+    lines = [(each["event"], each["known_number"], each["count"]) for each in logs]
+    assert lines == [("inbound_dropped", False, 1), ("inbound_dropped", True, 1)]
 
 
 async def test_whoever_tells_the_provider_to_stop_has_opted_out(phone: Phone) -> None:

@@ -198,7 +198,16 @@ class Cloud(HttpProvider):
         await self._call("POST", account, provider_flow_id, "publish", body={})
 
     async def deprecate_flow(self, account: Account, provider_flow_id: str) -> None:
-        await self._call("POST", account, provider_flow_id, "deprecate", body={})
+        try:
+            await self._call("POST", account, provider_flow_id, "deprecate", body={})
+        except ProviderError as error:
+            if error.kind != "refused" or not await self._is_deprecated(account, provider_flow_id):
+                raise
+
+    async def _is_deprecated(self, account: Account, provider_flow_id: str) -> bool:
+        """Whether an earlier call did it whose answer was lost: the API refuses the same once more."""
+        held = await self._call("GET", account, provider_flow_id, query={"fields": "status"})
+        return cloud_flows.STATES_READ.get(str(held.get("status"))) == "deprecated"
 
     # Media ------------------------------------------------------------------------------------------------------------
 

@@ -150,7 +150,8 @@ class FlowAdmin(Protocol):
 
     async def publish_flow(self, account: Account, provider_flow_id: str) -> None: ...
 
-    async def deprecate_flow(self, account: Account, provider_flow_id: str) -> None: ...
+    async def deprecate_flow(self, account: Account, provider_flow_id: str) -> None:
+        """Take it out of use; one that is deprecated already stays so."""
 
 
 class SenderVerifier(Protocol):

@@ -4,6 +4,7 @@ import re
 from typing import Any, Final
 
 from recado.domain.core.errors import FieldError
+from recado.domain.core.json_size import stored_size
 
 MAX_KEYS: Final = 20
 MAX_TEXT: Final = 256
@@ -15,7 +16,8 @@ def metadata_errors(value: Any, path: str = "/metadata") -> list[FieldError]:
     """What is wrong with a metadata object, or with the `properties` of a customer event (C15.2).
 
     At most 20 keys; a key starts with a letter and has up to 64 of letters, digits, `_`, `.` and `-`; a value is a text
-    of up to 256 characters, a number or a boolean. Messages never repeat the caller's keys or values.
+    of up to 256 characters, a number of as many with all its digits, or a boolean. Messages never repeat the caller's
+    keys or values.
     """
     if not isinstance(value, dict):
         return [FieldError(path, "METADATA_INVALID", "Metadata must be an object.")]
@@ -45,6 +47,12 @@ def metadata_errors(value: Any, path: str = "/metadata") -> list[FieldError]:
                     f"{path}/{key}",
                     "METADATA_INVALID",
                     "A value of metadata must be a text, a number or true or false.",
+                )
+            )
+        elif isinstance(item, float) and stored_size(item) > MAX_TEXT:
+            found.append(
+                FieldError(
+                    f"{path}/{key}", "METADATA_INVALID", f"A number has at most {MAX_TEXT} characters, all its digits."
                 )
             )
     return found

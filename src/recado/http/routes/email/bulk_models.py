@@ -8,7 +8,8 @@ from typing_extensions import TypedDict
 
 from recado.domain.batches.batch import MAX_RECIPIENTS
 from recado.domain.contacts.contact import MOST_EMAIL
-from recado.domain.email.rendering import MOST_VARIABLES, Value, as_text
+from recado.domain.core.json_size import stored_size
+from recado.domain.email.rendering import MOST_VARIABLES, Value
 from recado.http.api.models import most_members
 from recado.http.routes.email.message_models import From
 from recado.http.routes.email.part_texts import Subject
@@ -21,11 +22,15 @@ LONGEST_OWN: Final = 1_024
 
 
 def _few(values: dict[str, Value]) -> dict[str, Value]:
-    if sum(len(name) + len(as_text(value)) for name, value in values.items()) > MOST_SHARED:
+    if sum(len(name) + _length(value) for name, value in values.items()) > MOST_SHARED:
         raise PydanticCustomError(
             "too_long", "must have at most {most} characters in all", {"most": f"{MOST_SHARED:,}"}
         )
     return values
+
+
+def _length(value: Value) -> int:
+    return len(value) if isinstance(value, str) else stored_size(value)
 
 
 OwnValues = Annotated[

@@ -1,13 +1,12 @@
 """Bodies of the operations on flows, and the rules of a flow's definition (C19)."""
 
-import re
 from typing import Annotated, Any, Final, Literal, NotRequired
 
-import orjson
 from pydantic import AfterValidator, ConfigDict, Field
 from typing_extensions import TypedDict
 
 from recado.domain.core.ids import NUMBER
+from recado.domain.core.json_size import stored_size
 from recado.domain.flows.flow import FlowCategory, FlowProviderStatus, FlowStatus, has_cycle
 from recado.http.api.models import ApiModel, PatchModel, Timestamp, unset
 from recado.http.api.paging import CountedPage, PageQuery
@@ -17,8 +16,7 @@ from recado.storage.flows.flows import Flow
 
 MOST_SCREENS: Final = 50
 LARGEST: Final = MIB
-"""Bytes of a definition, as JSON without spaces, in which each number has all its digits, as the database writes it."""
-_EXPONENT: Final = re.compile(rb"[0-9]e[+-]?([0-9]{1,3})(?![0-9])")
+"""Bytes of a definition, as the database writes it."""
 USUAL_VERSION: Final = "6.2"
 
 _CONFIG = ConfigDict(strict=True, str_strip_whitespace=True, extra="ignore", hide_input_in_errors=True)
@@ -81,8 +79,7 @@ def checked(definition: FlowJson) -> FlowJson:
     if has_cycle(routes):
         raise ValueError("must not lead back to a screen in `routing_model`")
     complete: FlowJson = {"version": USUAL_VERSION, **definition}
-    written = orjson.dumps(complete)
-    if len(written) + sum(map(int, _EXPONENT.findall(written))) > LARGEST:
+    if stored_size(complete) > LARGEST:
         raise ValueError("must have at most 1 MiB")
     return complete
 

@@ -9,9 +9,12 @@ from pydantic import AfterValidator, ConfigDict, Discriminator, Field, TypeAdapt
 from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
+from recado.domain.core.json_size import stored_size
+
 _CONFIG = ConfigDict(strict=True, str_strip_whitespace=True, extra="ignore", hide_input_in_errors=True)
 _MEDIA_ID_LENGTH = 64
 _MOST_ROWS = 10
+MOST_FLOW_DATA: Final = 64 * 1024  # bytes: they are stored with each message of a batch
 
 
 class TextContent(TypedDict):
@@ -150,13 +153,19 @@ class LinkAction(TypedDict):
     url: Annotated[str, Field(max_length=2048, pattern=r"^https?://[^\s/]\S*$")]
 
 
+def _storable(data: dict[str, Any]) -> dict[str, Any]:
+    if stored_size(data) > MOST_FLOW_DATA:
+        raise ValueError("must have at most 64 KiB")
+    return data
+
+
 class FlowAction(TypedDict):
     __pydantic_config__ = _CONFIG  # type: ignore[misc]
 
     flowId: Annotated[str, Field(min_length=1, max_length=64)]
     cta: Annotated[str, Field(min_length=1, max_length=20)]
     screen: NotRequired[Annotated[str, Field(max_length=128)]]
-    data: NotRequired[dict[str, Any]]
+    data: NotRequired[Annotated[dict[str, Any], AfterValidator(_storable)]]
 
 
 class _Interactive(TypedDict):

@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from pydantic import Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints
 
 from recado.domain.core.ids import NUMBER
+from recado.domain.core.json_size import stored_size
 from recado.domain.templates.template import Language, TemplateCategory, TemplateStatus
 from recado.http.api.models import ApiModel, PatchModel, Timestamp, unset
 from recado.http.api.paging import CountedPage, PageQuery
+from recado.http.api.route import MIB
 from recado.http.routes.core.views import view_of
 from recado.storage.templates.templates import Template
 
@@ -26,7 +28,13 @@ class Component(ApiModel):
     payload: Any = Field(default_factory=lambda: None)
 
 
-Components = Annotated[list[Component], Field(max_length=MOST_COMPONENTS)]
+def _storable(components: list[Component]) -> list[Component]:
+    if stored_size(stored_components(components)) > MIB:
+        raise ValueError("must have at most 1 MiB")
+    return components
+
+
+Components = Annotated[list[Component], Field(max_length=MOST_COMPONENTS), AfterValidator(_storable)]
 
 
 class TemplateQuery(PageQuery):
