@@ -55,7 +55,7 @@ class EmailOpens:
 
     async def _record(self, moments: Opens) -> AfterCommit | None:
         async with self._db.hot.transaction() as connection:
-            opened = await opens.record(connection, moments)
+            opened = await opens.record(connection, moments, months=self._db.months)
             gains: defaultdict[CampaignKey, Gain] = defaultdict(Gain)
             for key, each in opened.items():
                 if each.campaign_id is not None:

@@ -78,7 +78,7 @@ class TrackedClicks:
                 each = clicked.get(link.message_id)
                 if each is not None and each.campaign_id is not None:
                     gains[link.organization_id, link.env, each.campaign_id].clicks += len(moments)
-            await opens.note_clicks(connection, _first_clicks(clicks, clicked))
+            await opens.note_clicks(connection, _first_clicks(clicks, clicked), months=self._db.months)
             await campaigns.add(connection, gains)
             return await self._outbox.tell(connection, await self._events(clicks, clicked))
 
