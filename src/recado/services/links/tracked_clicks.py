@@ -36,7 +36,9 @@ class TrackedClicks:
         self._db = db
         self._outbox = outbox
         self._clock = clock
-        self._links: CodeLookup[FoundLink] = CodeLookup("tracked links", self._read, clock=clock)
+        self._links: CodeLookup[FoundLink] = CodeLookup(
+            "tracked links", self._read, owner=attrgetter("organization_id"), clock=clock
+        )
         self._clicks: Recorder[FoundLink] = Recorder(
             "clicks", self._record, key=attrgetter("code"), told_as="clicks_dropped", clock=clock
         )
