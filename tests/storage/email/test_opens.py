@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from tests.plans import indexes, plan_for_any, whole_tables
 from tests.waiting import until_locked_out
 
 from recado.domain.email.public_tokens import EmailKey
+from recado.storage.core.partitions import ensure_partitions
 from recado.storage.core.postgres import Database
 from recado.storage.email import opens
 from recado.storage.email.opens import Opened
@@ -70,6 +72,28 @@ async def test_the_first_click_stays(database: Database) -> None:
         async with database.hot.transaction() as connection:
             await opens.note_clicks(connection, {key(1): moment})
     assert await moments_of(database, "clicked_at") == [NOW, None]
+
+
+async def test_opens_and_clicks_of_one_month_name_its_table(database: Database) -> None:
+    await ensure_partitions(database, NOW)
+    await stored(database, 1)
+    asked: list[str] = []
+
+    async def fetch(query: str, /, *arguments: Any) -> Any:
+        asked.append(query)
+        return await database.fetch(query, *arguments)
+
+    connection: Any = SimpleNamespace(fetch=fetch)
+    assert await opens.record(connection, {key(1): [NOW]}, months=database.months) == {
+        key(1): Opened("delivered", True, None)
+    }
+    await opens.note_clicks(connection, {key(1): LATER}, months=database.months)
+    assert [f"messages_{NOW:%Y_%m}" in query for query in asked] == [True] * 5
+    assert await database.fetchrow("select opened_at, clicked_at from messages") == (NOW, LATER)
+    old = EmailKey(ORGANIZATION, "test", message_id(NOW - timedelta(days=400), 1))
+    asked.clear()
+    await opens.record(connection, {key(1): [NOW], old: [NOW]}, months=database.months)
+    assert ["messages /*month*/" in query for query in asked] == [True]
 
 
 async def test_an_open_counts_also_on_a_message_that_another_changes_meanwhile(database: Database) -> None:

@@ -155,7 +155,7 @@ async def test_a_click_counts_also_on_a_contact_that_another_changes_meanwhile(d
 
     async def click(at: datetime) -> None:
         async with database.hot.transaction() as connection:
-            await tracked_links.count(connection, {link: [at]})
+            await tracked_links.count(connection, [(link, [at])])
 
     async with database.transaction() as connection:
         await connection.execute("update contacts set last_interaction_at = $1", NOW)
@@ -178,10 +178,10 @@ async def test_clicks_in_messages_of_one_month_are_counted_by_a_plan_for_its_tab
     await messages.accept(database.hot, [new])
     (link,) = (await tracked_links.by_code(database, ["AAAAAAAA"], NOW)).values()
     connection: Any = SimpleNamespace(fetch=fetch)
-    counted = await tracked_links.count(connection, {link: [NOW]}, months=database.months)
+    counted = await tracked_links.count(connection, [(link, [NOW])], months=database.months)
     assert counted == {new.id: Clicked(status="queued", fresh=True, campaign_id=None)}
     older = link._replace(code="BBBBBBBB", message_id=old_id)
-    await tracked_links.count(connection, {link: [NOW], older: [NOW]}, months=database.months)
+    await tracked_links.count(connection, [(link, [NOW]), (older, [NOW])], months=database.months)
     assert [f"from messages_{NOW:%Y_%m}" in query for query in asked] == [True, False]
 
 

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Final
 
 import orjson
@@ -13,7 +13,7 @@ from recado.domain.core.clock import Clock
 from recado.domain.core.timestamps import format_timestamp
 from recado.domain.email.public_tokens import EmailKey, PublicTokens
 from recado.services.effects.outbox import Happened, Outbox
-from recado.services.links.recorder import Recorder
+from recado.services.links.recorder import Done, Recorder
 from recado.storage.batches import campaigns
 from recado.storage.batches.campaigns import CampaignKey, Gain
 from recado.storage.core.moves import AfterCommit
@@ -34,7 +34,9 @@ class EmailOpens:
         self._db = db
         self._tokens = tokens
         self._outbox = outbox
-        self._opens: Recorder[EmailKey] = Recorder("opens", self._record, told_as="opens_dropped", clock=clock)
+        self._opens: Recorder[EmailKey] = Recorder(
+            "opens", self._record, key=attrgetter("message_id"), told_as="opens_dropped", clock=clock
+        )
         self.record = self._opens.record
         self.start = self._opens.start
         self.stop = self._opens.stop
@@ -53,9 +55,10 @@ class EmailOpens:
             self._opens.take(key)
         return True
 
-    async def _record(self, moments: Opens) -> AfterCommit | None:
+    async def _record(self, done: Sequence[Done[EmailKey]]) -> AfterCommit | None:
+        moments = dict(done)
         async with self._db.hot.transaction() as connection:
-            opened = await opens.record(connection, moments)
+            opened = await opens.record(connection, moments, months=self._db.months)
             gains: defaultdict[CampaignKey, Gain] = defaultdict(Gain)
             for key, each in opened.items():
                 if each.campaign_id is not None:

@@ -5,6 +5,7 @@ less than that they come.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 import orjson
@@ -55,7 +56,9 @@ class OriginClicks:
         self._random_bytes = random_bytes
         self.uncoded = 0
         self._told = (0, float("-inf"))  # uncoded then, and when (monotonic)
-        self._links: CodeLookup[OriginLink] = CodeLookup("origin links", self._read, clock=clock)
+        self._links: CodeLookup[OriginLink] = CodeLookup(
+            "origin links", self._read, owner=attrgetter("organization_id"), clock=clock
+        )
         self._codes: Batcher[OriginClick, str | None] = Batcher(
             "origin codes", self._store, clock=clock, concurrency=1, max_queue=MOST_WAITING, deadline=WAITING_FOR,
             owner=lambda click: click.link.organization_id,

@@ -5,11 +5,10 @@ their answer all the same, and those who send have the database's other connecti
 """
 
 import asyncio
-from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 
 import structlog
 
@@ -37,28 +36,36 @@ class OfOrganization(Protocol):
 
 
 K = TypeVar("K", bound=OfOrganization)
+Done: TypeAlias = tuple[K, list[datetime]]
+"""What something was done with, and when, in order."""
 
 
 class Recorder(Generic[K]):
     """A service (`start`, `stop`). `dropped`: what nobody recorded, since the start.
 
-    `record`: records when each of these was done, in order, in one commit; answers what follows the commit.
+    `record`: records these in one commit, each once; answers what follows the commit.
     """
 
     def __init__(
         self,
         name: str,
-        record: Callable[[Mapping[K, Sequence[datetime]]], Awaitable[AfterCommit | None]],
+        record: Callable[[Sequence[Done[K]]], Awaitable[AfterCommit | None]],
         *,
+        key: Callable[[K], Hashable],
         told_as: str,
         clock: Clock,
     ) -> None:
-        """`told_as`: the entry of the log about what was dropped."""
+        """`key`: tells things apart; cheaper than they are themselves. `told_as`: the entry of the log about what was
+        dropped.
+        """
         self._told_as = told_as
         self._record = record
+        self._key = key
         self._clock = clock
-        self._waiting: dict[K, list[datetime]] = {}
-        self._of_organization: Counter[str] = Counter()
+        self._now = clock.now
+        self._waiting: dict[Hashable, Done[K]] = {}
+        self._taken: list[Done[K]] = []  # they waited before those, and are being recorded
+        self._of_organization: dict[str, int] = {}  # times, of both
         self._count = 0
         self.dropped = 0
         self._told = (0, float("-inf"))  # dropped then, and when (monotonic)
@@ -81,61 +88,84 @@ class Recorder(Generic[K]):
 
     def take(self, done: K) -> None:
         """A person did it now."""
-        moments = self._waiting.get(done)
+        key = self._key(done)
+        there = self._waiting.get(key)
+        organization_id = done.organization_id
+        of_organization = self._of_organization.get(organization_id, 0)
         if (
             self._count >= MOST_WAITING
-            or self._of_organization[done.organization_id] >= MOST_OF_ORGANIZATION
-            or (moments is not None and len(moments) >= MOST_OF_ONE)
+            or of_organization >= MOST_OF_ORGANIZATION
+            or (there is not None and len(there[1]) >= MOST_OF_ONE)
         ):
             self._drop(1)
             return
-        if not self._count:
-            self._clock.call_at(self._clock.monotonic() + EVERY, self._recorder.hint)
-        if moments is None:
-            self._waiting[done] = [self._clock.now()]
+        if not (self._waiting or self._recording.locked()):
+            self._record_soon()
+        if there is None:
+            self._waiting[key] = (done, [self._now()])
         else:
-            moments.append(self._clock.now())
+            there[1].append(self._now())
         self._count += 1
-        self._of_organization[done.organization_id] += 1
+        self._of_organization[organization_id] = of_organization + 1
 
     async def record(self) -> None:
-        """Record all that came before."""
+        """Record all that came before; what comes meanwhile gathers."""
         async with self._recording:
-            while self._waiting:
-                first = self._first()
-                try:
-                    committed = await self._record(first)
-                except Unavailable:
-                    raise
-                except Exception:  # it would fail again, and everything behind it would wait for that
-                    self._forget(first)
-                    self._drop(sum(map(len, first.values())))
-                    raise
-                self._forget(first)
-                if committed is not None:
-                    committed()
+            self._taken, self._waiting = list(self._waiting.values()), {}
+            try:
+                while self._taken:
+                    await self._record_first()
+            finally:
+                if self._taken:
+                    self._put_back()
+        if self._waiting:
+            self._record_soon()
 
-    def _first(self) -> dict[K, list[datetime]]:
-        """What is recorded in the next commit. It waits until then, and what is done anew waits beside it."""
-        found: dict[K, list[datetime]] = {}
+    async def _record_first(self) -> None:
+        first = self._first()
+        try:
+            committed = await self._record(first)
+        except Unavailable:
+            raise
+        except Exception:  # it would fail again, and everything behind it would wait for that
+            self._drop(self._forget(first))
+            raise
+        self._forget(first)
+        if committed is not None:
+            committed()
+
+    def _record_soon(self) -> None:
+        self._clock.call_at(self._clock.monotonic() + EVERY, self._recorder.hint)
+
+    def _put_back(self) -> None:
+        """What was not recorded waits again, before what came since."""
+        came, self._waiting = self._waiting, {self._key(done): (done, moments) for done, moments in self._taken}
+        self._taken = []
+        for key, (done, moments) in came.items():
+            self._waiting.setdefault(key, (done, []))[1].extend(moments)
+
+    def _first(self) -> list[Done[K]]:
+        """What is recorded in the next commit."""
         times = 0
-        for done, moments in self._waiting.items():
-            found[done] = moments[:]
+        for number, (_, moments) in enumerate(self._taken):
             times += len(moments)
             if times >= IN_A_COMMIT:
-                break
-        return found
+                return self._taken[: number + 1]
+        return self._taken[:]
 
-    def _forget(self, recorded: Mapping[K, Sequence[datetime]]) -> None:
-        """They wait no more; what was done since does."""
-        for done, moments in recorded.items():
-            later = self._waiting.pop(done)[len(moments) :]
-            if later:
-                self._waiting[done] = later
-            self._count -= len(moments)
-            self._of_organization[done.organization_id] -= len(moments)
-            if not self._of_organization[done.organization_id]:
-                del self._of_organization[done.organization_id]
+    def _forget(self, recorded: Sequence[Done[K]]) -> int:
+        """They wait no more; how many times that was."""
+        del self._taken[: len(recorded)]
+        before, left = self._count, self._of_organization
+        for done, moments in recorded:
+            times = len(moments)
+            self._count -= times
+            of_organization = left[done.organization_id] - times
+            if of_organization:
+                left[done.organization_id] = of_organization
+            else:
+                del left[done.organization_id]
+        return before - self._count
 
     def _drop(self, times: int) -> None:
         self.dropped += times

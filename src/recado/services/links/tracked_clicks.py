@@ -4,7 +4,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 
 import orjson
 
@@ -15,7 +15,7 @@ from recado.domain.core.timestamps import format_timestamp
 from recado.domain.email.public_tokens import EmailKey
 from recado.domain.links.codes import is_link_code
 from recado.services.effects.outbox import Happened, Outbox
-from recado.services.links.recorder import Recorder
+from recado.services.links.recorder import Done, Recorder
 from recado.storage.batches import campaigns
 from recado.storage.batches.campaigns import CampaignKey, Gain
 from recado.storage.core.moves import AfterCommit
@@ -25,7 +25,7 @@ from recado.storage.links import tracked_links
 from recado.storage.links.code_lookup import CodeLookup
 from recado.storage.links.tracked_links import Clicked, FoundLink
 
-Clicks = Mapping[FoundLink, Sequence[datetime]]
+Clicks = Sequence[Done[FoundLink]]
 """When each link was clicked."""
 
 
@@ -36,8 +36,12 @@ class TrackedClicks:
         self._db = db
         self._outbox = outbox
         self._clock = clock
-        self._links: CodeLookup[FoundLink] = CodeLookup("tracked links", self._read, clock=clock)
-        self._clicks: Recorder[FoundLink] = Recorder("clicks", self._record, told_as="clicks_dropped", clock=clock)
+        self._links: CodeLookup[FoundLink] = CodeLookup(
+            "tracked links", self._read, owner=attrgetter("organization_id"), clock=clock
+        )
+        self._clicks: Recorder[FoundLink] = Recorder(
+            "clicks", self._record, key=attrgetter("code"), told_as="clicks_dropped", clock=clock
+        )
         self.take = self._clicks.take
         self.record = self._clicks.record
 
@@ -74,25 +78,28 @@ class TrackedClicks:
         async with self._db.hot.transaction() as connection:
             clicked = await tracked_links.count(connection, clicks, months=self._db.months)
             gains: defaultdict[CampaignKey, Gain] = defaultdict(Gain)
-            for link, moments in clicks.items():
+            first: dict[EmailKey, datetime] = {}  # when e-mails were clicked that had not been: their records show it
+            for link, moments in clicks:
                 each = clicked.get(link.message_id)
-                if each is not None and each.campaign_id is not None:
+                if each is None:
+                    continue
+                if each.campaign_id is not None:
                     gains[link.organization_id, link.env, each.campaign_id].clicks += len(moments)
-            await opens.note_clicks(connection, _first_clicks(clicks, clicked))
+                if each.fresh and link.channel == EMAIL:
+                    key = EmailKey(link.organization_id, link.env, link.message_id)
+                    first[key] = min(first.get(key, moments[0]), moments[0])
+            await opens.note_clicks(connection, first, months=self._db.months)
             await campaigns.add(connection, gains)
             return await self._outbox.tell(connection, await self._events(clicks, clicked))
 
     async def _events(self, clicks: Clicks, clicked: Mapping[str, Clicked]) -> list[Happened]:
         """The events of clicks that somebody takes, in their order: the first one of a message says so (C23.6)."""
-        events: dict[tuple[str, str, str], str | None] = {}
-        told = []
-        for link, moments in clicks.items():
-            if link.message_id not in clicked:
-                continue
-            kind = (link.organization_id, link.env, link.channel)
-            if kind not in events:
-                events[kind] = await self._event(*kind)
-            if (event := events[kind]) is not None:
+        events = {kind: await self._event(*kind) for kind in {link.kind for link, _ in clicks}}
+        if not any(events.values()):
+            return []
+        told: list[tuple[datetime, FoundLink, str]] = []
+        for link, moments in clicks:
+            if (event := events[link.kind]) is not None and link.message_id in clicked:
                 told += [(at, link, event) for at in moments]
         told.sort(key=itemgetter(0))
         fresh = {message_id for message_id, each in clicked.items() if each.fresh}
@@ -115,16 +122,6 @@ class TrackedClicks:
 
     async def _read(self, codes: Sequence[str]) -> Mapping[str, FoundLink]:
         return await tracked_links.by_code(self._db.hot, codes, self._clock.now())
-
-
-def _first_clicks(clicks: Clicks, clicked: Mapping[str, Clicked]) -> dict[EmailKey, datetime]:
-    """When e-mails were clicked that had not been before: their records show it (C10.2.9)."""
-    first: dict[EmailKey, datetime] = {}
-    for link, moments in clicks.items():
-        if link.channel == EMAIL and link.message_id in clicked and clicked[link.message_id].fresh:
-            key = EmailKey(link.organization_id, link.env, link.message_id)
-            first[key] = min(first.get(key, moments[0]), moments[0])
-    return first
 
 
 def event_of(channel: str) -> str | None:

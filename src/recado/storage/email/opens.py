@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from recado.domain.email.public_tokens import EmailKey
+from recado.storage.core.months import ALL_MONTHS, Months
 from recado.storage.core.rows import Executor, columns
 from recado.storage.core.sql import load
 
@@ -20,25 +21,29 @@ class Opened:
     campaign_id: str | None
 
 
-async def record(connection: Executor, moments: Mapping[EmailKey, Sequence[datetime]]) -> dict[EmailKey, Opened]:
+async def record(
+    connection: Executor, moments: Mapping[EmailKey, Sequence[datetime]], *, months: Months = ALL_MONTHS
+) -> dict[EmailKey, Opened]:
     """Record opens, in a transaction. `moments`: of each message, in order. Answers the messages that are there."""
     keys = {each.message_id: each for each in moments}
-    rows = await connection.fetch(SQL.found, *_columns(keys))
+    rows = await months.fetch(connection, SQL.found, list(keys), *_columns(keys))
     new = {row["id"]: keys[row["id"]] for row in rows if row["fresh"]}
     fresh: set[str] = set()
     if new:
-        await connection.execute(SQL.lock, *_columns(new))
+        ids, given = list(new), _columns(new)
+        await months.fetch(connection, SQL.lock, ids, *given)
         first = [moments[each][0] for each in new.values()]
-        fresh = {row["id"] for row in await connection.fetch(SQL.open, *_columns(new), first)}
+        fresh = {row["id"] for row in await months.fetch(connection, SQL.open, ids, *given, first)}
     return {keys[row["id"]]: Opened(row["status"], row["id"] in fresh, row["campaign_id"]) for row in rows}
 
 
-async def note_clicks(connection: Executor, first: Mapping[EmailKey, datetime]) -> None:
+async def note_clicks(connection: Executor, first: Mapping[EmailKey, datetime], *, months: Months = ALL_MONTHS) -> None:
     """When these e-mails were clicked in first, in a transaction."""
     if first:
-        given = _columns({each.message_id: each for each in first})
-        await connection.execute(SQL.lock, *given)
-        await connection.execute(SQL.click, *given, list(first.values()))
+        keys = {each.message_id: each for each in first}
+        ids, given = list(keys), _columns(keys)
+        await months.fetch(connection, SQL.lock, ids, *given)
+        await months.fetch(connection, SQL.click, ids, *given, list(first.values()))
 
 
 async def recipient(executor: Executor, key: EmailKey) -> str | None:

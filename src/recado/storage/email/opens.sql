@@ -3,7 +3,7 @@
 select g.id, m.status, m.campaign_id, m.opened_at is null as fresh
 from unnest($1::text[], $2::text[], $3::text[]) as g (organization_id, env, id)
 cross join lateral (
-    select status, campaign_id, opened_at from messages
+    select status, campaign_id, opened_at from messages /*month*/
     where organization_id = g.organization_id and env = g.env and channel = 'email' and id = g.id
     offset 0
 ) m;
@@ -15,7 +15,7 @@ from (
     select * from unnest($1::text[], $2::text[], $3::text[]) as g (organization_id, env, id) order by id offset 0
 ) g
 cross join lateral (
-    select id from messages
+    select id from messages /*month*/
     where organization_id = g.organization_id and env = g.env and channel = 'email' and id = g.id
     limit 1
     for no key update
@@ -23,7 +23,7 @@ cross join lateral (
 
 -- name: open
 -- E-mails that this transaction has locked were opened first at these moments ($4). Answers those of which that is so.
-update messages m
+update messages /*month*/ m
 set opened_at = g.at, updated_at = greatest(m.updated_at, g.at)
 from unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[]) as g (organization_id, env, id, at)
 where
@@ -32,7 +32,7 @@ returning m.id;
 
 -- name: click
 -- Likewise of the first click in each.
-update messages m
+update messages /*month*/ m
 set clicked_at = g.at, updated_at = greatest(m.updated_at, g.at)
 from unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[]) as g (organization_id, env, id, at)
 where

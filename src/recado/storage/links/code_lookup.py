@@ -1,11 +1,12 @@
 """What codes stand for, looked up for many callers at once, and kept for a moment: also that there is no such code.
 
-Whoever guesses codes asks one statement at a time, on one connection: those who send have all the others.
+Whoever guesses codes asks one statement at a time, on one connection: those who send have all the others. Nor does one
+organization, or who guesses, take the place of what is kept of another.
 """
 
 import asyncio
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from typing import Final, Generic, TypeVar
 
 from recado.domain.core.clock import Clock
@@ -14,20 +15,33 @@ from recado.storage.core.batch import Batcher
 V = TypeVar("V")
 
 KEPT: Final = 30.0  # seconds
-CAPACITY: Final = 10_000  # codes
+CAPACITY: Final = 10_000  # codes, of all organizations
+AT_ONCE: Final = 64  # codes that go together where another one needs room
 MOST_WAITING: Final = 5_000  # look-ups
 LINGER: Final = 0.002  # seconds that a statement waits for more codes while many are asked for
-ENOUGH: Final = 16  # codes that wait for no more: those who ask go on only when they are answered
+ENOUGH: Final = 32  # codes that wait for no more: those who ask go on only when they are answered
 ASKED_FOR: Final = 5.0  # seconds that a look-up waits for a database that is away
 
 
 class CodeLookup(Generic[V]):
-    """A service (`start`, `stop`). `read`: by code, of those that exist."""
+    """A service (`start`, `stop`). `read`: by code, of those that exist. `owner`: whose one is."""
 
-    def __init__(self, name: str, read: Callable[[Sequence[str]], Awaitable[Mapping[str, V]]], *, clock: Clock) -> None:
+    def __init__(
+        self,
+        name: str,
+        read: Callable[[Sequence[str]], Awaitable[Mapping[str, V]]],
+        *,
+        owner: Callable[[V], Hashable],
+        clock: Clock,
+    ) -> None:
         self._read = read
+        self._owner = owner
         self._monotonic = clock.monotonic
-        self._known: OrderedDict[str, tuple[float, V | None]] = OrderedDict()
+        self._known: dict[str, tuple[float, V | None]] = {}  # until when, and what
+        self._codes: dict[
+            Hashable, deque[str]
+        ] = {}  # of each owner, the oldest first; None has those that do not exist
+        self._kept = 0
         self._look_ups: Batcher[str, V | None] = Batcher(
             name, self._look_up, clock=clock, concurrency=1, max_queue=MOST_WAITING, deadline=ASKED_FOR, linger=LINGER,
             enough=ENOUGH,
@@ -48,7 +62,6 @@ class CodeLookup(Generic[V]):
         """As `get`, at once where it is known; else the look-up, which is under way."""
         known = self._known.get(code)
         if known is not None and known[0] > self._monotonic():
-            self._known.move_to_end(code)
             return known[1]
         return self._look_ups.put(code)
 
@@ -58,9 +71,28 @@ class CodeLookup(Generic[V]):
 
     async def _look_up(self, codes: Sequence[str]) -> list[V | None]:
         until = self._monotonic() + KEPT  # of before it was read: a change meanwhile is seen no later than any other
-        found = await self._read(list(dict.fromkeys(codes)))
-        for code in codes:
-            self._known[code] = (until, found.get(code))
-        while len(self._known) > CAPACITY:
-            self._known.popitem(last=False)
-        return [found.get(code) for code in codes]
+        read = await self._read(list(dict.fromkeys(codes)))
+        found = [read.get(code) for code in codes]
+        for code, value in zip(codes, found, strict=True):
+            owner = None if value is None else self._owner(value)
+            of_owner = self._codes.get(owner)
+            if of_owner is None:
+                of_owner = self._codes[owner] = deque()
+            of_owner.append(code)
+            self._known[code] = (until, value)
+            self._kept += 1
+            if self._kept > CAPACITY:
+                self._make_room(owner, of_owner)
+        return found
+
+    def _make_room(self, owner: Hashable, of_owner: deque[str]) -> None:
+        """Drop the oldest of an owner who has a new one, or some of the owner with most where that one has too few."""
+        share, dropped = CAPACITY // len(self._codes), 1
+        if len(of_owner) <= share:
+            owner, of_owner = max(self._codes.items(), key=lambda each: len(each[1]))
+            dropped = min(AT_ONCE, len(of_owner) - share)
+        for _ in range(dropped):
+            self._known.pop(of_owner.popleft(), None)
+        self._kept -= dropped
+        if not of_owner:
+            del self._codes[owner]

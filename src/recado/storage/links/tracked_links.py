@@ -43,7 +43,12 @@ class FoundLink(NamedTuple):
 
     @property
     def message(self) -> tuple[str, str, str, str]:
-        return (self.organization_id, self.env, self.channel, self.message_id)
+        return self[1:5]
+
+    @property
+    def kind(self) -> tuple[str, str, str]:
+        """Organization, environment and channel."""
+        return self[1:4]
 
 
 class Clicked(NamedTuple):
@@ -99,20 +104,28 @@ async def of_messages(executor: Executor, message_ids: Sequence[str]) -> dict[st
 
 
 async def count(
-    connection: Executor, clicks: Mapping[FoundLink, Sequence[datetime]], *, months: Months = ALL_MONTHS
+    connection: Executor, clicks: Sequence[tuple[FoundLink, Sequence[datetime]]], *, months: Months = ALL_MONTHS
 ) -> dict[str, Clicked]:
     """Count clicks, in a transaction: on the links, and as the last interaction of contacts.
 
-    `clicks`: their moments, in order. Answers what was clicked, by message; what was erased meanwhile is not among it.
+    `clicks`: of each link their moments, in order. Answers what was clicked, by message; what was erased meanwhile is
+    not among it.
     """
-    given = sorted((link.code, len(moments), moments[0], moments[-1]) for link, moments in clicks.items())
-    ids = [link.message_id for link in clicks]
-    rows: Sequence[Any] = await months.fetch(connection, SQL.count, ids, *columns(given, 4))
-    whose = {message_id: person_id for message_id, _, _, person_id, _ in rows if person_id is not None}
+    clicks = sorted(clicks, key=_by_code)  # in one order, so that no two processes wait for each other
+    rows: Sequence[Any] = await months.fetch(
+        connection,
+        SQL.count,
+        [link.message_id for link, _ in clicks],
+        [link.code for link, _ in clicks],
+        [len(moments) for _, moments in clicks],
+        [moments[0] for _, moments in clicks],
+        [moments[-1] for _, moments in clicks],
+    )
+    whose = {row[0]: row[3] for row in rows if row[3] is not None}
     if whose:
         people = [
             (link.organization_id, link.env, whose[link.message_id], moments[-1])
-            for link, moments in clicks.items()
+            for link, moments in clicks
             if link.message_id in whose
         ]
         organizations, envs, person_ids, moments = columns(people, 4)
@@ -129,6 +142,10 @@ async def erase(connection: Executor, message_ids: Sequence[str]) -> None:
 async def purge(executor: Executor, until: datetime) -> None:
     """Remove the links of messages older than 180 days, in blocks."""
     await in_blocks(executor, SQL.purge, lowest_id(MESSAGE, until - LINKS_KEPT), block=PURGE_BLOCK)
+
+
+def _by_code(click: tuple[FoundLink, Sequence[datetime]]) -> str:
+    return click[0].code
 
 
 def _numbered(text: str, place: int) -> str:
