@@ -74,7 +74,7 @@ class Uploads:
             blob = KeptBlob(*where, new_key(*where, KIND, now, self._random_bytes))
             noted = await kept_blobs.note(self._db, blob, now)
             try:
-                await self._blobs.write(blob.key, self._files.content(owner, upload.file))
+                await self._blobs.write(blob.key, self._files.content(owner, upload.file), upload.file)
                 new = KeptMedia(
                     organization_id=number.organization_id,
                     env=number.env,
