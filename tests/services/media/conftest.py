@@ -26,6 +26,7 @@ from recado.services.media.file_work import FileWork
 from recado.services.media.inbound_copies import InboundCopies
 from recado.services.media.media_senders import MediaSenders
 from recado.services.media.media_use import MediaUse
+from recado.services.media.new_blobs import NewBlobs
 from recado.services.media.provider_media import ProviderMedia
 from recado.services.media.uploads import Upload, Uploads
 from recado.storage.blobs.local import LocalBlobs
@@ -157,6 +158,7 @@ async def shelf(database: Database, tmp_path: Path) -> AsyncIterator[Shelf]:
     use = MediaUse(database, blobs=blobs, directory=MediaDirectory(database, clock=clock), clock=clock, **known)
     ids = IdSource(clock, random.Random(1))
     until: list[datetime | None] = [None]
+    new = NewBlobs(database, blobs=blobs, clock=clock, random_bytes=os.urandom)
 
     async def confirmed_until() -> datetime | None:
         return until[0]
@@ -165,8 +167,8 @@ async def shelf(database: Database, tmp_path: Path) -> AsyncIterator[Shelf]:
     await files.start()
     yield Shelf(
         database, clock, provider, numbers, blobs, folder, use,
-        Uploads(database, blobs=blobs, use=use, files=files, clock=clock, ids=ids, random_bytes=os.urandom),
-        InboundCopies(database, blobs=blobs, provider=ProviderMedia(**known), clock=clock, random_bytes=os.urandom),
+        Uploads(database, blobs=new, use=use, files=files, clock=clock, ids=ids),
+        InboundCopies(database, blobs=new, provider=ProviderMedia(**known), clock=clock),
         BlobSweep(database, blobs=blobs, clock=clock, confirmed_until=confirmed_until), ids, until,
     )  # fmt: skip
     await files.stop()

@@ -41,7 +41,7 @@ async def test_what_the_provider_does_not_take_is_not_kept(shelf: Shelf, error: 
 async def test_what_the_storage_does_not_take_never_reaches_the_provider(
     shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def fails(key: str, content: AsyncIterable[bytes]) -> None:
+    async def fails(key: str, content: AsyncIterable[bytes], file: Any) -> None:
         raise storage_failed()
 
     monkeypatch.setattr(shelf.blobs, "write", fails)
