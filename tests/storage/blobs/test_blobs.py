@@ -33,6 +33,7 @@ from recado.storage.blobs.s3 import PART, S3Blobs, S3Bucket
 from recado.storage.blobs.signed_links import SignedLinks
 from recado.storage.core.fair_places import FairPlaces
 from recado.storage.core.fair_threads import OF_ONE, THREADS
+from recado.storage.core.gathered import nameless_file
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
 KEY = "org_1/test/media/2026/01/0123456789abcdef0123456789abcdef"
@@ -341,7 +342,7 @@ async def test_one_organization_leaves_connections_to_another(
 
 async def test_a_file_on_the_same_disk_gets_its_name_and_is_not_copied(in_files: LocalBlobs, tmp_path: Path) -> None:
     content = os.urandom(3_000_000)
-    with tempfile.SpooledTemporaryFile(max_size=1_000_000, dir=tmp_path) as file:
+    with nameless_file(str(tmp_path)) as file:
         file.write(content)
         file.seek(0)
         await in_files.write(KEY, given(b"not read"), file)

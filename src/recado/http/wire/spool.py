@@ -20,6 +20,7 @@ from recado.domain.core.errors import Problem, Unavailable
 from recado.http.wire.body import body_chunks
 from recado.http.wire.body_pace import BodyPace
 from recado.storage.core.fair_threads import FairThreads
+from recado.storage.core.gathered import Gathered
 
 MOST_AT_ONCE: Final = 32
 MOST_OF_ONE: Final = 4  # of one organization
@@ -57,10 +58,10 @@ class Spool:
 class _Body:
     """What has come of a body."""
 
-    __slots__ = ("digest", "file", "size")
+    __slots__ = ("bytes", "digest", "size")
 
     def __init__(self, folder: str | None) -> None:
-        self.file: IO[bytes] = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY, dir=folder)  # noqa: SIM115 - closed by the spool
+        self.bytes = Gathered(folder, IN_MEMORY)
         self.digest = sha256()
         self.size = 0
 
@@ -68,7 +69,7 @@ class _Body:
         """Joined first: hashing and writing let other threads run, and each has to wait to go on after it."""
         step = b"".join(pieces)
         self.digest.update(step)
-        self.file.write(step)
+        self.bytes.write(step)
         self.size += len(step)
 
 
@@ -108,15 +109,15 @@ class Spooler:
                 await self._threads.run(owner, body.add, pieces)
             else:
                 body.add(pieces)
-            body.file.seek(0)
+            body.bytes.file.seek(0)
         except BaseException as error:
-            body.file.close()
+            body.bytes.close()
             self.leave(owner)
             if isinstance(error, OSError) and not isinstance(error, ConnectionError):
                 self._tell(error)
                 raise Unavailable("There is no room for the body now: try again shortly.") from None
             raise
-        return Spool(self, owner, body.file, media_type, body.size, body.digest.digest())
+        return Spool(self, owner, body.bytes.file, media_type, body.size, body.digest.digest())
 
     def leave(self, owner: str) -> None:
         """A body of `owner` is no longer here."""
