@@ -24,7 +24,7 @@ from recado.engine.clock import VirtualClock
 from recado.services.media.blob_sweep import BlobSweep
 from recado.services.media.file_work import FileWork
 from recado.services.media.inbound_copies import InboundCopies
-from recado.services.media.media_senders import MediaSenders
+from recado.services.media.media_senders import MediaSender, MediaSenders
 from recado.services.media.media_use import MediaUse
 from recado.services.media.new_blobs import NewBlobs
 from recado.services.media.provider_media import ProviderMedia
@@ -127,6 +127,12 @@ class Shelf:
     sweep: BlobSweep
     ids: IdSource
     until: list[datetime | None] = field(default_factory=list)
+
+    async def sender(self, channel: str = "chatapp", sender_id: str = "") -> MediaSender:
+        """The first number, unless said."""
+        found = await self.use.senders.get(channel, (ORGANIZATION, "test", sender_id or self.numbers.known[0].id))
+        assert found is not None
+        return found
 
     def files(self) -> list[Path]:
         return [path for path in self.folder.rglob("*") if path.is_file()]

@@ -3,17 +3,20 @@
 from dataclasses import dataclass, field, replace
 from typing import IO, Final
 
+from recado.domain.channels.policies import NUMBERS_CHANNEL
+from recado.domain.channels.sent_media import LIMITS_OF
+from recado.domain.channels.social import SOCIAL
 from recado.domain.core.clock import Clock
 from recado.domain.core.ids import MEDIA, IdSource
 from recado.domain.media.media_types import check_size, form_of, look
 from recado.services.media.file_work import FileWork, bytes_of
+from recado.services.media.media_senders import MediaSender
 from recado.services.media.media_use import MediaUse
 from recado.services.media.new_blobs import NewBlobs
 from recado.storage.core.fair_places import FairPlaces
 from recado.storage.core.postgres import Database
 from recado.storage.media import media
 from recado.storage.media.media import KEPT, KeptMedia
-from recado.storage.senders.numbers import Number
 
 UPLOADS: Final = 16
 UPLOADS_OF_ONE: Final = 4
@@ -54,21 +57,22 @@ class Uploads:
         self._ids = ids
         self._places = FairPlaces(UPLOADS, each=UPLOADS_OF_ONE, most_waiting=MOST_WAITING)
 
-    async def take(self, number: Number, upload: Upload) -> KeptMedia:
+    async def take(self, sender: MediaSender, upload: Upload) -> KeptMedia:
         """Raises `Problem` for what cannot be sent (413, 415, 422), and 502 when storage or provider fail."""
         check_size(upload.size, upload.path)
-        owner = number.organization_id
+        owner = sender.organization_id
         async with self._places.place(owner):
             seen = await self._files.run(owner, look, bytes_of(upload.file), upload.size)
-            form = form_of(upload.declared, seen, upload.size)
+            form = form_of(upload.declared, seen, upload.size, LIMITS_OF[sender.channel])
             now = self._clock.now()
-            where = (number.organization_id, number.env, KIND)
+            where = (owner, sender.env, KIND)
             async with self._blobs.stored(*where, self._files.content(owner, upload.file), upload.file) as blob:
                 new = KeptMedia(
-                    organization_id=number.organization_id,
-                    env=number.env,
+                    organization_id=owner,
+                    env=sender.env,
                     id=self._ids.new(MEDIA),
-                    number_id=number.id,
+                    number_id=sender.id if sender.channel == NUMBERS_CHANNEL else None,
+                    social_account_id=sender.id if sender.channel == SOCIAL else None,
                     kind=form.kind,
                     mime_type=form.mime_type,
                     filename=upload.filename,
@@ -79,10 +83,8 @@ class Uploads:
                     provider_ids={},
                     expires_at=now + KEPT,
                 )
-                provider_id = await self._use.hand_over(
-                    self._use.senders.of_number(number), new, self._files.content(owner, upload.file)
-                )
-                new = replace(new, provider_ids={number.id: provider_id})
+                provider_id = await self._use.hand_over(sender, new, self._files.content(owner, upload.file))
+                new = replace(new, provider_ids={sender.id: provider_id})
                 async with self._db.transaction() as connection:
                     await media.insert(connection, new)
                     await blob.keep(connection, new.expires_at)
