@@ -67,6 +67,7 @@ from recado.services.media.file_work import FileWork
 from recado.services.media.inbound_copies import InboundCopies
 from recado.services.media.media_senders import MediaSenders
 from recado.services.media.media_use import MediaUse
+from recado.services.media.new_blobs import NewBlobs
 from recado.services.media.provider_media import ProviderMedia
 from recado.services.media.uploads import Uploads
 from recado.services.messages.acceptance import Acceptance
@@ -167,10 +168,8 @@ class Assembly:
         self.media_use = MediaUse(
             db, blobs=self.blobs, senders=senders, directory=directories.media, media_for=adapters.media, clock=clock
         )
-        self.uploads = Uploads(
-            db, blobs=self.blobs, use=self.media_use, files=self.files, clock=clock, ids=ids,
-            random_bytes=installation.random_bytes,
-        )  # fmt: skip
+        self.new_blobs = NewBlobs(db, blobs=self.blobs, clock=clock, random_bytes=installation.random_bytes)
+        self.uploads = Uploads(db, blobs=self.new_blobs, use=self.media_use, files=self.files, clock=clock, ids=ids)
         self.provider_media = ProviderMedia(senders=senders, media_for=adapters.media)
         self.media_for = adapters.media
         self.email_templates = email_templates = SendableTemplates(db, clock=clock)
@@ -324,9 +323,7 @@ class Assembly:
             self.tracked_clicks,
             self.stream,
             self.email_opens,
-            InboundCopies(
-                db, blobs=self.blobs, provider=self.provider_media, clock=clock, random_bytes=installation.random_bytes
-            ),
+            InboundCopies(db, blobs=self.new_blobs, provider=self.provider_media, clock=clock),
             BlobSweep(
                 db, blobs=self.blobs, clock=clock, confirmed_until=ClockConfirmation(db, clock=clock).confirmed_until
             ),

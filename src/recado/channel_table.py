@@ -163,7 +163,7 @@ def bridge(settings: Settings, clock: Clock, connections: int) -> Adapter:
     )
     place = ProviderPlace("the bridge", str(settings.bridge_chatapp_url), "start it")
     return Adapter(
-        sender=made, callbacks=made, admin=made, templates=made, flows=made, opener=chat_address(settings),
+        sender=made, callbacks=made, admin=made, templates=made, flows=made, opener=chat_address(settings), media=made,
         connections=connections, place=place,
     )  # fmt: skip
 
@@ -489,7 +489,7 @@ def social_bridge(settings: Settings, clock: Clock, connections: int) -> Adapter
         shares=by_account,
     )
     place = ProviderPlace("the bridge", str(settings.bridge_social_url), "start it")
-    return Adapter(sender=made, callbacks=made, connector=made, connections=connections, place=place)
+    return Adapter(sender=made, callbacks=made, connector=made, media=made, connections=connections, place=place)
 
 
 LIVE_SOCIAL: Mapping[str, Callable[[Settings, Clock, int], Adapter]] = {

@@ -144,7 +144,7 @@ def route_table(made: Assembly) -> tuple[Route, ...]:
         ),
         *media_routes(
             database=db,
-            numbers=made.directories.numbers,
+            senders=made.media_use.senders,
             uploads=made.uploads,
             files=made.files,
             folder=str(made.settings.data_dir) if made.settings.embedded else None,

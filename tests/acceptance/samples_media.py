@@ -13,21 +13,37 @@ from tests.media_files import PNG
 from tests.program import Api
 from tests.waiting import until
 
-from recado.domain.core.ids import MEDIA, NUMBER
+from recado.domain.core.ids import MEDIA, NUMBER, SOCIAL_ACCOUNT
 
 PARTS = ("owner", "env", "kind", "year", "month", "name")
 
 
 @sample("uploadMedia")
 async def upload(api: Api, tenant: Tenant) -> Request:
-    body = {"filename": new("dot"), "mimeType": "image/png", "dataBase64": base64.b64encode(PNG).decode()}
-    return replace(await number(api, status="connected"), body=body)
+    return replace(await number(api, status="connected"), body=in_json())
 
 
 @sample("uploadMediaBinary")
 async def binary(api: Api, tenant: Tenant) -> Request:
-    headers = {"Content-Type": "application/octet-stream", "x-filename": new("dot"), "x-content-type": "image/png"}
-    return replace(await number(api, status="connected"), headers=headers, raw=PNG)
+    return replace(await number(api, status="connected"), headers=binary_headers(), raw=PNG)
+
+
+@sample("uploadSocialMedia")
+async def social_upload(api: Api, tenant: Tenant) -> Request:
+    return Request({"id": tenant.ids[SOCIAL_ACCOUNT]}, body=in_json())
+
+
+@sample("uploadSocialMediaBinary")
+async def social_binary(api: Api, tenant: Tenant) -> Request:
+    return Request({"id": tenant.ids[SOCIAL_ACCOUNT]}, headers=binary_headers(), raw=PNG)
+
+
+def in_json() -> dict[str, str]:
+    return {"filename": new("dot"), "mimeType": "image/png", "dataBase64": base64.b64encode(PNG).decode()}
+
+
+def binary_headers() -> dict[str, str]:
+    return {"Content-Type": "application/octet-stream", "x-filename": new("dot"), "x-content-type": "image/png"}
 
 
 @sample("getMedia")

@@ -21,7 +21,8 @@ SCOPES = {
     "campaigns:write": "createJourney replaceJourney duplicateJourney createJourneyVersion activateJourney testJourney "
     "pauseJourney archiveJourney createJourneyEntry cancelExecution",
     "messages:send": "createMessage reprocessMessage resendMessages archiveMessage simulateInbound "
-    "uploadMedia uploadMediaBinary createBatch pauseBatch resumeBatch cancelBatch",
+    "uploadMedia uploadMediaBinary uploadSocialMedia uploadSocialMediaBinary "
+    "createBatch pauseBatch resumeBatch cancelBatch",
     "messages:force": "forceMessage",
     "numbers:read": "listNumbers getNumber getNumberHealth getNumberUsage getNumberUsageSeries listOriginLinks",
     "numbers:write": "createNumber updateNumber deleteNumber connectNumber disconnectNumber simulateNumber"
@@ -93,6 +94,8 @@ CLASSES = {
     "importContacts": "bulk",
     "uploadMedia": "media",
     "uploadMediaBinary": "media",
+    "uploadSocialMedia": "media",
+    "uploadSocialMediaBinary": "media",
     "downloadMedia": "media",
     "previewEmailTemplate": "bulk",
     "previewSegment": "bulk",

@@ -2,15 +2,18 @@
 
 import json
 import re
+from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from aiohttp import web
+from aiohttp import BodyPartReader, web
 from aiohttp.test_utils import TestServer
 from tests.channels.accounts import chatapp_account
 
 from recado.channels.chatapp import bridge_answers
+from recado.channels.chatapp.account import ChatappDetails
 from recado.channels.chatapp.bridge import Bridge
 from recado.channels.core.bridge.bridge_callbacks import channel_events
 from recado.channels.core.events import FlowNews, Inbound, NumberNews, Preference, Status, TemplateVerdict
@@ -105,3 +108,37 @@ def test_the_signature_of_the_page_is_believed_and_its_code_makes_it() -> None:
     assert not adapter.verify_callback(headers, body, at + timedelta(seconds=301))
     assert not adapter.verify_callback(headers, body + b" ", at)
     assert len(adapter.parse_callback(headers, body)) == 1
+
+
+async def test_an_upload_says_what_stands_on_the_page() -> None:
+    wanted = json.loads(example("upload_media"))
+    received: list[tuple[str | None, bytes]] = []
+
+    async def upload(request: web.Request) -> web.Response:
+        async for part in await request.multipart():
+            assert isinstance(part, BodyPartReader)
+            received.append((part.name, bytes(await part.read())))
+        return web.json_response({"mediaId": "m-1"})
+
+    async def file() -> AsyncIterator[bytes]:
+        yield bytes(wanted["size"])
+
+    application = web.Application()
+    application.router.add_post("/base/upload_media", upload)
+    details = ChatappDetails(business_account_id=wanted["businessAccount"])
+    account = replace(
+        chatapp_account(organization_id=wanted["organizationId"], phone_number_id=wanted["account"]), details=details
+    )
+    async with TestServer(application) as server:
+        adapter = bridge("secret", str(server.make_url("/base")))
+        await adapter.start()
+        try:
+            media_id = await adapter.upload_media(
+                account, file(), size=wanted["size"], mime_type=wanted["mimeType"], filename=wanted["filename"]
+            )
+        finally:
+            await adapter.stop()
+    assert media_id == "m-1"
+    assert [name for name, _ in received] == ["request", "file"]
+    assert json.loads(received[0][1]) == wanted
+    assert received[1][1] == bytes(wanted["size"])

@@ -49,6 +49,8 @@ OPERATIONS = [
     ("GET", "/numbers/{id}/usage/timeseries"),
     ("POST", "/numbers/{id}/media"),
     ("POST", "/numbers/{id}/media/binary"),
+    ("POST", "/v2/social/accounts/{id}/media"),
+    ("POST", "/v2/social/accounts/{id}/media/binary"),
     ("GET", "/media/{mediaId}"),
     ("GET", "/contacts"),
     ("POST", "/contacts"),
@@ -197,9 +199,10 @@ def body_for(method: str) -> Any:
 
 
 HEADERS = {  # which such an operation asks for before it looks for its record
-    "/numbers/{id}/media/binary": {
+    f"{path}/media/binary": {
         "x-filename": "a.pdf", "x-content-type": "application/pdf", "Content-Type": "application/octet-stream",
-    },
+    }
+    for path in ("/numbers/{id}", "/v2/social/accounts/{id}")
 }  # fmt: skip
 
 

@@ -227,7 +227,7 @@ async def test_a_number_is_connected_until_it_is_disconnected(play: Play) -> Non
     health = await bridge.number_health(ACCOUNT)
     assert (health.status, health.profile) == ("connected", {"about": "Oi"})
     with pytest.raises(ProviderError, match="not_found"):
-        await bridge._call("dance", ACCOUNT)
+        await bridge.call("dance", ACCOUNT)
 
 
 @pytest.mark.parametrize(("name", "status"), [("ola", "approved"), ("reject_me", "rejected")])
@@ -306,3 +306,19 @@ async def test_a_repeat_of_what_was_not_sent_is_a_send_of_its_own(play: Play, se
         assert isinstance(await bridge.send(MESSAGE, ACCOUNT, attempt), SlowDown)
 
     assert len(read_record(record)) == 2
+
+
+async def test_media_goes_up_and_comes_down(play: Play) -> None:
+    bridge, _ = await play()
+    content = bytes(range(256)) * 1_000
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield content
+
+    media_id = await bridge.upload_media(ACCOUNT, pieces(), size=len(content), mime_type="image/png", filename="a.png")
+    async with bridge.open_media(ACCOUNT, media_id) as media:
+        assert b"".join([chunk async for chunk in media.chunks]) == content
+    assert (media.mime_type, media.size) == ("image/png", len(content))
+    with pytest.raises(ProviderError, match="refused: not_found"):
+        async with bridge.open_media(ACCOUNT, "another"):
+            pass

@@ -31,6 +31,7 @@ from recado.http.wire.connection_limits import ConnectionLimits
 from recado.http.wire.rendering import WireResponse, head
 from recado.http.wire.request_turns import OF_NETWORKS, OF_ORGANIZATIONS, RequestTurns
 from recado.http.wire.spool import Spooler
+from recado.storage.core.fair_threads import FairThreads
 
 ANSWER_SECONDS = 7.0  # that a stop gives what is under way; its connections close a second later
 HURRIED_SECONDS = 1.0
@@ -111,6 +112,7 @@ class HttpServer:
         if unknown := {route.rate_class for route in routes} - limiter.classes - {""}:
             raise ValueError(f"no such class of requests: {', '.join(sorted(unknown))}")
         pace = BodyPace(clock)
+        self._files = FairThreads("bodies")
         self._dispatcher = Dispatcher(
             routes,
             authenticator=authenticator,
@@ -121,7 +123,7 @@ class HttpServer:
             answers=self._answers,
             addresses=known_addresses,
             administrator=Administrator(admin_token),
-            spooler=Spooler(spool_folder, clock, pace),
+            spooler=Spooler(spool_folder, clock, pace, self._files),
             workers=self._workers,
             bodies=self.bodies,
             unread=self.unread,
@@ -199,6 +201,7 @@ class HttpServer:
         """Listen."""
         await self.take_address()
         await self._workers.start()
+        await self._files.start()
         if self._arrivals is not None and not self._arrivals.listening:
             self._arrivals.start()
             self._look()
@@ -225,6 +228,7 @@ class HttpServer:
         server.pre_shutdown()
         await server.shutdown(self._answer_seconds + 1.0)
         await self._workers.stop()
+        await self._files.stop()
         await address.wait_closed()
 
     def _look(self) -> None:

@@ -6,13 +6,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 import orjson
-from aiohttp import BodyPartReader, web
+from aiohttp import web
 
 from recado.channels.chatapp.cloud_messages import PRODUCT
 from recado.domain.core.base64url import base64url, from_base64url
 from recado.domain.core.counting import counted
 from recado.simulator import cloud_webhooks
-from recado.simulator.cloud_state import LONGEST_MEDIA, CloudState, new_flow, new_template
+from recado.simulator.cloud_state import CloudState, new_flow, new_template
+from recado.simulator.upload_forms import TooLong, read_form
 
 REVIEW_SECONDS = 1.0
 
@@ -274,21 +275,13 @@ class CloudApi:
     # Media ------------------------------------------------------------------------------------------------------------
 
     async def _upload(self, request: web.BaseRequest) -> web.Response:
-        content, mime_type, product = bytearray(), "", ""
-        async for part in await request.multipart():
-            if not isinstance(part, BodyPartReader):
-                raise CloudError(100, "a part within a part")
-            if part.name == "messaging_product":
-                product = await part.text()
-            if part.name == "file":
-                mime_type = part.headers.get("Content-Type", "application/octet-stream")
-                while chunk := await part.read_chunk(64 * 1024):
-                    content += chunk
-                    if len(content) > LONGEST_MEDIA:
-                        raise CloudError(131053, "too long")
-        if product != PRODUCT or not content:
+        try:
+            form = await read_form(request)
+        except TooLong:
+            raise CloudError(131053, "too long") from None
+        if form.fields.get("messaging_product") != PRODUCT.encode() or not form.content:
             raise CloudError(100, "messaging_product and file are required")
-        media = self._state.store_media(bytes(content), mime_type, datetime.now(UTC))
+        media = self._state.store_media(bytes(form.content), form.mime_type, datetime.now(UTC))
         return json_answer({"id": media.id})
 
     def _content(self, media_id: str) -> web.Response:

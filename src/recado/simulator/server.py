@@ -26,6 +26,7 @@ from recado.simulator.outbox import CallbackOutbox
 from recado.simulator.record import Protocol, Record, Request, notes, read_record, recipient_hash, unsent
 from recado.simulator.reports import Reports
 from recado.simulator.smpp_centre import SmppCentre
+from recado.simulator.upload_forms import TooLong, read_form
 
 HANG_SECONDS = 60.0  # longer than any sender waits
 
@@ -42,6 +43,8 @@ _BRIDGE_OPERATIONS = frozenset(
         "create_flow",
         "publish_flow",
         "deprecate_flow",
+        "upload_media",
+        "open_media",
     }
 )
 _TOO_FAST = (130429, 80007)
@@ -216,7 +219,11 @@ class Simulator:
         if not self._lets_in(request):
             return json_answer({"code": "provider_error", "message": "unknown bearer"}, 401)
         try:
+            if operation == "upload_media":
+                return await self._take_media(request)
             body = orjson.loads(await request.read())
+            if operation == "open_media":
+                return self._give_media(str(body["mediaRef"]))
             if operation != "send":
                 status, answer = self._operations.answer(operation, body)
                 return json_answer(answer, status)
@@ -229,6 +236,23 @@ class Simulator:
             self._record.note("repeat", {"id": key, "providerMessageId": first})
             return json_answer({"providerMessageId": first})
         return await self._send(request, sent, self._behaviour.plan())
+
+    async def _take_media(self, request: web.BaseRequest) -> web.Response:
+        try:
+            form = await read_form(request)
+        except TooLong:
+            return json_answer({"code": "media_invalid", "message": "too long"}, 422)
+        said = orjson.loads(form.fields["request"])
+        if not form.content or len(form.content) != said["size"]:
+            return json_answer({"code": "media_invalid", "message": "not as long as was said"}, 422)
+        media = self._state.store_media(bytes(form.content), str(said["mimeType"]), datetime.now(UTC))
+        return json_answer({"mediaId": media.id})
+
+    def _give_media(self, media_id: str) -> web.Response:
+        media = self._state.media(media_id)
+        if media is None:
+            return json_answer({"code": "provider_error", "message": "no such media"}, 410)
+        return web.Response(body=media.content, headers={"Content-Type": media.mime_type})
 
     async def _handle_cloud(self, request: web.BaseRequest, segments: list[str]) -> web.StreamResponse:
         try:

@@ -1,15 +1,19 @@
 """Social in the sandbox: people write to an account, are answered, and become known contacts (C26, C28, C29.4)."""
 
 import base64
+import io
 import itertools
 from typing import Any
 
+import aiohttp
 import pytest
 from tests.acceptance.sandbox.customer import SEEN_WITHIN, Customer, ahead, phone
 from tests.acceptance.sandbox.test_media import copied, get, upload
 from tests.media_files import PDF, PNG
 from tests.program import Api, Refused, Service
 from tests.waiting import until
+
+from recado.domain.media.media_types import MIB
 
 _users = itertools.count(1)
 
@@ -165,3 +169,44 @@ async def test_what_a_user_sends_is_copied_and_downloaded(service: Service, toke
     assert "contactId" not in message
     assert (await get(service, token, f"/messages/{came}/media"))[:2] == (200, PNG)
     await regular.reaches(await answer(api, account_id, to=who), "read")
+
+
+async def test_an_account_takes_larger_pictures_than_a_number(service: Service, token: str, regular: Customer) -> None:
+    api, who, account_id = regular.api, user(), await account(regular.api)
+    await hears(api, account_id, who)
+    path, large = f"/v2/social/accounts/{account_id}/media", PNG.ljust(8 * MIB, b"\0")
+    headers = {
+        "Authorization": f"Bearer {token}", "Content-Type": "application/octet-stream", "x-filename": "menu.png",
+        "x-content-type": "image/png",
+    }  # fmt: skip
+    answers, made = [], ""
+    async with aiohttp.ClientSession(service.url, headers=headers) as session:
+        for place, content in (
+            (path, large),
+            (path, large + b"\0"),
+            (f"/numbers/{regular.number_id}/media", large),
+        ):
+            async with session.post(f"{place}/binary", data=io.BytesIO(content)) as answered:
+                said = await answered.json()
+                answers.append((answered.status, said.get("code"), said.get("meta")))
+                made = said.get("mediaId") or made
+    assert answers == [
+        (201, None, None),
+        (413, "MEDIA_TOO_LARGE", {"limitBytes": 8 * MIB}),
+        (413, "MEDIA_TOO_LARGE", {"limitBytes": 5 * MIB}),
+    ]
+    body = {"filename": "a.pdf", "mimeType": "application/pdf", "dataBase64": base64.b64encode(PDF).decode()}
+    with pytest.raises(Refused, match="MEDIA_TYPE_NOT_ALLOWED"):
+        await api.call("POST", path, body)
+
+    kept = await api.call("GET", f"/media/{made}")
+    assert (kept["socialAccountId"], kept["size"], "numberId" in kept) == (account_id, 8 * MIB, False)
+    await regular.reaches(await answer(api, account_id, to=who, **sends(made)), "read")
+    person = phone()
+    await api.call("POST", "/v2/sandbox/inbound", {"numberId": regular.number_id, "from": person, "text": "hi"})
+    with pytest.raises(Refused) as refused:
+        await regular.send(person, templateId=None, templateVars=None, **sends(made))
+    found = refused.value.body
+    assert (refused.value.status, found["code"], found["errors"][0]["path"]) == (
+        422, "VALIDATION_ERROR", "/payload/media/id",
+    )  # fmt: skip

@@ -9,6 +9,7 @@ from tests.channels.chatapp.cloud_answers import chunks_of, replies
 from recado.channels.chatapp import cloud_media
 from recado.channels.chatapp.cloud import Cloud
 from recado.channels.core.errors import ProviderError
+from recado.channels.core.media_transfer import LARGEST
 from recado.channels.core.provider import Account
 
 
@@ -113,7 +114,7 @@ async def test_no_more_of_media_is_read_than_the_provider_said(
 async def test_media_that_is_too_large_for_anything_is_not_asked_for(
     fake_bridge: Any, cloud_to: Any, account: Account
 ) -> None:
-    about = {"url": f"{fake_bridge.url}/m-1/content", "mime_type": "image/png", "file_size": cloud_media.LARGEST + 1}
+    about = {"url": f"{fake_bridge.url}/m-1/content", "mime_type": "image/png", "file_size": LARGEST + 1}
     fake_bridge.behaviour = replies(about)
     cloud: Cloud = await cloud_to(fake_bridge.url)
 

@@ -104,6 +104,9 @@ BRIDGE = Tried(
             "create_flow": lambda bridge, account: bridge.create_flow(account, cloud_answers.FLOW),
             "publish_flow": lambda bridge, account: bridge.publish_flow(account, "f-1"),
             "deprecate_flow": lambda bridge, account: bridge.deprecate_flow(account, "f-1"),
+            "upload_media": lambda bridge, account: bridge.upload_media(
+                account, cloud_answers.chunks_of(b"x"), size=1, mime_type="image/png", filename="f"
+            ),
         },
         failures=OPERATION_FAILURES,
     ),

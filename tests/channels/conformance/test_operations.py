@@ -10,7 +10,7 @@ from tests.channels.conformance.conftest import Start
 from tests.channels.conformance.tried import Tried
 from tests.channels.peer import FakeBridge
 
-from recado.channels.chatapp import cloud_media
+from recado.channels.core import media_transfer
 from recado.channels.core.errors import ProviderError
 from recado.channels.core.provider import Account
 
@@ -46,7 +46,7 @@ async def test_a_failed_operation_says_whether_it_may_be_tried_again(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(cloud_media, "UPLOAD_TIMEOUT", 0.15)
+    monkeypatch.setattr(media_transfer, "UPLOAD_TIMEOUT", 0.15)
     fake_bridge.behaviour = behaviour
     adapter = await started(tried, fake_bridge.url, 0.15 if behaviour is hangs else 5.0)
 

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
+import orjson
 import pytest
 from tests.channels.behaviours import says
 
@@ -59,3 +60,22 @@ async def test_an_account_is_connected_with_its_token_and_let_go_without(
     asked = {"env": "live", "organizationId": "org_1", "account": "17841400001", "platform": "page"}
     assert [each.json for each in fake_bridge.requests] == [{**asked, "accessToken": "page-token"}, asked]
     assert "page-token" not in repr(PAGE)
+
+
+async def test_media_goes_up_and_comes_down_for_an_account_without_its_token(
+    bridge: SocialBridge, fake_bridge: Any
+) -> None:
+    said = b'{"mediaId": "m-1"}'  # to both
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b"content"
+
+    fake_bridge.behaviour = says(200, said, "Content-Type: image/png\r\n")
+    assert await bridge.upload_media(PAGE, pieces(), size=7, mime_type="image/png", filename="a.png") == "m-1"
+    async with bridge.open_media(PAGE, "ref-1") as media:
+        assert b"".join([chunk async for chunk in media.chunks]) == said
+    up, down = fake_bridge.requests
+    asked = {"env": "live", "organizationId": "org_1", "account": "17841400001"}
+    assert orjson.dumps({**asked, "filename": "a.png", "mimeType": "image/png", "size": 7}) in up.body
+    assert down.json == {**asked, "mediaRef": "ref-1"}
+    assert b"page-token" not in up.body + down.body

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.examples import examples
 from tests.media_files import HTML, JPEG, PDF, PNG, SVG, iso, office, ogg, webp
 
+from recado.domain.channels.social import MEDIA_LIMITS
 from recado.domain.core.errors import Problem
 from recado.domain.media.media_types import (
     DOCX,
@@ -126,6 +127,24 @@ def test_each_kind_has_a_limit(content: bytes, declared: str, limit: int) -> Non
     with pytest.raises(Problem) as refused:
         form_of(declared, seen(content), limit + 1)
     assert (refused.value.code, refused.value.meta["limitBytes"]) == ("MEDIA_TOO_LARGE", limit)
+
+
+@pytest.mark.parametrize(
+    ("content", "declared", "limit"),
+    [(PNG, "image/png", 8 * MIB), (ogg(), "audio/ogg", 16 * MIB), (iso(b"isom"), "video/mp4", 25 * MIB)],
+)
+def test_social_takes_larger_pictures_and_films(content: bytes, declared: str, limit: int) -> None:
+    assert form_of(declared, seen(content), limit, MEDIA_LIMITS).limit == limit
+    with pytest.raises(Problem) as refused:
+        form_of(declared, seen(content), limit + 1, MEDIA_LIMITS)
+    assert (refused.value.code, refused.value.meta["limitBytes"]) == ("MEDIA_TOO_LARGE", limit)
+
+
+@pytest.mark.parametrize(("content", "declared"), [(PDF, "application/pdf"), (webp(), "image/webp")])
+def test_social_takes_no_documents_and_no_stickers(content: bytes, declared: str) -> None:
+    with pytest.raises(Problem) as refused:
+        form_of(declared, seen(content), len(content), MEDIA_LIMITS)
+    assert refused.value.code == "MEDIA_TYPE_NOT_ALLOWED"
 
 
 def test_of_a_bomb_only_names_are_read() -> None:

@@ -1,16 +1,19 @@
 """Bodies on the socket: announced, large, compressed, in pieces, and other than their headers say (C31)."""
 
 import gzip
+import hashlib
+import os
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.captured import capture_logs
 from tests.http.wire.test_server import HEAD, Thing, answer_of
 
 from recado.http.api.call import Call
 from recado.http.wire.reply import Reply
-from recado.http.wire.spool import IN_MEMORY
+from recado.http.wire.spool import IN_MEMORY, STEP
 
 
 async def test_a_client_that_asks_first_is_told_to_continue(serve: Any, thing: Any) -> None:
@@ -146,3 +149,27 @@ async def test_a_folder_without_room_for_bodies_is_told_once_a_minute(serve: Any
     assert statuses == [(503, "1")] * 6
     told = {"event": "body_not_kept", "log_level": "warning", "folder": str(full), "cause": "No such file or directory"}
     assert [entry for entry in logs if entry["event"] == "body_not_kept"] == [told, told]
+
+
+@pytest.mark.parametrize("sizes", [[70_000], [1] * 600 + [100_000], [STEP, STEP - 1, 3], [IN_MEMORY, 2 * STEP + 1]])
+async def test_a_body_for_a_file_comes_whole_however_it_is_cut(sizes: list[int], serve: Any, thing: Any) -> None:
+    taken: list[tuple[bytes, int, bytes]] = []
+
+    async def take(call: Call) -> Reply:
+        assert call.spool is not None
+        taken.append((call.spool.file.read(), call.spool.size, call.spool.digest))
+        return Reply(200, {})
+
+    api = await serve(thing("POST", "/file", spooled={"text/csv": None}, handler=take, body_limit=4 * IN_MEMORY))
+    reader, writer = await api.connect()
+    content = os.urandom(sum(sizes))
+    writer.write(
+        b"POST /file HTTP/1.1\r\n%bContent-Type: text/csv\r\nContent-Length: %d\r\n\r\n" % (HEAD, len(content))
+    )
+    at = 0
+    for size in sizes:
+        writer.write(content[at : at + size])
+        await writer.drain()
+        at += size
+    assert (await answer_of(reader))[0] == 200
+    assert taken == [(content, len(content), hashlib.sha256(content).digest())]

@@ -24,8 +24,9 @@ from recado.engine.clock import VirtualClock
 from recado.services.media.blob_sweep import BlobSweep
 from recado.services.media.file_work import FileWork
 from recado.services.media.inbound_copies import InboundCopies
-from recado.services.media.media_senders import MediaSenders
+from recado.services.media.media_senders import MediaSender, MediaSenders
 from recado.services.media.media_use import MediaUse
+from recado.services.media.new_blobs import NewBlobs
 from recado.services.media.provider_media import ProviderMedia
 from recado.services.media.uploads import Upload, Uploads
 from recado.storage.blobs.local import LocalBlobs
@@ -127,6 +128,12 @@ class Shelf:
     ids: IdSource
     until: list[datetime | None] = field(default_factory=list)
 
+    async def sender(self, channel: str = "chatapp", sender_id: str = "") -> MediaSender:
+        """The first number, unless said."""
+        found = await self.use.senders.get(channel, (ORGANIZATION, "test", sender_id or self.numbers.known[0].id))
+        assert found is not None
+        return found
+
     def files(self) -> list[Path]:
         return [path for path in self.folder.rglob("*") if path.is_file()]
 
@@ -157,6 +164,7 @@ async def shelf(database: Database, tmp_path: Path) -> AsyncIterator[Shelf]:
     use = MediaUse(database, blobs=blobs, directory=MediaDirectory(database, clock=clock), clock=clock, **known)
     ids = IdSource(clock, random.Random(1))
     until: list[datetime | None] = [None]
+    new = NewBlobs(database, blobs=blobs, clock=clock, random_bytes=os.urandom)
 
     async def confirmed_until() -> datetime | None:
         return until[0]
@@ -165,8 +173,8 @@ async def shelf(database: Database, tmp_path: Path) -> AsyncIterator[Shelf]:
     await files.start()
     yield Shelf(
         database, clock, provider, numbers, blobs, folder, use,
-        Uploads(database, blobs=blobs, use=use, files=files, clock=clock, ids=ids, random_bytes=os.urandom),
-        InboundCopies(database, blobs=blobs, provider=ProviderMedia(**known), clock=clock, random_bytes=os.urandom),
+        Uploads(database, blobs=new, use=use, files=files, clock=clock, ids=ids),
+        InboundCopies(database, blobs=new, provider=ProviderMedia(**known), clock=clock),
         BlobSweep(database, blobs=blobs, clock=clock, confirmed_until=confirmed_until), ids, until,
     )  # fmt: skip
     await files.stop()

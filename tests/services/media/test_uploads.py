@@ -10,6 +10,7 @@ from tests.media_files import PDF, PNG
 from tests.services.media.conftest import NOW, ORGANIZATION, Accounts, Shelf, number, refused, unreachable, upload
 
 from recado.domain.core.errors import Problem
+from recado.domain.media.media_types import MIB
 from recado.domain.messages.message import Priority
 from recado.services.media.media_use import named_media
 from recado.services.messages.chatapp_rules import check_media
@@ -21,7 +22,7 @@ PAYLOAD = {"kind": "image", "media": {"id": ""}}
 
 
 async def test_an_upload_is_stored_and_given_to_the_provider(shelf: Shelf) -> None:
-    made = await shelf.uploads.take(shelf.numbers.known[0], upload(PNG))
+    made = await shelf.uploads.take(await shelf.sender(), upload(PNG))
     assert shelf.provider.taken == [("phone-0", PNG)]
     assert [path.read_bytes() for path in shelf.files()] == [PNG]
     kept = await media.get(shelf.db, ORGANIZATION, "test", made.id)
@@ -33,7 +34,7 @@ async def test_an_upload_is_stored_and_given_to_the_provider(shelf: Shelf) -> No
 async def test_what_the_provider_does_not_take_is_not_kept(shelf: Shelf, error: Exception) -> None:
     shelf.provider.fails.append(error)
     with pytest.raises(Problem) as failed:
-        await shelf.uploads.take(shelf.numbers.known[0], upload(PNG))
+        await shelf.uploads.take(await shelf.sender(), upload(PNG))
     assert failed.value.status == 502
     assert (shelf.files(), await shelf.count("media"), await shelf.count("blobs")) == ([], 0, 0)
 
@@ -41,12 +42,12 @@ async def test_what_the_provider_does_not_take_is_not_kept(shelf: Shelf, error: 
 async def test_what_the_storage_does_not_take_never_reaches_the_provider(
     shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def fails(key: str, content: AsyncIterable[bytes]) -> None:
+    async def fails(key: str, content: AsyncIterable[bytes], file: Any) -> None:
         raise storage_failed()
 
     monkeypatch.setattr(shelf.blobs, "write", fails)
     with pytest.raises(Problem, match="STORAGE_FAILED"):
-        await shelf.uploads.take(shelf.numbers.known[0], upload(PNG))
+        await shelf.uploads.take(await shelf.sender(), upload(PNG))
     assert (shelf.provider.taken, await shelf.count("media"), await shelf.count("blobs")) == ([], 0, 0)
 
 
@@ -61,7 +62,7 @@ async def test_a_provider_that_never_answers_is_given_up_by_its_caller_and_nothi
         return ""
 
     monkeypatch.setattr(shelf.provider, "upload_media", silent)
-    taking = asyncio.create_task(shelf.uploads.take(shelf.numbers.known[0], upload(PNG)))
+    taking = asyncio.create_task(shelf.uploads.take(await shelf.sender(), upload(PNG)))
     await asked.wait()
     taking.cancel()
     await asyncio.wait([taking])
@@ -71,7 +72,7 @@ async def test_a_provider_that_never_answers_is_given_up_by_its_caller_and_nothi
 async def test_a_wrong_type_is_refused_before_anything_is_stored(shelf: Shelf) -> None:
     for content, code in ((PDF, "MEDIA_TYPE_MISMATCH"), (b"", "VALIDATION_ERROR"), (b"\0", "MEDIA_TYPE_NOT_ALLOWED")):
         with pytest.raises(Problem) as failed:
-            await shelf.uploads.take(shelf.numbers.known[0], upload(content))
+            await shelf.uploads.take(await shelf.sender(), upload(content))
         assert failed.value.code == code
     assert (shelf.files(), await shelf.count("blobs")) == ([], 0)
 
@@ -83,22 +84,22 @@ async def test_a_wrong_type_is_refused_before_anything_is_stored(shelf: Shelf) -
 async def test_another_number_or_account_is_given_it_once_at_its_first_use(
     shelf: Shelf, channel: str, sender_id: str, account: str
 ) -> None:
-    made = await shelf.uploads.take(shelf.numbers.known[0], upload(PNG))
+    made = await shelf.uploads.take(await shelf.sender(), upload(PNG))
     other = await shelf.use.senders.get(channel, (ORGANIZATION, "test", sender_id))
     assert other is not None
     named = named_media("media", {"kind": "image", "media": {"id": made.id}})
     assert named is not None
-    found = await shelf.use.check(ORGANIZATION, "test", named)
+    found = await shelf.use.check("chatapp", ORGANIZATION, "test", named)
     assert await asyncio.gather(*(shelf.use.ready(other, found) for _ in range(5))) == ["theirs-2"] * 5
     assert shelf.provider.taken == [("phone-0", PNG), (account, PNG)]
-    again = await shelf.use.check(ORGANIZATION, "test", named)
+    again = await shelf.use.check("chatapp", ORGANIZATION, "test", named)
     assert await shelf.use.ready(other, again) == "theirs-2"
     assert shelf.use.at_hand(ORGANIZATION, "test", other.id, named)
     assert len(shelf.provider.taken) == 2
 
 
 async def test_a_message_that_is_checked_makes_no_upload_at_its_provider(shelf: Shelf) -> None:
-    made = await shelf.uploads.take(shelf.numbers.known[0], upload(PNG))
+    made = await shelf.uploads.take(await shelf.sender(), upload(PNG))
     other = shelf.numbers.known[1]
     draft = MessageDraft(
         organization_id=ORGANIZATION, env="test", channel="chatapp", sender_id=other.id, to="+5511987654321",
@@ -111,11 +112,11 @@ async def test_a_message_that_is_checked_makes_no_upload_at_its_provider(shelf: 
 async def test_media_is_refused_where_no_provider_of_the_number_takes_any(
     shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = await shelf.uploads.take(shelf.numbers.known[0], upload(PNG))
+    made = await shelf.uploads.take(await shelf.sender(), upload(PNG))
     other = shelf.numbers.known[1]
     named = named_media("media", {"kind": "image", "media": {"id": made.id}})
     assert named is not None
-    found = await shelf.use.check(ORGANIZATION, "test", named)
+    found = await shelf.use.check("chatapp", ORGANIZATION, "test", named)
     monkeypatch.setattr(shelf.use, "_media_for", lambda channel, env: None)
     with pytest.raises(Problem, match="DEPENDENCY_FAILED"):
         shelf.use.check_provider("chatapp", "test", other.id, found)
@@ -123,25 +124,43 @@ async def test_media_is_refused_where_no_provider_of_the_number_takes_any(
 
 
 async def test_media_of_others_and_expired_media_is_not_there(shelf: Shelf) -> None:
-    made = await shelf.uploads.take(shelf.numbers.known[0], upload(PNG))
+    made = await shelf.uploads.take(await shelf.sender(), upload(PNG))
     named = named_media("media", {"kind": "image", "media": {"id": made.id}})
     assert named is not None
     for organization, env in (("org_000000000000000000001", "test"), (ORGANIZATION, "live")):
         with pytest.raises(Problem, match="MEDIA_NOT_FOUND"):
-            await shelf.use.check(organization, env, named)
+            await shelf.use.check("chatapp", organization, env, named)
     await shelf.clock.advance(30 * 86_400)
     with pytest.raises(Problem, match="MEDIA_NOT_FOUND"):
-        await shelf.use.check(ORGANIZATION, "test", named)
+        await shelf.use.check("chatapp", ORGANIZATION, "test", named)
     assert (
         await shelf.use.sent_as("chatapp", ORGANIZATION, "test", made.number_id, named) == "the media is no longer kept"
     )
 
 
 async def test_what_is_past_its_time_goes_by_a_clock_that_something_speaks_for(shelf: Shelf) -> None:
-    await shelf.uploads.take(shelf.numbers.known[0], upload(PNG))
+    await shelf.uploads.take(await shelf.sender(), upload(PNG))
     await shelf.clock.advance(31 * 86_400)
     await shelf.sweep.work()
     assert len(shelf.files()) == 1
     shelf.until[0] = shelf.clock.now()
     await shelf.sweep.work()
     assert (shelf.files(), await shelf.count("media"), await shelf.count("blobs")) == ([], 0, 0)
+
+
+async def test_what_a_social_account_takes_a_number_may_be_too_small_for(shelf: Shelf) -> None:
+    large = PNG + bytes(5 * MIB)
+    with pytest.raises(Problem, match="MEDIA_TOO_LARGE"):
+        await shelf.uploads.take(await shelf.sender(), upload(large))
+    account = await shelf.sender("social", Accounts.known.id)
+    made = await shelf.uploads.take(account, upload(large))
+    assert (made.number_id, made.social_account_id) == (None, Accounts.known.id)
+    assert made.provider_ids == {Accounts.known.id: "theirs-1"}
+    named = named_media("media", {"kind": "image", "media": {"id": made.id}})
+    assert named is not None
+    assert await shelf.use.check("social", ORGANIZATION, "test", named) == made
+    with pytest.raises(Problem, match="at most 5,242,880 of kind image"):
+        await shelf.use.check("chatapp", ORGANIZATION, "test", named)
+    as_document = named_media("media", {"kind": "document", "media": {"id": made.id}})
+    assert as_document is not None
+    assert await shelf.use.check("chatapp", ORGANIZATION, "test", as_document) == made

@@ -1,10 +1,13 @@
 """The storages of binaries: files, and buckets at two servers that were written by others."""
 
 import asyncio
+import errno
+import io
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
@@ -30,6 +33,7 @@ from recado.storage.blobs.s3 import PART, S3Blobs, S3Bucket
 from recado.storage.blobs.signed_links import SignedLinks
 from recado.storage.core.fair_places import FairPlaces
 from recado.storage.core.fair_threads import OF_ONE, THREADS
+from recado.storage.core.gathered import nameless_file
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
 KEY = "org_1/test/media/2026/01/0123456789abcdef0123456789abcdef"
@@ -334,3 +338,42 @@ async def test_one_organization_leaves_connections_to_another(
     finally:
         for each in readers:
             await each.aclose()
+
+
+async def test_a_file_on_the_same_disk_gets_its_name_and_is_not_copied(in_files: LocalBlobs, tmp_path: Path) -> None:
+    content = os.urandom(3_000_000)
+    with nameless_file(str(tmp_path)) as file:
+        file.write(content)
+        file.seek(0)
+        await in_files.write(KEY, given(b"not read"), file)
+        place = in_files._folder / KEY
+        assert (os.fstat(file.fileno()).st_ino, place.stat().st_mode & 0o777) == (place.stat().st_ino, 0o600)
+    assert await read(in_files, KEY, 0, len(content)) == content
+    await in_files.delete(KEY)
+    assert not place.exists()
+
+
+@pytest.mark.parametrize("reason", [errno.EXDEV, errno.ENOENT, errno.EPERM, None])
+async def test_a_file_that_cannot_be_named_where_it_is_is_copied(
+    reason: int | None, in_files: LocalBlobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: Any, **__: Any) -> None:
+        assert reason is not None, "what has no descriptor is not named"
+        raise OSError(reason, os.strerror(reason))
+
+    monkeypatch.setattr(local.os, "link", fails)
+    with io.BytesIO(b"content") if reason is None else tempfile.TemporaryFile(dir=tmp_path) as file:
+        await in_files.write(KEY, given(b"content"), file)
+    assert await read(in_files, KEY, 0, 7) == b"content"
+
+
+async def test_a_full_disk_refuses_a_file_that_is_to_be_named(
+    in_files: LocalBlobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: Any, **__: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(local.os, "link", fails)
+    with tempfile.TemporaryFile(dir=tmp_path) as file, pytest.raises(Problem, match="STORAGE_FAILED"):
+        await in_files.write(KEY, given(b"content"), file)
+    assert [path for path in in_files._folder.rglob("*") if path.is_file()] == []

@@ -5,7 +5,7 @@ from typing import Any
 
 from recado.channels.chatapp import bridge_answers
 from recado.channels.chatapp.account import details_of
-from recado.channels.core.bridge.bridge import ChannelBridge
+from recado.channels.core.bridge.bridge_media import MediaBridge
 from recado.channels.core.provider import (
     Account,
     FlowDefinition,
@@ -19,7 +19,7 @@ from recado.channels.core.provider import (
 _LONGEST_LIST = 4 * 1024 * 1024  # bytes of an answer that lists templates
 
 
-class Bridge(ChannelBridge):
+class Bridge(MediaBridge):
     """As of any channel; its business account is named in each operation."""
 
     def content(self, message: OutboundMessage) -> dict[str, Any]:
@@ -36,19 +36,19 @@ class Bridge(ChannelBridge):
         return content
 
     async def number_health(self, account: Account) -> NumberHealth:
-        return bridge_answers.number_health(await self._call("number_health", account))
+        return bridge_answers.number_health(await self.call("number_health", account))
 
     async def update_profile(self, account: Account, profile: Mapping[str, str]) -> None:
-        await self._call("update_profile", account, profile=dict(profile))
+        await self.call("update_profile", account, profile=dict(profile))
 
     async def connect(self, account: Account) -> None:
-        await self._call("connect", account)
+        await self.call("connect", account)
 
     async def disconnect(self, account: Account) -> None:
-        await self._call("disconnect", account)
+        await self.call("disconnect", account)
 
     async def submit_template(self, account: Account, template: TemplateSubmission) -> Submission:
-        answer = await self._call(
+        answer = await self.call(
             "submit_template",
             account,
             id=template.id,
@@ -63,13 +63,13 @@ class Bridge(ChannelBridge):
         return bridge_answers.submission(answer)
 
     async def delete_template(self, account: Account, name: str, provider_template_id: str | None) -> None:
-        await self._call("delete_template", account, name=name, providerTemplateId=provider_template_id)
+        await self.call("delete_template", account, name=name, providerTemplateId=provider_template_id)
 
     async def list_templates(self, account: Account) -> list[ProviderTemplate]:
-        return bridge_answers.templates(await self._call("list_templates", account, longest=_LONGEST_LIST))
+        return bridge_answers.templates(await self.call("list_templates", account, longest=_LONGEST_LIST))
 
     async def create_flow(self, account: Account, flow: FlowDefinition) -> str:
-        answer = await self._call(
+        answer = await self.call(
             "create_flow",
             account,
             name=flow.name,
@@ -80,11 +80,10 @@ class Bridge(ChannelBridge):
         return bridge_answers.flow_id(answer)
 
     async def publish_flow(self, account: Account, provider_flow_id: str) -> None:
-        await self._call("publish_flow", account, providerFlowId=provider_flow_id)
+        await self.call("publish_flow", account, providerFlowId=provider_flow_id)
 
     async def deprecate_flow(self, account: Account, provider_flow_id: str) -> None:
-        await self._call("deprecate_flow", account, providerFlowId=provider_flow_id)
+        await self.call("deprecate_flow", account, providerFlowId=provider_flow_id)
 
-    async def _call(self, operation: str, account: Account, **fields: Any) -> Mapping[str, Any]:
-        business_account = details_of(account).business_account_id
-        return await self.call(operation, account, businessAccount=business_account, **fields)
+    def of_account(self, account: Account) -> Mapping[str, Any]:
+        return {**super().of_account(account), "businessAccount": details_of(account).business_account_id}

@@ -26,6 +26,7 @@ from recado.channels.chatapp import (
 )
 from recado.channels.chatapp.account import details_of
 from recado.channels.chatapp.cloud_messages import PRODUCT
+from recado.channels.core import media_transfer
 from recado.channels.core.answers import arrived
 from recado.channels.core.errors import ProviderError
 from recado.channels.core.events import Event
@@ -215,7 +216,9 @@ class Cloud(HttpProvider):
         self, account: Account, content: AsyncIterable[bytes], *, size: int, mime_type: str, filename: str
     ) -> str:
         """Hand over `size` bytes; the id under which messages of this number send them. Raises `ProviderError`."""
-        form = cloud_media.upload_form(content, size, mime_type, filename)
+        form = media_transfer.upload_form(
+            cloud_media.upload_fields(mime_type), content, size=size, mime_type=mime_type, filename=filename
+        )
         token = _token(account)
         headers = {**json_headers(token), "Content-Type": form.content_type, "Content-Length": str(form.length)}
         answer = await self._media.request(
@@ -224,7 +227,7 @@ class Cloud(HttpProvider):
             headers,
             owner=account.owner,
             body=form.parts,
-            timeout=cloud_media.UPLOAD_TIMEOUT,
+            timeout=media_transfer.UPLOAD_TIMEOUT,
         )
         answered = arrived(answer, "upload_media", self.noun)
         return cloud_answers.id_of(cloud_answers.operation_result(answered, personal=(token,)))
@@ -237,11 +240,11 @@ class Cloud(HttpProvider):
         url, size = cloud_media.download_address(media["url"], self._base), media.get("file_size")
         try:
             async with self._media.download(
-                url, json_headers(_token(account)), owner=account.owner, timeout=cloud_media.UPLOAD_TIMEOUT
+                url, json_headers(_token(account)), owner=account.owner, timeout=media_transfer.UPLOAD_TIMEOUT
             ) as (status, _, chunks):
                 if status != 200:
                     raise ProviderError("unreachable", "no_answer", f"the provider answered with status {status}")
-                yield OpenMedia(media["mime_type"], size, media.get("sha256"), cloud_media.chunks_of(chunks, size))
+                yield OpenMedia(media["mime_type"], size, media.get("sha256"), media_transfer.chunks_of(chunks, size))
         except OSError:
             raise ProviderError("unreachable", "no_answer", "the provider did not answer open_media") from None
 

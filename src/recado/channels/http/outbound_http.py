@@ -124,9 +124,9 @@ class OutboundHttp:
 
     @asynccontextmanager
     async def download(
-        self, url: URL, headers: Mapping[str, str], *, owner: str = "", timeout: float
+        self, url: URL, headers: Mapping[str, str], *, owner: str = "", timeout: float, body: bytes | None = None
     ) -> AsyncIterator[tuple[int, Mapping[str, str], AsyncIterator[bytes]]]:
-        """GET a body of any length piece by piece: status, headers, chunks.
+        """Read a body of any length piece by piece: status, headers, chunks. GET, or POST of a `body`.
 
         `timeout`: seconds for all of it, once `owner` has a connection. Raises OSError when no answer comes; so do the
         chunks when it breaks off.
@@ -144,8 +144,14 @@ class OutboundHttp:
             if session.closed:
                 raise ConnectionError("stopped")
             try:
-                async with session.get(
-                    url, headers=headers, allow_redirects=False, trace_request_ctx=_Call(), timeout=limit
+                async with session.request(
+                    "GET" if body is None else "POST",
+                    url,
+                    data=body,
+                    headers=headers,
+                    allow_redirects=False,
+                    trace_request_ctx=_Call(),
+                    timeout=limit,
                 ) as response:
                     yield response.status, response.headers, _chunks(response)
             except (aiohttp.ClientError, TimeoutError, ValueError) as error:

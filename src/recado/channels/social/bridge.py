@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from recado.channels.core.bridge.bridge import ChannelBridge
+from recado.channels.core.bridge.bridge_media import MediaBridge
 from recado.channels.core.provider import Account, OutboundMessage
 from recado.channels.social.account import social_details
 
 
-class SocialBridge(ChannelBridge):
+class SocialBridge(MediaBridge):
     """As of any channel. It gets the token of an account when that is connected, and keeps it."""
 
     def content(self, message: OutboundMessage) -> Mapping[str, Any]:

@@ -1,6 +1,8 @@
 """Social: answers of people to people, in the 24 hours after somebody wrote to an account (C26, C15.4)."""
 
+from collections.abc import Mapping
 from datetime import datetime
+from types import MappingProxyType
 from typing import Final
 
 from recado.domain.billing.prices import SOCIAL_MESSAGE
@@ -10,15 +12,16 @@ from recado.domain.channels.policy import Policy, SenderKind
 from recado.domain.core.machine import Machine
 from recado.domain.dispatch import gates
 from recado.domain.dispatch.gates import GateTable, Hold, Release, SenderGate, SenderState
-from recado.domain.media.media_types import AUDIO, IMAGE, VIDEO
+from recado.domain.media.media_types import AUDIO, IMAGE, MIB, VIDEO
 from recado.domain.messages.message import FailureCode, MessageEvent, MessageStatus, WaitReason
 from recado.domain.senders.number import NumberStatus
 
 SOCIAL: Final = "social"
 LONGEST_TEXT: Final = 1_000  # characters
 TYPES: Final = ("text", "media")
-MEDIA_KINDS: Final = (IMAGE, AUDIO, VIDEO)
-"""Those that platforms take, of 8, 16 and 25 MiB at least: more than any upload of the kind has (C8.2.4)."""
+MEDIA_LIMITS: Final[Mapping[str, int]] = MappingProxyType({IMAGE: 8 * MIB, AUDIO: 16 * MIB, VIDEO: 25 * MIB})
+"""Bytes by kind, of those that platforms take (C8.2.4)."""
+MEDIA_KINDS: Final = tuple(MEDIA_LIMITS)
 
 _S = MessageStatus
 

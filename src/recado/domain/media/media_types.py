@@ -41,10 +41,10 @@ KINDS: Final[Mapping[str, str]] = MappingProxyType(
 """What can be sent, by type."""
 
 LIMITS: Final[Mapping[str, int]] = MappingProxyType(
-    {IMAGE: 5 * MIB, AUDIO: 16 * MIB, VIDEO: 16 * MIB, DOCUMENT: 100 * MIB, STICKER: 100 * 1024}
+    {IMAGE: 5 * MIB, AUDIO: 16 * MIB, VIDEO: 16 * MIB, DOCUMENT: 100 * MIB, STICKER: 500 * 1024}
 )
-"""Bytes by kind; of an animated sticker: `ANIMATED`."""
-ANIMATED: Final = 500 * 1024
+"""Bytes by kind that a number sends; of a sticker that is not animated: `STILL`."""
+STILL: Final = 100 * 1024
 
 _SAME: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -121,8 +121,11 @@ def safe_filename(name: str) -> str:
     return kept.strip().strip(".").strip()[:LONGEST_FILENAME]
 
 
-def form_of(declared: str, seen: Seen, size: int) -> MediaForm:
-    """How a binary can be sent; raises MEDIA_TYPE_NOT_ALLOWED, MEDIA_TYPE_MISMATCH (415) or MEDIA_TOO_LARGE (413)."""
+def form_of(declared: str, seen: Seen, size: int, limits: Mapping[str, int] = LIMITS) -> MediaForm:
+    """How a binary can be sent; raises MEDIA_TYPE_NOT_ALLOWED, MEDIA_TYPE_MISMATCH (415) or MEDIA_TOO_LARGE (413).
+
+    `limits`: bytes by kind, of those that whoever sends it takes.
+    """
     declared = normalized(declared)
     if declared not in KINDS:
         raise Problem("MEDIA_TYPE_NOT_ALLOWED", "Media of the declared type cannot be sent.")
@@ -136,7 +139,9 @@ def form_of(declared: str, seen: Seen, size: int) -> MediaForm:
         )
     mime_type = declared if declared in same_kind else same_kind[0]
     kind = KINDS[mime_type]
-    form = MediaForm(kind, mime_type, seen.voice, ANIMATED if seen.animated else LIMITS[kind])
+    if kind not in limits:
+        raise Problem("MEDIA_TYPE_NOT_ALLOWED", f"Media of kind {kind} is not taken here: {', '.join(limits)} is.")
+    form = MediaForm(kind, mime_type, seen.voice, STILL if kind == STICKER and not seen.animated else limits[kind])
     if size > form.limit:
         raise too_large(form.limit, kind)
     return form

@@ -1,6 +1,7 @@
 """Large bodies: kept in a file without a name while they are read, so that memory holds a piece of them only.
 
-The file is gone with its last use, also when the process is killed.
+The file is gone with its last use, also when the process is killed. A few threads write it: neither a disk that is slow
+nor the hashing holds the event loop.
 """
 
 import tempfile
@@ -18,11 +19,16 @@ from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem, Unavailable
 from recado.http.wire.body import body_chunks
 from recado.http.wire.body_pace import BodyPace
+from recado.storage.core.fair_threads import FairThreads
+from recado.storage.core.gathered import Gathered
 
 MOST_AT_ONCE: Final = 32
 MOST_OF_ONE: Final = 4  # of one organization
 RETRY_AFTER: Final = 2  # seconds
 IN_MEMORY: Final = 1024 * 1024  # bytes; a smaller body needs no file
+STEP: Final = 512 * 1024  # bytes that a thread writes at once
+SMALL: Final = 64 * 1024  # bytes; a body of no more needs no thread
+_MOST_PIECES: Final = 256  # of a step: each is an object, however small
 QUIET_SECONDS: Final = 60.0  # between two entries in the log that say that there is no room
 
 _log = structlog.get_logger(__name__)
@@ -49,11 +55,30 @@ class Spool:
         self._spooler.leave(self._owner)
 
 
+class _Body:
+    """What has come of a body."""
+
+    __slots__ = ("bytes", "digest", "size")
+
+    def __init__(self, folder: str | None) -> None:
+        self.bytes = Gathered(folder, IN_MEMORY)
+        self.digest = sha256()
+        self.size = 0
+
+    def add(self, pieces: list[bytes]) -> None:
+        """Joined first: hashing and writing let other threads run, and each has to wait to go on after it."""
+        step = b"".join(pieces)
+        self.digest.update(step)
+        self.bytes.write(step)
+        self.size += len(step)
+
+
 class Spooler:
     """Keeps the bodies of an HTTP server: 32 at a time, and 4 of one organization (C31)."""
 
-    def __init__(self, folder: Path | None, clock: Clock, pace: BodyPace) -> None:
+    def __init__(self, folder: Path | None, clock: Clock, pace: BodyPace, threads: FairThreads) -> None:
         self._folder = None if folder is None else str(folder)
+        self._threads = threads
         self._clock = clock
         self._pace = pace
         self._by_owner: Counter[str] = Counter()
@@ -70,23 +95,29 @@ class Spooler:
         429 while `owner`, an organization, has its share of bodies here; 503 while there is no room for one more.
         """
         self._enter(owner)
-        size, digest = 0, sha256()
-        file = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY, dir=self._folder)  # noqa: SIM115 - closed by the spool
+        body = _Body(self._folder)
         try:
+            pieces, held = list[bytes](), 0
             async with aclosing(body_chunks(request, limit, self._clock, self._pace, owner)) as chunks:  # type: ignore[type-var]
                 async for chunk in chunks:
-                    file.write(chunk)
-                    digest.update(chunk)
-                    size += len(chunk)
-            file.seek(0)
+                    pieces.append(chunk)
+                    held += len(chunk)
+                    if held >= STEP or len(pieces) >= _MOST_PIECES:
+                        await self._threads.run(owner, body.add, pieces)
+                        pieces, held = [], 0
+            if body.size or held > SMALL:
+                await self._threads.run(owner, body.add, pieces)
+            else:
+                body.add(pieces)
+            body.bytes.file.seek(0)
         except BaseException as error:
-            file.close()
+            body.bytes.close()
             self.leave(owner)
             if isinstance(error, OSError) and not isinstance(error, ConnectionError):
                 self._tell(error)
                 raise Unavailable("There is no room for the body now: try again shortly.") from None
             raise
-        return Spool(self, owner, file, media_type, size, digest.digest())
+        return Spool(self, owner, body.bytes.file, media_type, body.size, body.digest.digest())
 
     def leave(self, owner: str) -> None:
         """A body of `owner` is no longer here."""

@@ -7,7 +7,7 @@ from typing import IO, Final
 from recado.domain.media.media_types import Bytes
 from recado.storage.core.fair_threads import FairThreads
 
-_PIECE: Final = 256 * 1024  # bytes
+_PIECE: Final = 512 * 1024  # bytes
 
 
 class FileWork(FairThreads):

@@ -2,8 +2,8 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Sequence
-from datetime import datetime, timedelta
+from collections.abc import AsyncGenerator, AsyncIterable, Sequence
+from datetime import timedelta
 from typing import Final
 
 import structlog
@@ -13,12 +13,11 @@ from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem, Unavailable
 from recado.domain.media.media_types import READ, Bytes, look, type_of
 from recado.engine.periodic import Periodic
+from recado.services.media.new_blobs import NewBlobs
 from recado.services.media.provider_media import MediaExpired, ProviderMedia
-from recado.storage.blobs.blobs import Blobs, new_key
 from recado.storage.core.postgres import Database
-from recado.storage.media import inbound_media, kept_blobs
+from recado.storage.media import inbound_media
 from recado.storage.media.inbound_media import InboundMedia
-from recado.storage.media.kept_blobs import KeptBlob
 
 EVERY: Final = 1.0  # seconds
 AT_ONCE: Final = 8
@@ -39,16 +38,14 @@ class InboundCopies:
         self,
         db: Database,
         *,
-        blobs: Blobs,
+        blobs: NewBlobs,
         provider: ProviderMedia,
         clock: Clock,
-        random_bytes: Callable[[int], bytes],
     ) -> None:
         self._db = db
         self._blobs = blobs
         self._provider = provider
         self._clock = clock
-        self._random_bytes = random_bytes
         self._worker = Periodic("copies of media", EVERY, self.work, clock, at_once=True)
 
     async def start(self) -> None:
@@ -79,10 +76,9 @@ class InboundCopies:
             await asyncio.gather(*under_way, return_exceptions=True)
 
     async def _copy(self, media: InboundMedia) -> None:
-        now = self._clock.now()
         try:
             async with asyncio.timeout(SECONDS):
-                await self._store(media, now)
+                await self._store(media)
         except (MediaExpired, ProviderError, Problem, TimeoutError) as error:
             if isinstance(error, Unavailable):
                 raise
@@ -91,30 +87,17 @@ class InboundCopies:
             await inbound_media.tried(self._db, media, again_at)
             log.info("media_not_copied", message_id=media.message_id, attempt=media.attempts + 1, last=gone)
 
-    async def _store(self, media: InboundMedia, now: datetime) -> None:
-        where = (media.organization_id, media.env)
-        blob = KeptBlob(*where, new_key(*where, KIND, now, self._random_bytes))
-        noted = await kept_blobs.note(self._db, blob, now)
-        kept = False
-        try:
-            async with self._provider.open(media) as opened:
-                copy = _Copy(opened.chunks)
-                await self._blobs.write(blob.key, copy.content())
-            if opened.size is not None and copy.size != opened.size:
-                raise ProviderError("unreachable", "malformed_answer", "the media is shorter than the provider said")
-            mime_type = type_of(media.mime_type, look(copy.read, copy.size))
-            now = self._clock.now()
-            async with self._db.transaction() as connection:
-                kept = await inbound_media.stored(connection, media, blob.key, mime_type, copy.size, now)
-                if kept:
-                    await kept_blobs.keep(connection, blob, media.expires_at)
-        finally:
-            if not kept:
-                await asyncio.shield(self._abandon(blob, noted))
-
-    async def _abandon(self, blob: KeptBlob, noted: datetime) -> None:
-        """The sweeper deletes it."""
-        await kept_blobs.abandon(self._db, blob, noted)
+    async def _store(self, media: InboundMedia) -> None:
+        async with self._provider.open(media) as opened:
+            copy = _Copy(opened.chunks)
+            async with self._blobs.stored(media.organization_id, media.env, KIND, copy.content()) as blob:
+                if opened.size is not None and copy.size != opened.size:
+                    raise ProviderError("unreachable", "malformed_answer", "the media is shorter than was said")
+                mime_type = type_of(media.mime_type, look(copy.read, copy.size))
+                now = self._clock.now()
+                async with self._db.transaction() as connection:
+                    if await inbound_media.stored(connection, media, blob.key, mime_type, copy.size, now):
+                        await blob.keep(connection, media.expires_at)
 
 
 def _new(found: Sequence[InboundMedia], under_way: Sequence[InboundMedia]) -> list[InboundMedia]:

@@ -4,7 +4,6 @@ Everything beside the binary is copied to a small document, which is then read a
 """
 
 import re
-import tempfile
 from base64 import b64decode
 from binascii import Error as NotBase64
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ import structlog
 
 from recado.domain.core.errors import Problem, Unavailable, field_refused
 from recado.domain.media.media_types import LARGEST, too_large
+from recado.storage.core.gathered import Gathered
 
 MEMBER: Final = "dataBase64"
 MOST_CHARACTERS: Final = 140_000_000
@@ -49,8 +49,7 @@ def read_document(body: IO[bytes], folder: str | None) -> MediaDocument:
     where there is no room for the file.
     """
     body.seek(0)
-    # Closed by whoever takes it.
-    file: IO[bytes] = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY, dir=folder)  # noqa: SIM115
+    file = Gathered(folder, IN_MEMORY)
     try:
         return _Cut(body, file).run()
     except BaseException as error:
@@ -64,7 +63,7 @@ def read_document(body: IO[bytes], folder: str | None) -> MediaDocument:
 class _Cut:
     """One pass over the body: outside of texts only braces, brackets and quotes matter."""
 
-    def __init__(self, body: IO[bytes], file: IO[bytes]) -> None:
+    def __init__(self, body: IO[bytes], file: Gathered) -> None:
         self._body = body
         self._file = file
         self._held = b""
@@ -97,8 +96,8 @@ class _Cut:
                 found, name = True, b""
             else:
                 name = self._text()
-        self._file.seek(0)
-        return MediaDocument(bytes(self._rest), self._file, self._size, self._digest.hexdigest())
+        self._file.file.seek(0)
+        return MediaDocument(bytes(self._rest), self._file.file, self._size, self._digest.hexdigest())
 
     def _keep(self, part: bytes) -> None:
         if len(self._rest) + len(part) > MOST_BESIDE:

@@ -35,6 +35,7 @@ class MediaSender:
     """One of them. `account` has its secret in the clear; it raises `Tampered` when that is not what was stored."""
 
     channel: str
+    organization_id: str
     env: str
     id: str
     account: Callable[[], Account] = field(repr=False)
@@ -57,15 +58,16 @@ class MediaSenders:
         find = self._by_channel.get(channel)
         return None if find is None else await find(key)
 
-    def of_number(self, number: Number) -> MediaSender:
-        return MediaSender(NUMBERS_CHANNEL, number.env, number.id, partial(account_of, number, self._keys))
-
     async def _number(self, key: Key) -> MediaSender | None:
         number = await self._numbers.get(key)
-        return None if number is None else self.of_number(number)
+        if number is None:
+            return None
+        where = (number.organization_id, number.env, number.id)
+        return MediaSender(NUMBERS_CHANNEL, *where, partial(account_of, number, self._keys))
 
     async def _social_account(self, key: Key) -> MediaSender | None:
         account = await self._social_accounts.get(key)
         if account is None:
             return None
-        return MediaSender(SOCIAL, account.env, account.id, partial(provider_account, account, self._keys))
+        where = (account.organization_id, account.env, account.id)
+        return MediaSender(SOCIAL, *where, partial(provider_account, account, self._keys))

@@ -11,9 +11,10 @@ from typing import Any, Final, NamedTuple
 
 from recado.channels.core.errors import ProviderError
 from recado.channels.core.media import MediaStore
+from recado.domain.channels.sent_media import LIMITS_OF
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem, field_refused
-from recado.domain.media.media_types import DOCUMENT, IMAGE, VIDEO
+from recado.domain.media.media_types import DOCUMENT, IMAGE, LARGEST, VIDEO
 from recado.services.media.media_senders import MediaSender, MediaSenders
 from recado.services.senders.accounts import required
 from recado.storage.blobs.blobs import BlobMissing, Blobs
@@ -75,6 +76,15 @@ def check_kind(named: NamedMedia, found: KeptMedia) -> None:
         raise field_refused("VALIDATION_ERROR", path, detail)
 
 
+def check_size(channel: str, found: KeptMedia, named: NamedMedia) -> None:
+    """What was uploaded to another channel may be larger than this one sends (C8.2.4)."""
+    kind = found.kind if found.kind in named.kinds else DOCUMENT
+    limit = LIMITS_OF[channel].get(kind, LARGEST)
+    if found.size > limit:
+        detail = f"The media {found.id} has {found.size:,} bytes: {channel} sends at most {limit:,} of kind {kind}."
+        raise field_refused("VALIDATION_ERROR", named.path, detail)
+
+
 def no_media(named: NamedMedia) -> Problem:
     """422: nobody uploaded it here, or its 30 days are over."""
     detail = "The media does not exist, or is no longer kept: upload it with POST /numbers/{id}/media."
@@ -115,12 +125,13 @@ class MediaUse:
         self._check(found, named)
         return True
 
-    async def check(self, organization_id: str, env: str, named: NamedMedia) -> KeptMedia:
-        """The upload that a payload names; `Problem` 422 where there is none, or of another kind."""
+    async def check(self, channel: str, organization_id: str, env: str, named: NamedMedia) -> KeptMedia:
+        """The upload that a payload names; `Problem` 422 where there is none, of another kind, or too large."""
         found = await self._directory.get((organization_id, env, named.id))
         if found is None:
             raise no_media(named)
         self._check(found, named)
+        check_size(channel, found, named)
         return found
 
     def check_provider(self, channel: str, env: str, sender_id: str, found: KeptMedia) -> None:

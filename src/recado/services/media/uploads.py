@@ -1,25 +1,22 @@
 """Takes uploads: typed by their bytes, stored, given to the provider, and kept only when all was done (C8.2)."""
 
-import asyncio
-from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from typing import IO, Final
 
+from recado.domain.channels.policies import NUMBERS_CHANNEL
+from recado.domain.channels.sent_media import LIMITS_OF
+from recado.domain.channels.social import SOCIAL
 from recado.domain.core.clock import Clock
-from recado.domain.core.errors import Problem
 from recado.domain.core.ids import MEDIA, IdSource
 from recado.domain.media.media_types import check_size, form_of, look
 from recado.services.media.file_work import FileWork, bytes_of
+from recado.services.media.media_senders import MediaSender
 from recado.services.media.media_use import MediaUse
-from recado.storage.blobs.blobs import Blobs, new_key
+from recado.services.media.new_blobs import NewBlobs
 from recado.storage.core.fair_places import FairPlaces
 from recado.storage.core.postgres import Database
-from recado.storage.media import kept_blobs, media
-from recado.storage.media.kept_blobs import KeptBlob
+from recado.storage.media import media
 from recado.storage.media.media import KEPT, KeptMedia
-from recado.storage.senders.numbers import Number
 
 UPLOADS: Final = 16
 UPLOADS_OF_ONE: Final = 4
@@ -46,12 +43,11 @@ class Uploads:
         self,
         db: Database,
         *,
-        blobs: Blobs,
+        blobs: NewBlobs,
         use: MediaUse,
         files: FileWork,
         clock: Clock,
         ids: IdSource,
-        random_bytes: Callable[[int], bytes],
     ) -> None:
         self._db = db
         self._blobs = blobs
@@ -59,27 +55,24 @@ class Uploads:
         self._files = files
         self._clock = clock
         self._ids = ids
-        self._random_bytes = random_bytes
         self._places = FairPlaces(UPLOADS, each=UPLOADS_OF_ONE, most_waiting=MOST_WAITING)
 
-    async def take(self, number: Number, upload: Upload) -> KeptMedia:
+    async def take(self, sender: MediaSender, upload: Upload) -> KeptMedia:
         """Raises `Problem` for what cannot be sent (413, 415, 422), and 502 when storage or provider fail."""
         check_size(upload.size, upload.path)
-        owner = number.organization_id
+        owner = sender.organization_id
         async with self._places.place(owner):
             seen = await self._files.run(owner, look, bytes_of(upload.file), upload.size)
-            form = form_of(upload.declared, seen, upload.size)
+            form = form_of(upload.declared, seen, upload.size, LIMITS_OF[sender.channel])
             now = self._clock.now()
-            where = (number.organization_id, number.env)
-            blob = KeptBlob(*where, new_key(*where, KIND, now, self._random_bytes))
-            noted = await kept_blobs.note(self._db, blob, now)
-            try:
-                await self._blobs.write(blob.key, self._files.content(owner, upload.file))
+            where = (owner, sender.env, KIND)
+            async with self._blobs.stored(*where, self._files.content(owner, upload.file), upload.file) as blob:
                 new = KeptMedia(
-                    organization_id=number.organization_id,
-                    env=number.env,
+                    organization_id=owner,
+                    env=sender.env,
                     id=self._ids.new(MEDIA),
-                    number_id=number.id,
+                    number_id=sender.id if sender.channel == NUMBERS_CHANNEL else None,
+                    social_account_id=sender.id if sender.channel == SOCIAL else None,
                     kind=form.kind,
                     mime_type=form.mime_type,
                     filename=upload.filename,
@@ -90,24 +83,9 @@ class Uploads:
                     provider_ids={},
                     expires_at=now + KEPT,
                 )
-                provider_id = await self._use.hand_over(
-                    self._use.senders.of_number(number), new, self._files.content(owner, upload.file)
-                )
-                return await self._keep(new, {number.id: provider_id}, blob)
-            except BaseException:
-                await asyncio.shield(self._drop(blob, noted))
-                raise
-
-    async def _keep(self, new: KeptMedia, provider_ids: dict[str, str], blob: KeptBlob) -> KeptMedia:
-        new = replace(new, provider_ids=provider_ids)
-        async with self._db.transaction() as connection:
-            await media.insert(connection, new)
-            await kept_blobs.keep(connection, blob, new.expires_at)
-        return new
-
-    async def _drop(self, blob: KeptBlob, noted: datetime) -> None:
-        """Nothing of it is kept. What cannot be deleted now is by the sweeper, which knows it."""
-        with suppress(Problem):
-            if await kept_blobs.abandon(self._db, blob, noted):
-                await self._blobs.delete(blob.key)
-                await kept_blobs.forget(self._db, blob, self._clock.now())
+                provider_id = await self._use.hand_over(sender, new, self._files.content(owner, upload.file))
+                new = replace(new, provider_ids={sender.id: provider_id})
+                async with self._db.transaction() as connection:
+                    await media.insert(connection, new)
+                    await blob.keep(connection, new.expires_at)
+                return new

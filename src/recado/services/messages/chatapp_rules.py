@@ -242,7 +242,7 @@ async def check_media(
         return
     if media is None:
         raise no_media(named)
-    found = await media.check(draft.organization_id, draft.env, named)
+    found = await media.check(CHATAPP, draft.organization_id, draft.env, named)
     if template is not None and header_media(template.components) is None:
         raise _mismatch(named.path, f"The header of the template {template.id} takes no media.")
     if sends:

@@ -88,7 +88,7 @@ class SocialRules:
         new = self._row(draft, account, organization, price)
         named = named_media(draft.type, draft.payload)
         if named is not None:
-            found = await self._media.check(*owner, named)
+            found = await self._media.check(SOCIAL, *owner, named)
             if draft.env in self.sends_in:
                 self._media.check_provider(SOCIAL, draft.env, account.id, found)
         return new

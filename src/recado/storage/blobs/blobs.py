@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, AsyncIterable, Callable
 from datetime import datetime
-from typing import Final, Protocol
+from typing import IO, Final, Protocol
 
 from recado.domain.core.errors import Problem
 
@@ -25,8 +25,12 @@ class Blobs(Protocol):
 
     async def stop(self) -> None: ...
 
-    async def write(self, key: str, content: AsyncIterable[bytes]) -> None:
-        """Store a binary as it comes. Of one that breaks off, or whose caller goes away, nothing is kept."""
+    async def write(self, key: str, content: AsyncIterable[bytes], file: IO[bytes] | None = None) -> None:
+        """Store a binary as it comes. Of one that breaks off, or whose caller goes away, nothing is kept.
+
+        `file`: a file without a name that has all of it already, and changes no more. Where it lies on the storage's
+        own disk it gets its name there, and nothing is copied.
+        """
 
     def read(self, key: str, first: int, length: int) -> AsyncGenerator[bytes]:
         """So many bytes from the first on; raises `BlobMissing`."""
@@ -58,11 +62,17 @@ def owner_of(key: str) -> str:
 
 async def blocks(content: AsyncIterable[bytes], size: int) -> AsyncGenerator[bytes]:
     """The same bytes in blocks of `size`; the last one may be shorter."""
-    gathered = bytearray()
+    held, length = list[bytes](), 0
     async for chunk in content:
-        gathered += chunk
-        while len(gathered) >= size:
-            yield bytes(gathered[:size])
-            del gathered[:size]
-    if gathered:
-        yield bytes(gathered)
+        held.append(chunk)
+        length += len(chunk)
+        if length >= size:
+            # Joined once; neither a chunk of a block's size nor its slice is a copy.
+            whole = b"".join(held)
+            length %= size
+            end = len(whole) - length
+            held = [whole[end:]] if length else []
+            for at in range(0, end, size):
+                yield whole[at : at + size]
+    if length:
+        yield b"".join(held)

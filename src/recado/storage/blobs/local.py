@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, AsyncIterable, Callable
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Final, ParamSpec, TypeVar
+from typing import IO, Final, ParamSpec, TypeVar
 
 import structlog
 
@@ -18,6 +18,8 @@ from recado.storage.blobs.signed_links import SignedLinks
 from recado.storage.core.fair_threads import FairThreads
 
 _PARTIAL: Final = ".partial"
+_COPIED: Final = frozenset({errno.EXDEV, errno.ENOENT, errno.EPERM, errno.EACCES, errno.EINVAL, errno.EOPNOTSUPP})
+"""Why a file cannot be named where it is."""
 _OWN: Final = ""  # the service itself
 
 P = ParamSpec("P")
@@ -41,15 +43,18 @@ class LocalBlobs:
     async def stop(self) -> None:
         await self._threads.stop()
 
-    async def write(self, key: str, content: AsyncIterable[bytes]) -> None:
-        owner, file = owner_of(key), _Partial(self._folder / _PARTIAL / secrets.token_hex(16))
+    async def write(self, key: str, content: AsyncIterable[bytes], file: IO[bytes] | None = None) -> None:
+        owner, place = owner_of(key), self._folder / key
+        if file is not None and await self._run(owner, _name, file, place):
+            return
+        partial = _Partial(self._folder / _PARTIAL / secrets.token_hex(16))
         try:
-            await self._run(owner, file.create)
+            await self._run(owner, partial.create)
             async for block in blocks(content, BLOCK):
-                await self._run(owner, file.write, block)
-            await self._run(owner, file.finish, self._folder / key)
+                await self._run(owner, partial.write, block)
+            await self._run(owner, partial.finish, place)
         except BaseException:
-            await asyncio.shield(self._run(owner, file.drop))
+            await asyncio.shield(self._run(owner, partial.drop))
             raise
 
     async def read(self, key: str, first: int, length: int) -> AsyncGenerator[bytes]:
@@ -117,11 +122,7 @@ class _Partial:
         self._close()
         place.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
         os.replace(self._path, place)
-        folder = os.open(place.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        _sync_folder(place.parent)
 
     def drop(self) -> None:
         """Nothing of it is left, unless it has its name."""
@@ -132,6 +133,37 @@ class _Partial:
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)
+
+
+def _name(file: IO[bytes], place: Path) -> bool:
+    """Give a file without a name one, when all of it is on the disk; False where it must be copied instead.
+
+    That is where it lies on another disk, or in memory, and where the system cannot name it.
+    """
+    try:
+        descriptor = file.fileno()
+    except OSError:
+        return False
+    file.flush()
+    os.fsync(descriptor)
+    place.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
+    try:
+        # A folder's descriptor, which a whole path does not need, makes Python follow the link to the file.
+        os.link(f"/proc/self/fd/{descriptor}", place, src_dir_fd=0)
+    except OSError as error:
+        if error.errno not in _COPIED:
+            raise
+        return False
+    _sync_folder(place.parent)
+    return True
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _read(path: Path, first: int, length: int) -> bytes | None:

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final
+from typing import IO, Any, Final
 
 import structlog
 
@@ -70,7 +70,7 @@ class S3Blobs:
         self._client = None
         await self._opened.aclose()
 
-    async def write(self, key: str, content: AsyncIterable[bytes]) -> None:
+    async def write(self, key: str, content: AsyncIterable[bytes], file: IO[bytes] | None = None) -> None:
         client, owner, at = self._ready(), owner_of(key), {"Bucket": self._bucket.name, "Key": key}
         parts = blocks(content, PART)
         first = await anext(parts, b"")

@@ -18,12 +18,13 @@ _BLOCK: Final = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptMedia(Identified):
-    """One upload. `size` in bytes; `sha256` in hex; `provider_ids`: by sender."""
+    """One upload, to a number or a social account. `size` in bytes; `sha256` in hex; `provider_ids`: by sender."""
 
     organization_id: str
     env: str
     id: str
-    number_id: str
+    number_id: str | None
+    social_account_id: str | None
     kind: str
     mime_type: str
     filename: str = field(repr=False)

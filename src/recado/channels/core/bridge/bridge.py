@@ -85,21 +85,28 @@ class ChannelBridge(HttpProvider, SignedCallbacks, ABC):
     def parse_callback(self, headers: Mapping[str, str], body: bytes) -> Sequence[CallbackEvent]:
         return channel_events(body, self.codes)
 
+    def of_account(self, account: Account) -> Mapping[str, Any]:
+        """What each operation but a send says of its account."""
+        return {"env": account.env, "organizationId": account.organization_id, "account": account.provider_id}
+
+    def request_body(self, account: Account, **fields: Any) -> bytes:
+        """Of an operation, in JSON; `fields` without value are left out."""
+        given = {name: value for name, value in fields.items() if value is not None}
+        return orjson.dumps({**self.of_account(account), **given})
+
     async def call(
         self, operation: str, account: Account, *, longest: int = MAX_ANSWER, **fields: Any
     ) -> Mapping[str, Any]:
-        """What an operation other than a send is answered with; `fields` without value are left out.
+        """What an operation other than a send is answered with; `fields`: as of `request_body`.
 
         At most `longest` bytes are read. Raises `ProviderError`.
         """
-        body = {
-            "env": account.env,
-            "organizationId": account.organization_id,
-            "account": account.provider_id,
-            **{name: value for name, value in fields.items() if value is not None},
-        }
         answer = await self._http.post(
-            self._base / operation, orjson.dumps(body), self._headers, owner=account.owner, longest=longest
+            self._base / operation,
+            self.request_body(account, **fields),
+            self._headers,
+            owner=account.owner,
+            longest=longest,
         )
         answered = arrived(answer, operation, self.noun)
         return bridge_answers.operation_result(answered, personal=(self._token,), codes=self.codes)

@@ -1,11 +1,14 @@
-"""Uploads to a number, and what is kept of them (C8.1, C8.2)."""
+"""Uploads to a number or a social account, and what is kept of them (C8.1, C8.2)."""
 
 from dataclasses import replace
-from typing import Final
+from functools import partial
+from typing import Final, NamedTuple
 from urllib.parse import unquote
 
+from recado.domain.channels.policies import NUMBERS_CHANNEL
+from recado.domain.channels.social import SOCIAL
 from recado.domain.core.errors import FieldError, Problem, field_refused, validation_error
-from recado.domain.core.ids import MEDIA, NUMBER
+from recado.domain.core.ids import MEDIA, NUMBER, SOCIAL_ACCOUNT
 from recado.domain.media.media_types import LARGEST, LONGEST_TYPE, safe_filename, too_large
 from recado.http.api.call import Call
 from recado.http.api.missing import found
@@ -17,11 +20,11 @@ from recado.http.routes.media.media_models import MediaOut, MediaUpload, UploadR
 from recado.http.wire.reply import Reply
 from recado.services.media.file_work import FileWork
 from recado.services.media.media_document import read_document
+from recado.services.media.media_senders import MediaSender, MediaSenders
 from recado.services.media.uploads import Upload, Uploads
 from recado.storage.core.postgres import Database
 from recado.storage.media import media
 from recado.storage.media.media import KeptMedia
-from recado.storage.senders.numbers import Number, NumberDirectory
 
 BODY_LIMIT: Final = 150_000_000
 """Bytes of a body in JSON: the characters of the binary, and what wraps them (C2.3.6)."""
@@ -38,24 +41,25 @@ class MediaOperations:
     """The handlers. `folder`: where a decoded binary waits; None: the system's own."""
 
     def __init__(
-        self, database: Database, *, numbers: NumberDirectory, uploads: Uploads, files: FileWork, folder: str | None
+        self, database: Database, *, senders: MediaSenders, uploads: Uploads, files: FileWork, folder: str | None
     ) -> None:
         self._database = database
-        self._numbers = numbers
+        self._senders = senders
         self._uploads = uploads
         self._files = files
         self._folder = folder
 
-    async def number(self, call: Call) -> Number:
-        """That of the path."""
+    async def sender(self, channel: str, call: Call) -> MediaSender:
+        """The number or account of the path."""
         principal = call.principal
-        return found(await self._numbers.get((principal.organization_id, principal.env, call.path["id"])))
+        key = (principal.organization_id, principal.env, call.path["id"])
+        return found(await self._senders.get(channel, key))
 
-    async def number_of_binary(self, call: Call) -> Number:
-        """The headers come before the number (C2.6)."""
+    async def sender_of_binary(self, channel: str, call: Call) -> MediaSender:
+        """The headers come before the sender (C2.6)."""
         _header(call, _FILENAME)
         _header(call, _TYPE)
-        return await self.number(call)
+        return await self.sender(channel, call)
 
     async def upload_json(self, call: Call) -> Reply:
         spool = call.spool
@@ -119,29 +123,63 @@ def _named(given: str) -> str:
     return name
 
 
+class _Place(NamedTuple):
+    """What media is uploaded to: a path, and how its operations are called."""
+
+    path: str
+    operation: str
+    title: str
+    channel: str
+    prefix: str
+    takes: str
+
+
+_PLACES: Final = (
+    _Place(
+        "/numbers/{id}", "uploadMedia", "media", NUMBERS_CHANNEL, NUMBER, "any number of the organization can send it"
+    ),
+    _Place(
+        "/v2/social/accounts/{id}", "uploadSocialMedia", "media to a social account", SOCIAL, SOCIAL_ACCOUNT,
+        "any social account of the organization can send it. Taken are pictures of 8 MiB, sound of 16 and films of 25",
+    ),
+)  # fmt: skip
+
+
 def media_routes(
-    *, database: Database, numbers: NumberDirectory, uploads: Uploads, files: FileWork, folder: str | None
+    *, database: Database, senders: MediaSenders, uploads: Uploads, files: FileWork, folder: str | None
 ) -> tuple[Route, ...]:
     """Upload, and look."""
-    operations = MediaOperations(database, numbers=numbers, uploads=uploads, files=files, folder=folder)
+    operations = MediaOperations(database, senders=senders, uploads=uploads, files=files, folder=folder)
+    return (
+        *(route for place in _PLACES for route in _upload_routes(operations, place)),
+        MEDIA_GROUP.route(
+            "GET /media/{mediaId}", "getMedia", "Read an upload", operations.read,
+            responses={200: MediaOut}, path_ids={"mediaId": MEDIA}, load=operations.find,
+        ),
+    )  # fmt: skip
+
+
+def _upload_routes(operations: MediaOperations, place: _Place) -> tuple[Route, Route]:
     in_json = MEDIA_GROUP.route(
-        "POST /numbers/{id}/media", "uploadMedia", "Upload media in JSON", operations.upload_json,
+        f"POST {place.path}/media", place.operation, f"Upload {place.title} in JSON", operations.upload_json,
         description=(
             "The binary stands in base64 in the body; for large files, send it as it is instead. The type is read from "
-            "its bytes. The answer comes when the provider has it, and any number of the organization can send it."
+            f"its bytes. The answer comes when the provider has it, and {place.takes}."
         ),
         rate_class="media", body_limit=BODY_LIMIT, responses={201: UploadResult},
         errors=(*_ERRORS, "MALFORMED_JSON", "INVALID_CHARACTER"), idempotency=Idempotency.ACCEPTED, creates=True,
-        path_ids={"id": NUMBER}, load=operations.number,
+        path_ids={"id": place.prefix}, load=partial(operations.sender, place.channel),
     )  # fmt: skip
     binary = MEDIA_GROUP.route(
-        "POST /numbers/{id}/media/binary", "uploadMediaBinary", "Upload media as it is", operations.upload_binary,
+        f"POST {place.path}/media/binary", f"{place.operation}Binary", f"Upload {place.title} as it is",
+        operations.upload_binary,
         description=(
             "The body is the file. `x-filename` names it, percent-encoded where it is not plain ASCII; "
             "`x-content-type` is its real type."
         ),
         rate_class="media", body_limit=LARGEST, responses={201: UploadResult}, errors=_ERRORS,
-        idempotency=Idempotency.ACCEPTED, creates=True, path_ids={"id": NUMBER}, load=operations.number_of_binary,
+        idempotency=Idempotency.ACCEPTED, creates=True, path_ids={"id": place.prefix},
+        load=partial(operations.sender_of_binary, place.channel),
     )  # fmt: skip
     return (
         replace(in_json, spooled={"application/json": MediaUpload}, slow=True),
@@ -151,9 +189,5 @@ def media_routes(
                 _FILENAME: "The name of the file: at most 240 characters.",
                 _TYPE: "The real media type of the file.",
             },
-        ),
-        MEDIA_GROUP.route(
-            "GET /media/{mediaId}", "getMedia", "Read an upload", operations.read,
-            responses={200: MediaOut}, path_ids={"mediaId": MEDIA}, load=operations.find,
         ),
     )  # fmt: skip

@@ -45,9 +45,10 @@ class UploadResult(ApiModel):
 
 
 class MediaOut(UploadResult):
-    """An upload as it is kept, until `expiresAt`."""
+    """An upload as it is kept, until `expiresAt`. It was made to a number, or to a social account."""
 
-    number_id: str
+    number_id: str | None = None
+    social_account_id: str | None = None
     created_at: Timestamp
     expires_at: Timestamp
 

@@ -1,0 +1,42 @@
+"""Bytes gathered in memory, and beyond that in a file without a name."""
+
+import errno
+import os
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recado.storage.core import gathered
+from recado.storage.core.gathered import Gathered
+
+
+@pytest.mark.parametrize("refusal", [None, errno.EISDIR, errno.EOPNOTSUPP])
+def test_what_is_too_much_for_memory_is_in_a_file_that_nobody_sees(
+    refusal: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opens = os.open
+
+    def open_or_fail(path: Any, flags: int, mode: int = 0o777) -> int:
+        if refusal is not None and flags & os.O_TMPFILE == os.O_TMPFILE and not flags & os.O_EXCL:
+            raise OSError(refusal, os.strerror(refusal))
+        return opens(path, flags, mode)
+
+    monkeypatch.setattr(gathered.os, "open", open_or_fail)
+    held = Gathered(str(tmp_path), 10)
+    held.write(b"0123456789")
+    assert isinstance(held.file, BytesIO)
+    held.write(b"ab")
+    held.write(b"c")
+    held.file.seek(0)
+    assert held.file.read() == b"0123456789abc"
+    assert list(tmp_path.iterdir()) == []
+    held.close()
+
+
+def test_a_folder_that_is_not_there_is_an_error_only_when_a_file_is_needed(tmp_path: Path) -> None:
+    held = Gathered(str(tmp_path / "none"), 1)
+    held.write(b"0")
+    with pytest.raises(FileNotFoundError):
+        held.write(b"1")
