@@ -21,7 +21,8 @@ class Slow:
         self.looks: list[Scope] = []
         self.may_end = asyncio.Event()
 
-    async def look(self, scope: Scope) -> ScopeLook:
+    async def look(self, scope: Scope, most: int | None) -> ScopeLook:
+        assert most is None  # all are listed
         self.looks.append(scope)
         await self.may_end.wait()
         return ScopeLook([], NO_SUMS)

@@ -1,10 +1,10 @@
 """The lasting part of an actor: ref, mailbox, timers and counters stay while incarnations come and go."""
 
 import asyncio
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable
 from typing import Any, ClassVar, Protocol
 
-from recado.engine.child import Child, Node
+from recado.engine.child import Child, Figures
 from recado.engine.failure import CrashHook
 from recado.engine.mailbox import ActorStop, Envelope, Mailbox
 from recado.engine.ref import ActorRef
@@ -101,8 +101,8 @@ class ActorAddress(Child):
     def spawned(self) -> bool:
         return True
 
-    def nodes(self) -> Iterator[Node]:
-        yield self._node(len(self.mailbox), self.handled)
+    def figures(self) -> Figures:
+        return self.state, len(self.mailbox), self.handled, self.restarts, self.last_failure, self.up_since
 
     def reopen(self) -> None:
         """Take messages (again), whether or not an incarnation is there to handle them."""

@@ -32,6 +32,10 @@ class Node:
     up_since: datetime | None
 
 
+Figures = tuple[State, int, int, int, Failure | None, datetime | None]
+"""Of a line of the tree, in the order of its fields: from the state on."""
+
+
 class Parent(Protocol):
     """The supervisor, as its children see it."""
 
@@ -120,19 +124,14 @@ class Child:
         self.state = state
         self.up_since = None
 
-    def nodes(self) -> Iterator[Node]:
-        """This child's line of the tree, and those below it."""
-        yield self._node(0, 0)
+    def family(self) -> "Iterator[Child]":
+        """This child and all below it, parents first."""
+        yield self
 
-    def _node(self, mailbox: int, handled: int) -> Node:
-        return Node(
-            path=self.path,
-            kind=self.kind,
-            key=self.name,
-            state=self.state,
-            mailbox=mailbox,
-            handled=handled,
-            restarts=self.restarts,
-            last_failure=self.last_failure,
-            up_since=self.up_since,
-        )
+    def figures(self) -> Figures:
+        """What may change of the child's line in the tree."""
+        return self.state, 0, 0, self.restarts, self.last_failure, self.up_since
+
+    def node(self) -> Node:
+        """The child's line in the tree."""
+        return Node(self.path, self.kind, self.name, *self.figures())

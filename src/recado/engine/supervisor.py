@@ -131,12 +131,12 @@ class Supervisor(Child):
 
     def tree(self) -> list[Node]:
         """A snapshot of this supervisor and everything below it, parents first (C34.1)."""
-        return list(self.nodes())
+        return [child.node() for child in self.family()]
 
-    def nodes(self) -> Iterator[Node]:
-        yield self._node(0, 0)
+    def family(self) -> Iterator[Child]:
+        yield self
         for child in self.children():
-            yield from child.nodes()
+            yield from child.family()
 
     def _admit(self, child: Child) -> None:
         if self.state is State.RUNNING and not child.spawned:

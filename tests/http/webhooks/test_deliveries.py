@@ -9,7 +9,10 @@ from tests.http.webhooks.conftest import Endpoint, emit, listed, subscribe
 from tests.waiting import until
 
 from recado.actors.webhooks.webhooks import MOST_TESTS_WAITING, TESTS_EACH
+from recado.domain.core.ids import MESSAGE
 from recado.domain.core.timestamps import format_timestamp
+from recado.storage.webhooks import events
+from recado.storage.webhooks.webhooks import SQL, takers_of
 
 
 async def test_a_test_tells_what_the_endpoint_answered_and_counts_for_nothing(api: Any, endpoint: Endpoint) -> None:
@@ -197,3 +200,70 @@ async def test_tests_that_wait_for_their_endpoint_are_few_at_a_time(api: Any, en
     endpoint.gate.set()
     answers = await asyncio.gather(*asked)
     assert sorted(answer.status for answer in answers) == [200] * (TESTS_EACH + MOST_TESTS_WAITING) + [503] * 2
+
+
+async def test_the_deliveries_that_tell_of_a_message_are_found_by_it(api: Any, endpoint: Endpoint) -> None:
+    """First deliveries and replays, pending and settled; of one subscription, and of one's own messages alone."""
+    path, other = await subscribe(api, endpoint), await subscribe(api, endpoint, "message.sent")
+    told = [api.ids.new(MESSAGE) for _ in range(3)]
+    for message_id in (*told, *told):
+        for event in ("message.sent", "message.delivered"):
+            await tell(api, event, message_id)
+            api.clock.shift(0.7)
+    await listed(api, path, "delivered", 12)
+    await listed(api, other, "delivered", 6)
+    every = (await api.get(f"{path}/deliveries?limit=200")).body["items"]
+    mine = [item for item in every if item["messageId"] == told[1]]
+    one = f"{path}/deliveries?messageId={told[1]}"
+    assert (await api.get(one)).body["items"] == mine
+    assert len(mine) == 4
+    assert {item["messageId"] for item in (await api.get(f"{other}/deliveries?messageId={told[1]}")).body["items"]} == {
+        told[1]
+    }
+    sent = [item for item in mine if item["event"] == "message.sent"]
+    assert (await api.get(f"{one}&event=message.sent")).body["items"] == sent
+    assert (await api.get(f"{one}&from={mine[2]['createdAt']}")).body["items"] == mine[:3]
+    assert (await api.get(f"{one}&to={mine[2]['createdAt']}")).body["items"] == mine[3:]
+    assert (await api.get(f"{one}&status=dropped")).body["items"] == []
+    endpoint.gate.clear()
+    again = [(await api.post(f"{path}/deliveries/{each['id']}/replay")).body["id"] for each in sent]
+    waiting = (await api.get(f"{one}&status=pending")).body["items"]
+    assert [item["id"] for item in waiting] == again[::-1]
+    endpoint.gate.set()
+    await listed(api, path, "delivered", 14)
+    pages, cursor = [], ""
+    while True:
+        page = (await api.get(f"{one}&limit=4{cursor}")).body
+        pages.append([item["id"] for item in page["items"]])
+        if "nextCursor" not in page:
+            break
+        cursor = f"&cursor={page['nextCursor']}"
+    assert pages == [[*again[::-1], *(item["id"] for item in mine[:2])], [item["id"] for item in mine[2:]]]
+    assert (await api.get(f"{path}/deliveries?messageId={told[0]}{cursor}")).code == "INVALID_CURSOR"
+    assert (await api.get(f"{path}/deliveries?messageId={api.ids.new(MESSAGE)}")).body["items"] == []
+    for wrong in ("", "x" * 65):
+        refused = await api.get(f"{path}/deliveries?messageId={wrong}")
+        assert (refused.status, refused.code) == (400, "INVALID_PARAMETER"), refused.body
+
+
+async def test_a_message_of_another_organization_leads_to_no_delivery(api: Any, endpoint: Endpoint) -> None:
+    path = await subscribe(api, endpoint)
+    theirs = api.ids.new(MESSAGE)
+    await tell(api, "message.sent", theirs, organization=1)
+    await tell(api, "message.sent", api.ids.new(MESSAGE))
+    await listed(api, path, "delivered", 1)
+    assert (await api.get(f"{path}/deliveries?messageId={theirs}")).body["items"] == []
+
+
+async def tell(api: Any, event: str, message_id: str, *, organization: int = 0) -> None:
+    """An event of a message, as those who move messages emit it."""
+    owner = api.organizations[organization].organization.id
+    async with api.database.transaction() as connection:
+        takers = takers_of(await connection.fetch(SQL.of_environment, api.organizations[0].organization.id, "test"))
+        made = events.emission(
+            takers, api.ids, organization_id=owner, env="test", type=event, channel="chatapp", message_id=message_id
+        )
+        assert made is not None
+        told = await events.emit_batch(connection, [made])
+    if not organization:
+        api.webhooks.queued(list(told))

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.plans import indexes, plan_for_any, whole_tables
+from tests.plans import grow, indexes, plan_for_any, whole_tables
 
 from recado.domain.core.events import EVENT_NAMES
 from recado.domain.core.ids import CONTACT, EVENT, MESSAGE, WEBHOOK, IdSource, created_at, lowest_id
@@ -263,3 +263,29 @@ async def plan_of(database: Database, sql: str) -> str:
         lines = await connection.fetch(f"explain execute statement_under_test ({', '.join(['null'] * arguments)})")
         await connection.execute("deallocate statement_under_test")
     return "\n".join(line[0] for line in lines)
+
+
+@pytest.mark.parametrize("rows", ["select", BACKLOG, BACKLOG + "analyze delivery_queue"], ids=["no", "new", "counted"])
+async def test_deliveries_of_a_message_are_found_without_a_walk_through_others(database: Database, rows: str) -> None:
+    await database.execute("alter table delivery_queue set (autovacuum_enabled = off)")
+    await database.execute(rows)
+    assert indexes(await plan_for_any(database, events.SQL.of_message)) == {"events_messages"}
+    plan = await plan_for_any(database, deliveries.SQL.page_of_events)
+    assert indexes(plan) == {
+        "deliveries_pkey", "deliveries_replayed", "delivery_queue_pkey", "delivery_queue_replayed", "events_pkey",
+    }  # fmt: skip
+    assert whole_tables(plan) == set()
+
+
+async def test_the_newest_events_of_a_message_are_found_in_the_order_of_the_index(database: Database) -> None:
+    """However many it has: each click is one."""
+    await database.execute(
+        "insert into events (organization_id, id, env, type, channel, message_id) select 'org_7', "
+        "'evt_' || lpad(i::text, 21, '0'), 'live', 'email.clicked', 'email', 'msg_' || lpad((i / 4)::text, 21, '0') "
+        "from generate_series(1, 4000) i"
+    )
+    await database.execute("analyze events")
+    await grow(database, "events", 4_000_000)
+    plan = await plan_for_any(database, events.SQL.of_message)
+    assert (indexes(plan), whole_tables(plan)) == ({"events_messages"}, set())
+    assert all("Sort" not in node["Node Type"] for node in plan)

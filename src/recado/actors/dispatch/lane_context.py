@@ -114,6 +114,11 @@ class LaneContext:
         """The gateways that lanes share, by channel and environment."""
         return self._shared
 
+    @property
+    def rooms(self) -> Mapping[tuple[str, str], CallRoom]:
+        """The calls at once of those who have a gateway of their own, by channel and environment."""
+        return self._rooms
+
     def room(self, channel: str, env: str) -> CallRoom:
         """The calls at once of the adapter of those senders of a channel that have a gateway of their own."""
         key = (channel, env)

@@ -5,7 +5,7 @@ sees everything.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Iterator
+from collections.abc import AsyncGenerator
 from contextvars import Context
 from dataclasses import dataclass
 from itertools import islice
@@ -15,7 +15,7 @@ import structlog
 
 from recado.domain.core.errors import Unavailable, conflict
 from recado.domain.senders.sender import SenderKey
-from recado.engine.child import Child, Node
+from recado.engine.child import Child
 from recado.engine.supervisor import Supervisor
 from recado.engine.turns import in_pieces, turns
 from recado.storage.core.postgres import Database
@@ -57,10 +57,9 @@ class ActorTree:
         self._webhooks = webhooks
         self._restarts: dict[str, tuple[ActorPlace, asyncio.Task[None]]] = {}
 
-    async def nodes(self, scope: Scope, most: int | None = None) -> AsyncGenerator[list[Node]]:
+    async def children(self, scope: Scope, most: int | None = None) -> AsyncGenerator[list[Child]]:
         """Everything of the scope, parents first, some at a time, each part in a turn of its own; `most`: no more."""
-        found = self._root.nodes() if scope.whole else _nodes(await self._owned(scope, most))
-        found = islice(found, most)
+        found = islice(self._root.family() if scope.whole else iter(await self._owned(scope, most)), most)
         while True:
             await turns.next()
             some = list(islice(found, AT_ONCE))
@@ -125,7 +124,6 @@ class ActorTree:
         return False
 
     async def _owned(self, scope: Scope, most: int | None) -> list[Child]:
-        subscriptions = await ops.subscription_ids(self._db, scope)
         found: list[Child] = []
         owner, env = scope.organization_id, scope.env
         async for some in in_pieces(self._lanes.children(), PASSED_AT_ONCE):
@@ -135,13 +133,11 @@ class ActorTree:
             ]  # fmt: skip
             if most is not None and len(found) >= most:
                 break
-        for subscription_id in sorted(subscriptions):
-            actor = self._webhooks.find((scope.organization_id, subscription_id))
-            if actor is not None:
-                found.append(actor)
+        mine = {
+            key[1]: child
+            for child in self._webhooks.children()
+            if isinstance(key := child.key, tuple) and key[0] == owner
+        }
+        if mine:  # of both environments
+            found += [mine[each] for each in sorted(await ops.subscription_ids(self._db, scope) & mine.keys())]
         return found
-
-
-def _nodes(children: Iterable[Child]) -> Iterator[Node]:
-    for child in children:
-        yield from child.nodes()

@@ -35,8 +35,8 @@ class NumberStates:
         self._scopes: OrderedDict[Scope, tuple[float, ScopeNumbers]] = OrderedDict()  # when each was looked at last
         self.queues: Kept[Scope, dict[SenderId, SenderQueue]] = Kept(self._read_queues, clock=clock)
 
-    async def look(self, scope: Scope) -> ScopeLook:
-        """All numbers of the scope, in steps of the event loop."""
+    async def look(self, scope: Scope, most: int | None = None) -> ScopeLook:
+        """All numbers of the scope, or the first so many, in steps of the event loop."""
         queues = await self.queues.get(scope)
         found = self._scopes.get(scope)
         numbers = (
@@ -44,7 +44,7 @@ class NumberStates:
         )
         self._scopes[scope] = self._clock.monotonic(), numbers
         self._scopes.move_to_end(scope)
-        look = await numbers.look(queues)
+        look = await numbers.look(queues, most)
         self._forget()
         return look
 

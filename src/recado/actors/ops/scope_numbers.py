@@ -70,7 +70,7 @@ class _Known:
 
 @dataclass(frozen=True, slots=True)
 class ScopeLook:
-    """All numbers of a scope, the most troubled first, then those with the longest queue; and their sums (C34.1)."""
+    """Numbers of a scope, the most troubled first, then those with the longest queue; and the sums of all (C34.1)."""
 
     states: Sequence[NumberState]
     sums: Sums
@@ -101,8 +101,8 @@ class ScopeNumbers:
     def __len__(self) -> int:
         return len(self._known)
 
-    async def look(self, queues: Mapping[SenderId, SenderQueue]) -> ScopeLook:
-        """All numbers as they are now. `queues`: what waits of each that has something."""
+    async def look(self, queues: Mapping[SenderId, SenderQueue], most: int | None = None) -> ScopeLook:
+        """All numbers as they are now, or the first so many. `queues`: what waits of each that has something."""
         async with self._turn:
             try:
                 moved = await self._read()
@@ -112,7 +112,8 @@ class ScopeNumbers:
             except BaseException:
                 self._begin()  # nobody remembers what was found to have moved
                 raise
-            return ScopeLook([each.state for each in self._order if each.state is not None], self._summed())
+            shown = self._order[:most]
+            return ScopeLook([each.state for each in shown if each.state is not None], self._summed())
 
     # What is stored ---------------------------------------------------------------------------------------------------
 

@@ -111,7 +111,10 @@ class Pacer:
         """What the bucket holds: messages that may leave at once; below zero, what forced ones still owe."""
         if self.anchor == inf:
             self._begin(now)
-        return min((now - self._ready) / self._interval, self._catch_up / self._interval) + 1.0
+        spare = now - self._ready
+        if spare > self._catch_up:
+            spare = self._catch_up
+        return spare / self._interval + 1.0
 
     def sent_within(self, now: float, seconds: float) -> int:
         """Departures in (now - seconds, now].

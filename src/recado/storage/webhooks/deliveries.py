@@ -6,20 +6,22 @@ they are still in the queue, and are made once more: at least once.
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from recado.domain.core.ids import DELIVERY, EVENT, Identified, created_at, lowest_id
 from recado.domain.webhooks.webhook import MAX_AGE
 from recado.storage.core.rows import Executor, array, in_blocks, pack, pack_moments, pack_numbers, reader
 from recado.storage.core.sql import load
-from recado.storage.webhooks.events import KEPT, PURGE_BLOCK
+from recado.storage.webhooks.events import KEPT, PURGE_BLOCK, of_message
 from recado.storage.webhooks.webhooks import SubscriptionKey
 
 SQL = load("deliveries")
 
 PENDING, DELIVERED, DROPPED = "pending", "delivered", "dropped"
 BLOCK = 1_000
+FIRST_WITHIN = timedelta(seconds=1)
+"""Of an event of a message its first deliveries are made: their ids are minted right after its own."""
 
 
 @dataclass(slots=True)  # not frozen: thousands a second are made, and a frozen one takes three times as long
@@ -186,15 +188,23 @@ async def list_page(
     event: str | None = None,
     start: datetime | None = None,
     end: datetime | None = None,
+    message_id: str | None = None,
     before_id: str | None = None,
     limit: int,
 ) -> list[Delivery]:
-    """Newest first, made in [start, end), and not older than 30 days."""
+    """Newest first, made in [start, end), and not older than 30 days; `message_id`: of events that tell of it."""
     oldest = now - KEPT
     first = lowest_id(DELIVERY, oldest if start is None else max(start, oldest))
     last = f"{DELIVERY}~" if end is None else lowest_id(DELIVERY, end)
     before = last if before_id is None else min(last, before_id)
-    return [read(row) for row in await executor.fetch(SQL.page, *key, first, before, status, event, limit)]
+    if message_id is None:
+        return [read(row) for row in await executor.fetch(SQL.page, *key, first, before, status, event, limit)]
+    told = await of_message(executor, key[0], message_id, event)
+    made = [created_at(event_id) for event_id in told]
+    firsts = [lowest_id(DELIVERY, at) for at in made]
+    ends = [lowest_id(DELIVERY, at + FIRST_WITHIN) for at in made]
+    about = (*key, first, before, status, limit, told, firsts, ends)
+    return [read(row) for row in await executor.fetch(SQL.page_of_events, *about)]
 
 
 async def get(executor: Executor, key: SubscriptionKey, delivery_id: str, now: datetime) -> Delivery | None:

@@ -23,6 +23,7 @@ SQL = load("events")
 
 KEPT = timedelta(days=30)  # events and deliveries (C23.3.4)
 MOST_REPLAYED = 10_000
+MOST_OF_A_MESSAGE = 1_000  # events by which its deliveries are found
 PURGE_BLOCK = 5_000
 # The ids of an event and of its first deliveries are minted together; this much later, none of them is any more.
 _TOGETHER = timedelta(minutes=1)
@@ -217,6 +218,12 @@ async def replay_period(
     rows = [(subscription.id, ids.new(DELIVERY), row["id"], row["type"]) for row in missed]
     await connection.execute(SQL.queue, subscription.organization_id, now, True, *columns(rows, 4))
     return len(rows)
+
+
+async def of_message(executor: Executor, organization_id: str, message_id: str, event: str | None) -> list[str]:
+    """The ids of the events that tell of a message, or of those of a type: the newest first, `MOST_OF_A_MESSAGE`."""
+    rows = await executor.fetch(SQL.of_message, organization_id, message_id, event, MOST_OF_A_MESSAGE)
+    return [row["id"] for row in rows]
 
 
 def _text(data: Mapping[str, Any]) -> str:

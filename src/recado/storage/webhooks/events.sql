@@ -65,6 +65,18 @@ where
 order by e.id
 limit $8;
 
+-- name: of_message
+-- The newest of a message. Whose it is, is asked of those that were found: the key of the table would seem to fit else. Named
+-- as a range, the message is found in the order of the index; else all of its events may be read and sorted.
+select id
+from (
+    select organization_id, id from events
+    where message_id between $2 and $2 and ($3::text is null or type = $3)
+    order by message_id desc, id desc
+    limit $4
+) newest
+where organization_id = $1;
+
 -- name: purge
 delete from events
 where

@@ -211,7 +211,7 @@ function SmsReceipt({ id }) {
   `;
 }
 
-/** The deliveries that tell of the message, of every subscription: found near the moments at which it changed. */
+/** The deliveries that tell of the message, of every subscription. */
 function Deliveries({ message }) {
   const { email } = message;
   const moments = [
@@ -221,7 +221,7 @@ function Deliveries({ message }) {
   const changes = [...new Set(moments.filter(Boolean))];
   const latest = Math.max(...changes.map((each) => Date.parse(each)));
   const every = () => (Date.now() < latest + EVENT_WITHIN ? EVERY : undefined); // its event may come after the change
-  const found = useLoad((signal) => deliveriesOf(message.id, changes, signal), [message.id, changes.join()], { every });
+  const found = useLoad((signal) => deliveriesOf(message.id, signal), [message.id, changes.join()], { every });
   if (!found.data) return found.error ? html`<${Failure} error=${found.error} retry=${found.reload} />` : html`<${Loading} />`;
   if (!found.data.length) return html`<${Empty} text=${t(UNDER_WAY.includes(message.status) ? "message.noWebhooksYet" : "message.noWebhooks")} />`;
   return html`<${Table} label=${t("message.webhooks")} items=${found.data} columns=${[
@@ -235,26 +235,13 @@ function Deliveries({ message }) {
   ]} />`;
 }
 
-async function deliveriesOf(id, changes, signal) {
+async function deliveriesOf(id, signal) {
   const { items } = await get("/webhooks", { limit: 200 }, { signal });
-  const pages = await Promise.all(items.flatMap((subscription) => periods(changes).map(async ([from, to]) => {
-    const page = await get(`/webhooks/${part(subscription.id)}/deliveries`, { from, to, limit: 200 }, { signal });
-    return page.items.filter((each) => each.messageId === id)
-      .map((each) => ({ ...each, subscriptionId: subscription.id, url: subscription.url }));
-  })));
-  const found = new Map(pages.flat().map((each) => [each.id, each]));
-  return [...found.values()].sort((one, two) => (one.createdAt < two.createdAt ? -1 : 1));
-}
-
-/** Around the changes; those that touch are one. */
-function periods(changes) {
-  const found = [];
-  for (const at of changes.map((each) => Date.parse(each)).sort((a, b) => a - b)) {
-    const last = found.at(-1);
-    if (last && at <= last[1]) last[1] = at + EVENT_WITHIN;
-    else found.push([at - 1_000, at + EVENT_WITHIN]);
-  }
-  return found.map((period) => period.map((each) => new Date(each).toISOString()));
+  const pages = await Promise.all(items.map(async (subscription) => {
+    const page = await get(`/webhooks/${part(subscription.id)}/deliveries`, { messageId: id, limit: 200 }, { signal });
+    return page.items.map((each) => ({ ...each, subscriptionId: subscription.id, url: subscription.url }));
+  }));
+  return pages.flat().sort((one, two) => (one.createdAt < two.createdAt ? -1 : 1));
 }
 
 function Charges({ id }) {

@@ -12,8 +12,9 @@ from ipaddress import ip_network
 from typing import Final, TypeVar
 
 from prometheus_client import CONTENT_TYPE_LATEST
-from prometheus_client.core import Metric
 
+from recado.actors.dispatch.call_room import CallRoom
+from recado.actors.dispatch.gateway import Gateway
 from recado.actors.dispatch.lane_context import LaneContext
 from recado.actors.ops.kept import Kept
 from recado.actors.ops.provider_states import ProviderState
@@ -36,7 +37,7 @@ from recado.http.api.request_figures import BOUNDS as REQUEST_BOUNDS
 from recado.http.api.request_figures import CLASSES, RequestFigures
 from recado.http.api.route import Access, Route
 from recado.http.middleware.authentication import bearer_token, unauthorized
-from recado.http.routes.ops.exposition import counter, gauge, histogram, text_of
+from recado.http.routes.ops.exposition import Exposition, Family, counter, gauge, histogram
 from recado.http.wire.client_ip import within
 from recado.http.wire.reply import Reply
 from recado.services.ops.activity import Activity
@@ -87,7 +88,7 @@ class Metrics:
 
     def __init__(self, measured: Measured) -> None:
         self._measured = measured
-        self._writing = asyncio.Lock()  # one scrape at a time takes a thread
+        self._exposition = Exposition()
 
     async def text(self) -> bytes:
         """In the format of Prometheus. What the database does not answer is left out: the rest is wanted then most."""
@@ -104,10 +105,9 @@ class Metrics:
         answers = queues is not None and backlogs is not None
         found += [gauge("recado_database_answers", "Whether the database answers", (), {(): int(answers)})]
         found += self._rest()
-        async with self._writing:
-            return await text_of(found)
+        return await self._exposition.text(found)
 
-    def _requests(self) -> Iterator[Metric]:
+    def _requests(self) -> Iterator[Family]:
         called = list(self._measured.requests.all())
         answers: dict[tuple[str, ...], float] = {
             (method, path, name): count
@@ -122,7 +122,7 @@ class Metrics:
             (((method, path), figures.counts, figures.seconds) for method, path, figures in called),
         )  # fmt: skip
 
-    def _messages(self) -> Iterator[Metric]:
+    def _messages(self) -> Iterator[Family]:
         activity = self._measured.activity
         yield counter("recado_messages_accepted", "Messages accepted", ("channel",), _labelled(activity.accepted))
         yield counter("recado_messages_sent", "Messages that a provider took", ("channel",), _labelled(activity.sent))
@@ -134,7 +134,7 @@ class Metrics:
             "recado_wallet_holds_refused", "Messages that a wallet did not cover", (), {(): self._measured.refused()}
         )
 
-    def _queues(self, queues: Sequence[QueueTotals]) -> Iterator[Metric]:
+    def _queues(self, queues: Sequence[QueueTotals]) -> Iterator[Family]:
         names = [priority.value for priority in PRIORITIES]
         waiting: Counter[tuple[str, ...]] = Counter()
         oldest: dict[tuple[str, ...], float] = {}
@@ -148,19 +148,22 @@ class Metrics:
         yield gauge("recado_queue_messages", "Messages that have not left, by what holds them", labels, waiting)
         yield gauge("recado_queue_oldest_seconds", "For how long the oldest message is due", labels[:2], oldest)
 
-    async def _gateways(self) -> list[Metric]:
+    async def _gateways(self) -> list[Family]:
         context, now = self._measured.context, self._measured.clock.monotonic()
         tokens: dict[tuple[str, ...], float] = {}
         in_flight: Counter[tuple[str, ...]] = Counter()
         broken: Counter[tuple[str, ...]] = Counter()
+        used_by = {room: key for key, room in context.rooms.items()}
         async for some in in_pieces(list(context.own_gateways()), PASSED_AT_ONCE):
+            rooms: dict[CallRoom, list[Gateway]] = {}
             for own in some:
-                if own.account is None:
-                    continue
-                key = (own.channel, own.account.env, _OWN)
-                tokens[key] = tokens.get(key, 0.0) + own.pacer.tokens(now)
-                in_flight[key] += own.in_flight
-                broken[key] += own.breaker.state is not BreakerState.CLOSED
+                if own.account is not None:
+                    rooms.setdefault(own.room, []).append(own)
+            for room, together in rooms.items():
+                key = (*used_by[room], _OWN)
+                tokens[key] = tokens.get(key, 0.0) + sum([own.pacer.tokens(now) for own in together])
+                in_flight[key] += sum([own.in_flight for own in together])
+                broken[key] += sum([own.breaker.state is not BreakerState.CLOSED for own in together])
         for failover in context.failovers.values():
             for gateway in failover.gateways:
                 key = (gateway.channel, gateway.env, gateway.name)
@@ -178,7 +181,7 @@ class Metrics:
             gauge("recado_gateway_circuits_open", "Circuits that are not closed", labels, broken),
         ]
 
-    def _batchers(self) -> Iterator[Metric]:
+    def _batchers(self) -> Iterator[Family]:
         depth: Counter[tuple[str, ...]] = Counter()
         rows: Counter[tuple[str, ...]] = Counter()
         commits: list[tuple[tuple[str, ...], Sequence[int], float]] = []
@@ -192,28 +195,32 @@ class Metrics:
             "recado_batch_commit_seconds", "How long a batch took to commit", ("batch",), COMMIT_BOUNDS, commits
         )
 
-    async def _actors(self) -> list[Metric]:
-        count: Counter[tuple[str, ...]] = Counter()
-        waiting: Counter[tuple[str, ...]] = Counter()
-        deepest: dict[tuple[str, ...], float] = {}
+    async def _actors(self) -> list[Family]:
+        depths: dict[tuple[str, ...], list[int]] = {}
         for supervisor in _supervisors(self._measured.root):
             async for some in in_pieces(supervisor.children(), PASSED_AT_ONCE):
                 for cell in some:
-                    if not isinstance(cell, ActorCell):
-                        continue
-                    kind, depth = (cell.kind,), len(cell.mailbox)
-                    count[kind] += 1
-                    waiting[kind] += depth
-                    deepest[kind] = max(deepest.get(kind, 0), depth)
+                    if isinstance(cell, ActorCell):
+                        depths.setdefault((cell.kind,), []).append(len(cell.mailbox))
         restarts = _labelled(self._measured.restarts)
         return [
-            gauge("recado_actors", "Actors in memory", ("kind",), count),
-            gauge("recado_mailbox_messages", "Messages in their mailboxes", ("kind",), waiting),
-            gauge("recado_mailbox_deepest", "Messages in the fullest mailbox", ("kind",), deepest),
+            gauge("recado_actors", "Actors in memory", ("kind",), {kind: len(each) for kind, each in depths.items()}),
+            gauge(
+                "recado_mailbox_messages",
+                "Messages in their mailboxes",
+                ("kind",),
+                {kind: sum(each) for kind, each in depths.items()},
+            ),
+            gauge(
+                "recado_mailbox_deepest",
+                "Messages in the fullest mailbox",
+                ("kind",),
+                {kind: max(each) for kind, each in depths.items()},
+            ),
             counter("recado_restarts", "Restarts", ("kind",), restarts),
         ]
 
-    def _webhooks(self) -> Iterator[Metric]:
+    def _webhooks(self) -> Iterator[Family]:
         dispatcher = self._measured.webhooks
         attempts: dict[tuple[str, ...], int] = {
             ("delivered",): dispatcher.delivered,
@@ -222,7 +229,7 @@ class Metrics:
         yield counter("recado_webhook_attempts", "Attempts to deliver", ("outcome",), attempts)
         yield gauge("recado_webhook_calls_in_flight", "Attempts under way", (), {(): dispatcher.queue.calls})
 
-    def _rest(self) -> Iterator[Metric]:
+    def _rest(self) -> Iterator[Family]:
         measured = self._measured
         yield gauge("recado_callbacks_postponed", "Callbacks that stand aside", (), {(): measured.postponed()})
         pools = {(name,): pool.places for name, pool in measured.database.pools.items()}
@@ -246,7 +253,7 @@ async def _answered(asked: Awaitable[V]) -> V | None:
         return None
 
 
-def _backlogs(backlogs: Backlogs) -> Iterator[Metric]:
+def _backlogs(backlogs: Backlogs) -> Iterator[Family]:
     yield gauge("recado_webhook_backlog", "Deliveries that are not settled", (), {(): backlogs.deliveries})
     yield gauge("recado_callbacks_waiting", "Callbacks that are not processed", (), {(): backlogs.callbacks})
 

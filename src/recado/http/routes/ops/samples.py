@@ -11,7 +11,7 @@ from recado.actors.ops.provider_states import ProviderStates
 from recado.actors.ops.scope_numbers import NO_SUMS, Sums
 from recado.actors.ops.webhook_states import WebhookStates
 from recado.domain.core.clock import Clock
-from recado.engine.child import Node
+from recado.engine.child import Child, Figures
 from recado.engine.turns import in_pieces, turns
 from recado.http.routes.ops.ops_views import (
     actor_view,
@@ -63,7 +63,7 @@ class Samples:
         self.webhooks = self._kept(self._webhook_sample)
         self.providers = self._kept(self._provider_sample)
         self.throughput: Kept[Scope, Sample] = Kept(self._throughput, clock=clock, times=0.0)
-        self._actors_known: dict[str, tuple[Node, tuple[str, bytes]]] = {}  # by path, as they were rendered last
+        self._actors_known: dict[Child, tuple[Figures, tuple[str, bytes]]] = {}  # as they were rendered last
         self._sums: dict[Scope, Sums] = {}  # of the numbers of each scope, when they were looked at last
 
     def forget_numbers(self, *scopes: Scope) -> None:
@@ -83,17 +83,16 @@ class Samples:
         self, scope: Scope, *, most: int | None = None
     ) -> AsyncIterator[Iterable[tuple[str, bytes]]]:
         """All numbers in their order, or so many of them; the sums are of all."""
-        look = await self._numbers.look(scope)
+        look = await self._numbers.look(scope, most)
         self._sums.pop(scope, None)
         if len(self._sums) >= MOST_SUMS:
             del self._sums[next(iter(self._sums))]
         self._sums[scope] = look.sums
-        shown = look.states[:most]
         now = self._clock.now()
-        async for some in in_pieces([state for state in shown if state.shown is None], RENDERED_AT_ONCE):
+        async for some in in_pieces([state for state in look.states if state.shown is None], RENDERED_AT_ONCE):
             for state in some:
                 state.shown = state.id, dump(number_state_view(state, now))
-        yield [state.shown for state in shown if state.shown is not None]
+        yield [state.shown for state in look.states if state.shown is not None]
 
     async def _throughput(self, scope: Scope) -> Sample:
         """What goes through all numbers of the scope together."""
@@ -104,20 +103,20 @@ class Samples:
         return [("throughput", dump(throughput_view(self._sums.get(scope, NO_SUMS))))]
 
     async def _actor_sample(self, scope: Scope) -> AsyncIterator[Iterable[tuple[str, bytes]]]:
-        async for nodes in self._actors.nodes(scope):
-            yield [(node.path, dump(actor_view(node))) for node in nodes]
+        async for children in self._actors.children(scope):
+            yield [(child.path, dump(actor_view(child.node()))) for child in children]
 
     async def _first_actors(self, scope: Scope) -> AsyncIterator[Iterable[tuple[str, bytes]]]:
         """Those of which the stream tells: it looks each second, and most of them do nothing meanwhile."""
         known = self._actors_known
-        async for nodes in self._actors.nodes(scope, MOST_ITEMS):
+        async for children in self._actors.children(scope, MOST_ITEMS):
             if len(known) > MOST_KNOWN:
                 known.clear()
             items = []
-            for node in nodes:
-                before = known.get(node.path)
-                if before is None or before[0] != node:
-                    before = known[node.path] = node, (node.path, dump(actor_view(node)))
+            for child in children:
+                figures, before = child.figures(), known.get(child)
+                if before is None or before[0] != figures:
+                    before = known[child] = figures, (child.path, dump(actor_view(child.node())))
                 items.append(before[1])
             yield items
 

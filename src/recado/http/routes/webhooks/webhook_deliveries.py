@@ -81,6 +81,7 @@ class DeliveryOperations:
             event=query.event,
             start=query.from_,
             end=query.to,
+            message_id=query.message_id,
             before_id=None if after_page is None else after_page[0],
             limit=query.limit + 1,
         )

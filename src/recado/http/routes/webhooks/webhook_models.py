@@ -124,6 +124,10 @@ class DeliveryQuery(CursorQuery, PeriodQuery):
 
     status: Literal["pending", "delivered", "dropped"] | None = None
     event: Event | None = None
+    message_id: Annotated[
+        str | None,
+        Field(min_length=1, max_length=64, description="Those that tell of this message: of its newest 1,000 events."),
+    ] = None
 
 
 def masks(key: str) -> bool:
