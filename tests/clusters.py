@@ -1,8 +1,9 @@
-"""Clusters for the services that tests start: copies of one that was made once, and that waits for no disk.
+"""Clusters for the servers that tests start: copies of one that was made once, has the schema, and waits for no disk.
 
 What a first start makes of an empty folder, and that commits wait for the disk, is tested where this is not used.
 """
 
+import asyncio
 import atexit
 import functools
 import shutil
@@ -10,7 +11,12 @@ import subprocess
 from pathlib import Path
 from tempfile import mkdtemp
 
+from recado.engine.clock import SystemClock
+from recado.storage.core.migrate import migrate
+from recado.storage.core.partitions import ensure_partitions
+from recado.storage.core.postgres import Database
 from recado.storage.embedded.cluster import Cluster
+from recado.storage.embedded.embedded import EmbeddedPostgres
 from recado.storage.embedded.service_folder import locate, service_folder
 
 
@@ -23,7 +29,7 @@ def give_cluster(data_dir: Path) -> None:
 
 @functools.cache
 def _made() -> Path:
-    """A cluster that never ran; it is there until the process ends."""
+    """A cluster whose database has the schema and this month's partitions; it is there until the process ends."""
     folder = Path(mkdtemp(prefix="recado-cluster-"))
     atexit.register(shutil.rmtree, folder)
     cluster = Cluster(locate(folder / "data"))
@@ -33,4 +39,18 @@ def _made() -> Path:
     cluster.create()
     with (cluster.folder / "postgresql.auto.conf").open("a") as settings:
         settings.write("fsync = off\n")
+    asyncio.run(_migrated(folder / "data"))
     return cluster.folder
+
+
+async def _migrated(data_dir: Path) -> None:
+    clock = SystemClock()
+    server = EmbeddedPostgres(data_dir, clock=clock)
+    database = Database(await server.start(), clock=clock)
+    try:
+        await database.start()
+        await migrate(database)
+        await ensure_partitions(database, clock.now())
+    finally:
+        await database.stop()
+        await server.stop()

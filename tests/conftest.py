@@ -14,8 +14,14 @@ import asyncpg
 import pytest
 from tests import system_postgres as packaged
 from tests.alone import pytest_ignore_collect, pytest_itemcollected  # noqa: F401 - hooks of this run
+from tests.clusters import give_cluster
 from tests.emptied import POOL_SIZE, TEMPLATE, Emptied, emptied
 from tests.examples import use_profile
+from tests.folders import (  # noqa: F401 - hooks of this run
+    pytest_fixture_setup,
+    pytest_runtest_teardown,
+    pytest_xdist_make_scheduler,
+)
 from tests.required import (  # noqa: F401 - hooks of this run
     pytest_collection_modifyitems,
     pytest_make_collect_report,
@@ -75,17 +81,11 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any
 
 @contextmanager
 def embedded_server(data_dir: Path) -> Iterator[dict[str, Any]]:
+    give_cluster(data_dir)
     server = EmbeddedPostgres(data_dir, clock=SystemClock())
-
-    async def start() -> dict[str, Any]:
-        arguments = await server.start()
-        await _execute(arguments, "alter system set fsync = off")
-        await _execute(arguments, "select pg_reload_conf()")
-        return arguments
-
     with asyncio.Runner() as runner:
         try:
-            yield runner.run(start())
+            yield runner.run(server.start())
         finally:
             runner.run(server.stop())
             _forget_cluster(data_dir)
@@ -121,8 +121,10 @@ def packaged_server(*, superuser: bool = False) -> Iterator[dict[str, Any]]:
 
 
 async def _prepare(arguments: dict[str, Any], place: str) -> None:
+    """Make the template of the server's own database, which is empty, or has the schema already (tests/clusters.py)."""
     clock = SystemClock()
-    await _execute(arguments, f"create database {TEMPLATE} {place}")
+    made = f"create database {TEMPLATE} template {arguments['database']} {place}"
+    await _execute({**arguments, "database": "postgres"}, made)
     template = Database({**arguments, "database": TEMPLATE}, clock=clock)
     await template.start()
     await migrate(template)

@@ -6,6 +6,7 @@ arguments, environment, folder and files. Tests for which the start itself is th
 
 import atexit
 import contextlib
+import gc
 import json
 import os
 import select
@@ -180,5 +181,7 @@ if __name__ == "__main__":
     from recado.cli.main import run as program
 
     assert threading.active_count() == 1, "a thread does not survive a fork"
+    gc.collect()
+    gc.freeze()  # at its end, each process would look through all that was imported: half a second of a core
     _become(_serve(sys.argv[1], int(sys.argv[2])))
     program()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.abuse.attacker import Attacker
-from tests.abuse.neighbour import WAITED, Neighbour, Served
+from tests.abuse.neighbour import WAITED, Neighbour, Served, end_the_spare
 from tests.acceptance.provider_sides import BridgeSide
 from tests.acceptance.sandbox.customer import Customer, phone
 from tests.program import Api, Service, free_port
@@ -114,6 +114,12 @@ class Resident:
                 self.idle, self.idle_at = await caller.rest(IDLE_SECONDS), now
             caller.idle = self.idle
             yield caller
+
+
+@pytest.fixture(scope="session", autouse=True)
+async def _askers() -> AsyncIterator[None]:
+    yield
+    await end_the_spare()
 
 
 @pytest.fixture(scope="session")

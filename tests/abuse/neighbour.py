@@ -45,28 +45,82 @@ class Served:
         return f"{len(self.seconds)} requests, p50 {median:.0f} ms, p99 {slow:.0f} ms{refused}"
 
 
-class Neighbour:
-    """Runs the process. `idle`: what it got beside nothing."""
+class Asker:
+    """The process. `in_step`: nothing that it was asked for is still to come."""
 
-    def __init__(self, url: str, token: str, sends: Sequence[dict[str, Any]]) -> None:
-        """`sends`: bodies of POST /messages, taken in turn."""
-        self._arguments = json.dumps({"url": url, "token": token, "sends": list(sends)})
+    def __init__(self) -> None:
+        self.in_step = False
         self._process: asyncio.subprocess.Process
-        self.idle: Served
 
-    async def __aenter__(self) -> Self:
+    async def start(self) -> None:
         self._process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "tests.abuse.neighbour", self._arguments,
+            sys.executable, "-m", "tests.abuse.neighbour",
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=2**24,
         )  # fmt: skip
         await self._says("ready")
-        return self
+        self.in_step = True
 
-    async def __aexit__(self, *_: object) -> None:
+    async def stop(self) -> None:
         assert self._process.stdin is not None
         self._process.stdin.close()
         async with asyncio.timeout(PATIENCE):
             await self._process.wait()
+
+    async def begin(self, task: str) -> None:
+        self.in_step = False
+        self._tell(task)
+        await self._says("begun")
+
+    async def end(self) -> Any:
+        """What it found since it began."""
+        self._tell("end")
+        found = json.loads(await self._line())
+        self.in_step = True
+        return found
+
+    def _tell(self, line: str) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{line}\n".encode())
+
+    async def _says(self, word: str) -> None:
+        assert await self._line() == word, "the neighbour's process failed"
+
+    async def _line(self) -> str:
+        assert self._process.stdout is not None
+        async with asyncio.timeout(PATIENCE + 10):
+            return (await self._process.stdout.readline()).decode().strip()
+
+
+_spare: list[Asker] = []
+"""Who asks next: a start takes a third as long as a short attack."""
+
+
+async def end_the_spare() -> None:
+    """End the processes that nobody needs any more."""
+    while _spare:
+        await _spare.pop().stop()
+
+
+class Neighbour:
+    """Has a process ask. `idle`: what it got beside nothing."""
+
+    def __init__(self, url: str, token: str, sends: Sequence[dict[str, Any]]) -> None:
+        """`sends`: bodies of POST /messages, taken in turn."""
+        self._task = json.dumps({"url": url, "token": token, "sends": list(sends)})
+        self._asker: Asker
+        self.idle: Served
+
+    async def __aenter__(self) -> Self:
+        self._asker = _spare.pop() if _spare else Asker()
+        if not self._asker.in_step:
+            await self._asker.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._asker.in_step:
+            _spare.append(self._asker)
+        else:
+            await self._asker.stop()
 
     async def rest(self, seconds: float) -> Served:
         """Measure what it gets beside nothing."""
@@ -80,13 +134,11 @@ class Neighbour:
     async def measured(self) -> AsyncIterator[Served]:
         """Ask all the while; the result is there after the block."""
         served = Served()
-        self._tell("begin")
-        await self._says("begun")
+        await self._asker.begin(self._task)
         try:
             yield served
         finally:
-            self._tell("end")
-            found = json.loads(await self._line())
+            found = await self._asker.end()
             served.seconds, served.failures = sorted(found["seconds"]), Counter(found["failures"])
 
     @asynccontextmanager
@@ -102,26 +154,15 @@ class Neighbour:
         assert not served.failures, f"the neighbour was refused: {served}"
         assert served.p99 <= limit, f"{WAITED}: {served}; alone: {self.idle}"
 
-    def _tell(self, word: str) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(f"{word}\n".encode())
-
-    async def _says(self, word: str) -> None:
-        assert await self._line() == word, "the neighbour's process failed"
-
-    async def _line(self) -> str:
-        assert self._process.stdout is not None
-        async with asyncio.timeout(PATIENCE + 10):
-            return (await self._process.stdout.readline()).decode().strip()
-
 
 # The process ----------------------------------------------------------------------------------------------------------
 
 
-async def _run(url: str, token: str, sends: Sequence[dict[str, Any]]) -> None:
+async def _run() -> None:
+    """Take down what a task gets from its line to the word `end`, one task after the other."""
     words: asyncio.Queue[str] = asyncio.Queue()
     loop = asyncio.get_running_loop()
-    reader = asyncio.StreamReader()
+    reader = asyncio.StreamReader(limit=2**24)
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
 
     async def listen() -> None:
@@ -130,20 +171,25 @@ async def _run(url: str, token: str, sends: Sequence[dict[str, Any]]) -> None:
         await words.put("")
 
     listening = asyncio.create_task(listen())
-    timeout = aiohttp.ClientTimeout(total=PATIENCE)
-    connector = aiohttp.TCPConnector(limit=0)
-    async with aiohttp.ClientSession(
-        headers={"Authorization": f"Bearer {token}"}, timeout=timeout, connector=connector
-    ) as session:
-        print("ready", flush=True)
-        while await words.get() == "begin":
-            print("begun", flush=True)
-            asking = asyncio.create_task(_ask(session, url, sends))
-            assert await words.get() == "end"
-            asking.cancel()
-            served = await asking
-            print(json.dumps({"seconds": served.seconds, "failures": served.failures}), flush=True)
+    print("ready", flush=True)
+    while task := await words.get():
+        print("begun", flush=True)
+        served = await _until_end(words, **json.loads(task))
+        print(json.dumps({"seconds": served.seconds, "failures": served.failures}), flush=True)
     listening.cancel()
+
+
+async def _until_end(words: asyncio.Queue[str], url: str, token: str, sends: Sequence[dict[str, Any]]) -> Served:
+    """On connections of its own: one that was open before may have been closed meanwhile."""
+    async with aiohttp.ClientSession(
+        headers={"Authorization": f"Bearer {token}"},
+        timeout=aiohttp.ClientTimeout(total=PATIENCE),
+        connector=aiohttp.TCPConnector(limit=0),
+    ) as session:
+        asking = asyncio.create_task(_ask(session, url, sends))
+        assert await words.get() == "end"
+        asking.cancel()
+        return await asking
 
 
 async def _ask(session: aiohttp.ClientSession, url: str, sends: Sequence[dict[str, Any]]) -> Served:
@@ -184,4 +230,4 @@ async def _one(
 
 
 if __name__ == "__main__":
-    asyncio.run(_run(**json.loads(sys.argv[1])))
+    asyncio.run(_run())

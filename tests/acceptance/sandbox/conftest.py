@@ -5,6 +5,7 @@ import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -52,13 +53,14 @@ async def admin(service: Service, admin_token: str) -> AsyncIterator[Api]:
 class Early:
     """What was sent before the first test: through a line that tests may share, to a phone that refuses it twice.
 
-    `waiting`: what the message said of its wait after the first refusal.
+    `waiting`: what the message said of its wait after the first refusal, and had said when it was `seen`.
     """
 
     number_id: str
     template_id: str
     refused: Any
     waiting: Any
+    seen: datetime
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -70,7 +72,7 @@ def early(service: Service, token: str) -> Early:
             customer = await Customer.arrive(caller)
             message = await customer.send(phone("9005"))
             waiting = await customer.waits(message, "retry")
-            return Early(customer.number_id, customer.template_id, message, waiting)
+            return Early(customer.number_id, customer.template_id, message, waiting, datetime.now(UTC))
 
     return asyncio.run(begin())
 

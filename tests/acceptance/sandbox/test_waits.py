@@ -8,8 +8,6 @@ from tests.acceptance.sandbox.conftest import Early, Newcomer
 from tests.acceptance.sandbox.customer import Customer, ahead, approved_template, moment, phone
 from tests.program import Api, Refused
 
-pytestmark = pytest.mark.alone
-
 SOON = 1.5  # seconds: time enough to change something before the message is due
 POLLED = timedelta(seconds=2)  # due messages are looked for every second
 
@@ -19,6 +17,7 @@ async def customer(api: Api) -> Customer:
     return await Customer.arrive(api)
 
 
+@pytest.mark.alone
 async def test_a_scheduled_message_waits_for_its_moment_and_leaves_on_time(customer: Customer) -> None:
     message = await customer.send(phone(), scheduledAt=ahead(SOON))
 
@@ -33,10 +32,10 @@ async def test_a_scheduled_message_waits_for_its_moment_and_leaves_on_time(custo
 
 async def test_what_waited_for_the_pace_says_how_long_once_it_has_left(api: Api) -> None:
     customer = await Customer.arrive(api, per_second=1)
-    messages = [await customer.send(phone()) for _ in range(3)]
+    messages = await asyncio.gather(*(customer.send(phone()) for _ in range(3)))
     read = [await customer.reaches(message, "read") for message in messages]
 
-    last = read[-1]
+    last = max(read, key=lambda message: moment(message["sentAt"]))
     [rate] = last["waits"]
     took = (moment(last["sentAt"]) - moment(last["createdAt"])) // timedelta(milliseconds=1)
     assert rate["reason"] == "rate"
@@ -56,6 +55,7 @@ async def test_a_forced_message_leaves_before_its_moment(customer: Customer) -> 
         await customer.api.call("POST", f"/messages/{message['id']}/force")
 
 
+@pytest.mark.alone
 async def test_a_forced_message_passes_those_before_it_and_they_pay_for_it(api: Api) -> None:
     customer = await Customer.arrive(api, per_second=2)
     queue = [await customer.send(phone()) for _ in range(6)]
@@ -70,6 +70,7 @@ async def test_a_forced_message_passes_those_before_it_and_they_pay_for_it(api: 
     assert times[-1] - times[0] >= timedelta(seconds=2.3)  # six tokens at two a second, the first one aside
 
 
+@pytest.mark.alone
 @pytest.mark.long
 async def test_an_archived_message_never_leaves(customer: Customer) -> None:
     scheduled_at = ahead(SOON)
@@ -108,6 +109,7 @@ async def test_quiet_hours_hold_marketing_and_bulk_until_they_end(newcomer: Newc
         await customer.reaches(message, "read")
 
 
+@pytest.mark.alone
 @pytest.mark.long
 async def test_a_suspension_holds_everything_and_its_end_lets_it_go(newcomer: Newcomer, admin: Api) -> None:
     organization_id, customer = await newcomer()
@@ -121,6 +123,7 @@ async def test_a_suspension_holds_everything_and_its_end_lets_it_go(newcomer: Ne
     assert moment(read["sentAt"]) >= moment(message["scheduledAt"])
 
 
+@pytest.mark.alone
 @pytest.mark.long
 async def test_a_paused_template_holds_its_messages_until_it_is_approved_again(customer: Customer) -> None:
     message = await customer.send(phone(), scheduledAt=ahead(SOON))
@@ -137,6 +140,7 @@ async def test_a_paused_template_holds_its_messages_until_it_is_approved_again(c
     await customer.reaches(message, "read")
 
 
+@pytest.mark.alone
 @pytest.mark.long
 async def test_a_disabled_template_fails_its_messages(customer: Customer) -> None:
     message = await customer.send(phone(), scheduledAt=ahead(SOON))
@@ -168,6 +172,7 @@ async def test_a_flagged_number_sends_only_critical_and_replies(customer: Custom
     await customer.reaches(held, "read")
 
 
+@pytest.mark.alone
 @pytest.mark.long
 async def test_a_number_that_is_disconnected_holds_what_is_queued(customer: Customer) -> None:
     message = await customer.send(phone(), priority="critical", scheduledAt=ahead(SOON))
@@ -215,6 +220,6 @@ async def test_a_transient_refusal_says_when_it_is_tried_again_and_spends_attemp
 
     accepted = moment(read["createdAt"])
     assert early.waiting["reason"] == "retry"
-    assert timedelta(seconds=4.9) <= moment(early.waiting["until"]) - accepted <= timedelta(seconds=7)
+    assert accepted + timedelta(seconds=4.9) <= moment(early.waiting["until"]) <= early.seen + timedelta(seconds=5.1)
     assert read["attempts"] == 3
     assert moment(read["sentAt"]) - accepted >= timedelta(seconds=35)
