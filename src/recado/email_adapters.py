@@ -10,7 +10,7 @@ from recado.channels.core.adapters import Adapter, ProviderPlace
 from recado.channels.core.bridge.bridge import LONGEST_CALL
 from recado.channels.email.bridge import EmailBridge
 from recado.channels.email.composing import THREADS, Composer
-from recado.channels.email.dns_proof import DnsProof
+from recado.channels.email.dns_proof import DnsProof, SenderIdentities
 from recado.channels.email.sandbox import EmailSandbox
 from recado.channels.email.ses.ses import Ses, SesOptions
 from recado.channels.email.simulator import WithSimulator
@@ -66,7 +66,7 @@ def bridge(settings: Settings, clock: Clock, connections: int) -> Adapter:
     )
     at_once = min(connections, LONGEST_CALL * settings.email_per_second)
     place = ProviderPlace("the bridge", settings.bridge_email_url or "", "start it")
-    return Adapter(sender=made, callbacks=made, verifier=dns_proof(settings), connections=at_once, place=place)
+    return Adapter(sender=made, callbacks=made, verifier=dns_proof(settings, made), connections=at_once, place=place)
 
 
 def smtp(settings: Settings, clock: Clock, connections: int) -> Adapter:
@@ -105,12 +105,12 @@ def ses(settings: Settings, clock: Clock, connections: int) -> Adapter:
     made = Ses(options, composer=composer(settings, clock), places=by_half(at_once), clock=clock)
     url = settings.ses_endpoint or f"https://email.{region}.amazonaws.com"
     place = ProviderPlace("SES", url, "look at RECADO_SES_REGION, RECADO_SES_ENDPOINT and the network")
-    return Adapter(sender=made, callbacks=made, verifier=dns_proof(settings), connections=at_once, place=place)
+    return Adapter(sender=made, callbacks=made, verifier=dns_proof(settings, made), connections=at_once, place=place)
 
 
-def dns_proof(settings: Settings) -> DnsProof:
+def dns_proof(settings: Settings, identities: SenderIdentities | None = None) -> DnsProof:
     questions = FairPlaces(QUESTIONS_AT_ONCE, each=QUESTIONS_EACH, most_waiting=MOST_QUESTIONS_WAITING)
-    return DnsProof(txt_records(settings, questions.place))
+    return DnsProof(txt_records(settings, questions.place), identities)
 
 
 def txt_records(settings: Settings, turn: Turn | None = None) -> TxtRecords:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 
 from recado.channels.core.errors import ProviderError
-from recado.domain.email.sender import DnsRecord
+from recado.domain.email.sender import DnsRecord, SenderLook
 
 
 @dataclass
@@ -17,8 +17,9 @@ class ScriptedVerifier:
     def proofs(self, domain: str, token: str) -> tuple[DnsRecord, ...]:
         return (DnsRecord("TXT", f"_svc.{domain}", f"svc-verify={token}"),)
 
-    async def sender_status(self, records: tuple[DnsRecord, ...], owner: str) -> tuple[DnsRecord, ...]:
+    async def sender_status(self, domain: str, records: tuple[DnsRecord, ...], owner: str) -> SenderLook:
         self.asked.append(owner)
         if self.entered is None:
             raise ProviderError("unreachable", "dns_unavailable", "nobody answers")
-        return tuple(replace(record, found=record.name in self.entered) for record in records)
+        found = tuple(replace(record, found=record.name in self.entered) for record in records)
+        return SenderLook(found, all(each.found for each in found))

@@ -17,10 +17,12 @@ from tests.channels.peer import FakeBridge
 from tests.domain.email.test_mime import read
 from tests.program import free_port
 
+from recado.channels.core.errors import ProviderError
 from recado.channels.core.provider import Accepted, Down, NoPlace, Outcome, Refused, SlowDown, Unknown
 from recado.channels.email.composing import Composer
 from recado.channels.email.ses.reports import TAG
 from recado.channels.email.ses.ses import Ses, SesOptions
+from recado.domain.email.sender import DnsRecord, SenderLook
 from recado.engine.clock import VirtualClock
 from recado.storage.core.fair_places import FairPlaces
 
@@ -188,3 +190,60 @@ async def test_who_finds_no_place_says_nothing_of_ses_and_where_nobody_is_there_
     assert await sending(adapter) == Down("connect_failed")
     await adapter.stop()
     assert SECRET not in repr(adapter_at("http://x", clock)._options)
+
+
+async def test_a_domain_that_motos_ses_does_not_know_is_made_there(moto: str, clock: VirtualClock) -> None:
+    adapter = adapter_at(moto, clock)
+    await adapter.start()
+    assert await adapter.identity("example.org", "org") == SenderLook((), False)
+    there = ses_backends["123456789012"][REGION].email_identities["example.org"]
+    assert await adapter.identity("example.org", "org") == SenderLook((), False)
+    there.verified_for_sending_status = True
+    assert await adapter.identity("example.org", "org") == SenderLook((), True)
+    await adapter.stop()
+
+
+DKIM = {"Status": "PENDING", "SigningAttributesOrigin": "AWS_SES", "Tokens": ["a", "b"]}
+
+
+def identity(*, verified: bool = False, **dkim: Any) -> Behaviour:
+    told = {"IdentityType": "DOMAIN", "VerifiedForSendingStatus": verified, "DkimAttributes": {**DKIM, **dkim}}
+    return says(200, json.dumps(told), ONCE)
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "names", "found", "proven"),
+    [
+        (identity(), 2, False, False),
+        (identity(verified=True, Status="SUCCESS"), 2, True, True),
+        (identity(SigningAttributesOrigin="EXTERNAL"), 0, False, False),
+        (identity(Tokens=None), 0, False, False),
+    ],
+)
+async def test_an_identity_wants_the_records_of_its_keys(
+    peer: FakeBridge, ses: Ses, behaviour: Behaviour, names: int, found: bool, proven: bool
+) -> None:
+    peer.behaviour = behaviour
+    records = tuple(
+        DnsRecord("CNAME", f"{key}._domainkey.example.com", f"{key}.dkim.amazonses.com", found) for key in "ab"[:names]
+    )
+    assert await ses.identity("example.com", "org") == SenderLook(records, proven)
+    (request,) = peer.requests
+    assert request.path.endswith("/v2/email/identities/example.com")
+
+
+async def test_an_access_key_that_may_only_send_is_no_verdict_on_a_sender(peer: FakeBridge, ses: Ses) -> None:
+    peer.behaviour = error(403, "AccessDeniedException", "not authorized to perform `ses:GetEmailIdentity'")
+    assert await ses.identity("example.com", "org") is None
+
+
+@pytest.mark.parametrize(
+    "behaviour", [error(429, "TooManyRequestsException"), error(500, "InternalFailure"), closes_after_reading, hangs]
+)
+async def test_where_ses_does_not_tell_nothing_is_known_of_a_sender(
+    peer: FakeBridge, ses: Ses, behaviour: Behaviour
+) -> None:
+    peer.behaviour = behaviour
+    with pytest.raises(ProviderError) as caught:
+        await ses.identity("example.com", "org")
+    assert caught.value.kind == "unreachable"

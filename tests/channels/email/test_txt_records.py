@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import dns.flags
@@ -14,7 +15,7 @@ import pytest
 from recado.channels.core.errors import ProviderError
 from recado.channels.email.dns_proof import DnsProof
 from recado.channels.email.txt_records import TxtRecords
-from recado.domain.email.sender import DnsRecord
+from recado.domain.email.sender import DnsRecord, SenderLook
 
 NAME = "_svc.example.com"
 Answer = Callable[[dns.message.Message], bytes | None]
@@ -105,7 +106,46 @@ async def test_of_a_truncated_answer_what_came_is_read() -> None:
 async def test_a_domain_is_proven_by_its_own_token_alone() -> None:
     async with asked(with_texts("svc-verify=2", " svc-verify=1", "svc-verify=12")) as records:
         proof = DnsProof(records)
-        assert [each.found for each in await proof.sender_status(proof.proofs("example.com", "2"), "org")] == [True]
+        entered = proof.proofs("example.com", "2")
+        assert await proof.sender_status("example.com", entered, "org") == SenderLook(found(entered), True)
         asked_for = proof.proofs("example.com", "1")
         assert asked_for == (DnsRecord("TXT", NAME, "svc-verify=1"),)
-        assert await proof.sender_status(asked_for, "org") == asked_for
+        assert await proof.sender_status("example.com", asked_for, "org") == SenderLook(asked_for, False)
+
+
+CNAME = DnsRecord("CNAME", "a._domainkey.example.com", "a.dkim.example.net", found=True)
+
+
+def found(records: tuple[DnsRecord, ...]) -> tuple[DnsRecord, ...]:
+    return tuple(replace(each, found=True) for each in records)
+
+
+class Identities:
+    """A provider that says what a test says of any domain, and who was asked for."""
+
+    def __init__(self, told: SenderLook | None) -> None:
+        self._told = told
+        self.asked: list[tuple[str, str]] = []
+
+    async def identity(self, domain: str, owner: str) -> SenderLook | None:
+        self.asked.append((domain, owner))
+        return self._told
+
+
+@pytest.mark.parametrize(
+    ("told", "records", "proven"),
+    [(None, (), True), (SenderLook((CNAME,), True), (CNAME,), True), (SenderLook((CNAME,), False), (CNAME,), False)],
+)
+async def test_whose_a_domain_is_the_name_server_says_and_whether_it_is_sent_from_the_provider(
+    told: SenderLook | None, records: tuple[DnsRecord, ...], proven: bool
+) -> None:
+    provider = Identities(told)
+    async with asked(with_texts("svc-verify=2")) as server:
+        proof = DnsProof(server, provider)
+        of_another = proof.proofs("example.com", "1")
+        assert await proof.sender_status("example.com", of_another, "thief") == SenderLook(of_another, False)
+        assert provider.asked == []  # who does not own it makes nothing there
+        own = proof.proofs("example.com", "2")
+        look = await proof.sender_status("example.com", own, "org")
+    assert look == SenderLook((*found(own), *records), proven)
+    assert provider.asked == [("example.com", "org")]

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
 
-from recado.domain.email.html_links import places_of, rewritten
+from recado.domain.email.html_links import Stretch, StretchKind, places_of, rewritten
 from recado.domain.email.plain_text import LONGEST, text_of_html
 from recado.domain.email.rendering import Pieces
-from recado.domain.email.template_text import TemplateText, TextSource
+from recado.domain.email.template_text import OpenTags, TemplateText, TextSource
 
 LINK_BASE = "https://go.example"
 
@@ -168,3 +168,15 @@ def test_whatever_a_template_holds_takes_as_long_as_it_is(piece: str, before: st
 def test_links_that_stand_behind_one_long_word_are_not_kept_with_it_each() -> None:
     template = "{{v}}" + "y" * 100_000 + "x.example" + "<a href='https://x.example'></a>" * 3_000
     assert both(template, {"v": "x"})[0] is None
+
+
+@given(html=st.text("<>x", max_size=40), cuts=st.lists(st.integers(0, 40), max_size=12))
+@settings(max_examples=examples(2_000))
+def test_a_tag_is_open_where_the_last_bracket_of_its_stretch_opens_one(html: str, cuts: list[int]) -> None:
+    start, *places = sorted([0, *cuts])
+    halves = [Stretch(start, 20, StretchKind.RAW), Stretch(20, 40, StretchKind.RAW)]
+    tags = OpenTags(html)
+    for place in places:
+        stretch = halves[place >= 20]
+        before = html[stretch.start : place]
+        assert tags.at(stretch, place) is (before.rfind("<") > before.rfind(">"))

@@ -12,6 +12,7 @@ from recado.storage.billing.holds import HoldsRefused
 from recado.storage.core.postgres import Database
 from recado.storage.dispatch import departures
 from recado.storage.dispatch.departures import Following
+from recado.storage.dispatch.settlements import PlannedReport
 from recado.storage.messages.messages import NewMessage
 
 CLOCK = SystemClock()
@@ -192,3 +193,24 @@ async def test_the_last_departure_says_which_totals_are_empty(purse: Purse) -> N
     assert last.left == {rows[0].id}
     key: tuple[str, str] = (purse.organization_id, ENV)
     assert set(last.emptied) == {(*key, "batch", BATCH), (*key, "campaign", CAMPAIGN)}
+
+
+async def test_of_one_sent_alone_its_price_and_what_the_sandbox_will_report_are_written_as_of_any(purse: Purse) -> None:
+    """By a statement without the parts for those of batches, unless something of these is needed."""
+    messages = await claimed(purse, 3)
+    rows = sorted(purse.departed(*messages), key=lambda row: row.id)
+    for row in rows:
+        row.alone = True
+    rows[2].planned = (PlannedReport(0, CLOCK.now(), "{}"),)
+    entry_ids = [purse.ids.new(LEDGER_ENTRY) for _ in messages]
+
+    followed = await departures.depart(purse.database.hot, rows[:2], Following(entry_ids=entry_ids[:2]))
+    await departures.depart(purse.database.hot, rows[2:], Following(entry_ids=entry_ids[2:]))
+
+    assert followed.left == frozenset()
+    assert await purse.charges() == {message.id: 600 for message in messages}
+    assert {await purse.status(message) for message in messages} == {"sent"}
+    assert await purse.database.fetchval("select sum(sent) from sender_minutes") == len(messages)
+    planned = await purse.database.fetch("select message_id from sandbox_reports")
+    assert [report["message_id"] for report in planned] == [rows[2].id]
+    await purse.check()

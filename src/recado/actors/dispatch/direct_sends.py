@@ -23,7 +23,7 @@ from recado.domain.messages.message import Cause, FailureCode
 from recado.services.dispatch.row import Row, row_of
 from recado.services.dispatch.sending import Settled
 from recado.services.dispatch.withdrawing import REFUSED
-from recado.storage.dispatch.settlements import Failed, Uncertain
+from recado.storage.dispatch.settlements import Departed, Failed, Uncertain
 from recado.storage.messages.messages import STORED, AcceptResult, ConsentCheck, NewMessage, NoConsent, Stored
 from recado.storage.messages.recipients import RecipientKey, find
 
@@ -233,7 +233,7 @@ class DirectSends:
                     gateway.hand_back()
             if type(result) is not Stored:
                 return result, None
-            return result, await self._send(row, gateway, give_up_at)
+            return result, await self._send(new, row, gateway, give_up_at)
         finally:
             if row.subject_to_consent:
                 self._context.consents.end(row)
@@ -272,11 +272,12 @@ class DirectSends:
         finally:
             timer.cancel()
 
-    async def _send(self, row: Row, permitted: GatewayShare, give_up_at: float) -> Outcome | None:
+    async def _send(self, new: NewMessage, row: Row, permitted: GatewayShare, give_up_at: float) -> Outcome | None:
         """Call for the message until the provider has said what becomes of it; None: another process decides that.
 
         Each call goes through the gateway that is in force, with a permit of its own: what an organization sends again
-        and again takes none of the others' turns. `permitted`: who gave the one of the first call.
+        and again takes none of the others' turns. `permitted`: who gave the one of the first call. What left knows when
+        (`sent_at`).
         """
         pause, permit = FIRST_PAUSE, True
         while (gateway := await self._may_call(row, give_up_at)) is not None:
@@ -296,7 +297,10 @@ class DirectSends:
                 again_at = None
                 self._in_doubt.discard(row.id)
                 if isinstance(outcome, Accepted | Refused):
-                    return self._context.calls.settlement_of(departure, outcome)
+                    settled = self._context.calls.settlement_of(departure, outcome)
+                    if isinstance(settled, Departed):
+                        settled.alone = new.campaign_id is None
+                    return settled
                 at = self._clock.now()
                 if isinstance(outcome, Unknown):
                     reports = planned(outcome.followups, at)
@@ -316,6 +320,8 @@ class DirectSends:
             permit = False
             outcome = await ended
             gateway.ended(outcome, pauses)
+            if isinstance(outcome, Accepted):
+                new.sent_at = sent_at
             if again_at is None or again_at >= give_up_at:
                 return outcome
             if isinstance(outcome, Retry):  # nothing else spends an attempt (C29.2)

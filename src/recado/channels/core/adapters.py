@@ -21,7 +21,7 @@ from recado.channels.core.provider import (
     TemplateSubmission,
 )
 from recado.channels.core.references import NamedBy
-from recado.domain.email.sender import DnsRecord
+from recado.domain.email.sender import DnsRecord, SenderLook
 
 
 class MessageSender(Protocol):
@@ -164,8 +164,9 @@ class SenderVerifier(Protocol):
     def proofs(self, domain: str, token: str) -> tuple[DnsRecord, ...]:
         """What the owner of a domain is to enter at its name server."""
 
-    async def sender_status(self, records: tuple[DnsRecord, ...], owner: str) -> tuple[DnsRecord, ...]:
-        """The same records, each with whether it is found now. `owner`: the organization that asks.
+    async def sender_status(self, domain: str, records: tuple[DnsRecord, ...], owner: str) -> SenderLook:
+        """The same records, each with whether it is found now, and what the provider wants besides. `owner`: the
+        organization that asks.
 
         Raises `ProviderError` when that cannot be told.
         """

@@ -7,7 +7,7 @@ from recado.channels.core.provider import OutboundMessage, Refused
 from recado.channels.core.sandbox import ChannelSandbox, ReplyStep, ReportStep, Story
 from recado.domain.channels.email import EmailReason
 from recado.domain.core.clock import Clock
-from recado.domain.email.sender import DnsRecord
+from recado.domain.email.sender import DnsRecord, SenderLook
 from recado.domain.email.suppression import SUPPRESSED, simulated
 
 _DELIVERED: Final = ReportStep(1.0, "delivered")
@@ -40,5 +40,5 @@ class EmailSandbox(ChannelSandbox):
     def proofs(self, domain: str, token: str) -> tuple[DnsRecord, ...]:
         return ()
 
-    async def sender_status(self, records: tuple[DnsRecord, ...], owner: str) -> tuple[DnsRecord, ...]:
-        return records
+    async def sender_status(self, domain: str, records: tuple[DnsRecord, ...], owner: str) -> SenderLook:
+        return SenderLook(records, True)

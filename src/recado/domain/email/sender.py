@@ -61,6 +61,14 @@ class DnsRecord:
     found: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class SenderLook:
+    """What a look found. `records`: all that is wanted at the name server; `proven`: whether e-mail may leave."""
+
+    records: tuple[DnsRecord, ...]
+    proven: bool
+
+
 def domain_of(text: str) -> str | None:
     """A domain in lower case, without the dot at its end; None when it is none that mail leaves from."""
     found = text.lower().removesuffix(".")

@@ -133,13 +133,13 @@ def _plan(html: Pieces, *, tracked: bool) -> _Plan | None:
     if stretches is None or _OPEN_REFERENCE.search(bare(marked, READ)) is not None:
         return None
     words, addresses, at_start = set[str](), set[str](), list[int]()
-    left = iter(stretches)
+    left, tags = iter(stretches), OpenTags(marked)
     stretch: Stretch | None = next(left, None)
     for place in _PLACE.finditer(marked):
         first = False
         while stretch is not None and stretch.end < place.end():
             stretch, first = next(left, None), True
-        if stretch is None or place.start() < stretch.start or not _keeps_to_itself(stretch, marked, *place.span()):
+        if stretch is None or place.start() < stretch.start or not _keeps_to_itself(stretch, tags, *place.span()):
             return None
         name = names[int(place[1])]
         if stretch.kind in _SEEN:
@@ -151,8 +151,7 @@ def _plan(html: Pieces, *, tracked: bool) -> _Plan | None:
                 at_start.append(place.start())
             elif any(each.startswith(start) and each != start for each in _HTTP):
                 return None
-    for at in reversed(at_start):
-        marked = f"{marked[:at]}{_ADDRESS}{marked[at + len(_VALUE) :]}"
+    marked = _with_addresses(marked, at_start)
     urls: dict[str, int] = {}
     if tracked:
 
@@ -167,13 +166,46 @@ def _plan(html: Pieces, *, tracked: bool) -> _Plan | None:
     return _Plan(_Cut(text), names, sorted(words), sorted(addresses), [_Cut(url) for url in urls], lines.found)
 
 
-def _keeps_to_itself(stretch: Stretch, html: str, start: int, end: int) -> bool:
+def _with_addresses(marked: str, places: Sequence[int]) -> str:
+    """The HTML in which the values at these places, which ascend, are whole addresses."""
+    pieces, at = list[str](), 0
+    for place in places:
+        pieces += (marked[at:place], _ADDRESS)
+        at = place + len(_VALUE)
+    return "".join((*pieces, marked[at:]))
+
+
+class OpenTags:
+    """Says of places, which ascend, whether `<` stands before them in their stretch, and no `>` behind it.
+
+    Each character is looked at once, however many places a stretch has.
+    """
+
+    __slots__ = ("_at", "_open", "_stretch", "html")
+
+    def __init__(self, html: str) -> None:
+        self.html = html
+        self._stretch: Stretch | None = None
+        self._at, self._open = 0, False
+
+    def at(self, stretch: Stretch, place: int) -> bool:
+        if stretch is not self._stretch:
+            self._stretch, self._at, self._open = stretch, stretch.start, False
+        begins, ends = self.html.rfind("<", self._at, place), self.html.rfind(">", self._at, place)
+        if begins != ends:  # one of them is there
+            self._open = begins > ends
+        self._at = place
+        return self._open
+
+
+def _keeps_to_itself(stretch: Stretch, tags: OpenTags, start: int, end: int) -> bool:
     """Whether a value in such a place can neither end what it stands in nor be one with what stands beside it."""
+    html = tags.html
     before, behind = html[max(stretch.start, start - 1) : start], html[end : end + 1]
     if stretch.kind is StretchKind.COMMENT:
         return before not in ("-", "!") and behind not in ("-", "!", ">")
     if stretch.kind is StretchKind.RAW:
-        return html.rfind("<", stretch.start, start) <= html.rfind(">", stretch.start, start)
+        return not tags.at(stretch, start)
     return before != "<"
 
 

@@ -16,9 +16,9 @@ from recado.domain.email.sender import (
     CHECKED_EVERY,
     EMAIL_SENDER_MACHINE,
     MOST_MISSES,
-    DnsRecord,
     EmailSenderEvent,
     EmailSenderStatus,
+    SenderLook,
     domain_of_address,
 )
 from recado.storage.core.postgres import Database
@@ -83,8 +83,8 @@ class SenderVerification:
 
     async def _look(self, verifier: SenderVerifier, sender: EmailSender, *, daily: bool) -> EmailSender | None:
         """None: the sender was deleted meanwhile."""
-        asked = verifier.proofs(mail_domain(sender), sender.token)
-        found = await verifier.sender_status(asked, sender.organization_id)
+        domain = mail_domain(sender)
+        found = await verifier.sender_status(domain, verifier.proofs(domain, sender.token), sender.organization_id)
         now = self._clock.now()
         async with self._database.transaction() as connection:
             before = await senders.get_held(connection, *SENDERS.key_of(sender))
@@ -117,13 +117,11 @@ def mail_domain(sender: EmailSender) -> str:
     return domain
 
 
-def looked_at(
-    sender: EmailSender, found: tuple[DnsRecord, ...], now: datetime, *, daily: bool, again: bool
-) -> EmailSender:
+def looked_at(sender: EmailSender, found: SenderLook, now: datetime, *, daily: bool, again: bool) -> EmailSender:
     """The sender after a look. `again`: a verified one is looked at every day."""
     misses = 0
     event = EmailSenderEvent.FOUND
-    if not all(record.found for record in found):
+    if not found.proven:
         misses = sender.misses + 1 if daily else sender.misses
         event = EmailSenderEvent.LOST if daily and misses >= MOST_MISSES else EmailSenderEvent.MISSING
     status = EMAIL_SENDER_MACHINE.move(sender.status, event)
@@ -134,7 +132,7 @@ def looked_at(
     return replace(
         sender,
         status=status,
-        dns_records=stored_records(found),
+        dns_records=stored_records(found.records),
         misses=misses if verified else 0,
         verified_at=(sender.verified_at or now) if verified else None,
         next_check_at=next_check_at if verified and again else None,

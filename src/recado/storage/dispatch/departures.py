@@ -4,10 +4,11 @@ Between several statements of a transaction the program has other turns, and all
 wallet meanwhile.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
+from typing import Any, Final
 
 from recado.domain.billing.prices import FAMILY_OF
 from recado.domain.channels.policy import Deadline
@@ -21,15 +22,47 @@ from recado.storage.messages.reached_recipients import ANSWERED, any_shared
 from recado.storage.webhooks import events
 from recado.storage.webhooks.events import Emission
 
-DEPART = sent(following=",\n" + PARTS.following, answer=PARTS.answer, accounts=40, due="", due_rows="")
-DEPART_WITH_MORE = sent(
-    following=",\n" + PARTS.following,
-    answer=PARTS.answer,
-    accounts=47,
-    due=f"\n{PARTS.due}\n{ANSWERED},",
-    due_rows=" + (select count(*) from due) + (select count(*) from reached)",
-)
-"""Where some have deadlines, or a sender that organizations share."""
+_PARAMETER: Final = re.compile(r"\$(\d+)")
+
+
+class _Statement:
+    """One that has some of the parts: only the parameters that these name."""
+
+    def __init__(self, text: str) -> None:
+        self._used = sorted({int(number) for number in _PARAMETER.findall(text)})
+        places = {number: place for place, number in enumerate(self._used, 1)}
+        self.text = _PARAMETER.sub(lambda found: f"${places[int(found[1])]}", text)
+
+    def arguments(self, every: Sequence[Any]) -> list[Any]:
+        """Those that it takes."""
+        return [every[number - 1] for number in self._used]
+
+
+_ALL: Final = {
+    "planned": PARTS.planned,
+    "told": PARTS.told,
+    "totals": ",\n" + PARTS.totals,
+    "emptied": PARTS.emptied,
+    "planned_rows": " + (select count(*) from planned)",
+    "told_rows": " + (select count(*) from emitted) + (select count(*) from told)",
+    "due": f"\n{PARTS.due}",
+    "due_rows": " + (select count(*) from due)",
+    "reached": f"\n{ANSWERED},",
+    "reached_rows": " + (select count(*) from reached)",
+}
+
+
+def _departing(*without: str) -> _Statement:
+    """The statement, but for some of its parts."""
+    parts = {name: "" if name.removesuffix("_rows") in without else part for name, part in _ALL.items()}
+    return _Statement(sent(accounts=47, following=",\n" + PARTS.following, answer=PARTS.answer, **parts))
+
+
+DEPART, DEPART_WITH_MORE = _departing("due", "reached"), _departing()
+"""The second where some have deadlines, or a sender that organizations share."""
+_NOT_OF_ONE: Final = ("planned", "told", "totals", "emptied", "due")
+ALONE, ALONE_FROM_SHARED = _departing(*_NOT_OF_ONE, "reached"), _departing(*_NOT_OF_ONE)
+"""Of messages that are sent one by one: a part takes its time also where it has no rows."""
 
 _KINDS, _FAMILIES = list(FAMILY_OF), list(FAMILY_OF.values())
 
@@ -66,12 +99,15 @@ async def depart(
     """
     arguments = [*columns_of(rows), *_entries(following), *captures_of(rows), *_columns(following)]
     deadlines = [(row, each) for row in rows for each in row.deadlines]
-    more = bool(deadlines) or any_shared(rows)
-    statement = DEPART_WITH_MORE if more else DEPART
-    if more:
-        arguments += _deadlines(deadlines)
+    arguments += _deadlines(deadlines)
     arguments += look_ups_of(rows)
-    found = await store(months.fetch(executor, statement, [row.id for row in rows], *arguments))
+    more = bool(deadlines) or any_shared(rows)
+    if not deadlines and not following.emissions and all(map(_alone, rows)):
+        statement = ALONE_FROM_SHARED if more else ALONE
+    else:
+        statement = DEPART_WITH_MORE if more else DEPART
+    ids = [row.id for row in rows]
+    found = await store(months.fetch(executor, statement.text, ids, *statement.arguments(arguments)))
     left, captured, emptied = set(), [], []
     for row in found:
         match row["answer"]:
@@ -82,6 +118,10 @@ async def depart(
             case "emptied":
                 emptied.append((row["organization_id"], row["env"], row["kind"], row["key"]))
     return Followed(frozenset(left), tuple(captured), tuple(emptied))
+
+
+def _alone(row: Departed) -> bool:
+    return row.alone and not row.planned
 
 
 def _entries(following: Following) -> list[str | None]:

@@ -4,35 +4,30 @@
 -- The rows that left the queue: what follows of them is the caller's.
 select organization_id, id, held as coins, price_kind, units, batch_id, campaign_id, coins as captured, kept from released
 
+-- name: planned
+-- The sandbox's reports ($12 to $17).
+planned as (
+    insert into sandbox_reports (organization_id, message_id, step, due_at, sender_id, event)
+    select f.organization_id, f.message_id, f.step, moment(f.due_us), f.sender_id, f.event::jsonb
+    from unnest(
+        unpack($12), unpack($13), unpack($14)::smallint[], unpack($15)::bigint[], unpack($16), unpack($17)
+    ) as f (organization_id, message_id, step, due_us, sender_id, event)
+    where (f.message_id in (select id from released)) is true
+    on conflict do nothing
+    returning 1
+),
+
 -- name: following
--- Their events with the deliveries ($23 to $35), their prices captured ($18 and $36 to $39), and their batches and campaigns counted.
+-- Their prices captured ($18 and $36 to $39), and what else follows of them.
 -- All traffic of an environment waits for its wallet, so the wallet comes after everything but the totals, and is given free
 -- by the end of this very statement: nothing of it waits for a turn of the program. The entries' order is given under its lock.
 -- When less is held than is captured, the statement is refused and undone. What is available stays as it is, and the status too,
 -- unless something is let go that was not captured: that is refused as well while the status may rise by it.
-emitted as (
-    insert into events (organization_id, id, env, type, channel, message_id)
-    select organization_id, id, env, type, channel, message_id
-    from unnest(unpack($23), unpack($24), unpack($25), unpack($26), unpack($27), unpack($28))
-        as e (organization_id, id, env, type, channel, message_id)
-    where (message_id in (select id from released)) is true
-    on conflict do nothing
-    returning 1
-),
-told as (
-    insert into delivery_queue (organization_id, subscription_id, id, event_id, event, due_at)
-    select organization_id, subscription_id, id, event_id, event, moment(due_us)
-    from unnest(
-        unpack($29), unpack($30), unpack($31), unpack($32), unpack($33), unpack($34)::bigint[], unpack($35)
-    ) as q (organization_id, subscription_id, id, event_id, event, due_us, message_id)
-    where (message_id in (select id from released)) is true
-    on conflict do nothing
-    returning 1
-),{due}
+{told}{due}{reached}
 written as materialized (
     select
-        (select count(*) from moved) + (select count(*) from known) + (select count(*) from planned)
-        + (select count(*) from counted) + (select count(*) from touched) + (select count(*) from emitted) + (select count(*) from told){due_rows} as rows
+        (select count(*) from moved) + (select count(*) from known){planned_rows} + (select count(*) from counted) + (select count(*) from touched)
+        {told_rows}{due_rows}{reached_rows} as rows
 ),
 captured as (
     select
@@ -89,7 +84,32 @@ units as (
     order by 1, 2, 3
     on conflict (organization_id, family, month) do update set units = price_volumes.units + excluded.units
     returning organization_id, family, month, units
+){totals}
+
+-- name: told
+-- Their events with the deliveries ($23 to $35).
+emitted as (
+    insert into events (organization_id, id, env, type, channel, message_id)
+    select organization_id, id, env, type, channel, message_id
+    from unnest(unpack($23), unpack($24), unpack($25), unpack($26), unpack($27), unpack($28))
+        as e (organization_id, id, env, type, channel, message_id)
+    where (message_id in (select id from released)) is true
+    on conflict do nothing
+    returning 1
 ),
+told as (
+    insert into delivery_queue (organization_id, subscription_id, id, event_id, event, due_at)
+    select organization_id, subscription_id, id, event_id, event, moment(due_us)
+    from unnest(
+        unpack($29), unpack($30), unpack($31), unpack($32), unpack($33), unpack($34)::bigint[], unpack($35)
+    ) as q (organization_id, subscription_id, id, event_id, event, due_us, message_id)
+    where (message_id in (select id from released)) is true
+    on conflict do nothing
+    returning 1
+),
+
+-- name: totals
+-- The batches and campaigns that they belong to.
 changes as (
     select organization_id, env, kind, key, count(*) as messages, sum(coins) as coins, sum(unheld) as unheld
     from (
@@ -124,6 +144,10 @@ summed as (
     returning t.organization_id, t.env, t.kind, t.key, t.queued
 )
 
+-- name: emptied
+union all
+select 'emptied', organization_id, env, kind, key, queued, null from summed where queued = 0
+
 -- name: due
 -- What is due for those that have left ($40 to $46), also where a report was faster and told no more than that; the rest of what they
 -- held stays with the one that holds it.
@@ -151,8 +175,7 @@ from given
 where (id in (select id from released)) is not true
 union all
 select 'volume', organization_id, null, family, null, units, month from units
-union all
-select 'emptied', organization_id, env, kind, key, queued, null from summed where queued = 0
+{emptied}
 union all
 select null, null, null, null, null, null, null
 where case when (select count(*) from locked) <> (select count(*) from paid) then refuse_holds() end

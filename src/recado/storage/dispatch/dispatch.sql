@@ -336,16 +336,7 @@ known as ( -- of a provider that gives its ids once more, as one that counts fro
     where p.message_id <> excluded.message_id
     returning 1
 ),
-planned as (
-    insert into sandbox_reports (organization_id, message_id, step, due_at, sender_id, event)
-    select f.organization_id, f.message_id, f.step, moment(f.due_us), f.sender_id, f.event::jsonb
-    from unnest(
-        unpack($12), unpack($13), unpack($14)::smallint[], unpack($15)::bigint[], unpack($16), unpack($17)
-    ) as f (organization_id, message_id, step, due_us, sender_id, event)
-    where (f.message_id in (select id from released)) is true
-    on conflict do nothing
-    returning 1
-),
+{planned}
 counted as (
     insert into sender_minutes (organization_id, sender_id, minute, sent, marketing, uncategorized, oldest_id)
     select

@@ -23,9 +23,9 @@ SQL = load("dispatch")
 PARTS = load("departures")
 
 
-def sent(*, accounts: int, **parts: str) -> str:
+def sent(*, accounts: int, following: str, answer: str, planned: str = PARTS.planned, **parts: str) -> str:
     """The statement that records departures, with these parts; `accounts`: the place of the last four parameters."""
-    statement = SQL.sent
+    statement = SQL.sent.replace("{planned}", planned).replace("{following}", following).replace("{answer}", answer)
     for place, name in enumerate(("accounts", "adapters", "gateways", "waits"), accounts):
         statement = statement.replace(f"{{{name}}}", f"${place}")
     for name, part in parts.items():
@@ -89,6 +89,7 @@ class Departed:
     `adjusted`: of one that had left before by another way, what is charged besides (C25.2); else None.
     `gateway`: what it left through, where senders share it.
     `waits`: milliseconds by reason, as JSON, of what it waited for (C34.4).
+    `alone`: it is known to belong to no batch and no campaign.
     """
 
     organization_id: str
@@ -107,6 +108,7 @@ class Departed:
     gateway: str | None = None
     waits: str | None = None
     adjusted: int | None = None
+    alone: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,6 +110,7 @@ class NewMessage:
     content: object | None = None  # of such a message, as its adapter takes it: it is not stored
     contact_hash: int | None = None  # of such a message: by the phone of its contact, where it goes to another address
     refused: Cause | None = None  # of such a message: why it is stored as failed, and nobody called for it
+    sent_at: datetime | None = None  # of such a message: when it left, once that is committed
     details: str | None = None  # what its channel alone knows of it
     links: Sequence[TrackedLink] = ()  # in its content, by their short form (C27.1)
 

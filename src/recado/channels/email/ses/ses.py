@@ -11,12 +11,13 @@ import structlog
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from yarl import URL
 
-from recado.channels.core.errors import MalformedCallback
+from recado.channels.core.errors import MalformedCallback, ProviderError
 from recado.channels.core.events import CallbackEvent
 from recado.channels.core.provider import Accepted, Account, Down, NoPlace, OutboundMessage, Outcome, Unknown
 from recado.channels.core.references import NamedBy
 from recado.channels.email.composing import PLACE_WITHIN, TIMEOUT, Composer, quotable_of, unsendable_outcome
 from recado.channels.email.ses.answers import outcome_of
+from recado.channels.email.ses.identities import identity_of
 from recado.channels.email.ses.reports import TAG, events_of
 from recado.channels.email.ses.sns import NOTIFICATION, Envelope, SnsHosts, envelope_of, key_of
 from recado.channels.http.answer import Answer
@@ -25,6 +26,7 @@ from recado.channels.http.outbound_http import OutboundHttp
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Unavailable
 from recado.domain.email.mime import EmailOnWire, UnsendableEmail
+from recado.domain.email.sender import SenderLook
 
 log = structlog.get_logger()
 
@@ -147,6 +149,17 @@ class Ses:
             return Unknown()
         taken = answer.get("MessageId")
         return Accepted(taken) if isinstance(taken, str) and 0 < len(taken) <= 255 else Unknown()
+
+    async def identity(self, domain: str, owner: str) -> SenderLook | None:
+        """As `SenderIdentities` has it. Among the calls that send, with a place of its organization's."""
+        client = self._client
+        if client is None:
+            raise ProviderError("unreachable", "stopped", "the adapter is stopped")
+        try:
+            async with asyncio.timeout(self._timeout), self._places(owner):
+                return await identity_of(client, domain)
+        except TimeoutError:
+            raise ProviderError("unreachable", "no_answer", "SES did not answer") from None
 
     # In ---------------------------------------------------------------------------------------------------------------
 

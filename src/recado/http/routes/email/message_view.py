@@ -1,6 +1,7 @@
 """An e-mail as callers see it, and what they are told of one that its provider did not take (C10.2.4)."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -13,6 +14,7 @@ from recado.domain.core.timestamps import format_timestamp
 from recado.domain.messages.message import FailureCode, MessageStatus
 from recado.services.messages.acceptance_rules import no_consent
 from recado.storage.messages.message_reads import Message
+from recado.storage.messages.messages import NewMessage
 
 _TIMES: Final = (
     ("sent_at", "sentAt"),
@@ -25,7 +27,11 @@ _TIMES: Final = (
 
 def email_view(message: Message, *, unmasked: bool) -> dict[str, Any]:
     """The record of an e-mail; fields without value are absent."""
-    view = {**_common(message, message.status, unmasked=unmasked), "organizationId": message.organization_id}
+    view = {
+        **_common(message, message.details, message.status, unmasked=unmasked),
+        "createdAt": format_timestamp(message.created_at),
+        "organizationId": message.organization_id,
+    }
     reason = EmailReason.COMPLAINT if message.status == MessageStatus.COMPLAINED else reason_of(message.failure_code)
     if reason is not None:
         view["reason"] = reason
@@ -40,23 +46,39 @@ def email_view(message: Message, *, unmasked: bool) -> dict[str, Any]:
 def created_email_view(message: Message, *, replayed: bool, unmasked: bool) -> dict[str, Any]:
     """The answer to the request that made it. The first one tells of the send alone, however fast reports come."""
     status = message.status if replayed else MessageStatus.SENT.value
-    view = {**_common(message, status, unmasked=unmasked), "replayed": replayed}
-    if message.sent_at is not None:
-        view["sentAt"] = format_timestamp(message.sent_at)
-    if message.price_coins is not None:
-        view["billing"] = {"coins": message.price_coins}
+    view = _common(message, message.details, status, unmasked=unmasked)
+    return _created(view, message.created_at, message.sent_at, message.price_coins, replayed=replayed)
+
+
+def sent_email_view(new: NewMessage, sent_at: datetime, *, unmasked: bool) -> dict[str, Any]:
+    """The same of one that has left by this request, without a look at its row."""
+    details = None if new.details is None else orjson.loads(new.details)
+    view = _common(new, details, MessageStatus.SENT.value, unmasked=unmasked)
+    return _created(view, new.accepted_at, sent_at, new.coins, replayed=False)
+
+
+def _created(
+    view: dict[str, Any], created_at: datetime, sent_at: datetime | None, coins: int | None, *, replayed: bool
+) -> dict[str, Any]:
+    view["createdAt"] = format_timestamp(created_at)
+    view["replayed"] = replayed
+    if sent_at is not None:
+        view["sentAt"] = format_timestamp(sent_at)
+    if coins is not None:
+        view["billing"] = {"coins": coins}
     return view
 
 
-def _common(message: Message, status: str, *, unmasked: bool) -> dict[str, Any]:
-    details = message.details or {}
+def _common(
+    message: Message | NewMessage, details: Mapping[str, Any] | None, status: str, *, unmasked: bool
+) -> dict[str, Any]:
+    details = details or {}
     view: dict[str, Any] = {
         "id": message.id,
         "status": status,
         "env": message.env,
         "to": message.recipient if unmasked else masked_recipient(EMAIL, message.recipient),
         "bodyBytes": details.get("bodyBytes", 0),
-        "createdAt": format_timestamp(message.created_at),
     }
     for name in ("from", "subject"):
         if name in details:

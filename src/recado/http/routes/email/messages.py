@@ -19,7 +19,12 @@ from recado.http.api.route import MIB, Idempotency, Route
 from recado.http.routes.core.dependencies import Dependencies
 from recado.http.routes.core.groups import Group
 from recado.http.routes.email.message_models import CreatedEmail, CreateEmail, EmailList, EmailModel, EmailQuery
-from recado.http.routes.email.message_view import created_email_view, email_view, refusal_of
+from recado.http.routes.email.message_view import (
+    created_email_view,
+    email_view,
+    refusal_of,
+    sent_email_view,
+)
 from recado.http.routes.messages.message_pages import MessagePages
 from recado.http.wire.reply import REPLAYED, Reply
 from recado.services.messages.acceptance import Acceptance, AcceptedMessage
@@ -81,6 +86,8 @@ class EmailOperations:
                 raise refusal
             return Reply(201, created_email_view(done.message, replayed=True, unmasked=unmasked), headers=REPLAYED)
         new = done.message
+        if new.sent_at is not None:  # what is committed needs no look
+            return Reply(201, sent_email_view(new, new.sent_at, unmasked=unmasked))
         message = await message_reads.get(
             self._database, new.organization_id, new.env, new.id, OF_EMAIL, months=self._database.months
         )
