@@ -150,7 +150,7 @@ class Ownership:
         while True:
             async with connection.transaction():
                 await connection.execute(SQL.one_takes)
-                standing: list[Mapping[str, Any]] = await connection.fetch(SQL.standing, *LOCK)
+                standing: Sequence[Mapping[str, Any]] = await connection.fetch(SQL.standing, *LOCK)
                 dead = [row["epoch"] for row in standing if self._dead(row)]
                 looks = [
                     look(
