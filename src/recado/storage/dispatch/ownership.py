@@ -150,7 +150,7 @@ class Ownership:
         while True:
             async with connection.transaction():
                 await connection.execute(SQL.one_takes)
-                standing: Sequence[Mapping[str, Any]] = await connection.fetch(SQL.standing, *LOCK)
+                standing = await connection.fetch(SQL.standing, *LOCK)
                 dead = [row["epoch"] for row in standing if self._dead(row)]
                 looks = [
                     look(
@@ -261,7 +261,7 @@ class Ownership:
         self.lease.renewed(asked_at)
         return Taken(epoch, now, opens_at, await dispatch.opened(connection, epoch))
 
-    async def _displace(self, connection: "asyncpg.Connection[asyncpg.Record]", row: Mapping[str, Any]) -> None:
+    async def _displace(self, connection: "asyncpg.Connection[asyncpg.Record]", row: asyncpg.Record) -> None:
         """End the sessions of an owner, and let no claim of its epoch commit any more."""
         owner = Owner(row["host"], row["pid"], row["since"])
         await self._end_sessions(connection, owner, row["backend"], row["sessions"])
@@ -307,7 +307,7 @@ class Ownership:
                 return False
             await self._clock.sleep(_POLL)
 
-    def _dead(self, row: Mapping[str, Any]) -> bool:
+    def _dead(self, row: asyncpg.Record) -> bool:
         """Whether it is certain that the process is no more: it ran on this machine, and has no session any more."""
         if row["host"] is None or row["pid"] is None:
             return True
