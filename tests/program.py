@@ -37,7 +37,7 @@ class Program:
         """`settings` without the prefix: LOG_LEVEL="debug"."""
         self._folder = folder
         self._arguments = arguments
-        self._settings = settings
+        self.settings = settings
         self._process: subprocess.Popen[bytes] | forked.Forked | None = None
         self.output = folder / f"{name}.out"
         self.log = folder / f"{name}.log"
@@ -56,13 +56,13 @@ class Program:
         with self.output.open("ab") as output, self.log.open("ab") as log:
             if not self.starts_with:
                 self._process = forked.spawn(
-                    self._arguments, cwd=self._folder, env=_environment(self._settings), stdout=output, stderr=log
+                    self._arguments, cwd=self._folder, env=_environment(self.settings), stdout=output, stderr=log
                 )
                 return
             self._process = subprocess.Popen(
                 [*self.starts_with, *self._arguments],
                 cwd=self._folder,
-                env=_environment(self._settings),
+                env=_environment(self.settings),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=log,
@@ -96,21 +96,21 @@ class Program:
 
     def attempt(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
         """Run another command on the same data folder, which may fail."""
-        return forked.run(arguments, cwd=self._folder, env=_environment(self._settings), timeout=COMMAND_LIMIT)
+        return forked.run(arguments, cwd=self._folder, env=_environment(self.settings), timeout=COMMAND_LIMIT)
 
 
 class Service(Program):
     """`recado serve` on a data folder and a port of its own, with its embedded PostgreSQL."""
 
-    def __init__(self, folder: Path, *, durable: bool = False, **settings: str) -> None:
-        """`durable`: it makes its database itself, which waits for the disk."""
+    def __init__(self, folder: Path, *options: str, durable: bool = False, **settings: str) -> None:
+        """`options`: of the command. `durable`: it makes its database itself, which waits for the disk."""
         self._given_cluster = not durable and "DATABASE_URL" not in settings
-        self.data_dir = folder / "data"
+        self.data_dir = Path(settings.get("DATA_DIR", folder / "data"))
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         listen = f"127.0.0.1:{self.port}"
         settings = {"DATA_DIR": str(self.data_dir), "LISTEN": listen, "LOG_FORMAT": "json", **settings}
-        super().__init__(folder, "serve", "serve", **settings)
+        super().__init__(folder, "serve", "serve", *options, **settings)
 
     async def start(self) -> None:
         """Start, and come back when it is ready to serve."""

@@ -19,6 +19,7 @@ from recado.config.settings import Settings
 from recado.descriptors import Descriptors
 from recado.domain.core.errors import Unavailable
 from recado.domain.core.ids import created_at
+from recado.domain.dispatch.leases import RENEWED_EVERY
 from recado.engine.clock import SystemClock
 from recado.engine.loop_watch import LoopWatch
 from recado.engine.periodic import Periodic
@@ -35,7 +36,7 @@ from recado.storage.access.organizations import NewOrganization
 from recado.storage.core import server_clock
 from recado.storage.core.idempotency import IdempotencyKeys
 from recado.storage.core.partitions import ensure_partitions
-from recado.storage.dispatch.ownership import KEPT_EVERY, Owned, Ownership, session_name
+from recado.storage.dispatch.ownership import Owned, Ownership, session_name
 from recado.storage.messages.chat_windows import ChatWindows
 from recado.storage.messages.recipients import RecipientLookup
 
@@ -165,25 +166,25 @@ class Application:
         ownership = Ownership(
             installation.database.server,
             clock=clock,
+            elapsed=clock.elapsed,
             host=socket.gethostname(),
             pid=os.getpid(),
             sessions=self._sessions,
         )
         self._shutdown.add("ownership of the database", ownership.stop, flushes=False)
-        await ownership.take(take_over=self._take_over)
-        made.system.former_may_live = ownership.former_may_live
+        made.system.own(await ownership.take(take_over=self._take_over), ownership.lease)
+        kept = Periodic("ownership of the database", RENEWED_EVERY, ownership.keep, clock)
+        self._shutdown.add("renewals", kept.stop, flushes=False)
+        await kept.start()  # the start may take longer than the lease
         # After it: an owner that hangs may hold what these wait for.
         await self._continue_ids()
         await ensure_partitions(installation.database, clock.now())
-        kept = Periodic("ownership of the database", KEPT_EVERY, ownership.keep, clock)
         uses = Periodic("uses of credentials", USES_WRITTEN_EVERY, made.directories.flush_uses, clock)
         self._shutdown.add("last uses of credentials", made.directories.flush_uses)
         watch = ClockWatch(installation.database, clock)
-        parts: tuple[Service, ...] = (made.loop_watch, kept, uses, watch, *made.parts, server)
+        parts: tuple[Service, ...] = (made.loop_watch, uses, watch, *made.parts, server)
         for part in parts:
-            self._shutdown.add(
-                type(part).__name__, part.stop, flushes=part is not kept and not isinstance(part, _READERS)
-            )
+            self._shutdown.add(type(part).__name__, part.stop, flushes=not isinstance(part, _READERS))
             with _blaming(ownership):
                 await part.start()
 

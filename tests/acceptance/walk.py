@@ -37,7 +37,7 @@ from recado.http.api.route import Access, Route
 # Columns that the service writes by itself, whatever callers do.
 _RESTLESS = {
     "api_keys": ["last_used_at"],
-    "dispatchers": ["notes_claims"],  # a minute and a half after the start
+    "hosts": ["lease_until"],
     "numbers": ["verify_at", "last_provider_sync_at"],
     "sessions": ["last_used_at"],
     "tracked_links": ["clicks", "first_clicked_at", "last_clicked_at"],  # a moment after the answer

@@ -225,7 +225,7 @@ def test_rows_that_a_frozen_service_holds_do_not_keep_its_successor_from_startin
                 server_settings={"application_name": name, "idle_in_transaction_session_timeout": "60s"},
             )
             await holding.execute("begin")
-            await holding.execute("select from dispatchers where shard = 0 for update")
+            await holding.execute("select from shards where shard = 7 for update")
             next_one = await asyncio.to_thread(start, "--take-over")
             assert holding.is_closed()
             assert await looking.fetchval("select 1") == 1
@@ -252,7 +252,7 @@ NAMES_OF_RECADO = """
 
 
 async def test_who_could_not_be_ended_is_named_where_the_next_one_cannot_start() -> None:
-    ownership = Ownership({}, clock=SystemClock(), host="web-2", pid=42)
+    ownership = Ownership({}, clock=SystemClock(), elapsed=SystemClock.elapsed, host="web-2", pid=42)
     with pytest.raises(Unavailable), recado.app._blaming(ownership):
         raise Unavailable("The database is not available: try again shortly.")
     ownership.not_ended = Owner("web-1", 4711, datetime(2026, 1, 1, tzinfo=UTC))

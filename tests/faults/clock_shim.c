@@ -7,7 +7,9 @@
 #include <sys/time.h>
 #include <time.h>
 
-static volatile long *ahead;
+#define SECOND 1000000000L
+
+static volatile long *ahead; /* nanoseconds */
 
 __attribute__((constructor)) static void begin(void) {
     const char *name = getenv("CLOCK_SHIM");
@@ -22,7 +24,11 @@ int clock_gettime(clockid_t which, struct timespec *at) {
     static int (*machine)(clockid_t, struct timespec *);
     if (!machine) machine = dlsym(RTLD_NEXT, "clock_gettime");
     int status = machine(which, at);
-    if (status == 0 && ahead && (which == CLOCK_REALTIME || which == CLOCK_REALTIME_COARSE)) at->tv_sec += *ahead;
+    if (status == 0 && ahead && (which == CLOCK_REALTIME || which == CLOCK_REALTIME_COARSE)) {
+        long sum = at->tv_nsec + *ahead % SECOND;
+        at->tv_sec += *ahead / SECOND + (sum >= SECOND) - (sum < 0);
+        at->tv_nsec = sum + SECOND * ((sum < 0) - (sum >= SECOND));
+    }
     return status;
 }
 

@@ -17,7 +17,7 @@ class ClockShim:
         self._file.write_bytes(struct.pack("l", 0))
         self.environment = {"LD_PRELOAD": str(library), "CLOCK_SHIM": str(self._file)}
 
-    def set_ahead(self, seconds: int) -> None:
+    def set_ahead(self, seconds: float) -> None:
         """From now on the clock shows so many seconds more than the machine's; less than none: behind it."""
         with self._file.open("r+b") as file:
-            file.write(struct.pack("l", seconds))
+            file.write(struct.pack("l", round(seconds * 1_000_000_000)))

@@ -8,7 +8,6 @@ from functools import partial
 import structlog
 
 from recado.actors.dispatch.calls import Calls, ContentOf
-from recado.actors.dispatch.departures import LATE
 from recado.actors.dispatch.direct_sends import DirectSends
 from recado.actors.dispatch.due_poller import DuePoller
 from recado.actors.dispatch.gateway import GatewayPlan, told_by
@@ -34,6 +33,7 @@ from recado.domain.channels.policies import ACCOUNTS_CHANNEL, NUMBERS_CHANNEL
 from recado.domain.core.ids import IdSource
 from recado.domain.core.moments import Moments
 from recado.domain.dispatch.gates import Hold
+from recado.domain.dispatch.leases import TOLERANCE, WINDOW, Lease
 from recado.domain.messages.changes import (
     Change,
     ConsentRefused,
@@ -65,7 +65,7 @@ from recado.services.contacts.reachability import Reachability
 from recado.services.dispatch.rcs_fallbacks import RcsFallbacks, revokers_among
 from recado.services.dispatch.records import Records
 from recado.services.dispatch.row import Row
-from recado.services.dispatch.sending import SURE_FOR, Sending
+from recado.services.dispatch.sending import Sending
 from recado.services.dispatch.withdrawals import Withdrawals
 from recado.services.effects.campaigns import CampaignCompletion, Campaigns
 from recado.services.effects.consequences import Consequences
@@ -100,14 +100,12 @@ from recado.storage.audience.segment_evaluation import Evaluation
 from recado.storage.billing.prices import PriceDirectory
 from recado.storage.core.moves import AfterCommit
 from recado.storage.dispatch.begun_calls import BegunCalls
+from recado.storage.dispatch.dispatch import Taken
 from recado.storage.journeys import execution_counts, step_counts
 from recado.storage.webhooks.webhooks import SubscriptionDirectory
 
 log = structlog.get_logger()
 
-OWNERSHIP_PAUSE = 1.0  # seconds: a new owner does not know the last second of the one before (C14.5.5)
-# One that may live on begins calls for as long as it is sure of the numbers by its last look, or by a claim.
-FORMER_PAUSE = OWNERSHIP_PAUSE + max(SURE_FOR, LATE)
 IDLE_AFTER = 60.0  # seconds until an idle number leaves memory
 ASK_LIMIT = 2.0  # seconds
 # A number that fails backs off alone; only a failure of very many in a minute is taken for the program's own.
@@ -167,8 +165,7 @@ class ActorSystem:
         """
         self._records = records
         self._webhooks = webhooks
-        # Before the start: whether the owner before may run still, on a machine that nobody here can see (C14.5.5).
-        self.former_may_live = False
+        self._begun = begun
         db, clock = records.db, records.clock
         self.activity = Activity(clock)
         outbox = Outbox(subscriptions, ids=ids, queued=webhooks.queued)
@@ -217,7 +214,7 @@ class ActorSystem:
             self.sending,
             self.calls,
             Moments(clock),
-            clock.monotonic() + OWNERSHIP_PAUSE,
+            clock.monotonic() + WINDOW,
             connections=connections or {},
         )
         self.lane_context.share(shared)
@@ -365,17 +362,22 @@ class ActorSystem:
             self.root.add_service("ledger check", LedgerCheck(db, clock=clock, ids=ids))
         self._lost: asyncio.Future[BaseException] | None = None
 
+    def own(self, taken: Taken, lease: Lease) -> None:
+        """Before the start: the numbers are this process's, which begins calls for as long as the lease holds."""
+        self.sending.taken = taken
+        self.sending.lease = self._begun.lease = lease
+
     async def start(self) -> None:
         """Called by the tree when the epoch is taken: from now on this process owns the numbers."""
-        pause = FORMER_PAUSE if self.former_may_live else OWNERSHIP_PAUSE
-        self.lane_context.opens_at = self._records.clock.monotonic() + pause
+        if self.sending.taken is not None:
+            self.lane_context.opens_at = self.sending.taken.opens_at
 
     async def stop(self) -> None:
         """Ownership ends with the process."""
 
     def _former_fenced(self) -> None:
         """The owner before begins no more calls, by its own file of them: its last second begins now at the latest."""
-        opens_at = self._records.clock.monotonic() + OWNERSHIP_PAUSE
+        opens_at = self._records.clock.monotonic() + WINDOW + TOLERANCE
         self.lane_context.opens_at = min(self.lane_context.opens_at, opens_at)
 
     async def wait(self) -> str:

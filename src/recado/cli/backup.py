@@ -21,7 +21,9 @@ from recado.cli.opening import require_installation
 from recado.config.secrets import KEY_FILE
 from recado.config.settings import Settings
 from recado.domain.core.counting import counted
+from recado.domain.dispatch.leases import RENEWED_EVERY
 from recado.engine.clock import SystemClock
+from recado.engine.periodic import Periodic
 from recado.installation import Installation
 from recado.storage.core.shielded import to_its_end
 from recado.storage.dispatch.ownership import Ownership
@@ -139,16 +141,20 @@ async def _restore(settings: Settings, file: Path) -> Ended:
 
 
 async def _end_queue(settings: Settings, *, restoring: bool = False) -> Ended:
-    installation = Installation(settings, clock=SystemClock(), random_bytes=secrets.token_bytes, restoring=restoring)
+    clock = SystemClock()
+    installation = Installation(settings, clock=clock, random_bytes=secrets.token_bytes, restoring=restoring)
     try:
         await to_its_end(installation.start())
         owner = Ownership(
-            installation.database.server, clock=installation.clock, host=socket.gethostname(), pid=os.getpid()
+            installation.database.server, clock=clock, elapsed=clock.elapsed, host=socket.gethostname(), pid=os.getpid()
         )
+        kept = Periodic("ownership of the database", RENEWED_EVERY, owner.keep, clock)
         try:
             await owner.take()  # what a service that runs has in its queue is not of the past
-            return await end_queue(installation.database, installation.clock.now())
+            await kept.start()
+            return await end_queue(installation.database, clock.now())
         finally:
+            await kept.stop()
             await owner.stop()
     finally:
         await installation.stop()

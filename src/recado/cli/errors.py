@@ -12,7 +12,7 @@ from recado.config.errors import SettingsError
 from recado.domain.core.errors import Problem
 from recado.storage.core.migrate import MigrationError
 from recado.storage.core.postgres import UnsuitableServer
-from recado.storage.dispatch.ownership import Owned
+from recado.storage.dispatch.ownership import ClocksApart, Owned
 from recado.storage.embedded.backup import BackupError
 from recado.storage.embedded.cluster import ClusterError
 from recado.storage.embedded.cluster_lock import LockTimeout
@@ -37,6 +37,7 @@ _TELLING = (
     BinariesMissing,
     NoHome,
     Owned,
+    ClocksApart,
 )
 
 

@@ -28,14 +28,17 @@ class SystemClock:
 
     def __init__(self, wall: Callable[[], datetime] | None = None, elapsed: Callable[[], float] | None = None) -> None:
         """`wall`: what the machine shows; `elapsed`: its seconds since it was started, sleep included."""
-        self._time = SteadyTime(
-            wall or partial(datetime.now, UTC), elapsed or partial(time.clock_gettime, time.CLOCK_BOOTTIME)
-        )
+        self._time = SteadyTime(wall or partial(datetime.now, UTC), elapsed or self.elapsed)
         # Asked a dozen times for each message: the frame of one function is all that lies between.
         self.now: Callable[[], datetime] = self._time.reader()
 
     monotonic: Callable[[], float] = staticmethod(time.monotonic)
     """Seconds of the machine's monotonic clock."""
+
+    @staticmethod
+    def elapsed() -> float:
+        """Seconds since the machine was started, those of a suspension included; nobody can set them."""
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
 
     @property
     def set_by(self) -> timedelta:

@@ -23,7 +23,7 @@ from recado.storage.core.postgres import Database
 from recado.storage.core.rows import pack
 from recado.storage.dispatch import dispatch, rescue, settlements
 from recado.storage.dispatch.begun_calls import BegunCalls
-from recado.storage.dispatch.dispatch import CLAIMED, OVERTAKEN, Claim
+from recado.storage.dispatch.dispatch import CLAIMED, OVERTAKEN, Claim, Taken
 from recado.storage.dispatch.ownership import LOCK, Ownership, living_owner, owner_of
 from recado.storage.dispatch.settlements import Failed
 from recado.storage.messages import messages, receipts
@@ -88,8 +88,8 @@ def rescued(database: Database, monkeypatch: pytest.MonkeyPatch) -> Rescued:
     @asynccontextmanager
     async def take_over(*, idempotent_in: str = "", notes: Path | None = None) -> AsyncIterator[Rescuer]:
         """A new process, with an adapter that declares itself idempotent in one environment only."""
-        before = await dispatch.opened(database)
         epoch = await dispatch.take_epoch(database, NOW)
+        taken = Taken(epoch, NOW, 0.0, await dispatch.opened(database, epoch))
         records: Any = SimpleNamespace(
             db=database,
             clock=CLOCK,
@@ -99,9 +99,7 @@ def rescued(database: Database, monkeypatch: pytest.MonkeyPatch) -> Rescued:
         async def settle(failure: Failed) -> None:
             await settlements.failed(database, [failure])
 
-        sending: Any = SimpleNamespace(
-            epoch=epoch, taken_at=NOW, opened_before=before, owned_at=None, unanswered={}, settle=settle
-        )
+        sending: Any = SimpleNamespace(epoch=epoch, taken=taken, unanswered={}, settle=settle)
         begun = BegunCalls(notes, boot="this boot")
         rescuer = Rescuer(records, sending=sending, begun=begun, lost=lambda error: None)
         await rescuer.start()
@@ -149,23 +147,34 @@ async def test_what_is_uncertain_already_stays_so_whatever_adapter_comes_next(
         assert await state(database, message_id) == ("sending", "uncertain", None, 1)
 
 
-async def test_a_claim_of_a_version_that_noted_none_is_found_by_reading_the_whole_queue(
-    database: Database, rescued: Rescued
-) -> None:
-    message_id = await claimed_by_a_dead_process(database)
-    await database.execute("delete from claims")
-    async with rescued(idempotent_in="live"):
-        assert await state(database, message_id) == ("sending", "uncertain", None, 1)
-
-
-async def test_the_queue_is_not_read_once_every_claim_in_it_was_noted(database: Database, rescued: Rescued) -> None:
-    await rescue.all_noted(database)
+async def test_the_queue_is_not_read_for_claims(database: Database, rescued: Rescued) -> None:
     message_id, unnoted = [await claimed_by_a_dead_process(database) for _ in range(2)]
     await database.execute("delete from claims where ids = $1", unnoted)
     async with rescued(idempotent_in="live"):
         assert (await state(database, message_id))[1] == "uncertain"
         assert (await state(database, unnoted))[1] is None
     assert await database.fetchval("select count(*) from claims") == 0
+
+
+@pytest.mark.parametrize("idempotent_in", ["live", "test"])
+async def test_what_a_living_peer_has_in_hand_is_its_own(
+    database: Database, rescued: Rescued, idempotent_in: str
+) -> None:
+    """However old its epoch is, and its claim."""
+    message_id = await claimed_by_a_dead_process(database)
+    peer = await dispatch.current_epoch(database)
+    async with rescued(idempotent_in=idempotent_in) as rescuer:
+        await database.execute("update dispatch set reason = null, not_before = null, claimed_epoch = $1", peer)
+        await database.execute("update dispatch set claimed_at = claimed_at - interval '1 hour'")
+        await database.execute("update hosts set ended_at = null where epoch = $1", peer)
+        await rescuer.settle()
+        assert (await state(database, message_id))[1] is None
+        await database.execute("update hosts set ended_at = now() where epoch = $1", peer)
+        await database.execute(
+            "insert into claims values ($1, $2, $3, $4)", peer, NOW, pack([ORGANIZATION]), pack([message_id])
+        )
+        await rescuer.settle()
+        assert (await state(database, message_id))[1] in ("uncertain", "retry")
 
 
 async def test_a_note_stays_as_long_as_anything_that_it_names_is_under_way(database: Database) -> None:
@@ -202,7 +211,7 @@ async def test_a_note_stays_while_a_row_that_it_names_could_not_be_marked(databa
 async def noted(db: Database, folder: Path, *departures: tuple[str, float], claimed: float = 0.0) -> BegunCalls:
     """The notes of the process that claimed last: of calls for messages, so many seconds after now. `claimed`: when."""
     calls = BegunCalls(folder, boot="this boot", notes=16)
-    row = await db.fetchrow("select epoch, taken_at from dispatchers")
+    row = await db.fetchrow("select epoch, taken_at from hosts order by epoch desc limit 1")
     await dispatch.note_opened(db, row["epoch"])
     calls.open(*row)
     for message_id, seconds in departures:
@@ -364,11 +373,11 @@ async def test_an_owner_whose_lock_was_lost_and_whose_place_was_taken_begins_no_
     """It lives, and cannot get its lock back; what it claimed before is the other one's to decide."""
     monkeypatch.setattr(rescuer_module, "FENCED_AFTER", 0.0)
     first_lock, second_lock = (
-        Ownership(database.server, clock=SystemClock(), host=host, pid=4711) for host in ("web-1", "web-2")
+        Ownership(database.server, clock=SystemClock(), elapsed=SystemClock.elapsed, host=host, pid=4711)
+        for host in ("web-1", "web-2")
     )
-    await first_lock.take()
     lost: list[BaseException] = []
-    first = await owning(database, tmp_path, lost)
+    first = await owning(database, await first_lock.take(), tmp_path, lost)
     claimed, waiting = [await queued(database) for _ in range(2)]
     claims = [Claim(ORGANIZATION, each, 1, False, NOW) for each in (claimed, waiting)]
     assert await dispatch.claim(database, claims[:1], first.epoch, NOW) == [CLAIMED]
@@ -383,8 +392,8 @@ async def test_an_owner_whose_lock_was_lost_and_whose_place_was_taken_begins_no_
     assert lost == []
     assert first.begun.began(ORGANIZATION, claimed, NOW, NOW)
 
-    await second_lock.take(take_over=True)
-    second = await owning(database, tmp_path if folder == "the same" else tmp_path / "another", [])
+    taken = await second_lock.take(take_over=True)
+    second = await owning(database, taken, tmp_path if folder == "the same" else tmp_path / "another", [])
     await first_lock.keep()
     await first_lock.keep()
     assert (await owner_of(database)).host == "web-2"
@@ -416,13 +425,16 @@ class Owning:
     fenced: list[int]  # the epochs of owners before that begin no more calls
 
 
-async def owning(database: Database, folder: Path, lost: list[BaseException]) -> Owning:
-    before = await dispatch.opened(database)
-    epoch = await dispatch.take_epoch(database, NOW)
+async def owning(database: Database, taken: Taken, folder: Path, lost: list[BaseException]) -> Owning:
     records: Any = SimpleNamespace(db=database, clock=CLOCK, sender_for=lambda channel, env: None)
-    sending: Any = SimpleNamespace(epoch=epoch, taken_at=NOW, opened_before=before, unanswered={}, owned_at=None)
+    sending: Any = SimpleNamespace(epoch=taken.epoch, taken=taken, unanswered={})
     begun = BegunCalls(folder, boot="this boot")
     fenced: list[int] = []
-    rescuer = Rescuer(records, sending=sending, begun=begun, lost=lost.append, fenced=lambda: fenced.append(before[0]))
+
+    def note_fenced() -> None:
+        assert taken.opened_before is not None
+        fenced.append(taken.opened_before[0])
+
+    rescuer = Rescuer(records, sending=sending, begun=begun, lost=lost.append, fenced=note_fenced)
     await rescuer.start()
-    return Owning(epoch, begun, rescuer, fenced)
+    return Owning(taken.epoch, begun, rescuer, fenced)

@@ -6,30 +6,43 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import timedelta
 from typing import Any
 
 import asyncpg
 import pytest
 from tests.waiting import until
 
+from recado.domain.dispatch.leases import TOLERANCE, TTL, WINDOW, Lease
 from recado.engine.clock import SystemClock
 from recado.storage.core.postgres import Database
 from recado.storage.dispatch import ownership
-from recado.storage.dispatch.ownership import GRACE, LOCK, Owned, Ownership, living_owner, owner_of, session_name
+from recado.storage.dispatch.ownership import (
+    LOCK,
+    ClocksApart,
+    Owned,
+    Ownership,
+    living_owner,
+    owner_of,
+    session_name,
+)
 
 HERE = "this-machine"
 
 
 class Impatient(SystemClock):
-    """A clock on which waiting takes no time; notes the pauses that are as long as the grace."""
+    """A clock on which waiting takes no time; `meanwhile` is done instead, and may be given the number of the wait."""
 
-    __slots__ = ("ahead", "during_grace", "graces")
+    __slots__ = ("ahead", "meanwhile", "off", "waits")
 
     def __init__(self) -> None:
         super().__init__()
         self.ahead = 0.0
-        self.graces = 0
-        self.during_grace: Callable[[], Awaitable[None]] | None = None
+        self.off = timedelta()
+        self.waits = 0
+        self.meanwhile: Callable[[], Awaitable[object]] | None = None
+        shown = self.now
+        self.now = lambda: shown() + self.off
 
     def monotonic(self) -> float:
         return SystemClock.monotonic() + self.ahead
@@ -37,10 +50,9 @@ class Impatient(SystemClock):
     async def sleep(self, seconds: float) -> None:
         await super().sleep(0.01)
         self.ahead += seconds
-        if seconds == GRACE:
-            self.graces += 1
-            if self.during_grace is not None:
-                await self.during_grace()
+        self.waits += 1
+        if self.meanwhile is not None:
+            await self.meanwhile()
 
 
 def dead_pid() -> int:
@@ -56,7 +68,7 @@ async def processes(database: Database) -> Any:
 
     def process(host: str = HERE, pid: int = os.getpid(), **changed: Any) -> tuple[Ownership, Impatient]:
         clock = Impatient()
-        made.append(Ownership(database.server, clock=clock, host=host, pid=pid, **changed))
+        made.append(Ownership(database.server, clock=clock, elapsed=SystemClock.elapsed, host=host, pid=pid, **changed))
         return made[-1], clock
 
     yield process
@@ -66,8 +78,7 @@ async def processes(database: Database) -> Any:
 
 async def end_session(db: Database) -> None:
     """As when the process is killed, or the server was started again."""
-    for row in await db.fetch(ownership.SQL.owner_sessions, *LOCK, "recado serve "):
-        await db.execute(ownership.SQL.end_session, row["pid"])
+    await db.execute("select pg_terminate_backend(backend) from hosts where ended_at is null")
     await until(lambda: unlocked(db), 10, "the lock is free")
 
 
@@ -80,10 +91,16 @@ async def unlocked(db: Database) -> bool:
     return bool(held == 0)
 
 
+async def over(db: Database) -> None:
+    """As when five seconds have passed."""
+    await db.execute("update hosts set lease_until = clock_timestamp()")
+
+
 async def test_whoever_comes_second_is_told_who_serves_the_database(database: Database, processes: Any) -> None:
     first, _ = processes("web-1", 4711)
     await first.take()
-    second, _ = processes("web-2", 42)
+    second, clock = processes("web-2", 42)
+    clock.meanwhile = first.keep
     with pytest.raises(Owned) as refused:
         await second.take()
     assert re.fullmatch(
@@ -92,16 +109,29 @@ async def test_whoever_comes_second_is_told_who_serves_the_database(database: Da
         str(refused.value),
     )
     assert (await owner_of(database)).pid == 4711
+    assert first.lease.holds()
+    assert not second.lease.holds()
 
 
 async def test_who_stopped_in_order_is_followed_at_once(database: Database, processes: Any) -> None:
     first, _ = processes("web-1", 4711)
-    await first.take()
+    before = await first.take()
     await first.stop()
     second, clock = processes("web-2", 42)
-    await second.take()
-    assert clock.graces == 0
+    taken = await second.take()
+    assert clock.waits == 0
     assert (await owner_of(database)).host == "web-2"
+    assert taken.epoch == before.epoch + 1
+    assert 0 < taken.opens_at - clock.monotonic() <= WINDOW + TOLERANCE
+
+
+async def test_who_stopped_long_ago_keeps_nobody_waiting(database: Database, processes: Any) -> None:
+    first, _ = processes("web-1", 4711)
+    await first.take()
+    await first.stop()
+    await database.execute("update hosts set free_at = free_at - interval '3 seconds'")
+    second, clock = processes("web-2", 42)
+    assert (await second.take()).opens_at < clock.monotonic()
 
 
 @pytest.mark.parametrize("pid", ["dead", "reborn"])
@@ -110,52 +140,54 @@ async def test_who_was_killed_on_this_machine_is_followed_at_once(database: Data
     await first.take()
     await end_session(database)
     second, clock = processes(HERE, 42 if pid == "dead" else 1)  # in a container each life has the same id
-    await second.take()
-    assert clock.graces == 0
+    taken = await second.take()
+    assert clock.waits == 0
     assert (await owner_of(database)).pid == (42 if pid == "dead" else 1)
+    assert 0 < taken.opens_at - clock.monotonic() <= WINDOW + TOLERANCE
 
 
-@pytest.mark.parametrize(
-    ("host", "pid", "ends", "may_live"),
-    [
-        ("web-1", 4711, "in order", False),
-        ("web-1", 4711, "its connection", True),
-        (HERE, "dead", "its connection", False),
-        (HERE, "living", "nothing", True),
-        ("web-1", 4711, "nothing", True),
-    ],
-)
-async def test_whoever_follows_knows_whether_the_one_before_may_live_on(
-    database: Database, processes: Any, host: str, pid: int | str, ends: str, may_live: bool
+async def test_the_same_name_and_process_id_in_another_container_are_not_taken_for_dead(
+    database: Database, processes: Any
 ) -> None:
-    first, _ = processes(host, {"dead": dead_pid(), "living": os.getppid()}.get(pid, pid))
+    first, _ = processes(HERE, 1)
     await first.take()
-    if ends == "in order":
-        await first.stop()
-    elif ends == "its connection":
-        await end_session(database)
-    second, _ = processes(HERE, os.getpid())
-    await second.take(take_over=ends == "nothing")
-    assert second.former_may_live is may_live
-
-
-async def test_who_stands_still_is_not_followed(database: Database, processes: Any) -> None:
-    """Its connection lives as long as it does, whatever it does."""
-    first, _ = processes(HERE, dead_pid())
-    await first.take()
-    second, clock = processes(HERE, 42)
+    second, clock = processes(HERE, 1)
+    clock.meanwhile = first.keep
     with pytest.raises(Owned):
         await second.take()
-    assert clock.graces == 0
 
 
-async def test_who_died_on_another_machine_is_followed_after_a_grace(database: Database, processes: Any) -> None:
+async def test_who_died_on_another_machine_is_followed_when_its_lease_is_over(
+    database: Database, processes: Any
+) -> None:
     first, _ = processes("web-1", 4711)
     await first.take()
     await end_session(database)
     second, clock = processes("web-2", 42)
+
+    async def times_out() -> None:
+        if clock.waits == 5:
+            await database.execute("update hosts set lease_until = lease_until - interval '5 seconds'")
+
+    clock.meanwhile = times_out
+    taken = await second.take()
+    assert clock.waits == 5
+    assert (await owner_of(database)).host == "web-2"
+    assert taken.opens_at < clock.monotonic() + WINDOW + TOLERANCE
+
+
+async def test_who_stands_still_is_followed_when_its_lease_is_over_and_begins_nothing_when_it_goes_on(
+    database: Database, processes: Any
+) -> None:
+    first, _ = processes("web-1", 4711)
+    await first.take()
+    await over(database)
+    second, clock = processes("web-2", 42)
     await second.take()
-    assert clock.graces == 1
+    assert clock.waits == 0
+    await first.keep()  # finds its connection gone
+    await first.keep()
+    assert not first.lease.holds()
     assert (await owner_of(database)).host == "web-2"
 
 
@@ -164,13 +196,21 @@ async def test_who_only_lost_its_connection_stays_the_owner(database: Database, 
     await first.take()
     await end_session(database)
     second, clock = processes("web-2", 42)
-
-    async def keeps() -> None:
-        await first.keep()  # finds its connection gone
-        await first.keep()
-
-    clock.during_grace = keeps
+    clock.meanwhile = first.keep
     with pytest.raises(Owned, match="process 4711 on web-1"):
+        await second.take()
+
+
+async def test_a_lease_that_was_over_is_had_again_where_nobody_took_it(database: Database, processes: Any) -> None:
+    first, _ = processes("web-1", 4711)
+    await first.take()
+    first.lease = Lease(SystemClock.elapsed)
+    await over(database)
+    await first.keep()
+    assert first.lease.holds()
+    second, clock = processes("web-2", 42)
+    clock.meanwhile = first.keep
+    with pytest.raises(Owned):
         await second.take()
 
 
@@ -178,17 +218,75 @@ async def test_a_place_that_is_to_be_taken_is_had_whoever_holds_it(database: Dat
     first, _ = processes("web-1", 4711)
     await first.take()
     second, clock = processes("web-2", 42)
-    await second.take(take_over=True)
-    assert clock.graces == 0
+    taken = await second.take(take_over=True)
+    assert clock.waits == 0
     assert (await owner_of(database)).host == "web-2"
+    # The first one may begin calls until its lease is over, should it not notice.
+    assert TTL - 1.0 < taken.opens_at - clock.monotonic() - WINDOW <= TTL + TOLERANCE
 
     await first.keep()
     await first.keep()
+    assert not first.lease.holds()
     await first.stop()  # it ends, as its epoch is gone, and takes nothing with it
     assert (await owner_of(database)).host == "web-2"
-    third, _ = processes("web-3", 7)
+    third, clock = processes("web-3", 7)
+    clock.meanwhile = second.keep
     with pytest.raises(Owned, match="process 42 on web-2"):
         await third.take()
+
+
+async def test_who_follows_one_that_never_opened_waits_for_the_one_before_too(
+    database: Database, processes: Any
+) -> None:
+    first, _ = processes("web-1", 4711)
+    await first.take()
+    second, _ = processes("web-2", 42)
+    waits_until = (await second.take(take_over=True)).opens_at
+    await second.stop()
+    third, _ = processes("web-3", 7)
+    assert (await third.take()).opens_at == pytest.approx(waits_until, abs=0.5)
+
+
+@pytest.mark.parametrize("off", [0.04, -0.04])
+async def test_a_clock_that_is_a_little_off_is_waited_for(database: Database, processes: Any, off: float) -> None:
+    first, _ = processes("web-1", 4711)
+    await first.take()
+    await first.stop()
+    second, clock = processes("web-2", 42)
+    clock.off = timedelta(seconds=off)
+    earliest = clock.monotonic()
+    await database.execute("update hosts set ended_at = clock_timestamp(), free_at = clock_timestamp()")
+    latest = clock.monotonic()
+    opens_at = (await second.take()).opens_at - WINDOW - TOLERANCE
+    round_trip = 0.03
+    assert earliest + abs(off) - round_trip <= opens_at <= latest + abs(off) + round_trip
+
+
+@pytest.mark.parametrize("off", [0.2, -0.2])
+async def test_who_has_a_wrong_clock_takes_nothing_and_says_what_to_do(
+    database: Database, processes: Any, off: float
+) -> None:
+    process, clock = processes("web-2", 42)
+    clock.off = timedelta(seconds=off)
+    with pytest.raises(ClocksApart, match=r"^the clock of this machine is 0\.\d+ s apart .* follow a time server"):
+        await process.take(take_over=True)
+    assert (await owner_of(database)).host is None
+
+
+@pytest.mark.parametrize("take_over", [False, True])
+async def test_a_service_of_an_earlier_version_has_the_lock_alone(
+    database: Database, processes: Any, take_over: bool
+) -> None:
+    async with session(database, session_name(os.urandom)) as earlier:
+        assert await earlier.fetchval("select pg_try_advisory_lock($1, $2)", *LOCK)
+        process, _ = processes("web-2", 42)
+        if not take_over:
+            with pytest.raises(Owned, match=r"^another process serves this database"):
+                await process.take()
+            return
+        await process.take(take_over=True)
+        with pytest.raises((asyncpg.PostgresConnectionError, asyncpg.InterfaceError, asyncpg.AdminShutdownError)):
+            await earlier.execute("select 1")
 
 
 async def test_who_hangs_holds_no_rows_once_its_place_is_taken_and_others_keep_theirs(
@@ -203,13 +301,13 @@ async def test_who_hangs_holds_no_rows_once_its_place_is_taken_and_others_keep_t
         ]
         for each in (hung, starting, command):
             await each.execute("begin")
-        await hung.execute("select 1 from dispatchers where shard = 0 for update")
+        await hung.execute("select 1 from shards where shard = 7 for update")
 
         second, _ = processes("web-2", 42, sessions=session_name(os.urandom))
         await second.take(take_over=True)
 
         assert second.not_ended is None
-        await database.execute("select 1 from dispatchers where shard = 0 for update nowait")
+        await database.execute("select 1 from shards where shard = 7 for update nowait")
         with pytest.raises((asyncpg.PostgresConnectionError, asyncpg.InterfaceError, asyncpg.AdminShutdownError)):
             await hung.execute("select 1")
         for each in (starting, command):
@@ -234,7 +332,7 @@ async def test_who_cannot_be_ended_is_known(
     first, _ = processes("web-1", 4711, sessions=session_name(os.urandom))
     await first.take()
     role = f"stranger_{os.getpid()}"
-    await database.execute(f"create role {role}; grant select, update on dispatchers to {role}")
+    await database.execute(f"create role {role}; grant select, insert, update, delete on hosts, shards to {role}")
     try:
         monkeypatch.setitem(ownership._SETTINGS, "role", role)
         second, _ = processes("web-2", 42)
@@ -269,7 +367,9 @@ async def test_a_server_that_is_away_does_not_end_the_owner(
         away.setattr(asyncpg, "connect", refused)
         await first.keep()
         await first.keep()
+        first.lease = Lease(SystemClock.elapsed)  # as long as that
     await first.keep()
+    assert first.lease.holds()
     assert not await unlocked(database)
 
 

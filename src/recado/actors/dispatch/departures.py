@@ -24,6 +24,7 @@ from recado.domain.core.clock import TimerHandle
 from recado.domain.core.errors import Unavailable
 from recado.domain.dispatch.day_usage import DayUsage
 from recado.domain.dispatch.gates import Hold
+from recado.domain.dispatch.leases import RENEWED_EVERY
 from recado.domain.dispatch.tier_usage import TierUsage
 from recado.domain.dispatch.waits import LEAST
 from recado.domain.messages.message import WaitReason
@@ -127,6 +128,8 @@ class Departures:
         """
         if not self.has_room(view, today):
             return False
+        if not self._context.sending.lease.holds():
+            return RENEWED_EVERY  # where only the renewal is late
         now = self._clock.monotonic()
         if isinstance(gateway, GatewayShare):
             if forced:
@@ -316,13 +319,13 @@ class Departures:
     def _passes_still(self, claimed: Claimed, view: SenderView, now: float) -> bool:
         """Whether the gates that it passed before its claim would let it pass: asked when something came between.
 
-        A claim shows that the numbers were ours when it was made; an old one no longer does (C32).
+        None does once the lease is over: it is claimed once more when that was renewed (C14.5.6).
         """
         row, records = claimed.row, self._context.records
+        if not self._context.sending.lease.holds():
+            return False
         if claimed.view is view and claimed.begun > max(self._doubted, now - LATE):
             return True
-        if self._context.sending.may_be_overtaken(now):
-            return False
         template = None
         if row.template_id is not None and view.gates.asks_template:
             template = records.templates.peek((row.organization_id, row.env, row.template_id))

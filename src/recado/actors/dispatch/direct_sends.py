@@ -19,6 +19,7 @@ from recado.channels.core.provider import Accepted, Outcome, Refused, Retry, Slo
 from recado.domain.contacts.consent import refusal_to_send
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Unavailable
+from recado.domain.dispatch.leases import RENEWED_EVERY
 from recado.domain.messages.message import Cause, FailureCode
 from recado.services.dispatch.row import Row, row_of
 from recado.services.dispatch.sending import Settled
@@ -356,6 +357,9 @@ class DirectSends:
             gateway = self._gateways_of(row).current
             account = gateway.account
             assert account is not None  # noqa: S101 - a shared gateway has one
+            if not self._context.sending.lease.holds():
+                await self._clock.sleep(min(RENEWED_EVERY, give_up_at - now))
+                continue
             if not gateway.may_call(now):
                 opens_at = max(gateway.breaker.ready_at(), now + PROBE_AGAIN_AFTER)
                 await self._clock.sleep(min(opens_at, give_up_at) - now)

@@ -230,7 +230,9 @@ class LaneContext:
         if known is not None:
             return known
         db, now = self.records.db, self.records.clock.now()
+        # In this order: what is settled meanwhile, as by the owner before, counts twice rather than never.
+        uncertain = await dispatch.uncertain_of_sender(db, organization_id, sender_id, now - DAY)
         day = DayUsage(now, await dispatch.day_minutes(db, organization_id, sender_id, now))
-        for at in await dispatch.uncertain_of_sender(db, organization_id, sender_id, now - DAY):
+        for at in uncertain:
             day.add(at)
         return self._days.setdefault(sender_id, day)

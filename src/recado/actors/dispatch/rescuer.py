@@ -28,7 +28,7 @@ from recado.services.dispatch.sending import Sending
 from recado.storage.access.organizations import ENVIRONMENTS
 from recado.storage.dispatch import dispatch, rescue, settlements
 from recado.storage.dispatch.begun_calls import BegunCalls, FormerCalls
-from recado.storage.dispatch.dispatch import BLOCK
+from recado.storage.dispatch.dispatch import BLOCK, Taken
 from recado.storage.dispatch.ownership import owner_of
 from recado.storage.dispatch.settlements import Failed, Returned
 
@@ -40,8 +40,8 @@ OVERTAKEN_EVERY = 60.0  # seconds
 FORGET_AFTER = timedelta(seconds=5)
 """A claim is mostly settled by then, and its note goes."""
 LAST_CLAIMS = 90.0
-"""Seconds in which a claim of this process, or of the one before, can still commit though nobody waits for it any more:
-longer than any statement takes."""
+"""Seconds in which a claim of this process can still commit though nobody waits for it any more: longer than any
+statement takes. So long it is also known what the process before had begun."""
 FENCED_AFTER = 0.05
 """Seconds after which a note that was being written when we closed the file of begun calls can be read."""
 ABANDONED_AFTER = timedelta(seconds=120)
@@ -58,7 +58,7 @@ class OwnershipLost(Exception):
 
 
 class Rescuer:
-    """Sweeps continually: a dead process's last claim can still commit after the restart."""
+    """What dead processes had in hand is sorted out at the start: none of their claims commits after it (C14.5.6)."""
 
     def __init__(
         self,
@@ -86,7 +86,6 @@ class Rescuer:
         )
         self._holds = OvertakenHolds(records.db)
         self._taken_over_at = 0.0
-        self._all_noted = True
 
     @property
     def former(self) -> FormerCalls | None:
@@ -95,13 +94,14 @@ class Rescuer:
 
     async def start(self) -> None:
         """What the process before had in hand is marked before any number starts."""
-        self._taken_over_at = self._sending.owned_at = self._records.clock.monotonic()
-        self._all_noted = await rescue.notes_claims(self._records.db)
-        await self._read_notes()
+        taken = self._sending.taken
+        assert taken is not None  # noqa: S101 - claims are made only by who has taken the numbers
+        self._taken_over_at = self._records.clock.monotonic()
+        await self._read_notes(taken)
         await self._rescue()
         # An owner that ends before this has claimed nothing, and leaves the file of the one before to the next.
-        await dispatch.note_opened(self._records.db, self._sending.epoch)
-        self._begun.open(self._sending.epoch, self._sending.taken_at)
+        await dispatch.note_opened(self._records.db, taken.epoch)
+        self._begun.open(taken.epoch, taken.at)
         await self._watch.start()
         self._sending.overtaken = self._watch.hint  # a claim may see it before the next look
         await self._settling.start()
@@ -113,28 +113,21 @@ class Rescuer:
         await self._watch.stop()
 
     async def watch(self) -> None:
-        """See whether the numbers are still ours, and for a while whether a late claim of their last owner came."""
+        """See whether the numbers are still ours, and whether a claim of ours came that nobody waits for."""
         db, epoch = self._records.db, self._sending.epoch
-        looked_at = self._records.clock.monotonic()
         if await dispatch.current_epoch(db) != epoch:
             self._begun.overtaken()
             self._lost(OwnershipLost(f"{await owner_of(db)} has taken the numbers over"))
             return
-        self._sending.owned_at = looked_at
-        if self._records.clock.monotonic() - self._taken_over_at < LAST_CLAIMS:
-            await self._rescue()
-        else:
+        if self._records.clock.monotonic() - self._taken_over_at >= LAST_CLAIMS:
             self._former = None  # what it had in hand is sorted out, and its notes are many
-            await self._put_back_unanswered()
-            if not self._all_noted:
-                await rescue.all_noted(db)
-                self._all_noted = True
+        await self._put_back_unanswered()
         await rescue.forget_settled(db, epoch, self._records.clock.now() - FORGET_AFTER)
 
-    async def _read_notes(self) -> None:
+    async def _read_notes(self, taken: Taken) -> None:
         """Which calls the owner before us had begun, where it can be known; from now on it begins none."""
-        before = self._sending.opened_before
-        if before is None or not 0 < before[0] < self._sending.epoch:
+        before = taken.opened_before
+        if before is None:
             return
         fenced = self._begun.fence(*before)
         if fenced is not None:
@@ -145,8 +138,6 @@ class Rescuer:
     async def _rescue(self) -> None:
         """Put back what never left, send again what bears being sent twice, and mark the rest uncertain (C29.2)."""
         db, epoch, now = self._records.db, self._sending.epoch, self._records.clock.now()
-        if not self._all_noted:
-            await rescue.note_all(db, epoch)
         if self._former is not None:
             await self._sort_out(self._former, now)
         await self._put_back_unanswered()

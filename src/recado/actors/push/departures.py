@@ -196,6 +196,9 @@ class PushDepartures:
     async def over(self, lane: PushLaneKey, blocks: list[tuple[str, int]]) -> None:
         await departures.over(self._db.hot, lane, blocks)
 
+    def may_begin(self) -> bool:
+        return self._begun.lease.holds()
+
     def began(self, lane: PushLaneKey, told: str, message: PushMessage) -> bool:
         now = self.clock.now()
         return self._begun.began(lane.organization_id, told, now, now)
@@ -325,16 +328,14 @@ class PushDepartures:
     async def _sort_out(self) -> None:
         """What processes before had claimed."""
         former = self._former()
-        await self._hand_back(
-            self._epoch(), None, lambda told, at: former is None or not former.never_began(told, at), {}
-        )
+        await self._hand_back(None, None, lambda told, at: former is None or not former.never_began(told, at), {})
         self._sorted_out = True
 
     async def _sort_out_failed(self) -> None:
         """What lanes of this process had claimed when they failed: each opens again when this is done."""
         for key, begun in list(self._failed.items()):
             try:
-                await self._hand_back(self._epoch() + 1, key, partial(_among, begun), begun)
+                await self._hand_back(self._epoch(), key, partial(_among, begun), begun)
             except Exception as error:  # noqa: BLE001 - the next round tries again, and other lanes go on
                 log.error("push_lane_not_sorted_out", app_id=key.app_id, error=type(error).__name__)
                 continue
@@ -344,12 +345,12 @@ class PushDepartures:
 
     async def _hand_back(
         self,
-        before: int,
+        own: int | None,
         lane: PushLaneKey | None,
         may_have_begun: Callable[[str, datetime], bool],
         known: Mapping[str, PushOutcome | None],
     ) -> None:
-        """What was claimed in epochs `before` and not settled, by this lane or by any. `known`: by dispatch."""
+        """What was claimed in dead epochs, and in `own`, and is not settled, by this lane or any. `known`: outcomes."""
 
         def left(each: LeftBlock | LeftDevice, device_id: str, place: int, attempts: int) -> Awaitable[None]:
             told = dispatch_id(each.message_id, place, each.dispatch_key)
@@ -362,11 +363,11 @@ class PushDepartures:
                 )  # fmt: skip
             return self.settle(outcome)
 
-        while blocks := await departures.left_claimed(self._db.hot, before, lane):
+        while blocks := await departures.left_claimed(self._db.hot, own, lane):
             for block in blocks:
                 await asyncio.gather(*(left(block, device, place, 0) for device, place in block.unknown))
                 await departures.over(self._db.hot, block.lane, [(block.message_id, block.number)])
-        while found := await departures.left_claimed_again(self._db.hot, before, lane):
+        while found := await departures.left_claimed_again(self._db.hot, own, lane):
             await asyncio.gather(*(left(each, each.device_id, each.place, each.attempts) for each in found))
 
 

@@ -18,6 +18,7 @@ from recado.channels.push.notification import UNREGISTERED, PushCredential, Push
 from recado.domain.core.clock import Clock
 from recado.domain.core.phones import recipient_hash
 from recado.domain.dispatch.breaker import Breaker, BreakerState
+from recado.domain.dispatch.leases import RENEWED_EVERY
 from recado.domain.push.dispatch_ids import dispatch_id
 from recado.domain.push.message import LIFETIME, MOST_ATTEMPTS, DispatchStatus
 from recado.domain.push.recent_refusals import Refuser
@@ -49,6 +50,9 @@ class PushWork(Protocol):
     async def settle(self, outcome: PushOutcome) -> None: ...
 
     async def over(self, lane: PushLaneKey, blocks: list[tuple[str, int]]) -> None: ...
+
+    def may_begin(self) -> bool:
+        """Whether a call may begin now: not while a renewal of the ownership is late (C14.5.6)."""
 
     def began(self, lane: PushLaneKey, told: str, message: PushMessage) -> bool:
         """Note that a call is about to begin; False when it must not."""
@@ -170,6 +174,8 @@ class PushLane:
             if len(self._under_way) >= min(AT_ONCE, self._work.room(self.key)):
                 await asyncio.wait(self._under_way, return_when=asyncio.FIRST_COMPLETED)
                 return 0.0
+            if not self._work.may_begin():
+                return RENEWED_EVERY
             target = self._targets[0]
             message = self._messages.get(target.message_id)
             if message is None:  # it is over: what is left of it was given up
@@ -215,8 +221,9 @@ class PushLane:
         if target.phone is not None:
             refusers.append((key.organization_id, key.env, recipient_hash(key.organization_id, target.phone)))
         outcome: Outcome | None = None
+        in_time = self._work.may_begin()
         try:
-            if target.leaves and not self._work.has_left(key, refusers, known_at):
+            if in_time and target.leaves and not self._work.has_left(key, refusers, known_at):
                 if self._work.outdated(key, known_at):
                     breaker.unrecorded(self._clock.monotonic())
                     await self._back(target, 0.0)
@@ -234,6 +241,9 @@ class PushLane:
             begun[0] -= 1
         if outcome is None:
             breaker.unrecorded(self._clock.monotonic())
+            if not in_time:
+                await self._back(target, RENEWED_EVERY)
+                return
             await self._work.settle(self._as(target, DispatchStatus.FAILED, OPTED_OUT))
             return
         self._learn(breaker, outcome, pauses)

@@ -9,17 +9,18 @@ from recado.cli.doctor.finding import Finding, failure, ok, warning
 from recado.cli.doctor.running import Looked, is_ours
 from recado.cli.errors import explain
 from recado.config.settings import Settings, database_host
+from recado.domain.dispatch.leases import MOST_OFFSET, offset_of
 from recado.engine.clock import SystemClock
 from recado.storage.access.organizations import all_organizations
 from recado.storage.core.migrate import pending
 from recado.storage.core.postgres import Database
 from recado.storage.dispatch import troubles
-from recado.storage.dispatch.ownership import living_owner
+from recado.storage.dispatch.ownership import last_taken_at, living_owner
 from recado.storage.embedded.backup import unfinished
 from recado.storage.embedded.cluster import DATABASE, PORT, ROLE, server_pid, socket_folder_of
 from recado.storage.embedded.service_folder import INSIDE, service_folder
 
-_SKEW_LIMIT: Final = 2.0  # seconds
+_SET_BACK_LIMIT: Final = 2.0  # seconds
 _PATIENCE: Final = 5.0  # seconds
 _OLD: Final = timedelta(minutes=15)
 _DURABLE: Final = ("fsync", "full_page_writes", "synchronous_commit")
@@ -101,12 +102,13 @@ async def _clock(opened: Database, clock: SystemClock) -> AsyncIterator[Finding]
     before = clock.now()
     theirs: datetime = await opened.fetchval("select clock_timestamp()")
     after = clock.now()
-    skew = max((before - theirs).total_seconds(), (theirs - after).total_seconds(), 0.0)
-    if skew > _SKEW_LIMIT:
-        yield failure("clock", f"{skew:.1f} s apart from the database's: let both machines follow a time server")
+    offset = offset_of([(before.timestamp(), theirs.timestamp(), after.timestamp())])
+    if offset > MOST_OFFSET:
+        text = f"{offset:.3g} s apart from the database's, where {MOST_OFFSET:g} keep a service from starting: let both"
+        yield failure("clock", f"{text} machines follow a time server")
         return
-    taken_at: datetime = await opened.fetchval("select max(taken_at) from dispatchers")
-    if (ahead := (taken_at.timestamp() if taken_at.year > 1 else 0) - after.timestamp()) > _SKEW_LIMIT:
+    taken_at = await last_taken_at(opened)
+    if taken_at is not None and (ahead := (taken_at - after).total_seconds()) > _SET_BACK_LIMIT:
         yield failure("clock", f"set back by {ahead:.0f} s since the service last started: set it right")
         return
     yield ok("clock", f"{after.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC, as the database's")

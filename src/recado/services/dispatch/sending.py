@@ -16,6 +16,7 @@ import structlog
 from recado.domain.channels.policies import address_of
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Unavailable
+from recado.domain.dispatch.leases import WINDOW, endless
 from recado.domain.messages.message import Cause, MessageStatus
 from recado.domain.senders.sender import SenderKey
 from recado.engine.service import ServiceGroup
@@ -29,7 +30,7 @@ from recado.storage.core.batch import Batcher
 from recado.storage.core.partitions import partition_repair
 from recado.storage.core.postgres import Database
 from recado.storage.dispatch import dispatch, settlements
-from recado.storage.dispatch.dispatch import OVERTAKEN, Claim, HeldRow
+from recado.storage.dispatch.dispatch import OVERTAKEN, Claim, HeldRow, Taken
 from recado.storage.dispatch.settlements import Departed, Failed, Onward, Returned, Uncertain
 from recado.storage.messages import messages
 from recado.storage.messages.messages import AcceptResult, NewMessage, OwnClaim, Stored
@@ -48,7 +49,6 @@ ACCEPTS_IN_FLIGHT = 3  # one is written while another is flushed to disk; the la
 ACCEPTS_IN_A_COMMIT = 100  # so that the next requests are read while these are written
 # Outcomes of calls are bounded by the calls in flight (C31): refusing one here would only keep it in memory elsewhere.
 MOST_OUTCOMES = 1_000_000
-SURE_FOR = 6.0  # seconds after a look at whose the numbers are: one comes every 2 s (C32)
 MOST_UNANSWERED = 100_000  # claims given up without an answer: some 20 MB
 MOST_HELD = 20_000  # of what never left: the numbers stop reading on for a while
 _A_SECOND, _A_MICROSECOND = timedelta(seconds=1), timedelta(microseconds=1)
@@ -85,17 +85,14 @@ class Sending:
         self._last_claim = clock.now()
         self.claim_takes = 0.0  # seconds: what a claim's way to the database and back takes as a rule
         self._tell = tell
-        self._epoch = 0
         # Claims that were given up without an answer, by message and moment, and since when they are (monotonic). Their
         # numbers let none of them depart; their statements may have committed, or commit yet.
         self.unanswered: dict[tuple[str, datetime], float] = {}
-        # When the numbers were last seen to be ours (monotonic); None: nobody looks.
-        self.owned_at: float | None = None
+        # Whether calls may begin; where nobody else can take the numbers, always.
+        self.lease = endless()
         # Told when a claim shows that another process owns the numbers.
         self.overtaken: Callable[[], None] | None = None
-        # The moment of this ownership, and the epoch and moment of the last one before it that could claim.
-        self.taken_at = clock.now()
-        self.opened_before: tuple[int, datetime] | None = None
+        self.taken: Taken | None = None
         repair = partition_repair(db, clock)
         self._accepts: Batcher[NewMessage, AcceptResult] = Batcher(
             "accept",
@@ -145,16 +142,15 @@ class Sending:
     @property
     def epoch(self) -> int:
         """Of this process's ownership; every claim carries it."""
-        return self._epoch
-
-    def may_be_overtaken(self, now: float) -> bool:
-        """Whether it is long since the numbers were seen to be ours: this process stood still, or has no database."""
-        return self.owned_at is not None and now - self.owned_at > SURE_FOR
+        return 0 if self.taken is None else self.taken.epoch
 
     async def start(self) -> None:
-        self.opened_before = await dispatch.opened(self._db)
-        self.taken_at = self._clock.now()
-        self._epoch = await dispatch.take_epoch(self._db, self.taken_at)
+        """Takes the numbers, unless they are taken already."""
+        if self.taken is None:
+            now = self._clock.now()
+            epoch = await dispatch.take_epoch(self._db, now)
+            opens_at = self._clock.monotonic() + WINDOW
+            self.taken = Taken(epoch, now, opens_at, await dispatch.opened(self._db, epoch))
         await self._batchers.start()
 
     async def stop(self) -> None:
@@ -169,7 +165,7 @@ class Sending:
 
     def claim_new(self, new: NewMessage) -> None:
         """Have the commit that stores it claim it: nobody else sends it (C10.2)."""
-        new.claim = OwnClaim(self._epoch, self._claim_moment())
+        new.claim = OwnClaim(self.epoch, self._claim_moment())
 
     async def rebind(self, new: NewMessage, old_message_id: str) -> AcceptResult:
         """Commit the message in the place of one that was refused for good under the same key (C6.2)."""
@@ -233,7 +229,7 @@ class Sending:
 
     async def _claim(self, rows: Sequence[Claim]) -> Sequence[str]:
         begun = self._clock.monotonic()
-        verdicts = await dispatch.claim(self._db, rows, self._epoch, self._clock.now())
+        verdicts = await dispatch.claim(self._db, rows, self.epoch, self._clock.now())
         if OVERTAKEN in verdicts and self.overtaken is not None:
             self.overtaken()
         took = min(self._clock.monotonic() - begun, LONGEST_CLAIM)
@@ -295,11 +291,11 @@ class Sending:
         self.activity.ended(rows)
 
     async def _return(self, rows: Sequence[Returned]) -> None:
-        await settlements.returned(self._db.hot, rows, self._epoch, months=self._db.months)
+        await settlements.returned(self._db.hot, rows, self.epoch, months=self._db.months)
 
     async def _send_on(self, rows: Sequence[Onward]) -> None:
         """Queue them for their next senders, whose lanes begin."""
-        await settlements.onward(self._db.hot, rows, self._epoch, months=self._db.months)
+        await settlements.onward(self._db.hot, rows, self.epoch, months=self._db.months)
         for key in {SenderKey(row.organization_id, row.env, row.channel, row.sender_id) for row in rows}:
             self._tell(key, Queued())
 

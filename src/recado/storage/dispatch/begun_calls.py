@@ -14,6 +14,8 @@ from pathlib import Path
 
 import structlog
 
+from recado.domain.dispatch.leases import endless
+
 log = structlog.get_logger()
 
 NAME = "begun-calls"
@@ -91,6 +93,7 @@ class BegunCalls:
         # By message: its departure, the same in microseconds, and the place of its note or -1.
         self._calls: dict[str, tuple[datetime, int, int]] = {}
         self._overtaken = False
+        self.lease = endless()
 
     # The owner before -----------------------------------------------------------------------------------------------
 
@@ -144,11 +147,11 @@ class BegunCalls:
         self._map, self._words = content, memoryview(content).cast("q")
 
     def began(self, organization_id: str, message_id: str, claimed_at: datetime, departed_at: datetime) -> bool:
-        """Note a call that is about to begin; False when it must not: another process owns the numbers.
+        """Note a call that is about to begin; False when it must not: another process owns the numbers, or may do so.
 
         `claimed_at`: the moment of its claim, as the table has it.
         """
-        if self._overtaken:
+        if self._overtaken or not self.lease.holds():
             return False
         content, words = self._map, self._words
         if content is None or words is None:

@@ -12,6 +12,7 @@ from typing import Any
 from recado.domain.channels.address import Address, AddressKind
 from recado.domain.channels.policies import states_before
 from recado.domain.channels.policy import Obeys
+from recado.domain.dispatch.leases import TTL
 from recado.domain.messages.message import MessageEvent
 from recado.domain.senders.sender import SenderKey
 from recado.storage.contacts.opt_outs import by_email, pack_spellings, texts
@@ -26,6 +27,8 @@ CLAIM_BY_EMAIL = by_email(SQL.claim, place=13)
 _CLAIMABLE = [*states_before(MessageEvent.CLAIM), *states_before(MessageEvent.REPEAT)]
 _NOBODY: list[Any] = [None, None, None, CLAIMED_AS]
 
+FENCE = 0x7266
+"""Of the lock, with the epoch, that claims share until they are committed: 29286 in the statements that claim."""
 BLOCK = 1_000
 OF_EACH, MOST_SENDERS = 200, 500
 
@@ -56,6 +59,20 @@ class HeldRow:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """An ownership: its epoch, and the moment at which it was taken.
+
+    `opens_at`: monotonic moment from which messages may depart. `opened_before`: epoch and moment of the last owner
+    that began a file of begun calls; None: there is none.
+    """
+
+    epoch: int
+    at: datetime
+    opens_at: float
+    opened_before: tuple[int, datetime] | None
+
+
 CLAIMED, LOST, WINDOW_CLOSED, OPTED_OUT = "claimed", "lost", "window_closed", "opted_out"
 IN_WINDOW = "in_window"
 """Claimed as well: a template into an open window, which counts toward no tier."""
@@ -63,10 +80,10 @@ OVERTAKEN = "overtaken"
 """Not claimed, and never will be: another process owns the numbers."""
 
 
-async def opened(executor: Executor) -> tuple[int, datetime]:
-    """The epoch of the last owner that could claim, and the moment at which it was taken: its file of begun calls."""
-    row = await executor.fetchrow(SQL.opened)
-    return row["opened_epoch"], row["opened_at"]
+async def opened(executor: Executor, epoch: int) -> tuple[int, datetime] | None:
+    """Epoch and moment of the last owner before this one that could claim: they name its file of begun calls."""
+    row = await executor.fetchrow(SQL.opened, epoch)
+    return None if row is None else (row["epoch"], row["taken_at"])
 
 
 async def note_opened(executor: Executor, epoch: int) -> None:
@@ -74,9 +91,20 @@ async def note_opened(executor: Executor, epoch: int) -> None:
     await executor.execute(SQL.note_opened, epoch)
 
 
-async def take_epoch(db: Executor, now: datetime) -> int:
-    """Become the one process that may claim; earlier owners can claim nothing from now on."""
-    epoch: int = await db.fetchval(SQL.take_epoch, now)
+async def take_epoch(
+    executor: Executor,
+    now: datetime,
+    *,
+    host: str | None = None,
+    pid: int | None = None,
+    sessions: str | None = None,
+    dead: Sequence[int] = (),
+) -> int:
+    """Become the one process that may claim; earlier owners can claim nothing from now on.
+
+    `dead`: the epochs whose processes are certainly no more.
+    """
+    epoch: int = await executor.fetchval(SQL.take_epoch, now, host, pid, sessions, TTL, list(dead))
     return epoch
 
 

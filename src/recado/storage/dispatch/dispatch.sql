@@ -11,18 +11,46 @@
 -- subquery it may be joined from inside, and is then chosen again, and its rows locked again, for each row of the table.
 
 -- name: opened
--- The last epoch with a file of begun calls, and when it was taken: both name the file (C32).
-select opened_epoch, opened_at from dispatchers where shard = 0;
+-- The last host before an epoch that began a file of begun calls: epoch and moment name the file (C32).
+select epoch, taken_at from hosts where opened and epoch < $1 order by epoch desc limit 1;
 
 -- name: note_opened
-update dispatchers set opened_epoch = epoch, opened_at = taken_at where shard = 0 and epoch = $1;
+update hosts set opened = true where epoch = $1;
 
 -- name: take_epoch
--- From now on only this process claims; what an older epoch has in hand is no longer touched by its owner (C14.5).
-update dispatchers set epoch = epoch + 1, taken_at = $1 where shard = 0 returning epoch;
+-- End the epochs that stand, and begin the next: from now on only this process claims (C14.5). $6: those that are certainly dead
+-- already. What is long over is forgotten.
+with standing as (
+    select
+        epoch,
+        coalesce(
+            free_at, least(lease_until, case when epoch = any($6::bigint[]) then clock_timestamp() end)
+        ) as free_at
+    from hosts
+    where ended_at is null
+),
+ended as (
+    update hosts h set ended_at = clock_timestamp(), free_at = s.free_at from standing s where h.epoch = s.epoch
+),
+next as materialized (
+    select 1 + greatest((select max(epoch) from shards), coalesce((select max(epoch) from hosts), 0)) as epoch
+),
+moved as (
+    update shards set epoch = (select epoch from next)
+),
+forgotten as (
+    delete from hosts
+    where
+        ended_at < clock_timestamp() - interval '1 hour'
+        and (not opened or epoch < (select max(epoch) from hosts where opened))
+)
+insert into hosts (epoch, host, pid, sessions, backend, taken_at, lease_until)
+select epoch, $2, $3, $4, pg_backend_pid(), $1, clock_timestamp() + make_interval(secs => $5)
+from next
+returning epoch;
 
 -- name: current_epoch
-select epoch from dispatchers where shard = 0;
+select epoch from shards where shard = 0;
 
 -- name: ready_senders
 -- The senders that have a row ready, found by skipping through the index: its cost is that of the senders, not of the rows.
@@ -122,7 +150,8 @@ order by d.due_at, d.id;
 -- name: claim
 -- queued → sending, in one commit before any call begins; a repeat is `sending` already ($8: the states that may be claimed). A row
 -- is lost to this claim when it was withdrawn, held or claimed meanwhile; all are when this process is no longer the owner ($6), and
--- overtaken then. The row in dispatch is the lock; it is always touched first.
+-- overtaken then. `owner` shares the fence of the epoch until the commit (ownership.sql); a statement that saw the epoch alive, and
+-- comes to the fence when it is shut, claims nothing. The row in dispatch is the lock; it is always touched first.
 -- A batch whose answer was lost runs again: what its first run committed is known by the moment of the claim, and is ours.
 -- Whose message is subject to consent ($9 and $10: environment and phone) is asked for it in the same commit: contact and
 -- registry (C12.5.6), and the registry by the phone's other spellings ($11), which few have. Others pay nothing for that; all
@@ -135,7 +164,7 @@ order by d.due_at, d.id;
 -- counts toward a tier ($4: 2) are the other templates of a number that has a limit: of one without nothing is counted.
 -- Answers the rows that were not to be had, usually none, and of those that were the templates into an open window.
 with owner as (
-    select epoch from dispatchers where shard = 0 and epoch = $6
+    select epoch from hosts where epoch = $6 and ended_at is null and pg_try_advisory_xact_lock_shared(29286, $6::bigint::integer)
 ),
 given as (
     select
@@ -239,7 +268,8 @@ noted as (
 select
     g.id,
     case
-        when not exists (select from owner) then 'overtaken'
+        when not exists (select from hosts where epoch = $6 and ended_at is null) then 'overtaken'
+        when not exists (select from owner) then 'lost' -- somebody is about to take its place
         when d.id is null or d.claimed_epoch is not null or d.not_before is not null then 'lost'
         when g.free_form then 'window_closed'
         when (g.id in (select id from refused)) is true then 'opted_out'

@@ -1,9 +1,9 @@
-"""Who serves a database: one process, which holds a lock of the server for as long as it lives (C14.5, C35).
+"""Who serves a database: one process, by a lease that it renews each second (C14.5.6, C35).
 
-The lock belongs to a connection of its own. The server lets it go when the process is gone, however it went, and within
-seconds of the machine; a process that only stands still keeps it. Epochs see to it that nobody else claims (C14.5):
-the lock is there so that a second service ends instead of ending the first. All sessions of a process that serves bear
-one name, which no other has: by it whoever takes its place ends them all, as a process that hangs may hold rows.
+The lease is a row, and its epoch stands in every claim. Whoever wants the place waits until the lease is over, or is
+told who has it once it sees it renewed; it goes at once where the process is certainly dead, or is to be displaced.
+Then it ends the sessions of the one before, as a process that hangs may hold rows, shuts the fence behind its last
+claim, and takes the next epoch. All sessions of a process that serves bear one name, which no other has.
 """
 
 import os
@@ -18,20 +18,23 @@ import structlog
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Unavailable
 from recado.domain.core.timestamps import format_timestamp
+from recado.domain.dispatch.leases import MOST_OFFSET, TTL, Lease, Look, look, offset_of, opens_in
+from recado.storage.core import server_clock
 from recado.storage.core.failures import connection_lost
 from recado.storage.core.rows import Executor, reader
 from recado.storage.core.sql import load
+from recado.storage.dispatch import dispatch
+from recado.storage.dispatch.dispatch import Taken
 
 SQL = load("ownership")
 log = structlog.get_logger(__name__)
 
-LOCK = (0x7265, 0x6361)  # "re", "ca"
-PATIENCE = 2.0  # seconds that the server is given to notice that the owner before is gone
-KEPT_EVERY = 1.0  # seconds
-GRACE = 2 * KEPT_EVERY  # in which an owner that lost its connection takes the lock back
+LOCK = (0x7265, 0x6361)  # "re", "ca": of every process that serves
+PATIENCE = 2.0  # seconds that the server is given to notice that sessions are over
 CONNECT_LIMIT = 10.0  # seconds
-ANSWER_LIMIT = 5.0
+ANSWER_LIMIT = 2.0  # of a renewal: a lease bears one that is not answered
 _POLL = 0.05
+_READINGS = 3  # of the server's clock
 _SERVING = "recado serve "  # how the names of serving processes' sessions begin
 _SETTINGS = {
     "idle_session_timeout": "0",
@@ -60,16 +63,24 @@ class Owned(Exception):
     """Another process serves this database; the text is one line for the operator."""
 
 
+class ClocksApart(Exception):
+    """This machine's clock is too far from the database's; the text is one line for the operator."""
+
+
 _read_owner = reader(Owner)
 
 
 async def owner_of(executor: Executor) -> Owner:
     """Who serves the database, as far as it is written."""
-    return _read_owner(await executor.fetchrow(SQL.owner))
+    try:
+        row = await executor.fetchrow(SQL.owner)
+    except asyncpg.UndefinedTableError:  # of an earlier version
+        row = None
+    return Owner(None, None, None) if row is None else _read_owner(row)
 
 
 async def living_owner(executor: Executor) -> Owner | None:
-    """Who serves the database, where somebody holds its lock now; a killed process may still be written there."""
+    """Who serves the database, where the server has a session of its; a killed process may still be written there."""
     held: bool = await executor.fetchval(SQL.is_held, *LOCK)
     return await owner_of(executor) if held else None
 
@@ -82,77 +93,110 @@ async def staying_owner(executor: Executor, clock: Clock) -> Owner | None:
     return owner
 
 
+async def last_taken_at(executor: Executor) -> datetime | None:
+    """When the last owner became that, by its own clock."""
+    moment: datetime | None = await executor.fetchval(SQL.last_taken_at)
+    return moment
+
+
 def session_name(random_bytes: Callable[[int], bytes]) -> str:
     """A name for all database sessions of one serving process."""
     return _SERVING + random_bytes(8).hex()
 
 
 class Ownership:
-    """This process's, of one database: had when `take` comes back, and kept by calling `keep` every second."""
+    """This process's, of one database: had when `take` comes back, and kept by calling `keep` every second.
+
+    `lease`: whether calls may begin now.
+    """
 
     def __init__(
-        self, server: Mapping[str, Any], *, clock: Clock, host: str, pid: int, sessions: str = "recado owner"
+        self,
+        server: Mapping[str, Any],
+        *,
+        clock: Clock,
+        elapsed: Callable[[], float],
+        host: str,
+        pid: int,
+        sessions: str = "recado owner",
     ) -> None:
         """`server`: asyncpg's connect arguments; `host`, `pid`: what others are told of this process.
 
-        `sessions`: the name of this process's sessions, of `session_name` where it has others.
+        `elapsed`: the machine's seconds, those of a suspension included. `sessions`: the name of this process's
+        sessions, of `session_name` where it has others.
         """
         self._server = dict(server)
         self._clock = clock
         self._host = host
         self._pid = pid
+        self._sessions = sessions
         self._settings = {**_SETTINGS, "application_name": sessions}
         self._connection: asyncpg.Connection[asyncpg.Record] | None = None
-        self._held = False
+        self._epoch: int | None = None
+        self._known = False  # to live, by a lock of its connection
+        self.lease = Lease(elapsed)
         self.not_ended: Owner | None = None  # whose place was taken though sessions of it went on
-        # Whether the owner before may run still, with calls to begin: it did not stop in order, nor is it seen to be
-        # dead.
-        self.former_may_live = False
 
-    async def take(self, *, take_over: bool = False) -> None:
+    async def take(self, *, take_over: bool = False) -> Taken:
         """Become the owner; raises `Owned` when another lives, unless its place is to be taken.
 
-        Comes back at once when there is none, or it ran here and is dead; within seconds when it ran elsewhere.
+        Comes back at once when there is none, or it stopped in order, or ran here and is dead; else when its lease is
+        over, if it is not renewed meanwhile. Raises `ClocksApart` where this machine's clock is wrong.
         """
         connection = await self._connected()
-        if take_over:
-            await self._displace(connection)
-        locked = await self._lock_within(PATIENCE, connection)
-        if locked and not take_over and not self._gone(await owner_of(connection)):
-            # It may live, and have lost no more than its connection, as when the server was started again.
-            await connection.execute(SQL.unlock, *LOCK)
-            await self._clock.sleep(GRACE)
-            locked = await self._lock_within(0.0, connection)
-        if not locked and not take_over:
-            raise Owned(
-                f"{await owner_of(connection)} serves this database: stop it first, or, only if it hangs,"
-                " take its place with 'recado serve --take-over'"
-            )
-        # One that could not be ended from here ends by itself, when the epoch is taken.
-        self._held = locked
-        self.former_may_live = not self._gone(await owner_of(connection))
-        await connection.execute(SQL.own, self._host, self._pid, self._clock.now())
+        offset = await self._offset(connection)
+        await self._live(connection, take_over)
+        first_seen: dict[int, datetime] = {}
+        while True:
+            async with connection.transaction():
+                await connection.execute(SQL.one_takes)
+                standing = await connection.fetch(SQL.standing, *LOCK)
+                dead = [row["epoch"] for row in standing if self._dead(row)]
+                looks = [
+                    look(
+                        left=row["left"],
+                        renewed=first_seen.setdefault(row["epoch"], row["lease_until"]) != row["lease_until"],
+                        dead=row["epoch"] in dead,
+                        take_over=take_over,
+                    )
+                    for row in standing
+                ]
+                if Look.REFUSE in looks:
+                    await self._refuse(connection)
+                if Look.WAIT not in looks:
+                    for row in standing:
+                        await self._displace(connection, row)
+                    taken = await self._begin(connection, dead, offset)
+                    break
+            await self._clock.sleep(_POLL)
+        self._epoch = taken.epoch
+        return taken
 
     async def keep(self) -> None:
-        """Take the lock back after the server was away. Another who has it by then has the epoch too: this one ends."""
+        """Renew the lease, also after the server was away. Where another has the place by then, it is over."""
+        if self._epoch is None:
+            return
         try:
             connection = await self._connected()
-            if self._held:
-                await connection.execute("select 1", timeout=ANSWER_LIMIT)
+            asked_at = self.lease.asked()
+            if await connection.fetchval(SQL.renew, self._epoch, TTL, timeout=ANSWER_LIMIT):
+                self.lease.renewed(asked_at)
             else:
-                self._held = await self._lock_within(0.0, connection)
+                self.lease.lost()
+            if not self._known:
+                self._known = await connection.fetchval(SQL.try_live, *LOCK, timeout=ANSWER_LIMIT)
         except Exception as error:
             if not connection_lost(error) and not isinstance(error, Unavailable):
                 raise
             self._drop()
 
     async def stop(self) -> None:
-        """Leave in order: the next owner need not wait."""
+        """Leave in order: nothing departs from here any more, and the next owner knows since when."""
         if self._connection is None:
             return
         try:
-            if self._held:
-                await self._connection.execute(SQL.leave, self._host, self._pid, timeout=ANSWER_LIMIT)
+            if self._epoch is not None:
+                await self._connection.execute(SQL.leave, self._epoch, timeout=ANSWER_LIMIT)
         except Exception as error:
             if not connection_lost(error):
                 raise
@@ -161,35 +205,93 @@ class Ownership:
 
     async def _connected(self) -> "asyncpg.Connection[asyncpg.Record]":
         if self._connection is None or self._connection.is_closed():
-            self._held = False
+            self._known = False
             self._connection = await asyncpg.connect(
                 **self._server, timeout=CONNECT_LIMIT, server_settings=self._settings
             )
         return self._connection
 
     def _drop(self) -> None:
-        connection, self._connection, self._held = self._connection, None, False
+        connection, self._connection = self._connection, None
         if connection is not None:
             connection.terminate()
 
-    async def _lock_within(self, seconds: float, connection: "asyncpg.Connection[asyncpg.Record]") -> bool:
-        give_up_at = self._clock.monotonic() + seconds
-        while not await connection.fetchval(SQL.try_lock, *LOCK, timeout=ANSWER_LIMIT):
-            if self._clock.monotonic() >= give_up_at:
-                return False
-            await self._clock.sleep(_POLL)
-        return True
+    async def _offset(self, connection: "asyncpg.Connection[asyncpg.Record]") -> float:
+        """How far this machine's clock is apart from the database's, in seconds."""
+        readings = []
+        for _ in range(_READINGS):
+            before = self._clock.now()
+            theirs = await server_clock.shown(connection)
+            readings.append((before.timestamp(), theirs.timestamp(), self._clock.now().timestamp()))
+        offset = offset_of(readings)
+        if offset > MOST_OFFSET:
+            log.error("clocks_apart", milliseconds=round(offset * 1_000))
+            raise ClocksApart(
+                f"the clock of this machine is {offset:.3g} s apart from the database's, and an exact pace across"
+                f" owners bears {MOST_OFFSET:g} s: let both machines follow a time server, then start again"
+            )
+        return offset
 
-    async def _displace(self, connection: "asyncpg.Connection[asyncpg.Record]") -> None:
+    async def _live(self, connection: "asyncpg.Connection[asyncpg.Record]", take_over: bool) -> None:
+        """Be known to live. Only a service of an earlier version, which has the lock alone, keeps others from that."""
+        give_up_at = self._clock.monotonic() + PATIENCE
+        while not await connection.fetchval(SQL.try_live, *LOCK, timeout=ANSWER_LIMIT):
+            if take_over:
+                await self._end_sessions(connection, await owner_of(connection), None, None)
+            if self._clock.monotonic() >= give_up_at:
+                await self._refuse(connection)
+            await self._clock.sleep(_POLL)
+        self._known = True
+
+    async def _refuse(self, connection: "asyncpg.Connection[asyncpg.Record]") -> None:
+        raise Owned(
+            f"{await owner_of(connection)} serves this database: stop it first, or, only if it hangs,"
+            " take its place with 'recado serve --take-over'"
+        )
+
+    async def _begin(
+        self, connection: "asyncpg.Connection[asyncpg.Record]", dead: Sequence[int], offset: float
+    ) -> Taken:
+        now, asked_at = self._clock.now(), self.lease.asked()
+        epoch = await dispatch.take_epoch(
+            connection, now, host=self._host, pid=self._pid, sessions=self._sessions, dead=dead
+        )
+        busy_for: float | None = await connection.fetchval(SQL.busy_for, epoch)
+        opens_at = self._clock.monotonic() + opens_in(busy_for, offset)
+        self.lease.renewed(asked_at)
+        return Taken(epoch, now, opens_at, await dispatch.opened(connection, epoch))
+
+    async def _displace(self, connection: "asyncpg.Connection[asyncpg.Record]", row: asyncpg.Record) -> None:
+        """End the sessions of an owner, and let no claim of its epoch commit any more."""
+        owner = Owner(row["host"], row["pid"], row["since"])
+        await self._end_sessions(connection, owner, row["backend"], row["sessions"])
+        try:
+            async with connection.transaction():
+                await connection.execute(f"set local lock_timeout = '{PATIENCE:g}s'")
+                await connection.execute(SQL.fence, dispatch.FENCE, row["epoch"])
+        except asyncpg.LockNotAvailableError:
+            raise Owned(
+                f"{owner} has claims under way that could not be ended: end that process, then start again"
+            ) from None
+
+    async def _end_sessions(
+        self,
+        connection: "asyncpg.Connection[asyncpg.Record]",
+        owner: Owner,
+        backend: int | None,
+        name: str | None,
+    ) -> None:
         """End the sessions of the owner, and wait until the rows that they held are free."""
-        sessions = [row["pid"] for row in await connection.fetch(SQL.owner_sessions, *LOCK, _SERVING)]
+        found = await connection.fetch(SQL.owner_sessions, *LOCK, backend, name, _SERVING)
+        sessions = [row["pid"] for row in found]
         for session in sessions:
             try:
-                await connection.execute(SQL.end_session, session)
+                async with connection.transaction():
+                    await connection.execute(SQL.end_session, session)
             except asyncpg.InsufficientPrivilegeError:
-                self.not_ended = await owner_of(connection)
+                self.not_ended = owner
         if self.not_ended is None and not await self._gone_within(PATIENCE, connection, sessions):
-            self.not_ended = await owner_of(connection)
+            self.not_ended = owner
         if self.not_ended is not None:
             log.warning("owner_not_ended", owner=str(self.not_ended))
 
@@ -197,19 +299,21 @@ class Ownership:
         self, seconds: float, connection: "asyncpg.Connection[asyncpg.Record]", sessions: Sequence[int]
     ) -> bool:
         give_up_at = self._clock.monotonic() + seconds
-        while await connection.fetchval(SQL.are_there, sessions, timeout=ANSWER_LIMIT):
+        while True:
+            await connection.execute(SQL.look_anew)
+            if not await connection.fetchval(SQL.are_there, sessions, timeout=ANSWER_LIMIT):
+                return True
             if self._clock.monotonic() >= give_up_at:
                 return False
             await self._clock.sleep(_POLL)
-        return True
 
-    def _gone(self, owner: Owner) -> bool:
-        """Whether there is none, or it ran on this machine and does no more."""
-        if owner.host is None or owner.pid is None:
+    def _dead(self, row: asyncpg.Record) -> bool:
+        """Whether it is certain that the process is no more: it ran on this machine, and has no session any more."""
+        if row["host"] is None or row["pid"] is None:
             return True
-        if owner.host != self._host:
+        if row["host"] != self._host or row["there"]:
             return False
-        return owner.pid == self._pid or not _alive(owner.pid)
+        return row["pid"] == self._pid or not _alive(row["pid"])
 
 
 def _alive(pid: int) -> bool:

@@ -1,14 +1,16 @@
--- The owner of a database holds an advisory lock of a session that does nothing else: the server gives it free when the process
--- or its machine is gone, and at no other moment.
+-- Whoever serves a database holds a lease, which it renews each second: a row of `hosts`, by the database's clock (C14.5.6).
+-- Beside it, each holds an advisory lock in common with others, on a session that does nothing else: the server lets it go when
+-- the process is gone. By that session it is known whether a process is dead, and which sessions are its own.
+-- The lock of an epoch is the fence of its claims (dispatch.sql: claim): claims share it until they are committed, and whoever
+-- takes the place has it alone. It keeps it for as long as it lives: a statement that saw the lease before has no lock yet.
 
--- name: try_lock
-select pg_try_advisory_lock($1, $2);
-
--- name: unlock
-select pg_advisory_unlock($1, $2);
+-- name: try_live
+-- Fails where a service of an earlier version runs, which has the lock alone.
+select pg_try_advisory_lock_shared($1, $2);
 
 -- name: owner
-select owner_host as host, owner_pid as pid, owned_since as since from dispatchers where shard = 0;
+-- The last one, unless it stopped in order.
+select host, pid, taken_at as since from hosts where epoch = (select max(epoch) from hosts) and free_at is null;
 
 -- name: is_held
 select exists (
@@ -19,31 +21,75 @@ select exists (
         and l.classid = $1::integer::oid and l.objid = $2::integer::oid and l.objsubid = 2
 );
 
--- name: own
-update dispatchers set owner_host = $1, owner_pid = $2, owned_since = $3 where shard = 0;
+-- name: one_takes
+-- One takes at a time.
+select from shards where shard = 0 for update;
 
--- name: leave
-update dispatchers set owner_host = null, owner_pid = null, owned_since = null
-where shard = 0 and owner_host = $1 and owner_pid = $2;
+-- name: standing
+-- Those whose epochs are not dead, held for whoever takes their place. `left`: seconds; `there`: the server has its session.
+select
+    h.epoch, h.host, h.pid, h.taken_at as since, h.lease_until, h.free_at, h.sessions, h.backend,
+    extract(epoch from coalesce(h.free_at, h.lease_until) - clock_timestamp())::float8 as left,
+    exists (
+        select from pg_locks l
+        join pg_database d on d.oid = l.database
+        where
+            l.locktype = 'advisory' and d.datname = current_database() and l.granted and l.pid = h.backend
+            and l.classid = $1::integer::oid and l.objid = $2::integer::oid and l.objsubid = 2
+    ) as there
+from hosts h
+where h.ended_at is null
+order by h.epoch
+for update of h;
 
 -- name: owner_sessions
--- The session that holds the lock, and where its name is that of one serving process ($3: how such names begin), all that bear it.
+-- The session of a host that holds the lock ($1, $2), by its id on the server ($3), and all that bear the name of its
+-- sessions ($4) where that begins as those of one serving process do ($5). Without an id: of whoever has the lock alone.
 with holder as (
-    select a.pid, a.application_name
+    select a.pid, coalesce($4, a.application_name) as application_name
     from pg_locks l
     join pg_database d on d.oid = l.database
     join pg_stat_activity a on a.pid = l.pid
     where
         l.locktype = 'advisory' and d.datname = current_database() and l.granted
         and l.classid = $1::integer::oid and l.objid = $2::integer::oid and l.objsubid = 2
+        and case when $3::integer is null then l.mode = 'ExclusiveLock' else l.pid = $3 end
 )
 select a.pid
 from pg_stat_activity a
-join holder h on h.pid = a.pid or (h.application_name = a.application_name and starts_with(h.application_name, $3))
-where a.datname = current_database() and a.pid <> pg_backend_pid();
+where
+    a.datname = current_database() and a.pid <> pg_backend_pid()
+    and (
+        a.pid in (select pid from holder)
+        or starts_with(a.application_name, $5)
+        and a.application_name in (select application_name from holder union all select $4::text)
+    );
 
 -- name: end_session
 select pg_terminate_backend($1);
 
+-- name: look_anew
+-- A transaction sees the sessions as they were when it first looked.
+select pg_stat_clear_snapshot();
+
 -- name: are_there
 select exists (select from pg_stat_activity where pid = any($1::integer[]));
+
+-- name: fence
+-- From now on no claim of the epoch commits. Waits for those that are under way.
+select pg_advisory_lock($1, $2);
+
+-- name: busy_for
+-- Seconds until those before an epoch begin no call any more; null: there were none.
+select extract(epoch from max(coalesce(free_at, lease_until)) - clock_timestamp())::float8 from hosts where epoch < $1;
+
+-- name: renew
+update hosts set lease_until = clock_timestamp() + make_interval(secs => $2), backend = pg_backend_pid()
+where epoch = $1 and ended_at is null
+returning true;
+
+-- name: leave
+update hosts set free_at = clock_timestamp(), lease_until = clock_timestamp() where epoch = $1 and ended_at is null;
+
+-- name: last_taken_at
+select max(taken_at) from hosts;

@@ -14,7 +14,7 @@ SQL = load("rescue")
 async def send_again(
     executor: Executor, channel: str, env: str, epoch: int, claimed_before: datetime, now: datetime
 ) -> int:
-    """Queue for its repeat what an older epoch, or a call that never came back, left `sending`; answers how many.
+    """Queue for its repeat what a dead epoch, or a call of this one that never came back, left; answers how many.
 
     Only for a channel and environment whose adapter declares itself idempotent. The attempt counts.
     """
@@ -33,26 +33,10 @@ async def departed(executor: Executor, epoch: int, calls: Sequence[tuple[str, st
 
 
 async def rescue(executor: Executor, epoch: int, claimed_before: datetime) -> int:
-    """Mark uncertain what an older epoch, or a call that never came back, left `sending`; answers how many."""
+    """Mark uncertain what a dead epoch, or a call of this one that never came back, left; answers how many."""
     return len(await executor.fetch(SQL.rescue, epoch, claimed_before))
 
 
 async def forget_settled(executor: Executor, epoch: int, noted_before: datetime) -> int:
     """Remove the notes of this epoch's claims of which nothing is under way any more; answers how many."""
     return affected(await executor.execute(SQL.forget_settled, epoch, noted_before))
-
-
-async def notes_claims(executor: Executor) -> bool:
-    """Whether every claim in the queue was noted when it was made."""
-    noted: bool = await executor.fetchval(SQL.notes_claims)
-    return noted
-
-
-async def note_all(executor: Executor, epoch: int) -> None:
-    """Note the claims of older epochs, made by a version that noted none."""
-    await executor.execute(SQL.note_all, epoch)
-
-
-async def all_noted(executor: Executor) -> None:
-    """No claim of such a version can come any more."""
-    await executor.execute(SQL.all_noted)

@@ -1,5 +1,6 @@
 -- Claims are noted by statement (dispatch.sql: claim), in a table of their own: the rows of a dead process are found through
 -- it by their keys, however long the queue is. A note is gone when what it names is settled.
+-- An epoch is dead when no host has it any more: what a living one has in hand, whether younger or older, is its own.
 
 -- name: send_again
 -- What a dead process, or a call that never came back, had in hand, where the provider answers a repeat of the same message as
@@ -18,11 +19,13 @@ with again as (
         where
             organization_id = g.organization_id and id = g.id
             and env = $1 and channel = $6 and not direct and claimed_epoch is not null and reason is distinct from 'uncertain'
-            and (claimed_epoch < $2 or claimed_at < $3)
+            and (claimed_epoch = $2 and claimed_at < $3 or claimed_epoch not in (select epoch from hosts where ended_at is null))
             and attempts between 1 and cardinality($5::double precision[])
         offset 0
     ) r
-    where (c.epoch, c.at) < ($2, $3) and d.ctid = r.place
+    where
+        (c.epoch = $2 and c.at < $3 or c.epoch not in (select epoch from hosts where ended_at is null))
+        and d.ctid = r.place
     returning d.organization_id, d.env, d.channel, d.id, d.sender_id
 ),
 known as ( -- dispatch.sql: returned
@@ -76,10 +79,10 @@ with found as materialized (
         where
             organization_id = g.organization_id and id = g.id
             and claimed_epoch is not null and reason is distinct from 'uncertain'
-            and (claimed_epoch < $1 or claimed_at < $2)
+            and (claimed_epoch = $1 and claimed_at < $2 or claimed_epoch not in (select epoch from hosts where ended_at is null))
         offset 0
     ) r
-    where (c.epoch, c.at) < ($1, $2)
+    where c.epoch = $1 and c.at < $2 or c.epoch not in (select epoch from hosts where ended_at is null)
 ),
 marked as (
     update dispatch d
@@ -91,7 +94,7 @@ marked as (
 settled as (
     delete from claims c
     where
-        (c.epoch, c.at) < ($1, $2)
+        (c.epoch = $1 and c.at < $2 or c.epoch not in (select epoch from hosts where ended_at is null))
         and (c.ctid in (select note from found where (id in (select id from marked)) is not true)) is not true
 )
 select id from marked;
@@ -112,16 +115,3 @@ where
         ) r
         where r.claimed_epoch is not null and r.reason is distinct from 'uncertain'
     );
-
--- name: notes_claims
-select notes_claims from dispatchers where shard = 0;
-
--- name: note_all
--- The claims of owners before $1 that noted none. Reads the whole queue: once, at the first start of a version that notes them.
-insert into claims (epoch, at, organization_ids, ids)
-select claimed_epoch, claimed_at, organization_id, id
-from dispatch
-where claimed_epoch < $1 and reason is distinct from 'uncertain';
-
--- name: all_noted
-update dispatchers set notes_claims = true where shard = 0;

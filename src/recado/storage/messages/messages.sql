@@ -8,11 +8,14 @@
 -- that begin with `+` are as there. What
 -- consent forbids is left out whole: its key stays free, and nothing is held for it.
 -- $32 is when those were claimed that are sent directly, for the owner of epoch $33: null of the others. What is not his to claim
--- is left out. $34: as in a claim.
+-- is left out; `owner`: as in a claim. $34: too.
 -- `+links`: of messages with links that are tracked (tracked_links.sql). `owner`, `source`, `journey`: of messages that belong to no batch and no
 -- journey; others have columns for them (messages.py: with_owners).
 -- Answers what this run left out, usually nothing; `opted_out` is null but for what consent forbids.
-with given as (
+with owner as materialized (
+    select from hosts where epoch = $33::bigint and ended_at is null and pg_try_advisory_xact_lock_shared(29286, $33::bigint::integer)
+),
+given as (
     select
         organization_id, env, channel, id, sender_id, type, recipient, recipient_hash, class, flags & 1 = 1 as force,
         flags & 2 = 2 as needs_window, flags & 4 = 4 as obeys_quiet_hours,
@@ -21,7 +24,7 @@ with given as (
         decode(key_hash, 'hex') as key_hash, decode(fingerprint, 'hex') as fingerprint, coins, price_kind,
         sent_by_account_id, sent_by_name, contact_id, consent > 0 as needs_consent, consent > 1 as asks_consent,
         consent = 3 as granted_only, spellings, coalesce(units, 1) as units, details, moment(claimed_us) as claimed_at,
-        claimed_us is not null and not exists (select from dispatchers where shard = 0 and epoch = $33::bigint) as lost
+        claimed_us is not null and not exists (select from owner) as lost
         /*+column*/
     from unnest(
         unpack($1), unpack($2), unpack($3), unpack($4), unpack($5), unpack($6), unpack($7), unpack($8)::bigint[],

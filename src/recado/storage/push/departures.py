@@ -227,8 +227,8 @@ async def waiting(executor: Executor, organization_id: str, env: str) -> dict[tu
     return {(row["env"], row["platform"]): WaitingDevices(row["devices"], row["oldest_due"]) for row in rows}
 
 
-async def left_claimed(executor: Executor, before: int, lane: PushLaneKey | None) -> list[LeftBlock]:
-    """Some of the blocks that were claimed in epochs `before`, by this lane or by any, and are not over."""
+async def left_claimed(executor: Executor, own: int | None, lane: PushLaneKey | None) -> list[LeftBlock]:
+    """Some of the blocks of dead epochs, and of `own`, that are not over; by this lane or by any."""
     return [
         LeftBlock(
             PushLaneKey(row["organization_id"], row["env"], row["app_id"], row["platform"]),
@@ -238,13 +238,13 @@ async def left_claimed(executor: Executor, before: int, lane: PushLaneKey | None
             row["dispatch_key"],
             tuple((device, int(place)) for device, _, place in (each.partition(" ") for each in row["unknown"])),
         )
-        for row in await executor.fetch(SQL.left_claimed, before, LEFT_AT_ONCE, *_named(lane))
+        for row in await executor.fetch(SQL.left_claimed, own, LEFT_AT_ONCE, *_named(lane))
     ]
 
 
-async def left_claimed_again(executor: Executor, before: int, lane: PushLaneKey | None) -> list[LeftDevice]:
-    """Some of the devices that were claimed once more in epochs `before`, by this lane or by any, and not settled."""
-    rows = await executor.fetch(SQL.left_claimed_again, before, LEFT_DEVICES_AT_ONCE, *_named(lane))
+async def left_claimed_again(executor: Executor, own: int | None, lane: PushLaneKey | None) -> list[LeftDevice]:
+    """Some of the devices claimed once more in dead epochs, and in `own`, and not settled; by this lane or by any."""
+    rows = await executor.fetch(SQL.left_claimed_again, own, LEFT_DEVICES_AT_ONCE, *_named(lane))
     return [LeftDevice(PushLaneKey(*row[:4]), *row[4:]) for row in map(tuple, rows)]
 
 

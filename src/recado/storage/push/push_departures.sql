@@ -60,10 +60,9 @@ where exists (
 
 -- name: claim
 -- The next blocks of a lane, the first of each message before the second of any; their messages are under way. So many that
--- there are $5 devices or a few more. Nothing for a process that is not the owner any more.
+-- there are $5 devices or a few more. Nothing for a process that is not the owner any more (dispatch.sql: claim).
 with owner as (
-    select epoch from dispatchers where shard = 0 and epoch = $6
-    for share
+    select epoch from hosts where epoch = $6 and ended_at is null and pg_try_advisory_xact_lock_shared(29286, $6::bigint::integer)
 ),
 next as (
     select b.message_id, b.number, sum(cardinality(b.devices)) over (order by b.number, b.message_id) as devices,
@@ -103,7 +102,9 @@ from (
     select h.message_id, h.place from push_dispatches h
     where
         h.organization_id = $1 and h.env = $2 and h.app_id = $3 and h.platform = $4 and h.due_at <= $5
-        and exists (select from dispatchers where shard = 0 and epoch = $8)
+        and exists (
+            select from hosts where epoch = $8 and ended_at is null and pg_try_advisory_xact_lock_shared(29286, $8::bigint::integer)
+        )
     order by h.due_at limit $6
     for no key update skip locked
 ) g
@@ -132,7 +133,7 @@ for no key update of m;
 
 -- name: owns
 -- Whether the process is the owner, which it stays until the commit.
-select true from dispatchers where shard = 0 and epoch = $1 for share;
+select true from hosts where epoch = $1 and ended_at is null and pg_try_advisory_xact_lock_shared(29286, $1::bigint::integer);
 
 -- name: settle
 -- What became of devices whose messages this transaction holds. One that is final stays as it is: a commit that runs once more
@@ -187,7 +188,7 @@ where
 group by m.env, c.platform;
 
 -- name: left_claimed
--- Blocks that were claimed before an epoch, of one lane where it is named, and what of their devices is not known.
+-- Blocks that were claimed in a dead epoch, or in this one, of one lane where it is named, and what of their devices is not known.
 select
     b.organization_id, b.env, b.message_id, b.number, b.app_id, b.platform, b.claimed_at, m.dispatch_key,
     array(
@@ -203,18 +204,20 @@ select
 from push_blocks b
 join push_messages m on m.organization_id = b.organization_id and m.env = b.env and m.id = b.message_id
 where
-    b.claimed_at is not null and not b.over and b.epoch < $1
+    b.claimed_at is not null and not b.over
+    and (b.epoch = $1::bigint or b.epoch not in (select epoch from hosts where ended_at is null))
     and ($3::text is null or b.organization_id = $3 and b.env = $4 and b.app_id = $5 and b.platform = $6)
 limit $2;
 
 -- name: left_claimed_again
--- Devices that were claimed once more before an epoch, of one lane where it is named, and of which no more is known.
+-- Devices that were claimed once more in a dead epoch, or in this one, of one lane where it is named, and of which no more is known.
 select
     d.organization_id, d.env, d.app_id, d.platform, d.message_id, d.place, d.device_id, d.attempts, d.claimed_at, m.dispatch_key
 from push_dispatches d
 join push_messages m on m.organization_id = d.organization_id and m.env = d.env and m.id = d.message_id
 where
-    d.claimed_at is not null and d.epoch < $1 and m.open
+    d.claimed_at is not null and m.open
+    and (d.epoch = $1::bigint or d.epoch not in (select epoch from hosts where ended_at is null))
     and ($3::text is null or d.organization_id = $3 and d.env = $4 and d.app_id = $5 and d.platform = $6)
 limit $2;
 

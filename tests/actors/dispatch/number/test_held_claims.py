@@ -16,12 +16,12 @@ from recado.actors.dispatch.lane import Lane
 from recado.actors.dispatch.lane_messages import AskSituation, Changed, Look, TemplateMoved
 from recado.channels.core.provider import Accepted, Account, Down, OutboundMessage, Outcome, SlowDown, Unknown
 from recado.domain.core.ids import BATCH
+from recado.domain.dispatch.leases import RENEWED_EVERY, Lease
 from recado.domain.dispatch.pair_pacing import BURST
 from recado.domain.messages.message import BULK, NORMAL
 from recado.domain.senders.number import NumberStatus, QualityRating
 from recado.domain.templates.template import TemplateStatus
 from recado.services.dispatch.hints import OwnerMoved
-from recado.services.dispatch.sending import SURE_FOR
 from recado.storage.access import organizations
 from recado.storage.dispatch import dispatch
 from recado.storage.templates import templates
@@ -279,15 +279,18 @@ async def test_a_row_whose_life_ended_while_it_was_being_claimed_fails(line: "Li
 
 
 async def test_a_claim_from_before_the_process_stood_still_is_made_once_more(line: "Line", answers: Answers) -> None:
-    """Another process may have the numbers by now; a new claim shows whether."""
+    """Another process may have the numbers by now: nothing is claimed before the lease is renewed, which shows it."""
     answers.come.clear()
     [message] = await line.queue(1)
     await line.goes_on(2.0 + LATE)
     assert answers.held == 1
-    line.context.sending.owned_at = line.clock.monotonic() - SURE_FOR - 0.1
+    lease = line.context.sending.lease = Lease(line.clock.monotonic)
     answers.come.set()
     answers.come.clear()
     await line.goes_on(0.5)
+    assert (line.provider.sent, answers.held) == ([], 0)
+    lease.renewed(lease.asked())
+    await line.goes_on(RENEWED_EVERY)
     assert (line.provider.sent, answers.held) == ([], 1)
     answers.come.set()
     await line.goes_on(0.5)

@@ -1,0 +1,89 @@
+"""Leases: how long a process may begin calls after it renewed its ownership, and when the next one may (C14.5.6).
+
+A lease ends by the database's clock, which everyone reads who wants to take the place. Its holder goes by a clock of
+its own machine, which nobody sets and which runs on while the machine is suspended, and it counts from before the
+renewal was sent: so it stops first. Only spans of time pass between the two clocks.
+"""
+
+import math
+from collections.abc import Callable
+from enum import Enum
+from typing import Final
+
+TTL: Final = 5.0
+"""Seconds that a renewal lasts, on the database's clock."""
+RENEWED_EVERY: Final = 1.0  # seconds
+MARGIN: Final = 0.25
+"""Seconds by which its holder stops before the end: from the look at the clock until the bytes have left."""
+MOST_OFFSET: Final = 0.050
+"""Seconds that a machine's clock may be apart from the database's: else it takes nothing."""
+TOLERANCE: Final = 0.050
+"""Seconds that are waited in excess, for what clocks gain on each other meanwhile."""
+WINDOW: Final = 1.0
+"""Seconds of departures that a new owner does not know: those of a sliding second."""
+
+
+class Lease:
+    """What a process knows of its own lease. `elapsed`: its machine's seconds, those of a suspension included."""
+
+    __slots__ = ("_elapsed", "_until")
+
+    def __init__(self, elapsed: Callable[[], float], until: float = -math.inf) -> None:
+        """`until`: that it holds already; infinite for one that nobody else can take."""
+        self._elapsed = elapsed
+        self._until = until
+
+    def asked(self) -> float:
+        """The moment to remember before a renewal is sent."""
+        return self._elapsed()
+
+    def renewed(self, asked_at: float) -> None:
+        """A renewal that was sent after `asked_at` is committed."""
+        self._until = max(self._until, asked_at + TTL - MARGIN)
+
+    def lost(self) -> None:
+        """Somebody else has the place."""
+        self._until = -math.inf
+
+    def holds(self) -> bool:
+        """Whether a call may begin now."""
+        return self._elapsed() < self._until
+
+
+def endless() -> Lease:
+    """The lease of a process beside which there is no other."""
+    return Lease(lambda: 0.0, math.inf)
+
+
+class Look(Enum):
+    """What whoever wants the place does, seeing the lease of another."""
+
+    TAKE = "take"
+    WAIT = "wait"
+    REFUSE = "refuse"
+
+
+def look(*, left: float, renewed: bool, dead: bool, take_over: bool) -> Look:
+    """What follows of a lease with so many seconds left.
+
+    `renewed`: it was since the first look, so its holder lives. `dead`: its process is certainly no more.
+    """
+    if dead or take_over or left <= 0.0:
+        return Look.TAKE
+    return Look.REFUSE if renewed else Look.WAIT
+
+
+def opens_in(busy_for: float | None, offset: float) -> float:
+    """Seconds until a new owner lets messages depart; less than none: at once.
+
+    `busy_for`: seconds until the owner before begins no call any more, less than none where that has passed; None:
+    there was none. `offset`: seconds that this machine's clock is apart from the database's.
+    """
+    return 0.0 if busy_for is None else busy_for + WINDOW + TOLERANCE + offset
+
+
+def offset_of(readings: list[tuple[float, float, float]]) -> float:
+    """How far two clocks are certainly apart, in seconds, by readings of (ours before, theirs, ours after)."""
+    ahead = max(theirs - after for _, theirs, after in readings)
+    behind = max(before - theirs for before, theirs, _ in readings)
+    return max(ahead, behind, 0.0)
