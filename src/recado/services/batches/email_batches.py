@@ -4,11 +4,10 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-import orjson
-
 from recado.domain.channels.email import EMAIL, POLICY, ROUTE, TRANSACTIONAL, is_transactional
 from recado.domain.core.errors import Problem, field_refused
 from recado.domain.core.ids import EMAIL_TEMPLATE
+from recado.domain.core.json_text import json_text, object_of
 from recado.domain.core.references import reference_not_found
 from recado.domain.core.steps import Steps
 from recado.domain.email.mailbox import NamedAddress, mailbox_of
@@ -96,7 +95,7 @@ class EmailBatches:
                 measured = measure(own)
             except Problem as problem:
                 return Misfit(problem.code, problem.detail)
-            payload = _json({**own_subject, VARIABLES: {**shared, **own}}) if own else None
+            payload = json_text({**own_subject, VARIABLES: {**shared, **own}}) if own else None
             return RenderedContent(payload, 1, _details(measured, details))
 
         return BatchTerms(
@@ -148,7 +147,7 @@ class EmailBatches:
             return _NO_CONTENT
         if await self._templates.get((*where, old.template_id)) is None:
             return _NO_TEMPLATE
-        told = mailbox_of(_loaded(old.details).get("from", ""))
+        told = mailbox_of(object_of(old.details).get("from", ""))
         if told is None or await self._mailboxes.get((*where, told.address)) is None:
             return _NO_SENDER
         return _SUPPRESSED if old.recipient in suppressed else None
@@ -164,17 +163,9 @@ class EmailBatches:
 
 
 def _kind(message_type: str, details: str | None, priority: Priority) -> MessageKind:
-    category = TRANSACTIONAL if _loaded(details).get(TRANSACTIONAL) else None
+    category = TRANSACTIONAL if object_of(details).get(TRANSACTIONAL) else None
     return MessageKind(POLICY.obeys(message_type, category, priority), POLICY.price_kind(category, False))
 
 
 def _details(measured: EmailSize, shared: Mapping[str, Any]) -> str:
-    return _json({SUBJECT: measured.subject, "bodyBytes": measured.body_bytes, **shared})
-
-
-def _loaded(details: str | None) -> Mapping[str, Any]:
-    return {} if details is None else dict(orjson.loads(details))
-
-
-def _json(value: object) -> str:
-    return orjson.dumps(value).decode()
+    return json_text({SUBJECT: measured.subject, "bodyBytes": measured.body_bytes, **shared})

@@ -6,8 +6,6 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
-import orjson
-
 from recado.domain.channels.rcs import (
     DELIVERED_VIA,
     FALLBACK,
@@ -21,6 +19,7 @@ from recado.domain.channels.rcs import (
 )
 from recado.domain.channels.sms import SMS
 from recado.domain.core.errors import Problem, field_refused, no_provider
+from recado.domain.core.json_text import json_text, object_of
 from recado.domain.core.steps import Steps
 from recado.domain.links.tracked import MessageLinks, TrackedLink
 from recado.domain.messages.message import Priority
@@ -95,7 +94,7 @@ class RcsBatches:
                 return Misfit(problem.code, problem.detail)
             # Cards and suggestions are the batch's: ten thousand copies of them would take much memory.
             own = {name: told[name] for name in _FILLED if name in told}
-            return RenderedContent(_json(own), 1, _json(content.details))
+            return RenderedContent(json_text(own), 1, json_text(content.details))
 
         told = text_terms(_texts(given), render)
         if told["member"] is None:
@@ -112,7 +111,7 @@ class RcsBatches:
         )
 
     async def kind(self, where: Where, priority: Priority, sort: Sort) -> MessageKind:
-        return _kind(sort.type, _read(sort.details), priority)
+        return _kind(sort.type, object_of(sort.details), priority)
 
     def tracked(self, payload: str | None, recipients: Recipients, replaced: Replaced) -> Steps[Tracked | None]:
         """All of them: also what has no address in it is stored as a single message is."""
@@ -121,25 +120,25 @@ class RcsBatches:
         details: list[str | None] = []
         links: list[Sequence[TrackedLink]] = []
         left_out: Counter[str] = Counter()
-        shared = _read(payload)
+        shared = object_of(payload)
         for place in range(len(recipients)):
             if place and not place % STEP:
                 yield
             own = None if recipients.payloads is None else recipients.payloads[place]
-            asked = _read(None if recipients.details is None else recipients.details[place])
+            asked = object_of(None if recipients.details is None else recipients.details[place])
             of_message = self._links()
             if recipients.replaces is not None:  # it says what the old one did, with links of its own
                 old_links = replaced.get(recipients.replaces[place], ())
                 payloads.append(None if own is None else of_message.in_place_of(own, old_links))
-                details.append(_json(_renewed(asked)))
+                details.append(json_text(_renewed(asked)))
             else:
                 try:
-                    content = RcsForm.stored(asked).content({**shared, **_read(own)}, of_message)
+                    content = RcsForm.stored(asked).content({**shared, **object_of(own)}, of_message)
                 except Problem as problem:  # short links were shorter when the batch was accepted
                     left_out[problem.code] += 1
                     continue
-                payloads.append(_json(content.payload))
-                details.append(_json(content.details))
+                payloads.append(json_text(content.payload))
+                details.append(json_text(content.details))
             places.append(place)
             links.append(of_message.rows)
         told = recipients.only(places) if left_out else recipients
@@ -158,7 +157,7 @@ class RcsBatches:
         organization = await self._organizations.of_caller(where[0])
         found: dict[str, MessageCopy | Misfit] = {}
         for old in olds:
-            details = _read(old.details)
+            details = object_of(old.details)
             found[old.id] = MessageCopy(
                 route_sender(RCS, where[1], RcsForm.stored(details).route),
                 None,
@@ -201,11 +200,3 @@ def _with_texts(given: Mapping[str, Any], texts: str) -> dict[str, Any]:
     if FALLBACK in told:
         told[FALLBACK] = {"text": fallback}
     return told
-
-
-def _read(text: str | None) -> Mapping[str, Any]:
-    return {} if text is None else dict(orjson.loads(text))
-
-
-def _json(value: object) -> str:
-    return orjson.dumps(value).decode()

@@ -6,10 +6,9 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
-import orjson
-
 from recado.domain.channels.sms import POLICY, SMS, asks_grant, category_in, category_of, route_in
 from recado.domain.core.errors import Problem
+from recado.domain.core.json_text import json_text, object_of
 from recado.domain.core.steps import Steps
 from recado.domain.links.tracked import MessageLinks, TrackedLink
 from recado.domain.messages.message import Priority
@@ -62,7 +61,7 @@ class SmsBatches:
                 payload, units, details = self._content(form, text)
             except Problem as problem:
                 return Misfit(problem.code, problem.detail)
-            return RenderedContent(_json(payload), units, _json(details))
+            return RenderedContent(json_text(payload), units, json_text(details))
 
         told = text_terms(text, render)
         if told["member"] is None:  # what all get is refused for all, and is the batch's own
@@ -80,12 +79,12 @@ class SmsBatches:
         )
 
     async def kind(self, where: Where, priority: Priority, sort: Sort) -> MessageKind:
-        return _kind(sort.type, _details(sort.details), priority)
+        return _kind(sort.type, object_of(sort.details), priority)
 
     def tracked(self, payload: str | None, recipients: Recipients, replaced: Replaced) -> Steps[Tracked | None]:
         if replaced:
             return (yield from self._renewed(payload, recipients, replaced))
-        if not recipients.details or UNTRACKED not in _details(recipients.details[0]):
+        if not recipients.details or UNTRACKED not in object_of(recipients.details[0]):
             return None  # as all of the batch
         places: list[int] = []
         contents: list[SmsContent] = []
@@ -97,7 +96,7 @@ class SmsBatches:
             own = payload if recipients.payloads is None else recipients.payloads[place] or payload
             of_message = self._links()
             try:
-                content = with_links(_details(own)["text"]["body"], _details(details), of_message.shorten)
+                content = with_links(object_of(own)["text"]["body"], object_of(details), of_message.shorten)
             except Problem as problem:  # short links were shorter when the batch was accepted
                 left_out[problem.code] += 1
                 continue
@@ -106,9 +105,9 @@ class SmsBatches:
             links.append(of_message.rows)
         told = replace(
             recipients.only(places) if left_out else recipients,
-            payloads=[_json(content.payload) for content in contents],
+            payloads=[json_text(content.payload) for content in contents],
             units=[content.units for content in contents],
-            details=[_json(content.details) for content in contents],
+            details=[json_text(content.details) for content in contents],
         )
         return Tracked(told, links, left_out)
 
@@ -137,7 +136,7 @@ class SmsBatches:
         organization = await self._organizations.of_caller(where[0])
         found: dict[str, MessageCopy | Misfit] = {}
         for old in olds:
-            details = _details(old.details)
+            details = object_of(old.details)
             route, category = route_in(details), category_in(details)
             try:
                 check_dedicated(route, organization.dedicated_sender)
@@ -162,11 +161,3 @@ def _kind(message_type: str, details: Mapping[str, Any], priority: Priority) -> 
     obeys = POLICY.obeys(message_type, category, priority)
     route = route_in(details)
     return MessageKind(obeys, POLICY.price_kind(category, False), asks_grant(route), region_for(route))
-
-
-def _details(details: str | None) -> Mapping[str, Any]:
-    return {} if details is None else dict(orjson.loads(details))
-
-
-def _json(value: object) -> str:
-    return orjson.dumps(value).decode()
