@@ -1,15 +1,18 @@
 """Entries and executions of journeys over HTTP (C9.7.1, C9.10)."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from tests.http.test_journeys import END, JOURNEYS, journey
 
+from recado.domain.core.retention import EXECUTIONS_MONTHS, months_before
 from recado.domain.journeys.execution import Awaited, EndReason
 from recado.storage.journeys import executions
 from recado.storage.journeys.executions import PassedStep
 
 PHONE = "+5511987650001"
+HOUR = timedelta(hours=1)
 
 
 async def active(api: Any, **fields: Any) -> str:
@@ -138,6 +141,16 @@ async def test_a_list_goes_on_by_its_cursor_and_shows_what_the_filters_say(api: 
     assert await listed("?from=2020-01-01T00:00:00Z&to=2020-02-01T00:00:00Z") == []
     foreign = await api.get(f"{JOURNEYS}/{other}/executions?limit=2&cursor={first['nextCursor']}")
     assert (foreign.status, foreign.code) == (400, "INVALID_CURSOR")
+
+
+async def test_a_list_shows_nothing_that_ended_beyond_what_is_kept(api: Any) -> None:
+    journey_id = await active(api)
+    ids = [await entered(api, journey_id, await contact(api, phone=f"+551198765000{n}")) for n in range(3)]
+    kept_from = months_before(api.clock.now(), EXECUTIONS_MONTHS)
+    for execution_id, ended_at in zip(ids[:2], (kept_from - HOUR, kept_from + HOUR), strict=True):
+        await moved(api, journey_id, execution_id, lambda it, at=ended_at: it.ended(EndReason.FINISHED, at))
+    listed = (await api.get(f"{JOURNEYS}/{journey_id}/executions")).body["items"]
+    assert [each["id"] for each in listed] == [ids[2], ids[1]]
 
 
 async def test_a_canceled_execution_is_over_and_the_audit_says_who_ended_it(api: Any) -> None:

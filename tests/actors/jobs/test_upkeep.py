@@ -96,6 +96,29 @@ async def test_everything_goes_that_is_past_its_time_and_nothing_else(database: 
     assert await kept(database) == young == dict.fromkeys(young, 1)
 
 
+@pytest.mark.parametrize(
+    ("table", "period"),
+    [
+        ("idempotency", timedelta(hours=24)),
+        ("callbacks", timedelta(days=7)),
+        ("contact_consents", timedelta(days=5 * 365 + 2)),
+        ("events", timedelta(days=30)),
+        ("deliveries", timedelta(days=30)),
+        ("contact_imports", timedelta(days=30)),
+    ],
+)
+async def test_each_is_kept_for_its_time(
+    database: Database, organization_id: str, table: str, period: timedelta
+) -> None:
+    clock = VirtualClock(TODAY)
+    round_of = upkeep(database, clock)
+    await clock.advance(86_400)  # now it is believed
+    for at in (clock.now(), clock.now() - period + timedelta(hours=1), clock.now() - period - timedelta(hours=1)):
+        await store(database, organization_id, at)
+    await round_of.work()
+    assert (await kept(database))[table] == 2
+
+
 async def test_a_clock_that_runs_ahead_has_a_day_to_be_put_right_before_anything_goes_by_it(
     database: Database, organization_id: str
 ) -> None:

@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -17,8 +18,9 @@ from recado.storage.journeys.journeys import Journey
 
 def every(journey: Journey) -> ExecutionFilter:
     return ExecutionFilter(
-        organization_id=ORGANIZATION, env=ENV, journey_id=journey.id, first_id=EXECUTION, before_id=EXECUTION + "~"
-    )
+        organization_id=ORGANIZATION, env=ENV, journey_id=journey.id, first_id=EXECUTION, before_id=EXECUTION + "~",
+        kept_from=NOW - timedelta(days=730),
+    )  # fmt: skip
 
 
 async def test_a_list_shows_the_newest_first_by_each_filter(database: Database) -> None:
@@ -112,8 +114,9 @@ analyze executions;
 async def test_each_filter_goes_by_its_index(database: Database, changes: Any, expected: set[str]) -> None:
     await database.execute(ROWS)
     wanted = ExecutionFilter(
-        organization_id="org_7", env="test", journey_id="jrn_1", first_id=EXECUTION, before_id=EXECUTION + "~"
-    )
+        organization_id="org_7", env="test", journey_id="jrn_1", first_id=EXECUTION, before_id=EXECUTION + "~",
+        kept_from=NOW - timedelta(days=730),
+    )  # fmt: skip
     wanted = replace(wanted, **changes)
     for sql, arguments in (page_query(wanted, 51), reach_query(wanted, 5_000)):
         found = await plan_of(database, sql, arguments)

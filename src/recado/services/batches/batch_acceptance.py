@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-import orjson
-
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem, Unavailable, no_provider
 from recado.domain.core.ids import BATCH, IdSource
+from recado.domain.core.json_text import json_or_none
 from recado.domain.messages.message import CLASS_OF
 from recado.engine.steps import in_steps
 from recado.services.batches.batch_audience import Audiences
@@ -177,7 +176,7 @@ class BatchAcceptance:
             sender_id=terms.sender_id,
             type=draft.type,
             template_id=draft.template_id,
-            payload=None if draft.payload is None else orjson.dumps(draft.payload).decode(),
+            payload=json_or_none(draft.payload),
             klass=CLASS_OF[draft.priority],
             campaign_id=draft.campaign_id,
             scheduled_at=terms.due_at if draft.scheduled_at is not None else None,

@@ -15,6 +15,7 @@ from recado.domain.channels.policies import address_kind
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Unavailable, field_refused
 from recado.domain.core.ids import CONTACT, LIST, SEGMENT, lowest_id
+from recado.domain.core.json_text import json_or_none
 from recado.domain.core.references import reference_not_found
 from recado.services.batches.batch_draft import BatchDraft
 from recado.services.batches.batch_rules import ELSEWHERE
@@ -83,7 +84,7 @@ class Audiences:
             list_id=list_id,
             tree=tree,
             template_vars=usual if isinstance(usual, str) else None,
-            metadata=audiences.text(draft.metadata),
+            metadata=json_or_none(draft.metadata),
             units=usual.units if isinstance(usual, RenderedContent) else 1,
             details=usual.details if isinstance(usual, RenderedContent) else None,
         )

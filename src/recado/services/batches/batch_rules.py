@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
-import orjson
-
 from recado.domain.batches.batch import DUPLICATE, MAX_ERRORS
 from recado.domain.billing.prices import region_of
 from recado.domain.channels.address import AddressKind, canonical
@@ -18,6 +16,7 @@ from recado.domain.channels.policies import address_kind, given_recipient
 from recado.domain.contacts.consent import refusal_to_send
 from recado.domain.core.errors import Problem, field_refused
 from recado.domain.core.ids import CONTACT
+from recado.domain.core.json_text import json_or_none, json_text
 from recado.domain.core.metadata import metadata_errors
 from recado.domain.core.phones import recipient_hash
 from recado.domain.core.references import no_such
@@ -52,8 +51,8 @@ class LeftOut:
         """As the row of a batch keeps it."""
         return {
             "skipped": self.count,
-            "skipped_reasons": orjson.dumps(self.reasons).decode(),
-            "errors": orjson.dumps(self.errors).decode(),
+            "skipped_reasons": json_text(self.reasons),
+            "errors": json_text(self.errors),
         }
 
 
@@ -74,7 +73,7 @@ def accept_recipients(
     read = partial(given_recipient, draft.channel)
     usual, member, content_of = terms.usual, terms.member, terms.content
     folds, region = kind is AddressKind.EMAIL, terms.region
-    common_metadata = _text(draft.metadata)
+    common_metadata = json_or_none(draft.metadata)
     addresses: dict[str, str] = {}
     hashes: list[int] = []
     texts: list[str | None] = []
@@ -113,7 +112,7 @@ def accept_recipients(
             rendered.append(content)
             content = None
         texts.append(content)
-        metadata.append(common_metadata if attached is None else _text(attached))
+        metadata.append(common_metadata if attached is None else json_or_none(attached))
         places.append(place)
         contact_ids.append(contact_id)
     recipients = Recipients(
@@ -196,7 +195,3 @@ def _address_of(
         message = f"`to` is not the {kind} of the contact `contactId`: leave one of them out."
         raise field_refused("RECIPIENT_MISMATCH", "/to", message)
     return stored, contact_id
-
-
-def _text(value: object) -> str | None:
-    return None if value is None else orjson.dumps(value).decode()

@@ -11,6 +11,7 @@ from recado.domain.channels.chatapp import CHATAPP, POLICY
 from recado.domain.core.counting import counted
 from recado.domain.core.errors import Problem
 from recado.domain.core.ids import NUMBER
+from recado.domain.core.json_text import json_or_none, json_text, object_of
 from recado.domain.core.references import reference_not_found
 from recado.domain.core.steps import Steps
 from recado.domain.messages.message import Priority
@@ -164,7 +165,7 @@ class ChatAppBatches:
                 _kind(old.type, template, number, Priority.BULK),
                 POLICY.ttl(None if template is None else template.category, Priority.BULK),
                 held[number.id],
-                None if payload is None else orjson.dumps(payload).decode(),
+                json_or_none(payload),
             )
         return found
 
@@ -210,11 +211,11 @@ def _variables(given: Any, count: int) -> RecipientContent | Misfit:
         return Misfit(MISMATCH, f"The template takes {counted(count, 'variable')}; `templateVars` has {len(given)}.")
     if not all(given):
         return Misfit(MISMATCH, "`templateVars` must not hold an empty text.")
-    return orjson.dumps(given).decode() if given else None
+    return json_text(given) if given else None
 
 
 def _fits(old: Old, template: Template, shapes: TemplateShapes) -> bool:
     count, header = shapes.of(template)
     given = 0 if old.template_vars is None else len(orjson.loads(old.template_vars))
-    payload = {} if old.payload is None else orjson.loads(old.payload)
+    payload = object_of(old.payload)
     return given == count and header == ("text" in (payload.get("header") or ()))

@@ -7,6 +7,7 @@ from typing import Any, Final
 from recado.domain.channels.email import EMAIL, POLICY, ROUTE, TRANSACTIONAL, is_transactional
 from recado.domain.core.errors import Problem, field_refused
 from recado.domain.core.ids import EMAIL_TEMPLATE
+from recado.domain.core.json_text import json_text, object_of
 from recado.domain.core.references import reference_not_found
 from recado.domain.core.steps import Steps
 from recado.domain.email.mailbox import NamedAddress, mailbox_of
@@ -25,7 +26,6 @@ from recado.services.batches.channel_batches import (
     Tracked,
     Where,
 )
-from recado.services.batches.json_texts import dumped, loaded
 from recado.services.email.departing import EXAMPLES, SUBJECT, TRACKING, VARIABLES
 from recado.services.email.sendable import SendableMailboxes, SendableTemplates
 from recado.services.messages.acceptance_rules import due_time
@@ -95,7 +95,7 @@ class EmailBatches:
                 measured = measure(own)
             except Problem as problem:
                 return Misfit(problem.code, problem.detail)
-            payload = dumped({**own_subject, VARIABLES: {**shared, **own}}) if own else None
+            payload = json_text({**own_subject, VARIABLES: {**shared, **own}}) if own else None
             return RenderedContent(payload, 1, _details(measured, details))
 
         return BatchTerms(
@@ -147,7 +147,7 @@ class EmailBatches:
             return _NO_CONTENT
         if await self._templates.get((*where, old.template_id)) is None:
             return _NO_TEMPLATE
-        told = mailbox_of(loaded(old.details).get("from", ""))
+        told = mailbox_of(object_of(old.details).get("from", ""))
         if told is None or await self._mailboxes.get((*where, told.address)) is None:
             return _NO_SENDER
         return _SUPPRESSED if old.recipient in suppressed else None
@@ -163,9 +163,9 @@ class EmailBatches:
 
 
 def _kind(message_type: str, details: str | None, priority: Priority) -> MessageKind:
-    category = TRANSACTIONAL if loaded(details).get(TRANSACTIONAL) else None
+    category = TRANSACTIONAL if object_of(details).get(TRANSACTIONAL) else None
     return MessageKind(POLICY.obeys(message_type, category, priority), POLICY.price_kind(category, False))
 
 
 def _details(measured: EmailSize, shared: Mapping[str, Any]) -> str:
-    return dumped({SUBJECT: measured.subject, "bodyBytes": measured.body_bytes, **shared})
+    return json_text({SUBJECT: measured.subject, "bodyBytes": measured.body_bytes, **shared})

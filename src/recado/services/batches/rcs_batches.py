@@ -16,11 +16,11 @@ from recado.domain.channels.rcs import (
 )
 from recado.domain.channels.sms import SMS, TRANSACTIONAL
 from recado.domain.core.errors import Problem, field_refused, no_provider
+from recado.domain.core.json_text import json_text, object_of
 from recado.domain.links.tracked import MessageLinks
 from recado.domain.messages.message import Priority
 from recado.services.batches.batch_draft import BatchDraft
 from recado.services.batches.channel_batches import BatchTerms, Misfit, RenderedContent
-from recado.services.batches.json_texts import dumped, loaded
 from recado.services.batches.placeholder_text import text_terms
 from recado.services.batches.text_batches import RoutedTexts, Said, Say, TextBatches
 from recado.services.messages.rcs_content import RcsForm, check_content
@@ -79,7 +79,7 @@ class RcsBatches(TextBatches[RcsRoute]):
                 return Misfit(problem.code, problem.detail)
             # Cards and suggestions are the batch's: ten thousand copies of them would take much memory.
             own = {name: told[name] for name in _FILLED if name in told}
-            return RenderedContent(dumped(own), 1, dumped(content.details))
+            return RenderedContent(json_text(own), 1, json_text(content.details))
 
         told = text_terms(_texts(given), render)
         if told["member"] is None:
@@ -88,16 +88,16 @@ class RcsBatches(TextBatches[RcsRoute]):
 
     def _saying(self, payload: str | None) -> Say:
         """Also what has no address in it is stored as a single message is."""
-        shared = loaded(payload)
+        shared = object_of(payload)
 
         def say(own: str | None, details: str | None, links: MessageLinks) -> Said:
-            content = RcsForm.stored(loaded(details)).content({**shared, **loaded(own)}, links)
-            return Said(dumped(content.payload), 1, dumped(content.details))
+            content = RcsForm.stored(object_of(details)).content({**shared, **object_of(own)}, links)
+            return Said(json_text(content.payload), 1, json_text(content.details))
 
         return say
 
     def _again(self, said: Said) -> Said:
-        return Said(said.payload, 1, dumped(_renewed(loaded(said.details))))
+        return Said(said.payload, 1, json_text(_renewed(object_of(said.details))))
 
 
 def _check_priority(route: RcsRoute, priority: Priority) -> None:

@@ -4,11 +4,11 @@ from datetime import datetime
 
 from recado.domain.channels.sms import POLICY, TRANSACTIONAL, SmsRoute, asks_grant, category_in, route_in
 from recado.domain.core.errors import Problem
+from recado.domain.core.json_text import json_text, object_of
 from recado.domain.core.steps import Steps
 from recado.domain.links.tracked import MessageLinks
 from recado.services.batches.batch_draft import BatchDraft
 from recado.services.batches.channel_batches import BatchTerms, Misfit, RenderedContent, Replaced, Tracked
-from recado.services.batches.json_texts import dumped, loaded
 from recado.services.batches.placeholder_text import text_terms
 from recado.services.batches.text_batches import RoutedTexts, Said, Say, TextBatches
 from recado.services.messages.sms_content import UNTRACKED, SmsContent, SmsForm, with_links
@@ -41,7 +41,7 @@ class SmsBatches(TextBatches[SmsRoute]):
                 payload, units, details = self._content(form, text)
             except Problem as problem:
                 return Misfit(problem.code, problem.detail)
-            return RenderedContent(dumped(payload), units, dumped(details))
+            return RenderedContent(json_text(payload), units, json_text(details))
 
         told = text_terms(text, render)
         if told["member"] is None:  # what all get is refused for all, and is the batch's own
@@ -49,14 +49,14 @@ class SmsBatches(TextBatches[SmsRoute]):
         return self._terms(draft, organization, {"route": form.route, TRANSACTIONAL: form.transactional}, told, now)
 
     def tracked(self, payload: str | None, recipients: Recipients, replaced: Replaced) -> Steps[Tracked | None]:
-        if not replaced and (not recipients.details or UNTRACKED not in loaded(recipients.details[0])):
+        if not replaced and (not recipients.details or UNTRACKED not in object_of(recipients.details[0])):
             return None  # as all of the batch
         return (yield from super().tracked(payload, recipients, replaced))
 
     def _saying(self, payload: str | None) -> Say:
         def say(own: str | None, details: str | None, links: MessageLinks) -> Said:
-            content = with_links(loaded(own or payload)["text"]["body"], loaded(details), links.shorten)
-            return Said(dumped(content.payload), content.units, dumped(content.details))
+            content = with_links(object_of(own or payload)["text"]["body"], object_of(details), links.shorten)
+            return Said(json_text(content.payload), content.units, json_text(content.details))
 
         return say
 

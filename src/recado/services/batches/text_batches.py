@@ -12,13 +12,13 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from recado.domain.channels.policy import Policy
 from recado.domain.core.errors import Problem
+from recado.domain.core.json_text import object_of
 from recado.domain.core.steps import Steps
 from recado.domain.links.tracked import MessageLinks, TrackedLink
 from recado.domain.messages.message import Priority
 from recado.domain.senders.sender import route_sender
 from recado.services.batches.batch_draft import BatchDraft
 from recado.services.batches.channel_batches import BatchTerms, MessageCopy, Misfit, Replaced, Sort, Tracked, Where
-from recado.services.batches.json_texts import loaded
 from recado.services.batches.placeholder_text import TextTerms
 from recado.services.messages.acceptance_rules import due_time
 from recado.storage.access.organizations import Organization, OrganizationDirectory
@@ -90,7 +90,7 @@ class TextBatches(Generic[R]):
         return self.texts.no_such_message
 
     async def kind(self, where: Where, priority: Priority, sort: Sort) -> MessageKind:
-        return self.texts.kind(sort.type, loaded(sort.details), priority)
+        return self.texts.kind(sort.type, object_of(sort.details), priority)
 
     def tracked(self, payload: str | None, recipients: Recipients, replaced: Replaced) -> Steps[Tracked | None]:
         """What takes the place of another message says what that did, with links of its own."""
@@ -138,7 +138,7 @@ class TextBatches(Generic[R]):
         organization, texts = await self._organizations.of_caller(where[0]), self.texts
         found: dict[str, MessageCopy | Misfit] = {}
         for old in olds:
-            details = loaded(old.details)
+            details = object_of(old.details)
             route = texts.route_in(details)
             try:
                 texts.check(route, organization)

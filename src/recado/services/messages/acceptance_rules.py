@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-import orjson
-
 from recado.domain.billing.prices import Price
 from recado.domain.channels.address import AddressKind, canonical
 from recado.domain.channels.policies import address_kind, recipient_key
@@ -16,6 +14,7 @@ from recado.domain.channels.policy import Obeys
 from recado.domain.contacts.consent import CONSENT_REQUIRED, OPTED_OUT, refusal_to_send
 from recado.domain.core.errors import Problem, field_refused
 from recado.domain.core.ids import CONTACT
+from recado.domain.core.json_text import json_or_none
 from recado.domain.core.phones import recipient_hash
 from recado.domain.core.references import reference_not_found
 from recado.domain.messages.message import CLASS_OF
@@ -130,9 +129,9 @@ def new_message(
         CLASS_OF[draft.priority],
         draft.forced_by is not None,
         draft.template_id,
-        json_text(draft.payload),
-        json_text(draft.template_vars),
-        json_text(draft.metadata),
+        json_or_none(draft.payload),
+        json_or_none(draft.template_vars),
+        json_or_none(draft.metadata),
         draft.campaign_id,
         due_at if draft.scheduled_at is not None else None,
         due_at,
@@ -151,10 +150,5 @@ def new_message(
         needs_window=obeys.window,
         obeys_quiet_hours=obeys.quiet_hours,
         units=draft.units,
-        details=json_text(draft.details),
+        details=json_or_none(draft.details),
     )
-
-
-def json_text(value: object) -> str | None:
-    """As a row has it."""
-    return None if value is None else orjson.dumps(value).decode()

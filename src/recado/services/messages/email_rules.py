@@ -10,6 +10,7 @@ from recado.domain.channels.email import EMAIL, POLICY, ROUTE, TRANSACTIONAL, Em
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import field_refused
 from recado.domain.core.ids import EMAIL_TEMPLATE, MESSAGE, IdSource
+from recado.domain.core.json_text import json_or_none
 from recado.domain.core.references import reference_not_found
 from recado.domain.email.content import EmailContent
 from recado.domain.email.mailbox import NamedAddress
@@ -23,7 +24,7 @@ from recado.engine.turns import turns
 from recado.services.email.departing import VARIABLES
 from recado.services.email.sendable import SendableMailboxes, SendableTemplates
 from recado.services.email.tracking import EmailTracking
-from recado.services.messages.acceptance_rules import due_time, json_text, new_message
+from recado.services.messages.acceptance_rules import due_time, new_message
 from recado.services.messages.draft import MessageDraft
 from recado.storage.access.organizations import Organization, OrganizationDirectory
 from recado.storage.billing.prices import PriceDirectory
@@ -131,7 +132,7 @@ class EmailRules:
         new = self._new(draft, organization, price, TRANSACTIONAL if asked.transactional else None)
         shown = mailbox or asked.from_mailbox
         details = {"subject": texts.subject, "bodyBytes": body_bytes}
-        new.details = json_text(details if shown is None else {**details, "from": shown.text})
+        new.details = json_or_none(details if shown is None else {**details, "from": shown.text})
         new.refused = refused
         if refused is _NO_SENDER:
             new.consent = ConsentCheck.EXEMPT  # a precondition comes before consent (C2.6)
@@ -176,7 +177,7 @@ class EmailRules:
         draft.payload = {VARIABLES: dict(given.variables)}
         new = self._new(draft, organization, await self._price(draft), None)
         details = {"subject": measured.subject, "bodyBytes": measured.body_bytes, "from": mailbox.text}
-        new.details = json_text(details)
+        new.details = json_or_none(details)
         return new
 
     async def _price(self, draft: MessageDraft) -> Price | None:

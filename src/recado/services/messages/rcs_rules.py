@@ -8,9 +8,10 @@ from recado.domain.channels.sms import SMS
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import no_provider
 from recado.domain.core.ids import MESSAGE, IdSource
+from recado.domain.core.json_text import json_or_none
 from recado.domain.links.tracked import MessageLinks
 from recado.domain.senders.sender import route_sender
-from recado.services.messages.acceptance_rules import due_time, json_text, new_message
+from recado.services.messages.acceptance_rules import due_time, new_message
 from recado.services.messages.draft import MessageDraft
 from recado.services.messages.rcs_content import RcsForm, RcsMessageContent
 from recado.storage.access.organizations import Organization, OrganizationDirectory
@@ -113,7 +114,7 @@ class RcsRules:
         details = content.details if prices is None else priced(content.details, *prices)
         if prices is not None:
             new.coins = dearer(details)
-        new.payload, new.details = json_text(content.payload), json_text(details)
+        new.payload, new.details = json_or_none(content.payload), json_or_none(details)
         new.links = links.rows
         return new
 

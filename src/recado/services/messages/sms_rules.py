@@ -7,10 +7,11 @@ from recado.domain.channels.sms import POLICY, SMS, SmsRoute, asks_grant, catego
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem, field_refused
 from recado.domain.core.ids import MESSAGE, IdSource
+from recado.domain.core.json_text import json_or_none
 from recado.domain.links.tracked import MessageLinks
 from recado.domain.messages.message import Priority
 from recado.domain.senders.sender import route_sender
-from recado.services.messages.acceptance_rules import due_time, json_text, new_message
+from recado.services.messages.acceptance_rules import due_time, new_message
 from recado.services.messages.draft import MessageDraft
 from recado.services.messages.replacing import replacement
 from recado.services.messages.sms_content import SmsForm
@@ -96,7 +97,7 @@ class SmsRules:
             asks_grant=asks_grant(route),
         )
         if content is not None:
-            new.payload, new.details = json_text(content.payload), json_text(content.details)
+            new.payload, new.details = json_or_none(content.payload), json_or_none(content.details)
         if draft.again is not None:
             new.replaces = replacement(draft.again, new.id, self._ids)
             if draft.again.links and new.payload is not None:

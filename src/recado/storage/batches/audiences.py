@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
-import orjson
-
 from recado.domain.audience.segment import Node, document
 from recado.domain.audience.segment_reading import read_tree
 from recado.domain.batches.batch import BATCH_MACHINE, BLOCK, BatchEvent, BatchStatus
@@ -186,8 +184,3 @@ def _block(organization_id: str, people: Sequence[tuple[str, str]], unread: Unre
         units=None if unread.units == 1 else [unread.units] * count,
         details=None if unread.details is None else [unread.details] * count,
     )
-
-
-def text(value: object) -> str | None:
-    """A value that every message has, as it is kept."""
-    return None if value is None else orjson.dumps(value).decode()

@@ -5,6 +5,7 @@ index finds, and no more: it is shorter then than it may be, and the next one be
 """
 
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any, Final
 
 from recado.domain.journeys.execution import ExecutionStatus
@@ -21,13 +22,17 @@ MOST_LOOKED_AT: Final = 5_000  # executions, for a page of a filter that no inde
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionFilter:
-    """What a list shows: from `first_id` on, and before `before_id`. `step_id`: of those under way that stand there."""
+    """What a list shows: from `first_id` on, and before `before_id`. `step_id`: of those under way that stand there.
+
+    `kept_from`: those that ended before are past their time (C32).
+    """
 
     organization_id: str
     env: str
     journey_id: str
     first_id: str
     before_id: str
+    kept_from: datetime
     status: ExecutionStatus | None = None
     contact_id: str | None = None
     step_id: str | None = None

@@ -1,11 +1,12 @@
 -- Lists of the executions of a journey, newest first (C9.10).
 
 -- name: page
--- Of those between two ids, without the first.
+-- Of those between two ids, without the first, what is still kept.
 select e.* from executions e
 where
     {found}
     {conditions}
+    and coalesce(e.ended_at, 'infinity') >= :kept_from
 order by e.id desc
 limit :limit
 

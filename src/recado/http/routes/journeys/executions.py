@@ -8,6 +8,7 @@ from typing import Any, Final
 from recado.domain.core.errors import validation_error
 from recado.domain.core.ids import EXECUTION, JOURNEY
 from recado.domain.core.metadata import metadata_errors
+from recado.domain.core.retention import EXECUTIONS_MONTHS, months_before
 from recado.domain.journeys.entries import EntryRefusal
 from recado.domain.journeys.step_numbers import StepNumbers
 from recado.http.api.audit import actor_of
@@ -81,6 +82,7 @@ class ExecutionOperations:
             journey_id=call.path["id"],
             first_id=first_id,
             before_id=before_id if after is None else min(before_id, after[0]),
+            kept_from=months_before(call.now, EXECUTIONS_MONTHS),
             status=query.status,
             contact_id=query.contact_id,
             step_id=query.passo,
