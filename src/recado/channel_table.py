@@ -30,6 +30,7 @@ from recado.channels.sms.smpp.session import SmppLogin
 from recado.channels.sms.smpp.smpp import Smpp, SmppOptions
 from recado.channels.social.bridge import SocialBridge
 from recado.channels.social.sandbox import SocialSandbox
+from recado.config.bridges import BridgeSettings, bridge_settings
 from recado.config.settings import Settings
 from recado.domain.channels.chatapp import CHATAPP
 from recado.domain.channels.email import EMAIL
@@ -151,17 +152,9 @@ def sandbox(settings: Settings, clock: Clock, connections: int | None = None) ->
 
 
 def bridge(settings: Settings, clock: Clock, connections: int) -> Adapter:
-    token, secret = settings.bridge_chatapp_token, settings.bridge_chatapp_secret
-    made = Bridge(
-        url=settings.bridge_chatapp_url or "",
-        token=token.get_secret_value() if token else "",
-        secret=secret.get_secret_value() if secret else "",
-        callback_url=f"{settings.address()}/v2/callbacks/{CHATAPP}/bridge",
-        clock=clock,
-        idempotent=settings.bridge_chatapp_idempotent,
-        shares=by_account,
-    )
-    place = ProviderPlace("the bridge", str(settings.bridge_chatapp_url), "start it")
+    said = bridge_settings(settings, "chatapp", CHATAPP)
+    made = Bridge(**said, clock=clock, shares=by_account)
+    place = ProviderPlace("the bridge", said["url"], "start it")
     return Adapter(
         sender=made, callbacks=made, admin=made, templates=made, flows=made, opener=chat_address(settings), media=made,
         connections=connections, place=place,
@@ -226,17 +219,6 @@ def chatapp_batches(parts: RuleParts) -> ChannelBatches:
 
 
 @dataclass(frozen=True, slots=True)
-class BridgeSettings:
-    """`name`: as in the path of its callbacks."""
-
-    name: str
-    url: str | None
-    token: SecretStr | None
-    secret: SecretStr | None
-    idempotent: bool
-
-
-@dataclass(frozen=True, slots=True)
 class SmppSettings:
     """An SMS centre, and how it wants it."""
 
@@ -255,6 +237,7 @@ class SmsGateway:
     adapter: str
     per_second: int
     bridge: BridgeSettings
+    callbacks: str  # as what its bridge calls back
     smpp: SmppSettings
 
 
@@ -266,10 +249,8 @@ def sms_gateways_of(settings: Settings) -> Sequence[SmsGateway]:
             first,
             settings.adapter_sms,
             settings.sms_gateway_a_per_second,
-            BridgeSettings(
-                "bridge", settings.bridge_sms_url, settings.bridge_sms_token, settings.bridge_sms_secret,
-                settings.bridge_sms_idempotent,
-            ),
+            bridge_settings(settings, "sms", SMS, callbacks="bridge"),
+            "bridge",
             SmppSettings(
                 settings.smpp_url, settings.smpp_system_id, settings.smpp_password, settings.smpp_system_type,
                 SmppOptions(
@@ -283,10 +264,8 @@ def sms_gateways_of(settings: Settings) -> Sequence[SmsGateway]:
             second,
             settings.adapter_sms_b,
             settings.sms_gateway_b_per_second,
-            BridgeSettings(
-                "bridge_b", settings.bridge_sms_b_url, settings.bridge_sms_b_token, settings.bridge_sms_b_secret,
-                settings.bridge_sms_b_idempotent,
-            ),
+            bridge_settings(settings, "sms_b", SMS, callbacks="bridge_b"),
+            "bridge_b",
             SmppSettings(
                 settings.smpp_b_url, settings.smpp_b_system_id, settings.smpp_b_password, settings.smpp_b_system_type,
                 SmppOptions(
@@ -313,18 +292,9 @@ def sms_sandbox(gateway: SmsGateway, settings: Settings, clock: Clock, connectio
 
 
 def sms_bridge(gateway: SmsGateway, settings: Settings, clock: Clock, connections: int) -> Adapter:
-    said = gateway.bridge
-    made = SmsBridge(
-        url=said.url or "",
-        token=said.token.get_secret_value() if said.token else "",
-        secret=said.secret.get_secret_value() if said.secret else "",
-        callback_url=f"{settings.address()}/v2/callbacks/{SMS}/{said.name}",
-        clock=clock,
-        idempotent=said.idempotent,
-        name=said.name,
-    )
+    made = SmsBridge(**gateway.bridge, clock=clock, name=gateway.callbacks)
     at_once = min(connections, LONGEST_CALL * gateway.per_second)
-    place = ProviderPlace("the bridge", said.url or "", "start it")
+    place = ProviderPlace("the bridge", gateway.bridge["url"], "start it")
     return Adapter(sender=made, callbacks=made, connections=at_once, place=place)
 
 
@@ -409,18 +379,10 @@ def rcs_adapters(settings: Settings, clock: Clock, connections: int) -> Mapping[
 
 
 def rcs_bridge(settings: Settings, clock: Clock, connections: int) -> Adapter:
-    token, secret = settings.bridge_rcs_token, settings.bridge_rcs_secret
-    made = RcsBridge(
-        url=settings.bridge_rcs_url or "",
-        token=token.get_secret_value() if token else "",
-        secret=secret.get_secret_value() if secret else "",
-        callback_url=f"{settings.address()}/v2/callbacks/{RCS}/bridge",
-        clock=clock,
-        idempotent=settings.bridge_rcs_idempotent,
-        shares=by_account,
-    )
+    said = bridge_settings(settings, "rcs", RCS)
+    made = RcsBridge(**said, clock=clock, shares=by_account)
     at_once = min(connections, LONGEST_CALL * settings.rcs_per_second)
-    place = ProviderPlace("the bridge", str(settings.bridge_rcs_url), "start it")
+    place = ProviderPlace("the bridge", said["url"], "start it")
     return Adapter(sender=made, callbacks=made, connections=at_once, place=place)
 
 
@@ -478,17 +440,9 @@ def social_sandbox(settings: Settings, clock: Clock, connections: int) -> Adapte
 
 
 def social_bridge(settings: Settings, clock: Clock, connections: int) -> Adapter:
-    token, secret = settings.bridge_social_token, settings.bridge_social_secret
-    made = SocialBridge(
-        url=settings.bridge_social_url or "",
-        token=token.get_secret_value() if token else "",
-        secret=secret.get_secret_value() if secret else "",
-        callback_url=f"{settings.address()}/v2/callbacks/{SOCIAL}/bridge",
-        clock=clock,
-        idempotent=settings.bridge_social_idempotent,
-        shares=by_account,
-    )
-    place = ProviderPlace("the bridge", str(settings.bridge_social_url), "start it")
+    said = bridge_settings(settings, "social", SOCIAL)
+    made = SocialBridge(**said, clock=clock, shares=by_account)
+    place = ProviderPlace("the bridge", said["url"], "start it")
     return Adapter(sender=made, callbacks=made, connector=made, media=made, connections=connections, place=place)
 
 

@@ -19,6 +19,7 @@ from recado.channels.email.smtp.smtp import Smtp
 from recado.channels.email.txt_records import TxtRecords
 from recado.channels.http.outbound_guard import Turn
 from recado.channels.http.outbound_http import CONNECTIONS
+from recado.config.bridges import bridge_settings
 from recado.config.settings import Settings
 from recado.domain.channels.email import EMAIL
 from recado.domain.core.clock import Clock
@@ -56,16 +57,10 @@ def email_sandbox(settings: Settings, clock: Clock) -> EmailSandbox:
 
 
 def bridge(settings: Settings, clock: Clock, connections: int) -> Adapter:
-    token, secret = settings.bridge_email_token, settings.bridge_email_secret
-    made = EmailBridge(
-        url=settings.bridge_email_url or "",
-        token=token.get_secret_value() if token else "",
-        secret=secret.get_secret_value() if secret else "",
-        callback_url=f"{settings.address()}/v2/callbacks/{EMAIL}/bridge",
-        clock=clock,
-    )
+    said = bridge_settings(settings, "email", EMAIL)
+    made = EmailBridge(**said, clock=clock)
     at_once = min(connections, LONGEST_CALL * settings.email_per_second)
-    place = ProviderPlace("the bridge", settings.bridge_email_url or "", "start it")
+    place = ProviderPlace("the bridge", said["url"], "start it")
     return Adapter(sender=made, callbacks=made, verifier=dns_proof(settings, made), connections=at_once, place=place)
 
 

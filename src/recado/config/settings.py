@@ -54,6 +54,30 @@ def _setting(default: Any, about: str, form: str, shown_default: str | None = No
     return Field(default, description=about, json_schema_extra={"form": form, "default": shown_default})
 
 
+HttpAddress = Annotated[str | None, BeforeValidator(parse_http_url)]
+
+
+def _bridge_url(of: str, path: str) -> Any:
+    form = f"an http(s) address without query, such as https://bridge.example.com/{path}"
+    return _setting(None, f"The address of the bridge {of}.", form, "none")
+
+
+def _bridge_token() -> Any:
+    return _setting(None, "The bearer token that Recado presents to that bridge.", "a text", "none")
+
+
+def _bridge_secret() -> Any:
+    return _setting(None, "The secret with which that bridge signs its callbacks.", "a text", "none")
+
+
+def _bridge_idempotent() -> Any:
+    about = (
+        "Whether that bridge sends a message once, however often it is given it under one `Idempotency-Key`: a send "
+        "whose outcome is unknown is then repeated."
+    )
+    return _setting(False, about, "true or false", "`false`")
+
+
 _OF_COMMANDS = frozenset({f"{PREFIX}API_KEY", f"{PREFIX}LOADTEST_TOKEN"})  # read by commands, not by the service
 
 
@@ -84,13 +108,13 @@ class Settings(BaseSettings):
         "HOST:PORT, such as 127.0.0.1:8080",
         "`127.0.0.1:8080`",
     )
-    base_url: Annotated[str | None, BeforeValidator(parse_http_url)] = _setting(
+    base_url: HttpAddress = _setting(
         None,
         "The address under which callers reach the API: it is part of error types and provider callbacks.",
         "an http(s) address without query, such as https://api.example.com",
         "`http://` and `LISTEN`",
     )
-    link_base: Annotated[str | None, BeforeValidator(parse_http_url)] = _setting(
+    link_base: HttpAddress = _setting(
         None,
         "The address under which people open links: those in messages, and those that lead to a chat. A short one "
         "leaves more of a text message.",
@@ -104,7 +128,7 @@ class Settings(BaseSettings):
         "a list of texts, such as googlebot, preview",
         "those of search engines, mail scanners and previews",
     )
-    chat_url: Annotated[str | None, BeforeValidator(parse_http_url)] = _setting(
+    chat_url: HttpAddress = _setting(
         None,
         "Where the chat app opens a chat with a number in live: its digits and `?text=` are added. Origin links need "
         "it.",
@@ -148,26 +172,11 @@ class Settings(BaseSettings):
         "sandbox, bridge, cloud or empty",
         "none: live sends answer 502",
     )
-    bridge_chatapp_url: Annotated[str | None, BeforeValidator(parse_http_url)] = _setting(
-        None,
-        "The address of the chat-app bridge.",
-        "an http(s) address without query, such as https://bridge.example.com/chatapp",
-        "none",
-    )
-    bridge_chatapp_token: SecretStr | None = _setting(
-        None, "The bearer token that Recado presents to the bridge.", "a text", "none"
-    )
-    bridge_chatapp_secret: SecretStr | None = _setting(
-        None, "The secret with which the bridge signs its callbacks.", "a text", "none"
-    )
-    bridge_chatapp_idempotent: bool = _setting(
-        False,
-        "Whether the bridge sends a message once, however often it is given it under one `Idempotency-Key`: a send "
-        "whose outcome is unknown is then repeated.",
-        "true or false",
-        "`false`",
-    )
-    cloud_url: Annotated[str | None, BeforeValidator(parse_http_url)] = _setting(
+    bridge_chatapp_url: HttpAddress = _bridge_url("of chat-app", "chatapp")
+    bridge_chatapp_token: SecretStr | None = _bridge_token()
+    bridge_chatapp_secret: SecretStr | None = _bridge_secret()
+    bridge_chatapp_idempotent: bool = _bridge_idempotent()
+    cloud_url: HttpAddress = _setting(
         None,
         "The address of the chat-app provider's hosted API, with its version.",
         "an http(s) address without query, such as https://graph.example.com/v24.0",
@@ -194,42 +203,14 @@ class Settings(BaseSettings):
         "sandbox, bridge, smpp or empty",
         "none: nothing takes over",
     )
-    bridge_sms_url: Annotated[str | None, BeforeValidator(parse_http_url)] = _setting(
-        None,
-        "The address of the bridge of `gateway_a`.",
-        "an http(s) address without query, such as https://bridge.example.com/sms",
-        "none",
-    )
-    bridge_sms_token: SecretStr | None = _setting(
-        None, "The bearer token that Recado presents to that bridge.", "a text", "none"
-    )
-    bridge_sms_secret: SecretStr | None = _setting(
-        None, "The secret with which that bridge signs its callbacks.", "a text", "none"
-    )
-    bridge_sms_idempotent: bool = _setting(
-        False,
-        "Whether that bridge sends a message once, however often it is given it under one `Idempotency-Key`.",
-        "true or false",
-        "`false`",
-    )
-    bridge_sms_b_url: Annotated[str | None, BeforeValidator(parse_http_url)] = _setting(
-        None,
-        "The address of the bridge of `gateway_b`.",
-        "an http(s) address without query, such as https://bridge.example.com/sms",
-        "none",
-    )
-    bridge_sms_b_token: SecretStr | None = _setting(
-        None, "The bearer token that Recado presents to that bridge.", "a text", "none"
-    )
-    bridge_sms_b_secret: SecretStr | None = _setting(
-        None, "The secret with which that bridge signs its callbacks.", "a text", "none"
-    )
-    bridge_sms_b_idempotent: bool = _setting(
-        False,
-        "Whether that bridge sends a message once, however often it is given it under one `Idempotency-Key`.",
-        "true or false",
-        "`false`",
-    )
+    bridge_sms_url: HttpAddress = _bridge_url("of `gateway_a`", "sms")
+    bridge_sms_token: SecretStr | None = _bridge_token()
+    bridge_sms_secret: SecretStr | None = _bridge_secret()
+    bridge_sms_idempotent: bool = _bridge_idempotent()
+    bridge_sms_b_url: HttpAddress = _bridge_url("of `gateway_b`", "sms")
+    bridge_sms_b_token: SecretStr | None = _bridge_token()
+    bridge_sms_b_secret: SecretStr | None = _bridge_secret()
+    bridge_sms_b_idempotent: bool = _bridge_idempotent()
     smpp_url: Annotated[str | None, BeforeValidator(parse_smpp_url)] = _setting(
         None,
         "Where the SMS centre of `gateway_a` is, over TLS with smpps.",
@@ -350,48 +331,20 @@ class Settings(BaseSettings):
         "sandbox, bridge or empty",
         "none: in live nothing is sent (502)",
     )
-    bridge_social_url: Annotated[str | None, BeforeValidator(parse_http_url)] = _setting(
-        None,
-        "The address of the bridge of social.",
-        "an http(s) address without query, such as https://bridge.example.com/social",
-        "none",
-    )
-    bridge_social_token: SecretStr | None = _setting(
-        None, "The bearer token that Recado presents to that bridge.", "a text", "none"
-    )
-    bridge_social_secret: SecretStr | None = _setting(
-        None, "The secret with which that bridge signs its callbacks.", "a text", "none"
-    )
-    bridge_social_idempotent: bool = _setting(
-        False,
-        "Whether that bridge sends a message once, however often it is given it under one `Idempotency-Key`.",
-        "true or false",
-        "`false`",
-    )
+    bridge_social_url: HttpAddress = _bridge_url("of social", "social")
+    bridge_social_token: SecretStr | None = _bridge_token()
+    bridge_social_secret: SecretStr | None = _bridge_secret()
+    bridge_social_idempotent: bool = _bridge_idempotent()
     adapter_rcs: Literal["", "sandbox", "bridge"] = _setting(
         "",
         "Who sends RCS messages in live. Test always uses the sandbox.",
         "sandbox, bridge or empty",
         "none: live sends answer 502",
     )
-    bridge_rcs_url: Annotated[str | None, BeforeValidator(parse_http_url)] = _setting(
-        None,
-        "The address of the bridge of RCS.",
-        "an http(s) address without query, such as https://bridge.example.com/rcs",
-        "none",
-    )
-    bridge_rcs_token: SecretStr | None = _setting(
-        None, "The bearer token that Recado presents to that bridge.", "a text", "none"
-    )
-    bridge_rcs_secret: SecretStr | None = _setting(
-        None, "The secret with which that bridge signs its callbacks.", "a text", "none"
-    )
-    bridge_rcs_idempotent: bool = _setting(
-        False,
-        "Whether that bridge sends a message once, however often it is given it under one `Idempotency-Key`.",
-        "true or false",
-        "`false`",
-    )
+    bridge_rcs_url: HttpAddress = _bridge_url("of RCS", "rcs")
+    bridge_rcs_token: SecretStr | None = _bridge_token()
+    bridge_rcs_secret: SecretStr | None = _bridge_secret()
+    bridge_rcs_idempotent: bool = _bridge_idempotent()
     rcs_per_second: int = Field(
         100,
         ge=1,
@@ -406,25 +359,25 @@ class Settings(BaseSettings):
         "sandbox, direct or empty",
         "none: live sends answer 502",
     )
-    fcm_url: Annotated[str | None, BeforeValidator(parse_http_url)] = _setting(
+    fcm_url: HttpAddress = _setting(
         "https://fcm.googleapis.com",
         "The address of Firebase Cloud Messaging.",
         "an http or https address",
         "`https://fcm.googleapis.com`",
     )
-    fcm_token_url: Annotated[str | None, BeforeValidator(parse_http_url)] = _setting(
+    fcm_token_url: HttpAddress = _setting(
         "https://oauth2.googleapis.com/token",
         "Where service accounts get their tokens.",
         "an http or https address",
         "`https://oauth2.googleapis.com/token`",
     )
-    apns_url: Annotated[str | None, BeforeValidator(parse_http_url)] = _setting(
+    apns_url: HttpAddress = _setting(
         "https://api.push.apple.com",
         "The address of Apple's push service.",
         "an http or https address",
         "`https://api.push.apple.com`",
     )
-    apns_development_url: Annotated[str | None, BeforeValidator(parse_http_url)] = _setting(
+    apns_development_url: HttpAddress = _setting(
         "https://api.sandbox.push.apple.com",
         "The address of Apple's push service for apps in development.",
         "an http or https address",
@@ -437,18 +390,9 @@ class Settings(BaseSettings):
         "sandbox, bridge, smtp, ses or empty",
         "none: in live nothing is sent, and no sender can be made (502)",
     )
-    bridge_email_url: Annotated[str | None, BeforeValidator(parse_http_url)] = _setting(
-        None,
-        "The address of the bridge of e-mail.",
-        "an http(s) address without query, such as https://bridge.example.com/email",
-        "none",
-    )
-    bridge_email_token: SecretStr | None = _setting(
-        None, "The bearer token that Recado presents to that bridge.", "a text", "none"
-    )
-    bridge_email_secret: SecretStr | None = _setting(
-        None, "The secret with which that bridge signs its callbacks.", "a text", "none"
-    )
+    bridge_email_url: HttpAddress = _bridge_url("of e-mail", "email")
+    bridge_email_token: SecretStr | None = _bridge_token()
+    bridge_email_secret: SecretStr | None = _bridge_secret()
     email_per_second: int = Field(
         100,
         ge=1,
@@ -506,7 +450,7 @@ class Settings(BaseSettings):
         "an ARN such as arn:aws:sns:eu-west-1:123456789012:recado",
         "none",
     )
-    ses_endpoint: Annotated[str | None, BeforeValidator(parse_http_url)] = _setting(
+    ses_endpoint: HttpAddress = _setting(
         None,
         "The address of the API, where it is not the region's own.",
         "an http(s) address without query, such as https://email.eu-west-1.amazonaws.com",
@@ -560,7 +504,7 @@ class Settings(BaseSettings):
     s3_region: Annotated[str | None, BeforeValidator(short_text(32))] = _setting(
         None, "Its region.", "a name such as eu-west-1", "none"
     )
-    s3_endpoint: Annotated[str | None, BeforeValidator(parse_http_url)] = _setting(
+    s3_endpoint: HttpAddress = _setting(
         None,
         "The address of the storage, where it is not the region's own. Callers are led there to download.",
         "an http(s) address without query, such as https://storage.example.com",
