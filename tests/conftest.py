@@ -12,16 +12,12 @@ from typing import Any
 
 import asyncpg
 import pytest
+from tests import folders
 from tests import system_postgres as packaged
 from tests.alone import pytest_ignore_collect, pytest_itemcollected  # noqa: F401 - hooks of this run
 from tests.clusters import give_cluster
 from tests.emptied import POOL_SIZE, TEMPLATE, Emptied, emptied
 from tests.examples import use_profile
-from tests.folders import (  # noqa: F401 - hooks of this run
-    pytest_fixture_setup,
-    pytest_runtest_teardown,
-    pytest_xdist_make_scheduler,
-)
 from tests.required import (  # noqa: F401 - hooks of this run
     pytest_collection_modifyitems,
     pytest_make_collect_report,
@@ -42,6 +38,11 @@ ON_SYSTEM_POSTGRES = "RECADO_TESTS_ON_SYSTEM_POSTGRES"  # 1: not on the embedded
 
 _MEMORY = Path("/dev/shm")
 _ROOM = 2 * 2**30  # bytes: the databases of a run take a tenth of it
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Hooks of a conftest below the root are not told of fixtures of the session."""
+    config.pluginmanager.register(folders)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -8,6 +8,12 @@ import pytest
 from tests.folders import taken_together
 
 ROOT = Path(__file__).parent.parent
+HOOKS = """
+from tests import folders
+
+def pytest_configure(config):
+    config.pluginmanager.register(folders)
+"""
 SHARING = """
 import pathlib
 import pytest
@@ -44,14 +50,15 @@ def test_one_process_takes_the_files_that_share_a_service(file: str, unit: str) 
 
 
 def test_what_was_made_for_a_folder_ends_before_the_next_folder_and_is_made_again_after_it(tmp_path: Path) -> None:
-    hooks = "from tests.folders import pytest_fixture_setup, pytest_runtest_teardown"
-    (tmp_path / "conftest.py").write_text(hooks)
+    tests = tmp_path / "checks"  # below the root, as those here
     for folder in ("a", "b"):
-        (tmp_path / folder).mkdir()
-    (tmp_path / "a" / "conftest.py").write_text(SHARING)
+        (tests / folder).mkdir(parents=True)
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tests / "conftest.py").write_text(HOOKS)
+    (tests / "a" / "conftest.py").write_text(SHARING)
     for name, text in (("a/test_1", USING), ("a/test_2", USING), ("b/test_3", NOT_USING)):
-        (tmp_path / f"{name}.py").write_text(text)
-    order = ["a/test_1.py", "a/test_2.py", "b/test_3.py", "a/test_1.py"]
+        (tests / f"{name}.py").write_text(text)
+    order = [f"checks/{name}.py" for name in ("a/test_1", "a/test_2", "b/test_3", "a/test_1")]
     command = [sys.executable, "-m", "pytest", "--import-mode=importlib", "-q", "--keep-duplicates"]
     done = subprocess.run(
         [*command, "-p", "no:cacheprovider", *order],

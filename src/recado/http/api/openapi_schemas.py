@@ -61,7 +61,7 @@ class Schemas:
 
 
 @cache
-def _described(wanted: tuple[Wanted, ...]) -> tuple[Mapping[Wanted, Any], Mapping[str, Any]]:
+def _described(wanted: tuple[Wanted, ...]) -> tuple[Mapping[Any, Any], Mapping[str, Any]]:
     """What pydantic says of the models: the larger part of the work, and the same for each server of a process.
 
     It is asked of each mode alone: of both at once it takes more than twice as long to find their names.
@@ -73,7 +73,7 @@ def _described(wanted: tuple[Wanted, ...]) -> tuple[Mapping[Wanted, Any], Mappin
     ]
     definitions: list[dict[str, Any]] = [found.get("$defs", {}) for _, found in told]
     both = definitions[0].keys() & definitions[1].keys()
-    names: dict[Wanted, Any] = {}
+    names: dict[Any, Any] = {}
     found: dict[str, Any] = {}
     for (_, ending), (keys, _), schemas in zip(modes, told, definitions, strict=True):
         renamed = {name: f"{name}{ending}" for name in both}
