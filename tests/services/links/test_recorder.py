@@ -69,6 +69,20 @@ async def test_what_comes_during_a_commit_gathers_for_the_next(commits: Commits)
     assert len(commits.made) == 2
 
 
+async def test_what_fills_a_commit_waits_no_longer(commits: Commits, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recorder, "IN_A_COMMIT", 2)
+
+    def more() -> None:
+        commits.during = lambda: None
+        commits.things.take(B)
+        commits.things.take(C)
+
+    commits.during = more
+    commits.things.take(A)
+    await commits.clock.advance(EVERY)
+    assert commits.made == [[("a", [0.0])], [("b", [EVERY]), ("c", [EVERY])]]
+
+
 async def test_what_a_commit_could_not_hold_is_one_with_what_came_since(commits: Commits) -> None:
     def away() -> None:
         commits.things.take(B)
