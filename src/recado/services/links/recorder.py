@@ -109,17 +109,22 @@ class Recorder(Generic[K]):
         self._of_organization[organization_id] = of_organization + 1
 
     async def record(self) -> None:
-        """Record all that came before; what comes meanwhile gathers."""
+        """Record all that came before; what comes meanwhile gathers, unless it fills a commit already."""
         async with self._recording:
-            self._taken, self._waiting = list(self._waiting.values()), {}
-            try:
-                while self._taken:
-                    await self._record_first()
-            finally:
-                if self._taken:
-                    self._put_back()
+            await self._record_waiting()
+            while len(self._waiting) >= IN_A_COMMIT:
+                await self._record_waiting()
         if self._waiting:
             self._record_soon()
+
+    async def _record_waiting(self) -> None:
+        self._taken, self._waiting = list(self._waiting.values()), {}
+        try:
+            while self._taken:
+                await self._record_first()
+        finally:
+            if self._taken:
+                self._put_back()
 
     async def _record_first(self) -> None:
         first = self._first()
