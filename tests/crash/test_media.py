@@ -10,8 +10,7 @@ import os
 import random
 import signal
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ import asyncpg
 import orjson
 import pytest
 from aiohttp import web
+from tests.crash.stoppable import StoppableServer
 from tests.media_files import PNG
 from tests.program import Api, Service
 from tests.waiting import until
@@ -47,42 +47,21 @@ class Moment(StrEnum):
     GIVEN = "the provider has given all of it"
 
 
-class HostedApi:
-    """Takes uploads, gives what people sent. From an `armed` moment on it says nothing to a service that is to die."""
+class HostedApi(StoppableServer):
+    """Takes uploads, gives what people sent."""
 
     def __init__(self, people_sent: dict[str, bytes]) -> None:
+        super().__init__()
         self.people_sent = people_sent
         self.taken: list[bytes] = []
-        self.armed: Moment | None = None
-        self.reached, self.dead = asyncio.Event(), asyncio.Event()
-        self.url = ""
 
-    @asynccontextmanager
-    async def listening(self) -> AsyncIterator["HostedApi"]:
-        application = web.Application(client_max_size=2**24)
-        application.router.add_get("/content/{id}", self._content)
-        application.router.add_get("/v24.0/{id}{edge:.*}", self._object)
-        application.router.add_post("/v24.0/{id}/media", self._media)
-        application.router.add_post("/v24.0/{id}{edge:.*}", self._done)
-        runner = web.AppRunner(application, shutdown_timeout=1.0)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        self.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-        try:
-            yield self
-        finally:
-            self.dead.set()
-            await runner.cleanup()
-
-    def arm(self, moment: Moment | None) -> None:
-        """What waits at the moment before goes on, to nobody."""
-        dead, self.dead, self.reached, self.armed = self.dead, asyncio.Event(), asyncio.Event(), moment
-        dead.set()
-
-    async def _at(self, moment: Moment) -> None:
-        if self.armed is moment:
-            self.reached.set()
-            await self.dead.wait()
+    def routes(self) -> Sequence[web.RouteDef]:
+        return (
+            web.get("/content/{id}", self._content),
+            web.get("/v24.0/{id}{edge:.*}", self._object),
+            web.post("/v24.0/{id}/media", self._media),
+            web.post("/v24.0/{id}{edge:.*}", self._done),
+        )
 
     async def _object(self, request: web.Request) -> web.Response:
         content = self.people_sent.get(request.match_info["id"])
@@ -100,24 +79,20 @@ class HostedApi:
         async for chunk in request.content.iter_any():
             body += chunk
             if len(body) > LENGTH // 2:
-                await self._at(Moment.HALF_TAKEN)
+                await self.at(Moment.HALF_TAKEN)
         self.taken.append(body)
-        await self._at(Moment.TAKEN)
-        answer = web.json_response({"id": f"9{len(self.taken):015}"})
-        await answer.prepare(request)
-        await answer.write_eof()
-        await self._at(Moment.ANSWERED)
-        return answer
+        await self.at(Moment.TAKEN)
+        return await self.answer(request, {"id": f"9{len(self.taken):015}"}, Moment.ANSWERED)
 
     async def _content(self, request: web.Request) -> web.StreamResponse:
         content = self.people_sent[request.match_info["id"]]
         answer = web.StreamResponse(headers={"Content-Type": "image/png", "Content-Length": str(len(content))})
         await answer.prepare(request)
         await answer.write(content[: LENGTH // 2])
-        await self._at(Moment.HALF_GIVEN)
+        await self.at(Moment.HALF_GIVEN)
         await answer.write(content[LENGTH // 2 :])
         await answer.write_eof()
-        await self._at(Moment.GIVEN)
+        await self.at(Moment.GIVEN)
         return answer
 
 

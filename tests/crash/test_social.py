@@ -9,8 +9,7 @@ import random
 import signal
 import time
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ import orjson
 import pytest
 from aiohttp import web
 from tests.acceptance.provider_sides import SECRET, BridgeSide
+from tests.crash.stoppable import StoppableServer
 from tests.program import Api, Service
 from tests.waiting import until
 
@@ -46,40 +46,23 @@ class Moment(StrEnum):
 MOMENTS = (*Moment, *Moment)
 
 
-class Bridge:
-    """Takes messages, and records their ids. From an `armed` moment on it says nothing to a service that is to die."""
+class Bridge(StoppableServer):
+    """Takes messages, and records their ids. A moment comes when it has taken some more of them."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.taken: list[str] = []
-        self.armed: tuple[Moment, int] | None = None  # and when so many were taken
-        self.reached, self.dead = asyncio.Event(), asyncio.Event()
-        self.url = ""
+        self._stops_at = 0
 
-    @asynccontextmanager
-    async def listening(self) -> AsyncIterator["Bridge"]:
-        application = web.Application()
-        application.router.add_post("/connect", self._connect)
-        application.router.add_post("/send", self._send)
-        runner = web.AppRunner(application, shutdown_timeout=1.0)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        self.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-        try:
-            yield self
-        finally:
-            self.dead.set()
-            await runner.cleanup()
+    def routes(self) -> Sequence[web.RouteDef]:
+        return web.post("/connect", self._connect), web.post("/send", self._send)
 
-    def arm(self, moment: Moment | None) -> None:
-        """What waits at the moment before goes on, to nobody."""
-        dead, self.dead, self.reached = self.dead, asyncio.Event(), asyncio.Event()
-        self.armed = None if moment is None else (moment, len(self.taken) + AFTER)
-        dead.set()
+    def arm(self, moment: StrEnum | None) -> None:
+        super().arm(moment)
+        self._stops_at = len(self.taken) + AFTER
 
-    async def _at(self, moment: Moment) -> None:
-        if self.armed is not None and moment is self.armed[0] and len(self.taken) >= self.armed[1]:
-            self.reached.set()
-            await self.dead.wait()
+    def is_due(self, moment: StrEnum) -> bool:
+        return super().is_due(moment) and len(self.taken) >= self._stops_at
 
     async def _connect(self, request: web.Request) -> web.Response:
         await request.read()
@@ -88,12 +71,8 @@ class Bridge:
     async def _send(self, request: web.Request) -> web.StreamResponse:
         asked = await request.json()
         self.taken.append(asked["id"])
-        await self._at(Moment.HANDED_OVER)
-        answer = web.json_response({"providerMessageId": f"theirs-{asked['id']}"})
-        await answer.prepare(request)
-        await answer.write_eof()
-        await self._at(Moment.ANSWERED)
-        return answer
+        await self.at(Moment.HANDED_OVER)
+        return await self.answer(request, {"providerMessageId": f"theirs-{asked['id']}"}, Moment.ANSWERED)
 
 
 class Round:

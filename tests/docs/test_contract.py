@@ -247,7 +247,7 @@ def routes() -> tuple[Route, ...]:
         *push_message_routes(dependencies, sends=nothing, opens=nothing),
         *email_template_routes(dependencies, workers=nothing, changed=nothing),
         *email_sender_routes(dependencies, verification=nothing),
-        *media_routes(database=nothing, numbers=nothing, uploads=nothing, files=nothing, folder=None),
+        *media_routes(database=nothing, senders=nothing, uploads=nothing, files=nothing, folder=None),
         *download_routes(database=nothing, blobs=nothing, provider=nothing, links=nothing, clock=nothing),
         *sandbox_inbound_routes(database=nothing, directories=nothing, receiver=nothing, media_for=nothing),
         *sandbox_record_routes(database=nothing, ids=nothing, changed=nothing),

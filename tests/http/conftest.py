@@ -100,6 +100,7 @@ from recado.services.journeys.test_runs import JourneyTests
 from recado.services.links.origin_clicks import OriginClicks
 from recado.services.links.tracked_clicks import TrackedClicks
 from recado.services.media.file_work import FileWork
+from recado.services.media.media_senders import MediaSenders
 from recado.services.messages.chatapp_rules import ChatAppRules
 from recado.services.messages.sms_rules import SmsRules
 from recado.services.ops.activity import Activity
@@ -268,6 +269,9 @@ async def api(database: Database) -> AsyncIterator[Api]:
     ids = IdSource(clock, random.Random(7))
     key_ring = KeyRing.parse("test:" + "QUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUE=")
     directories = Directories(database, clock=clock)
+    media_senders = MediaSenders(
+        numbers=directories.numbers, social_accounts=directories.social_accounts, keys=key_ring
+    )
     providers: dict[str, ScriptedProvider | None] = {"test": ScriptedProvider(clock), "live": ScriptedProvider(clock)}
     providers["test"].submit_template = Sandbox(clock).submit_template  # type: ignore[method-assign, union-attr]
     changes: list[Change] = []
@@ -357,7 +361,7 @@ async def api(database: Database) -> AsyncIterator[Api]:
             dependencies, health=HealthReader(database, clock=clock, refresh=refresh, trouble=troubles.get)
         ),
         *number_usage_routes(dependencies),
-        *media_routes(database=database, numbers=directories.numbers, uploads=nobody, files=FileWork(), folder=None),
+        *media_routes(database=database, senders=media_senders, uploads=nobody, files=FileWork(), folder=None),
         *social_account_routes(dependencies, provider_for=lambda env: providers[env]),
         *flow_routes(dependencies, provider_for=lambda env: providers[env]),
         *template_routes(dependencies, provider_for=lambda env: providers[env], sync=sync),

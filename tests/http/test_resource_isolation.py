@@ -263,7 +263,7 @@ async def uploaded(api: Any, organization: int) -> str:
     new = KeptMedia(
         organization_id=number.organization_id, env="test", id=api.ids.new(MEDIA), number_id=number.id, kind="image",
         mime_type="image/png", filename="dot.png", size=1, sha256="0" * 64, voice=False, blob_key=f"of {organization}",
-        provider_ids={number.id: "theirs"}, expires_at=api.clock.now() + KEPT,
+        social_account_id=None, provider_ids={number.id: "theirs"}, expires_at=api.clock.now() + KEPT,
     )  # fmt: skip
     await media.insert(api.database, new)
     return new.id
