@@ -17,11 +17,12 @@ from recado.domain.core.phones import other_spellings, recipient_hash
 from recado.storage.batches import batches
 from recado.storage.batches.batch_rows import Recipients
 from recado.storage.contacts import opt_outs
+from recado.storage.contacts.email_consent import by_address
 from recado.storage.contacts.opt_outs import Registrant
 from recado.storage.core.rows import Executor, columns, reader
 from recado.storage.core.sql import fragments
 
-SQL = fragments("audiences")
+SQL = fragments("audiences", **by_address(organization="$1", env="$2", email="g.email_key"))
 OF_LIST, NEXT_OF_LIST = (sql.replace("{member}", SQL.member) for sql in (SQL.of_list, SQL.next_of_list))
 ROLLED = SQL.rolled.replace("{left_out}", batches.SQL.left_out)
 

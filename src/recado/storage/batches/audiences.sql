@@ -162,26 +162,10 @@ left join lateral ( -- as `member`
     where organization_id = $1 and env = $2 and id between g.id and g.id
     order by id limit 1
 ) c on true
-cross join lateral ( -- as recipients.sql, `find_by_email`; of phones nobody
+cross join lateral ( -- of phones nobody
     select
-        exists (
-            select from contacts
-            where
-                organization_id = $1 and env = $2
-                and email_key is not null and (email_key, opt_in_status) >= (g.email_key, 'denied')
-                and (email_key, opt_in_status) <= (g.email_key, 'denied')
-            order by email_key, opt_in_status
-            offset 0
-        ) as denied,
-        exists (
-            select from contacts
-            where
-                organization_id = $1 and env = $2
-                and email_key is not null and (email_key, opt_in_status) >= (g.email_key, 'granted')
-                and (email_key, opt_in_status) <= (g.email_key, 'granted')
-            order by email_key, opt_in_status
-            offset 0
-        ) as granted
+        {denied} as denied,
+        {granted} as granted
     offset 0
 ) a
 cross join (select require_granted_for_marketing from organizations where id = $1) o;

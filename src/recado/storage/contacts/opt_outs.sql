@@ -38,15 +38,7 @@ or (
                 and o.hash = sha256(convert_to(g.organization_id || ':' || g.email, 'UTF8'))
             offset 0
         )
-        or exists (
-            select from contacts
-            where
-                organization_id = g.organization_id and env = g.env
-                and email_key is not null and (email_key, opt_in_status) >= (g.email, 'denied')
-                and (email_key, opt_in_status) <= (g.email, 'denied')
-            order by email_key, opt_in_status
-            offset 0
-        )
+        or {denied}
     )
 );
 
@@ -68,24 +60,8 @@ from (
     from given g
     cross join lateral (
         select
-            exists (
-                select from contacts
-                where
-                    organization_id = g.organization_id and env = g.env
-                    and email_key is not null and (email_key, opt_in_status) >= (g.email, 'denied')
-                    and (email_key, opt_in_status) <= (g.email, 'denied')
-                order by email_key, opt_in_status
-                offset 0
-            ) as denied,
-            exists (
-                select from contacts
-                where
-                    organization_id = g.organization_id and env = g.env
-                    and email_key is not null and (email_key, opt_in_status) >= (g.email, 'granted')
-                    and (email_key, opt_in_status) <= (g.email, 'granted')
-                order by email_key, opt_in_status
-                offset 0
-            ) as granted
+            {denied} as denied,
+            {granted} as granted
         offset 0
     ) c
     where g.asks_consent and g.email is not null

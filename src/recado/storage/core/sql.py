@@ -108,9 +108,9 @@ def load(aggregate: str, **lists: str) -> Queries:
 
 
 @cache
-def fragments(aggregate: str) -> Queries:
-    """The texts of `<aggregate>.sql` as they stand there, for `compose` to put queries together; raises as `load`."""
-    return Queries(aggregate, _read(aggregate, {}), as_written=True)
+def fragments(aggregate: str, **lists: str) -> Queries:
+    """The texts of `<aggregate>.sql` as they stand there, for `compose` to put queries together; as `load`."""
+    return Queries(aggregate, _read(aggregate, lists), as_written=True)
 
 
 def _read(aggregate: str, lists: Mapping[str, str]) -> dict[str, str]:

@@ -11,13 +11,14 @@ from recado.domain.contacts.contact import email_key
 from recado.domain.core.clock import Clock
 from recado.domain.core.phones import other_spellings
 from recado.storage.contacts import opt_outs
+from recado.storage.contacts.email_consent import by_address
 from recado.storage.contacts.opt_outs import Registrant
 from recado.storage.core.batch import Batcher
 from recado.storage.core.postgres import Database
 from recado.storage.core.rows import Executor, columns
 from recado.storage.core.sql import load
 
-SQL = load("recipients")
+SQL = load("recipients", **by_address())
 
 
 class RecipientKey(NamedTuple):

@@ -53,23 +53,7 @@ cross join lateral (
                 limit 1000
             ) k
         ) as id,
-        exists (
-            select from contacts
-            where
-                organization_id = g.organization_id and env = g.env
-                and email_key is not null and (email_key, opt_in_status) >= (g.email, 'denied')
-                and (email_key, opt_in_status) <= (g.email, 'denied')
-            order by email_key, opt_in_status
-            offset 0
-        ) as denied,
-        exists (
-            select from contacts
-            where
-                organization_id = g.organization_id and env = g.env
-                and email_key is not null and (email_key, opt_in_status) >= (g.email, 'granted')
-                and (email_key, opt_in_status) <= (g.email, 'granted')
-            order by email_key, opt_in_status
-            offset 0
-        ) as granted
+        {denied} as denied,
+        {granted} as granted
     offset 0
 ) c;

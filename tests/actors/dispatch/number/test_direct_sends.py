@@ -407,6 +407,27 @@ async def test_they_leave_at_the_pace_of_their_gateway(direct: Direct) -> None:
         assert eleventh - first >= 1.0
 
 
+async def test_whoever_sends_one_by_one_has_its_turn_beside_an_organization_that_sends_all_it_can(
+    direct: Direct,
+) -> None:
+    """The pace is shared among organizations, each of which has as many turns as any other while it waits (C31)."""
+    line = direct.line
+    other = (await acme(line.db, line.clock, line.ids)).organization
+    theirs = [direct.send(direct.new()) for _ in range(60)]  # for six seconds at the gateway's pace
+    await line.goes_on(1.0, step=0.1)
+    waited = []
+    for _ in range(3):
+        began, sending = line.clock.monotonic(), direct.send(direct.new(organization_id=other.id))
+        while not sending.done():
+            await line.goes_on(0.1, step=0.1)
+        assert type((await sending)[1]) is Accepted
+        waited.append(line.clock.monotonic() - began)
+    assert max(waited) <= 0.5  # its turn is among the next: two permits are given already
+    assert not all(each.done() for each in theirs)
+    await line.goes_on(6.0, step=0.1)
+    await asyncio.gather(*theirs, return_exceptions=True)
+
+
 async def test_what_one_sends_again_and_again_keeps_nobody_else_waiting(direct: Direct) -> None:
     line = direct.line
     other = (await acme(line.db, line.clock, line.ids)).organization
