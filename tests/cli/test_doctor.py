@@ -11,18 +11,24 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from tests.acceptance.sandbox.customer import Customer, phone
 from tests.program import Api, Service, free_port, running
 from tests.required import as_root
 
+from recado.cli.doctor import database as checks
+from recado.cli.doctor.finding import Verdict
 from recado.cli.doctor.machine import machine
 from recado.cli.doctor.running import Looked, is_ours
 from recado.config.settings import Settings
 from recado.descriptors import LARGEST_RESERVE
+from recado.storage.core.postgres import Database
 from recado.storage.dispatch.ownership import Owner
 from recado.storage.embedded.backup import UNFINISHED
 from recado.storage.embedded.cluster_lock import FileLock
@@ -204,3 +210,12 @@ def test_what_nothing_tells_is_not_claimed(changed: dict[str, object]) -> None:
 def doctor(service: Service, *arguments: str) -> list[dict[str, str]]:
     done = service.attempt("doctor", "--json", *arguments)
     return list(json.loads(done.stdout)["checks"])
+
+
+@pytest.mark.parametrize(("off", "verdict"), [(0.0, Verdict.OK), (0.2, Verdict.FAILURE), (-0.2, Verdict.FAILURE)])
+async def test_a_clock_with_which_a_service_would_not_start_is_found(
+    database: Database, off: float, verdict: Verdict
+) -> None:
+    clock: Any = SimpleNamespace(now=lambda: datetime.now(UTC) + timedelta(seconds=off))
+    (found,) = [finding async for finding in checks._clock(database, clock)]
+    assert (found.subject, found.verdict) == ("clock", verdict)

@@ -19,6 +19,7 @@ from recado.channels.core.provider import Accepted, Down, Outcome, Refused, Retr
 from recado.channels.push.notification import PushCredential, PushNotification
 from recado.domain.core.clock import Clock
 from recado.domain.core.ids import PUSH_DEVICE, IdSource
+from recado.domain.dispatch.leases import Lease
 from recado.domain.push.message import PushContent
 from recado.engine.clock import SystemClock
 from recado.services.contacts.contact_erasure import ContactErasure
@@ -476,6 +477,22 @@ async def test_after_a_crash_nobody_gets_it_twice(push: Push) -> None:
     assert push.sender.got == []
     assert set((await push.codes(message)).values()) == {"outcome_unknown"}
     assert (await push.read(message)).status == "sending"
+
+
+async def test_while_the_lease_is_over_nothing_begins_to_leave(push: Push) -> None:
+    await push.register("one", "two")
+    message = await push.send()
+    lease = push.begun.lease = Lease(push.clock.monotonic)
+    await push.departs()
+
+    async def claimed() -> bool:
+        return bool(await push.db.fetchval("select exists (select from push_blocks where claimed_at is not null)"))
+
+    await until(claimed, 10.0, "the lane has claimed what it would send")
+    assert push.sender.got == []
+    lease.renewed(lease.asked())
+    assert (await push.ends(message)).status == "completed"
+    assert sorted(each.token for each in push.sender.got) == ["one", "two"]
 
 
 async def test_what_had_certainly_not_begun_leaves_after_a_crash(push: Push) -> None:

@@ -22,6 +22,8 @@ from recado.storage.core import migrate as migrate_module
 from recado.storage.core.migrate import Migration, MigrationError, migrate, pending, read_migrations
 from recado.storage.core.partitions import ensure_partitions
 from recado.storage.core.postgres import Database
+from recado.storage.dispatch import dispatch, ownership
+from recado.storage.dispatch.ownership import owner_of
 from recado.storage.messages import receipts
 
 SHIPPED = read_migrations()
@@ -468,6 +470,40 @@ async def test_an_answer_that_is_owed_is_one_on_the_only_channel_there_was(datab
     )
     await migrate(database)
     assert await database.fetchval("select channel from opt_out_replies") == "chatapp"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("owner", "followed"),
+    [("'web-1', 4711", True), ("null, null", False)],
+    ids=["an owner that was killed", "one that stopped in order"],
+)
+async def test_the_owner_of_an_earlier_version_is_over_and_epochs_and_its_file_go_on(
+    database: Database, owner: str, followed: bool
+) -> None:
+    await migrated_until(database, "_hosts")
+    await database.execute(
+        "update dispatchers set epoch = 7, taken_at = now(), opened_epoch = 6, opened_at = '2026-01-01 00:00Z', "
+        f"(owner_host, owner_pid) = ({owner})"
+    )
+    await migrate(database)
+    before = await owner_of(database)
+    assert (before.pid == 4711) is followed
+    epoch = await dispatch.take_epoch(database, datetime.now(UTC))
+    assert epoch == 8
+    assert await dispatch.opened(database, epoch) == (6, datetime(2026, 1, 1, tzinfo=UTC))
+    busy_for = await database.fetchval(ownership.SQL.busy_for, epoch)
+    assert (busy_for > 4.0) is followed  # it may live on
+    assert await database.fetchval("select array_agg(distinct epoch) from shards having count(*) = 256") == [8]
+
+
+@pytest.mark.long
+async def test_a_new_database_had_no_owner(database: Database) -> None:
+    await migrated_until(database, "_hosts")
+    await migrate(database)
+    assert await dispatch.take_epoch(database, datetime.now(UTC)) == 1
+    assert await dispatch.opened(database, 1) is None
+    assert await database.fetchval(ownership.SQL.busy_for, 1) is None
 
 
 @pytest.mark.long

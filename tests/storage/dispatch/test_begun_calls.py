@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recado.domain.dispatch.leases import TTL, Lease
 from recado.storage.dispatch import begun_calls
 from recado.storage.dispatch.begun_calls import NAME, BegunCalls, FormerCalls
 
@@ -130,6 +131,21 @@ def test_whoever_was_fenced_begins_no_call_more(tmp_path: Path) -> None:
     found = former(tmp_path)
     assert found is not None
     assert set(found.begun) == {message(1)}  # the next owner may send the other
+
+
+def test_past_the_lease_no_call_begins_and_none_is_noted(tmp_path: Path) -> None:
+    calls = opened(tmp_path)
+    now = [100.0]
+    lease = calls.lease = Lease(lambda: now[0])
+    lease.renewed(lease.asked())
+    assert calls.began(ORGANIZATION, message(1), LATER, LATER)
+    now[0] += TTL
+    assert not calls.began(ORGANIZATION, message(2), LATER, LATER)
+    lease.renewed(lease.asked())
+    assert calls.began(ORGANIZATION, message(3), LATER, LATER)
+    found = former(tmp_path)
+    assert found is not None
+    assert set(found.begun) == {message(1), message(3)}
 
 
 @pytest.mark.parametrize(

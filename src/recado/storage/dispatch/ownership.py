@@ -31,7 +31,7 @@ log = structlog.get_logger(__name__)
 
 LOCK = (0x7265, 0x6361)  # "re", "ca": of every process that serves
 PATIENCE = 2.0  # seconds that the server is given to notice that sessions are over
-CONNECT_LIMIT = 10.0  # seconds
+CONNECT_LIMIT = 5.0  # seconds
 ANSWER_LIMIT = 2.0  # of a renewal: a lease bears one that is not answered
 _POLL = 0.05
 _READINGS = 3  # of the server's clock

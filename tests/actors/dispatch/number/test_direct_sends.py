@@ -27,6 +27,7 @@ from recado.channels.core.provider import (
 from recado.domain.contacts.consent import OptOutEntry
 from recado.domain.core.errors import Unavailable
 from recado.domain.core.ids import MESSAGE
+from recado.domain.dispatch.leases import RENEWED_EVERY, Lease
 from recado.domain.messages.message import Cause
 from recado.services.effects.consequences import Consequences
 from recado.services.messages.admission import Admission
@@ -155,6 +156,18 @@ async def test_only_a_refusal_of_the_message_itself_spends_an_attempt(
     await direct.line.goes_on(6.0, step=0.1)
     assert sending.done()
     assert calls == attempts
+
+
+async def test_while_the_lease_is_over_nothing_is_called_for(direct: Direct) -> None:
+    line = direct.line
+    lease = line.context.sending.lease = Lease(line.clock.monotonic)
+    sending = direct.send(direct.new())
+    await line.goes_on(3.0, step=0.1)
+    assert (line.provider.sent, sending.done()) == ([], False)
+    lease.renewed(lease.asked())
+    await line.goes_on(RENEWED_EVERY + 0.5, step=0.1)
+    assert sending.done()
+    assert len(line.provider.sent) == 1
 
 
 async def test_what_nobody_takes_in_fifteen_seconds_has_failed(direct: Direct) -> None:
