@@ -11,8 +11,8 @@ import orjson
 
 from bench.harness import Process
 from recado.engine.clock import SystemClock
-from recado.storage.core.partitions import ensure_partitions
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.upkeep.partitions import ensure_partitions
 from recado.storage.embedded.embedded import EmbeddedPostgres
 
 READY = "/readyz"

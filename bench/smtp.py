@@ -24,7 +24,7 @@ from recado.domain.email.mime import Origin, compose
 from recado.domain.email.rendering import EmailPart, EmailParts, Value
 from recado.engine.clock import SystemClock
 from recado.services.email.sendable import SendableTemplate
-from recado.storage.core.fair_places import FairPlaces
+from recado.storage.core.shares.fair_places import FairPlaces
 
 CONNECTIONS = 10
 EMAILS = 3_000  # in a round

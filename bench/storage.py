@@ -8,7 +8,7 @@ import asyncpg
 
 from bench.harness import Figure, Say, against, remove_cluster, scratch
 from recado.engine.clock import SystemClock
-from recado.storage.core.batch import Batcher
+from recado.storage.core.connections.batch import Batcher
 from recado.storage.embedded.embedded import EmbeddedPostgres
 
 ROWS = 100_000

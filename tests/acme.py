@@ -7,7 +7,7 @@ from recado.domain.core.clock import Clock
 from recado.domain.core.ids import TEMPLATE, IdSource
 from recado.domain.templates.template import Language, TemplateCategory, TemplateStatus
 from recado.storage.access.organizations import NewOrganization, create_organization
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.senders.numbers import Number
 from recado.storage.templates import templates
 from recado.storage.templates.templates import Template

@@ -12,9 +12,9 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 from recado.engine.clock import SystemClock
-from recado.storage.core.migrate import migrate
-from recado.storage.core.partitions import ensure_partitions
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.upkeep.migrate import migrate
+from recado.storage.core.upkeep.partitions import ensure_partitions
 from recado.storage.embedded.cluster import Cluster
 from recado.storage.embedded.embedded import EmbeddedPostgres
 from recado.storage.embedded.service_folder import locate, service_folder

@@ -26,9 +26,9 @@ from tests.required import (  # noqa: F401 - hooks of this run
 from tests.standing_connection import StandingConnection, standing_connection
 
 from recado.engine.clock import SystemClock
-from recado.storage.core.migrate import migrate
-from recado.storage.core.partitions import ensure_partitions
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.upkeep.migrate import migrate
+from recado.storage.core.upkeep.partitions import ensure_partitions
 from recado.storage.embedded.embedded import EmbeddedPostgres
 from recado.storage.embedded.service_folder import locate, service_folder
 

@@ -48,7 +48,7 @@ _AS_BEFORE = "delete from {0}; insert into {0} select * from jsonb_populate_reco
 
 
 class KeptPool:
-    """asyncpg's pool as `recado.storage.core.pool` uses it; what is closed in good order opens again as it was."""
+    """asyncpg's pool as `storage.core.connections.pool` uses it; what is closed in good order opens again as it was."""
 
     def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]") -> None:
         self._pool = pool

@@ -13,7 +13,7 @@ from recado.services.email.departing import DepartingEmails
 from recado.services.email.sendable import SendableMailboxes, SendableTemplates
 from recado.services.email.tracking import EmailTracking
 from recado.services.messages.email_rules import EmailRules
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.email.templates import TEMPLATES, EmailTemplate
 
 LINK_BASE = "https://links.example.org"

@@ -9,7 +9,7 @@ import orjson
 from recado.domain.contacts.contact import tag_key
 from recado.domain.core.ids import CONTACT, lowest_id
 from recado.domain.core.phones import phone_hash
-from recado.storage.core.rows import Executor
+from recado.storage.core.statements.rows import Executor
 
 BORN = datetime(2026, 1, 1, tzinfo=UTC)
 _INSERT = """

@@ -8,8 +8,8 @@ from typing import Any
 
 import orjson
 
-from recado.storage.core.pool import Pool
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.pool import Pool
+from recado.storage.core.connections.postgres import Database
 
 Plan = dict[str, Any]
 

@@ -25,7 +25,7 @@ from recado.storage.access.directories import Directories
 from recado.storage.billing import ledger
 from recado.storage.billing.ledger import WalletRecord
 from recado.storage.core import audit
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.dispatch import settlements
 from recado.storage.dispatch.settlements import Capture, Departed, Failed
 from recado.storage.messages import message_moves, receipts

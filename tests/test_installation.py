@@ -13,7 +13,7 @@ from recado.config.errors import SettingsError
 from recado.config.settings import load_settings
 from recado.engine.clock import SystemClock
 from recado.installation import Installation
-from recado.storage.core.migrate import read_migrations
+from recado.storage.core.upkeep.migrate import read_migrations
 
 
 async def test_a_given_database_with_a_pending_migration_is_refused_with_the_command_and_left_alone(

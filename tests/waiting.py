@@ -5,7 +5,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 
 T = TypeVar("T")
 

@@ -26,16 +26,16 @@ from recado.engine.periodic import Periodic
 from recado.engine.service import Service
 from recado.engine.shutdown import Shutdown
 from recado.http.api.route import MIB, Route
-from recado.http.api.token_authenticator import TokenAuthenticator
+from recado.http.callers.token_authenticator import TokenAuthenticator
 from recado.http.routes.ops.stream import OperatorStream
 from recado.http.server import HttpServer
 from recado.installation import Installation
 from recado.providers import adapters_of
 from recado.route_table import route_table
 from recado.storage.access.organizations import NewOrganization
-from recado.storage.core import server_clock
+from recado.storage.core.connections import server_clock
 from recado.storage.core.idempotency import IdempotencyKeys
-from recado.storage.core.partitions import ensure_partitions
+from recado.storage.core.upkeep.partitions import ensure_partitions
 from recado.storage.dispatch.ownership import Owned, Ownership, session_name
 from recado.storage.messages.chat_windows import ChatWindows
 from recado.storage.messages.recipients import RecipientLookup

@@ -33,8 +33,8 @@ from recado.domain.push.message import PUSH
 from recado.engine.loop_watch import LoopWatch
 from recado.engine.runtime import Runtime
 from recado.engine.service import Service
-from recado.http.api.body_workers import BodyWorkers
 from recado.http.api.request_figures import RequestFigures
+from recado.http.bodies.body_workers import BodyWorkers
 from recado.http.routes.email import html_document, mjml_document
 from recado.http.routes.ops.samples import Samples
 from recado.http.routes.ops.stream import OperatorStream
@@ -82,7 +82,7 @@ from recado.services.templates.template_sync import TemplateSync
 from recado.storage.access.directories import Directories
 from recado.storage.blobs.signed_links import SignedLinks
 from recado.storage.contacts.documents import DocumentCipher
-from recado.storage.core.fair_places import FairPlaces
+from recado.storage.core.shares.fair_places import FairPlaces
 from recado.storage.dispatch.begun_calls import BegunCalls, boot_id
 from recado.storage.messages.chat_windows import ChatWindows
 from recado.storage.messages.recipients import RecipientLookup

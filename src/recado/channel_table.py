@@ -69,8 +69,8 @@ from recado.services.messages.sms_rules import SmsRules
 from recado.services.messages.social_rules import SocialRules
 from recado.storage.access.directories import Directories
 from recado.storage.billing.prices import PriceDirectory
-from recado.storage.core.fair_places import FairPlaces
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.shares.fair_places import FairPlaces
 from recado.storage.messages.chat_windows import ChatWindows
 
 PART_OF_AN_ACCOUNT = 4  # a quarter of the connections for all but sends (C31)

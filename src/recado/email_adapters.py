@@ -24,7 +24,7 @@ from recado.config.settings import Settings
 from recado.domain.channels.email import EMAIL
 from recado.domain.core.clock import Clock
 from recado.domain.email.dkim import DkimKey, dkim_key
-from recado.storage.core.fair_places import FairPlaces
+from recado.storage.core.shares.fair_places import FairPlaces
 
 QUESTIONS_AT_ONCE, QUESTIONS_EACH, MOST_QUESTIONS_WAITING = 16, 2, 50  # to name servers, in all and of an organization
 MOST_EMAILS_WAITING: Final = 200  # of an organization: to be made, and to be handed over

@@ -19,9 +19,9 @@ from recado.storage.access import accounts
 from recado.storage.access.organizations import NewOrganization, all_organizations, create_organization
 from recado.storage.access.passwords import Passwords
 from recado.storage.core import audit
+from recado.storage.core.connections.postgres import Database
 from recado.storage.core.crypto import KeyRing
-from recado.storage.core.migrate import migrate, pending
-from recado.storage.core.postgres import Database
+from recado.storage.core.upkeep.migrate import migrate, pending
 from recado.storage.dispatch.ownership import staying_owner
 from recado.storage.embedded.backup import unfinished
 from recado.storage.embedded.embedded import EmbeddedPostgres

@@ -57,7 +57,7 @@ from recado.http.routes.social.social_accounts import social_account_routes
 from recado.http.routes.templates.templates import template_routes
 from recado.http.routes.webhooks.webhook_deliveries import webhook_delivery_routes
 from recado.http.routes.webhooks.webhooks import webhook_routes
-from recado.storage.core.migrate import pending
+from recado.storage.core.upkeep.migrate import pending
 from recado.storage.ops import ops
 
 

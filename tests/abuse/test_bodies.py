@@ -11,7 +11,7 @@ from tests.abuse.attacker import Attacker, keep_on
 from tests.abuse.neighbour import Neighbour
 from tests.program import Api
 
-from recado.http.api.body_reading import LARGE
+from recado.http.bodies.body_reading import LARGE
 
 pytestmark = [pytest.mark.alone, pytest.mark.usefixtures("memory_returns")]
 

@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 from tests.acceptance.served import Served
 
-from recado.http.api.body_reading import name_of
+from recado.http.bodies.body_reading import name_of
 
 MANY = 5_000
 MOST_ERRORS = 200

@@ -17,8 +17,8 @@ from tests.acceptance.samples_webhooks import room
 from tests.acceptance.test_openapi import operations
 from tests.acceptance.walk import Walk
 
-from recado.http.api.examples import examples
 from recado.http.api.route import Route
+from recado.http.openapi.written_examples import examples
 
 JSON = "application/json"
 MAIN = {

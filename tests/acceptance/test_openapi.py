@@ -13,10 +13,10 @@ import orjson
 import pytest
 from tests.acceptance.served import Served
 
-from recado.http.api.document_texts import GROUPS
-from recado.http.api.problem_codes import problem_codes
 from recado.http.api.route import Access, Idempotency
-from recado.http.api.usual_words import MEANT
+from recado.http.openapi.document_texts import GROUPS
+from recado.http.openapi.problem_codes import problem_codes
+from recado.http.problems.usual_words import MEANT
 
 CHROMIUM = Path("/usr/bin/chromium")
 PATIENCE = 90_000  # milliseconds; other tests run beside it

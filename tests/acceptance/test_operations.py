@@ -13,8 +13,8 @@ from tests.acceptance.walk import Walk
 from tests.docs.test_contract import section
 from tests.http.messages import test_callbacks
 
-from recado.http.api.openapi import document
 from recado.http.api.route import Route
+from recado.http.openapi.document import document
 from recado.http.routes.inbound.callbacks import callback_routes
 
 JSON = "application/json"

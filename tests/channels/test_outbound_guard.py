@@ -20,7 +20,7 @@ from recado.channels.http.outbound_guard import (
     target_of,
 )
 from recado.engine.clock import SystemClock, VirtualClock
-from recado.storage.core.fair_places import FairPlaces
+from recado.storage.core.shares.fair_places import FairPlaces
 
 START = datetime(2026, 11, 20, 12, tzinfo=UTC)
 PUBLIC = "93.184.216.34"

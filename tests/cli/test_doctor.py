@@ -28,7 +28,7 @@ from recado.cli.doctor.machine import machine
 from recado.cli.doctor.running import Looked, is_ours
 from recado.config.settings import Settings
 from recado.descriptors import LARGEST_RESERVE
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.dispatch.ownership import Owner
 from recado.storage.embedded.backup import UNFINISHED
 from recado.storage.embedded.cluster_lock import FileLock

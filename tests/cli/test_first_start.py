@@ -19,8 +19,8 @@ from recado.engine.clock import SystemClock
 from recado.first_start import SECRETS_FILE
 from recado.installation import Installation
 from recado.storage.access.organizations import NewOrganization, all_organizations
+from recado.storage.core.connections.postgres import Database
 from recado.storage.core.crypto import KeyRing
-from recado.storage.core.postgres import Database
 
 Filling = Callable[[], Installation]
 

@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 from tests.program import Service
 
-from recado.storage.core.migrate import read_migrations
+from recado.storage.core.upkeep.migrate import read_migrations
 
 NEWER = """
 import sys
 from pathlib import Path
-from recado.storage.core import migrate
+from recado.storage.core.upkeep import migrate
 migrate.read_migrations.__defaults__ = (Path(sys.argv.pop(1)),)
 from recado.cli.main import run
 run()

@@ -3,8 +3,8 @@
 import sys
 
 import recado.assembly  # noqa: F401 - it imports every table of the program
-from recado.http.api.holders import _HOLDERS
-from recado.storage.core.tables import Table
+from recado.http.problems.holders import _HOLDERS
+from recado.storage.core.statements.tables import Table
 
 
 def test_every_unique_value_of_a_table_has_the_scope_that_reads_its_holder() -> None:
@@ -13,5 +13,5 @@ def test_every_unique_value_of_a_table_has_the_scope_that_reads_its_holder() -> 
     unique = {table._unique.code: table._unique.holder for table in tables if table._unique is not None}
     assert "LIST_NAME_TAKEN" in unique
     for code, holder in unique.items():
-        assert code in _HOLDERS, f"{code}: name {holder} and its scope in http/api/holders.py"
+        assert code in _HOLDERS, f"{code}: name {holder} and its scope in http/problems/holders.py"
         assert _HOLDERS[code][0] == holder

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from recado.storage.core.sql import FILES
+from recado.storage.core.statements.sql import FILES
 
 SOURCE = Path(__file__).parents[2] / "src" / "recado"
 NO_SERVICE = {"cli", "loadtest", "simulator"}  # the commands, and what two of them run

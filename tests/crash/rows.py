@@ -10,7 +10,7 @@ from typing import Any
 import asyncpg
 from tests.waiting import until
 
-from recado.storage.core.rows import Executor
+from recado.storage.core.statements.rows import Executor
 from recado.storage.dispatch.begun_calls import NAME, Fenced, FormerCalls
 
 CHARGE = "charge"

@@ -34,10 +34,10 @@ from recado.domain.journeys.problems import JourneyFault
 from recado.domain.links.origin import MAX_ORIGIN_LINKS
 from recado.domain.messages.message import FailureCode, WaitReason
 from recado.domain.webhooks.webhook import MAX_SUBSCRIPTIONS
-from recado.http.api.document_texts import GROUPS
 from recado.http.api.paging import MOST_SKIPPED, MOST_SKIPPED_MESSAGES
 from recado.http.api.route import Access, Idempotency, Route
 from recado.http.dispatch import PAGES, PAGES_OF_CALLER, SEARCHES, SEARCHES_OF_CALLER
+from recado.http.openapi.document_texts import GROUPS
 from recado.http.routes.access.account_models import AccountOut, SessionOut
 from recado.http.routes.access.api_key_models import ApiKeyOut, RateClass
 from recado.http.routes.access.api_keys import api_key_routes
@@ -135,7 +135,7 @@ from recado.services.imports import contact_imports
 from recado.services.inbound.receipts import PARKED_FOR
 from recado.services.media import inbound_copies, uploads
 from recado.storage.audience.segment_evaluation import AT_ONCE, MOST_WAITING
-from recado.storage.core.postgres import LONG_SIZE, Database
+from recado.storage.core.connections.postgres import LONG_SIZE, Database
 from recado.storage.flows.flows import MAX_FLOWS
 from recado.storage.templates.templates import MAX_OF_A_NUMBER
 

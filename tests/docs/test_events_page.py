@@ -7,7 +7,7 @@ from urllib.parse import parse_qs
 import orjson
 
 from recado.domain.core.errors import CODES
-from recado.http.api.parsing import QueryParser
+from recado.http.bodies.parsing import QueryParser
 from recado.http.routes.events.customer_event_models import CustomerEventIn, CustomerEventOut, CustomerEventQuery
 
 PAGE = (Path(__file__).parents[2] / "docs" / "events.md").read_text("utf-8")

@@ -12,7 +12,7 @@ import typer.main
 from recado.cli.program import app
 from recado.domain.channels.exported import COLUMNS
 from recado.domain.core.errors import CODES
-from recado.http.api.parsing import QueryParser
+from recado.http.bodies.parsing import QueryParser
 from recado.http.routes.messages.export_models import ExportQuery
 
 PAGE = (Path(__file__).parents[2] / "docs" / "exports.md").read_text("utf-8")

@@ -17,7 +17,7 @@ from tests.faults.stage import behind
 from tests.program import Api, Service
 from tests.waiting import until
 
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 
 SLACK = 3.0  # seconds that a busy machine may add
 STOP_LIMIT = 20.0

@@ -26,7 +26,7 @@ from tests.waiting import until
 
 from recado.domain.core.errors import Unavailable
 from recado.engine.clock import SystemClock
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 
 _MOUNTS = 21  # the bit of CAP_SYS_ADMIN
 

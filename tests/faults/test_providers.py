@@ -19,7 +19,7 @@ from tests.program import Api
 from tests.waiting import until
 
 from recado.simulator.record import Request
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 
 MESSAGES = 12  # to each number: more than what opens its circuit
 PER_SECOND = 10

@@ -12,7 +12,7 @@ from tests.faults.proxy import before_postgres
 from tests.faults.round import FaultRound, Trouble, drawn
 from tests.privacy import found_in_logs
 
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 
 ROUNDS = int(os.environ.get("FAULT_ROUNDS", "1"))
 FIRST_SEED = int(os.environ.get("FAULT_SEED", "1"))

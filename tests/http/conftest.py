@@ -39,10 +39,10 @@ from recado.domain.links.tracked import MessageLinks
 from recado.domain.messages.changes import Change
 from recado.engine.runtime import Runtime
 from recado.engine.supervisor import Supervisor
-from recado.http.api.body_workers import BodyWorkers
 from recado.http.api.paging import Cursors
 from recado.http.api.route import Route
-from recado.http.api.token_authenticator import TokenAuthenticator
+from recado.http.bodies.body_workers import BodyWorkers
+from recado.http.callers.token_authenticator import TokenAuthenticator
 from recado.http.routes.access.api_keys import api_key_routes
 from recado.http.routes.access.audit import audit_routes
 from recado.http.routes.access.organization import organization_routes
@@ -115,9 +115,9 @@ from recado.storage.access.directories import Directories
 from recado.storage.access.organizations import NewOrganization, create_organization
 from recado.storage.audience.segment_evaluation import Evaluation
 from recado.storage.contacts.documents import DocumentCipher
+from recado.storage.core.connections.postgres import Database
 from recado.storage.core.crypto import KeyRing
 from recado.storage.core.idempotency import IdempotencyKeys
-from recado.storage.core.postgres import Database
 from recado.storage.messages.chat_windows import ChatWindows
 
 ADMIN_TOKEN = "the administrator of the tests"

@@ -6,9 +6,9 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from pydantic import BaseModel
 
-from recado.http.api.problem_codes import problem_codes
 from recado.http.api.route import Route
 from recado.http.api.router import Router
+from recado.http.openapi.problem_codes import problem_codes
 
 
 class Contract:

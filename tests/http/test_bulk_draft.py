@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 from recado.domain.core.errors import Problem
-from recado.http.api.parsing import parse_json, validate_body
+from recado.http.bodies.parsing import parse_json, validate_body
 from recado.http.routes.messages.bulk import draft_of
 from recado.http.routes.messages.bulk_models import CreateBatch
 

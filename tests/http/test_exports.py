@@ -10,7 +10,7 @@ from tests.people import insert_people
 
 from recado.domain.core.ids import created_at
 from recado.domain.core.timestamps import format_timestamp
-from recado.storage.core.partitions import ensure_partitions
+from recado.storage.core.upkeep.partitions import ensure_partitions
 
 HOUR, MS = timedelta(hours=1), timedelta(milliseconds=1)
 CHANNELS = {"chatapp": "messages:read", "sms": "sms:read", "rcs": "rcs:read", "email": "email:read"}

@@ -6,7 +6,7 @@ import pytest
 
 from recado.domain.email.html_links import MOST_PLACES, places_of
 from recado.engine.clock import SystemClock
-from recado.http.api.body_workers import BodyWorkers
+from recado.http.bodies.body_workers import BodyWorkers
 from recado.http.routes.email.html_document import PROCESSES, places_by
 
 LINK = '<p class="x"><a href="https://example.com/?a=%d&amp;b=ç">é 💌</a></p>\n'

@@ -19,8 +19,8 @@ from recado.domain.core.errors import Unavailable
 from recado.domain.core.timestamps import format_timestamp
 from recado.domain.messages.changes import NumberChanged, OrganizationChanged, SubscriptionChanged, TemplateChanged
 from recado.http.wire.deadlines import WRITE_SECONDS, Deadlines
+from recado.storage.core.connections.postgres import Database
 from recado.storage.core.idempotency import IdempotencyKeys
-from recado.storage.core.postgres import Database
 from recado.storage.senders import numbers
 
 Change = Callable[[Any, str], Awaitable[Any]]

@@ -6,7 +6,7 @@ import pytest
 
 from recado.domain.core.errors import Problem
 from recado.engine.clock import SystemClock
-from recado.http.api.body_workers import BodyWorkers
+from recado.http.bodies.body_workers import BodyWorkers
 from recado.http.routes.email.mjml_document import PROCESSES, MjmlDocument, compile_mjml, compiled
 
 

@@ -14,7 +14,7 @@ from recado.engine.clock import VirtualClock
 from recado.http.routes.ops import stream as module
 from recado.http.routes.ops.stream import Feed, OperatorStream
 from recado.http.wire.byte_budget import ANSWERS, DEFAULT, ByteBudget
-from recado.storage.core.callers import SERVICE, working_for
+from recado.storage.core.shares.callers import SERVICE, working_for
 from recado.storage.ops.scope import INSTALLATION, Scope
 
 MINE, OTHERS = Scope("org_1", "live"), Scope("org_2", "live")

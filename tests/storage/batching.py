@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 
 START = datetime(2026, 11, 20, 12, tzinfo=UTC)
 INSERT = "insert into t (a) select unnest($1::integer[]) on conflict do nothing returning a"

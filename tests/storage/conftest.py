@@ -10,8 +10,8 @@ import asyncpg
 import pytest
 
 from recado.engine.clock import SystemClock
-from recado.storage.core.migrate import migrate
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.upkeep.migrate import migrate
 
 _numbers = itertools.count(1)
 

@@ -8,7 +8,7 @@ from tests.people import insert_people, phone
 from recado.domain.contacts.contact_search import Inside, search_mark, search_words
 from recado.storage.contacts import contact_reads
 from recado.storage.contacts.contact_reads import ContactFilter, ContactPage, ContactSearch
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 
 ORG, ENV = "org_7", "test"
 

@@ -98,7 +98,7 @@ from recado.services.templates.template_review import TemplateReview
 from recado.storage.access.organizations import ENVIRONMENTS
 from recado.storage.audience.segment_evaluation import Evaluation
 from recado.storage.billing.prices import PriceDirectory
-from recado.storage.core.moves import AfterCommit
+from recado.storage.core.statements.moves import AfterCommit
 from recado.storage.dispatch.begun_calls import BegunCalls
 from recado.storage.dispatch.dispatch import Taken
 from recado.storage.journeys import execution_counts, step_counts

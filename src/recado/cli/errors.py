@@ -10,8 +10,8 @@ import asyncpg
 
 from recado.config.errors import SettingsError
 from recado.domain.core.errors import Problem
-from recado.storage.core.migrate import MigrationError
-from recado.storage.core.postgres import UnsuitableServer
+from recado.storage.core.connections.postgres import UnsuitableServer
+from recado.storage.core.upkeep.migrate import MigrationError
 from recado.storage.dispatch.ownership import ClocksApart, Owned
 from recado.storage.embedded.backup import BackupError
 from recado.storage.embedded.cluster import ClusterError

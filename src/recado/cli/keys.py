@@ -22,7 +22,7 @@ from recado.storage.access import api_keys
 from recado.storage.access.api_keys import ApiKey
 from recado.storage.access.organizations import ENVIRONMENTS
 from recado.storage.core import audit
-from recado.storage.core.postgres import Connection
+from recado.storage.core.connections.postgres import Connection
 
 NAME_LIMIT = 80  # characters (C24.4)
 PAGE = 200

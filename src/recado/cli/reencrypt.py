@@ -16,8 +16,9 @@ from recado.config.settings import Settings
 from recado.domain.core.counting import counted
 from recado.installation import Installation
 from recado.storage.contacts import contact_imports
-from recado.storage.core import audit, reencryption
-from recado.storage.core.reencryption import Place
+from recado.storage.core import audit
+from recado.storage.core.upkeep import reencryption
+from recado.storage.core.upkeep.reencryption import Place
 
 EXAMPLE = "Example: RECADO_ENCRYPTION_KEYS=k2:BASE64,k1:BASE64 recado reencrypt"
 

@@ -19,26 +19,33 @@ from recado.domain.core.clock import Clock
 from recado.domain.core.errors import NO_SUCH_RESOURCE, Problem, Unavailable, not_found
 from recado.domain.core.ids import REQUEST, IdSource
 from recado.http.api.answers import Answers
-from recado.http.api.body_reading import NEVER_LARGE, LargeBody, is_large, model_of
-from recado.http.api.body_workers import BodyWorkers
 from recado.http.api.call import Call
-from recado.http.api.holders import hide_holder
-from recado.http.api.missing import missing_record, no_method, no_route
 from recado.http.api.operation import Operation, missing_scope, session_needed
-from recado.http.api.parsing import JsonBody, pairs_of, parse_json, require_json, validate_body
-from recado.http.api.principal import ACCOUNT, ADMINISTRATOR, NOBODY, Principal
-from recado.http.api.rate_limits import ANONYMOUS, FAILED, PUBLIC, RateLimiter
 from recado.http.api.request_figures import RequestFigures
 from recado.http.api.request_log import RequestLog
 from recado.http.api.route import Access, Idempotency, Route
 from recado.http.api.router import NO_PARAMETERS, Found, Router, ids_are_formed
 from recado.http.api.shortcuts import Shortcuts
-from recado.http.api.unknown_fields import is_strict, meant_instead, name_in, refuse, unknown_fields, unknown_parameters
-from recado.http.api.usual_words import usual
+from recado.http.bodies.body_reading import NEVER_LARGE, LargeBody, is_large, model_of
+from recado.http.bodies.body_workers import BodyWorkers
+from recado.http.bodies.parsing import JsonBody, pairs_of, parse_json, require_json, validate_body
+from recado.http.bodies.unknown_fields import (
+    is_strict,
+    meant_instead,
+    name_in,
+    refuse,
+    unknown_fields,
+    unknown_parameters,
+)
+from recado.http.callers.principal import ACCOUNT, ADMINISTRATOR, NOBODY, Principal
+from recado.http.callers.rate_limits import ANONYMOUS, FAILED, PUBLIC, RateLimiter
 from recado.http.middleware import preconditions
 from recado.http.middleware.authentication import Administrator, Authenticator, authenticate, bearer_token
 from recado.http.middleware.idempotency import HEADER as IDEMPOTENCY_KEY
 from recado.http.middleware.idempotency import IdempotencyStore, KeptAnswers, check_form, key_of
+from recado.http.problems.holders import hide_holder
+from recado.http.problems.missing import missing_record, no_method, no_route
+from recado.http.problems.usual_words import usual
 from recado.http.wire.body import ClientLeft, body_with_head, read_body
 from recado.http.wire.body_pace import BodyPace
 from recado.http.wire.byte_budget import SMALL, ByteBudget, Room
@@ -47,8 +54,8 @@ from recado.http.wire.deadlines import READ_SECONDS, SLOW_SECONDS, WRITE_SECONDS
 from recado.http.wire.reply import Reply, StreamReply
 from recado.http.wire.request_turns import RequestTurns
 from recado.http.wire.spool import Spooler, media_type_of
-from recado.storage.core.callers import STRANGER, working_for
-from recado.storage.core.fair_places import FairPlaces
+from recado.storage.core.shares.callers import STRANGER, working_for
+from recado.storage.core.shares.fair_places import FairPlaces
 
 # Pages, or parts of large ones, that are being made: each holds its rows while it waits for the database, or for its
 # turn to be rendered. The more an organization makes at once, the longer everybody else's wait in that line.

@@ -13,14 +13,14 @@ from recado.domain.core.clock import Clock, TimerHandle
 from recado.domain.core.errors import CODES, KINDS
 from recado.domain.core.ids import REQUEST, IdSource
 from recado.http.api.answers import Answers
-from recado.http.api.body_workers import BodyWorkers
-from recado.http.api.problems import MEDIA_TYPE, ProblemRenderer
-from recado.http.api.rate_limits import Limit, RateLimiter
 from recado.http.api.request_figures import RequestFigures
 from recado.http.api.route import MIB, Route
+from recado.http.bodies.body_workers import BodyWorkers
+from recado.http.callers.rate_limits import Limit, RateLimiter
 from recado.http.dispatch import Dispatcher
 from recado.http.middleware.authentication import Administrator, Authenticator
 from recado.http.middleware.idempotency import IdempotencyStore
+from recado.http.problems.problems import MEDIA_TYPE, ProblemRenderer
 from recado.http.wire import byte_budget, connection_limits
 from recado.http.wire.arrivals import Arrivals
 from recado.http.wire.body_pace import FRAMING_A_SECOND, FRAMING_AT_ONCE, BodyPace
@@ -31,7 +31,7 @@ from recado.http.wire.connection_limits import ConnectionLimits
 from recado.http.wire.rendering import WireResponse, head
 from recado.http.wire.request_turns import OF_NETWORKS, OF_ORGANIZATIONS, RequestTurns
 from recado.http.wire.spool import Spooler
-from recado.storage.core.fair_threads import FairThreads
+from recado.storage.core.shares.fair_threads import FairThreads
 
 ANSWER_SECONDS = 7.0  # that a stop gives what is under way; its connections close a second later
 HURRIED_SECONDS = 1.0

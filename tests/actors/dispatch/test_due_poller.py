@@ -12,7 +12,7 @@ from recado.actors.dispatch.lane_messages import Look
 from recado.domain.core.ids import MESSAGE, NUMBER, IdSource
 from recado.domain.senders.sender import SenderKey
 from recado.engine.clock import SystemClock, VirtualClock
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.dispatch import dispatch
 from recado.storage.dispatch.dispatch import BLOCK, OF_EACH
 from recado.storage.messages import messages

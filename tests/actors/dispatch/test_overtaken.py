@@ -4,7 +4,7 @@ from tests.storage.billing.test_holds import ADD_NUMBER, ADD_TEMPLATE, IDS, ORGA
 
 from recado.actors.dispatch.overtaken import OvertakenHolds
 from recado.domain.core.ids import NUMBER, TEMPLATE
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 
 
 async def template(db: Database, status: str) -> str:

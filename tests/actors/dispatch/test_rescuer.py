@@ -19,8 +19,8 @@ from recado.domain.core.errors import Unavailable
 from recado.domain.core.ids import MESSAGE, IdSource
 from recado.domain.dispatch.retry import RETRY_DELAYS
 from recado.engine.clock import SystemClock, VirtualClock
-from recado.storage.core.postgres import Database
-from recado.storage.core.rows import pack
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.statements.rows import pack
 from recado.storage.dispatch import dispatch, rescue, settlements
 from recado.storage.dispatch.begun_calls import BegunCalls
 from recado.storage.dispatch.dispatch import CLAIMED, OVERTAKEN, Claim, Taken

@@ -20,8 +20,8 @@ from recado.services.dispatch.owners import Owners
 from recado.services.dispatch.records import Records
 from recado.storage.access.directories import Directories
 from recado.storage.access.organizations import create_organization
+from recado.storage.core.connections.postgres import Database
 from recado.storage.core.crypto import KeyRing
-from recado.storage.core.postgres import Database
 
 QUEUED = """
 insert into dispatch (

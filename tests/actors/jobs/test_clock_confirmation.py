@@ -9,7 +9,7 @@ from tests.acme import acme
 from recado.actors.jobs.clock_confirmation import ClockConfirmation
 from recado.domain.core.ids import AUDIT, IdSource, lowest_id
 from recado.engine.clock import VirtualClock
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.senders.numbers import Number
 
 NOW = datetime(2031, 6, 15, 12, tzinfo=UTC)

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from recado.actors.jobs.encrypted_places import PLACES
-from recado.storage.core import reencryption
+from recado.storage.core.connections.postgres import Database
 from recado.storage.core.crypto import KeyRing, Tampered
-from recado.storage.core.postgres import Database
-from recado.storage.core.reencryption import Place
+from recado.storage.core.upkeep import reencryption
+from recado.storage.core.upkeep.reencryption import Place
 
 K1, K2 = bytes(range(32)), bytes(range(32, 64))
 OLD, NEW, ROTATED = KeyRing({"k1": K1}), KeyRing({"k2": K2}), KeyRing({"k2": K2, "k1": K1})

@@ -11,7 +11,7 @@ from tests.waiting import until
 from recado.actors.jobs.ledger_check import LedgerCheck
 from recado.domain.core.ids import IdSource
 from recado.engine.clock import VirtualClock
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 
 
 @pytest.fixture

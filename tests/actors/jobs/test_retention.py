@@ -13,8 +13,8 @@ from recado.actors.jobs.retention import Retention
 from recado.domain.core.ids import AUDIT, CUSTOMER_EVENT, EXECUTION, MESSAGE, IdSource, lowest_id
 from recado.engine.clock import VirtualClock
 from recado.storage.access.organizations import create_organization
-from recado.storage.core.partitions import ensure_partitions
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.upkeep.partitions import ensure_partitions
 
 NOW = datetime(2031, 6, 15, 12, tzinfo=UTC)
 

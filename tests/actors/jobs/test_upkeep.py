@@ -13,7 +13,7 @@ from recado.actors.webhooks.webhooks import Webhooks
 from recado.domain.core.ids import CONTACT_IMPORT, DELIVERY, EVENT, IdSource, lowest_id
 from recado.engine.clock import VirtualClock
 from recado.services.inbound.callbacks import Callbacks
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 
 TODAY = datetime(2026, 6, 15, 12, tzinfo=UTC)
 YEARS = timedelta(days=6 * 365)  # longer than anything here is kept

@@ -20,8 +20,8 @@ from recado.channels.webhooks.webhook_signing import new_secret
 from recado.domain.core.ids import WEBHOOK
 from recado.domain.journeys.execution import ExecutionStatus
 from recado.services.journeys.step_calls import StepCalls
+from recado.storage.core.connections.postgres import Database
 from recado.storage.core.crypto import KeyRing
-from recado.storage.core.postgres import Database
 from recado.storage.journeys.executions import Execution
 from recado.storage.webhooks import webhooks
 from recado.storage.webhooks.webhooks import HEADERS_FIELD, SECRET_FIELD, Subscription

@@ -20,7 +20,7 @@ from recado.engine.clock import VirtualClock
 from recado.storage.audience import segments
 from recado.storage.audience.segment_evaluation import Evaluation
 from recado.storage.audience.segments import Segment
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.journeys import states
 from recado.storage.journeys.journeys import JOURNEYS, Journey
 

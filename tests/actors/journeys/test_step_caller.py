@@ -22,7 +22,7 @@ from recado.channels.core.signing import is_signed, signing_key
 from recado.domain.core.errors import Unavailable
 from recado.domain.core.timestamps import format_timestamp
 from recado.domain.journeys.execution import Awaited, EndReason
-from recado.http.api.openapi import document
+from recado.http.openapi.document import document
 from recado.http.webhook_events import EVENTS
 from recado.services.journeys.step_calls import StepCalls
 from recado.storage.journeys.step_calls import CallResult

@@ -12,7 +12,7 @@ from recado.domain.senders.sender import SenderKey
 from recado.engine.actor import Actor
 from recado.engine.runtime import Runtime
 from recado.engine.supervisor import Supervisor
-from recado.storage.core.callers import SERVICE, working_for
+from recado.storage.core.shares.callers import SERVICE, working_for
 from recado.storage.ops.scope import INSTALLATION
 
 NO_DATABASE: Any = None  # of lanes nothing is stored that this looks at

@@ -30,8 +30,8 @@ from recado.services.push.registrations import DeviceRegistrations, Registration
 from recado.services.push.sends import PushDraft, PushSends
 from recado.storage.access.directories import Directories
 from recado.storage.contacts import contact_erasures
+from recado.storage.core.connections.postgres import Database
 from recado.storage.core.crypto import KeyRing
-from recado.storage.core.postgres import Database
 from recado.storage.dispatch import dispatch
 from recado.storage.dispatch.begun_calls import BegunCalls, FormerCalls
 from recado.storage.ops.scope import INSTALLATION, Scope

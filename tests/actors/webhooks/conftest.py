@@ -25,8 +25,8 @@ from recado.engine.clock import SystemClock
 from recado.engine.runtime import Runtime
 from recado.engine.supervisor import Supervisor
 from recado.storage.access.organizations import NewOrganization, create_organization
+from recado.storage.core.connections.postgres import Database
 from recado.storage.core.crypto import KeyRing
-from recado.storage.core.postgres import Database
 from recado.storage.webhooks import events, webhooks
 from recado.storage.webhooks.webhooks import HEADERS_FIELD, SECRET_FIELD, Subscription
 

@@ -24,7 +24,7 @@ from recado.channels.email.ses.reports import TAG
 from recado.channels.email.ses.ses import Ses, SesOptions
 from recado.domain.email.sender import DnsRecord, SenderLook
 from recado.engine.clock import VirtualClock
-from recado.storage.core.fair_places import FairPlaces
+from recado.storage.core.shares.fair_places import FairPlaces
 
 ONCE = "Content-Type: application/json\r\nConnection: close\r\n"  # the next test has a connection of its own
 TAKEN = says(200, '{"MessageId": "0100-ses"}', ONCE)

@@ -25,7 +25,7 @@ from recado.channels.email.composing import MOST_TAGS, SHORT, Composer
 from recado.channels.email.smtp.connections import IDLE_SECONDS, MOST_EMAILS
 from recado.domain.email.dkim import DkimKey
 from recado.engine.clock import VirtualClock
-from recado.storage.core.fair_places import FairPlaces
+from recado.storage.core.shares.fair_places import FairPlaces
 
 SOON = 0.3  # seconds, of a send that is to run out of time
 TAKEN = Accepted("msg_0000000100000000000a1@example.com")

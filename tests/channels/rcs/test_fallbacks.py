@@ -25,7 +25,7 @@ from recado.engine.clock import SystemClock
 from recado.services.contacts.consents import Gathered
 from recado.services.dispatch.rcs_fallbacks import ASK_FOR, RcsFallbacks, Revoker
 from recado.services.inbound.receipts import Receipts
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.dispatch import settlements
 from recado.storage.dispatch.settlements import Capture, Departed, Failed, LookUps, Onward
 from recado.storage.messages import message_deadlines, message_reads, receipts

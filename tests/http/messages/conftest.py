@@ -16,7 +16,7 @@ from recado.domain.core.ids import MESSAGE, TEMPLATE, lowest_id
 from recado.domain.core.page import CursorSigner
 from recado.domain.templates.template import Language, TemplateCategory, TemplateStatus
 from recado.http.api.paging import Cursors
-from recado.http.api.token_authenticator import TokenAuthenticator
+from recado.http.callers.token_authenticator import TokenAuthenticator
 from recado.http.routes.batches.campaigns import campaign_routes
 from recado.http.routes.batches.resend import resend_routes
 from recado.http.routes.contacts.contacts import contact_routes
@@ -50,7 +50,7 @@ from recado.storage.audience.segment_evaluation import Evaluation
 from recado.storage.billing import ledger
 from recado.storage.contacts.documents import DocumentCipher
 from recado.storage.core.idempotency import IdempotencyKeys
-from recado.storage.core.partitions import ensure_partitions
+from recado.storage.core.upkeep.partitions import ensure_partitions
 from recado.storage.messages.chat_windows import ChatWindows
 from recado.storage.messages.recipients import RecipientLookup
 from recado.storage.templates import templates

@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from recado.domain.core.errors import FieldError, Problem
-from recado.http.api.parsing import parse_json, validate_body
+from recado.http.bodies.parsing import parse_json, validate_body
 from recado.http.routes.messages.message_models import CreateMessage
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from recado.http.api.field_errors import from_body
+from recado.http.bodies.field_errors import from_body
 from recado.http.routes.messages.message_models import CreateMessage
 from recado.http.routes.messages.message_payloads import EXAMPLES, SHAPES
 

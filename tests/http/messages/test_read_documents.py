@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from recado.http.api.field_errors import from_body
 from recado.http.api.models import ApiModel
+from recado.http.bodies.field_errors import from_body
 from recado.http.routes.messages.message_models import CreateMessage
 from recado.http.routes.rcs.rcs_models import CreateRcs
 from recado.http.routes.sms.sms_models import CreateSms

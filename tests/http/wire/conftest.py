@@ -16,11 +16,11 @@ from recado.domain.core.idempotency import AnswerStored, Beginning, Erased, InPr
 from recado.domain.core.ids import IdSource
 from recado.engine.clock import VirtualClock
 from recado.http.api.call import Call
-from recado.http.api.principal import Principal
 from recado.http.api.route import Route
+from recado.http.callers.principal import Principal
 from recado.http.server import HttpServer
 from recado.http.wire.reply import Reply
-from recado.storage.core.callers import working_for
+from recado.storage.core.shares.callers import working_for
 
 BASE_URL = "https://api.example.com"
 SENDER = Principal("org_1", "live", "key", "key_1", frozenset({"things:read", "things:write"}))

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from tests.http.wire.harm import Body
 
-from recado.http.api.body_reading import LARGE, MOST_AT_ONCE, MOST_IN_LISTS, NEVER_LARGE, is_large
 from recado.http.api.call import Call
 from recado.http.api.route import MIB
+from recado.http.bodies.body_reading import LARGE, MOST_AT_ONCE, MOST_IN_LISTS, NEVER_LARGE, is_large
 from recado.http.wire.body import UNCOUNTED
 from recado.http.wire.reply import Reply
 

@@ -15,10 +15,10 @@ from tests.waiting import until
 
 from recado.domain.core.errors import Problem, Unavailable
 from recado.engine.clock import VirtualClock
-from recado.http.api import body_workers
-from recado.http.api.body_workers import LIMIT_SECONDS, MOST_WAITING, READY_AFTER, BodyWorkers
 from recado.http.api.call import Call
-from recado.http.api.parsing import parse_json
+from recado.http.bodies import body_workers
+from recado.http.bodies.body_workers import LIMIT_SECONDS, MOST_WAITING, READY_AFTER, BodyWorkers
+from recado.http.bodies.parsing import parse_json
 from recado.http.wire.reply import Reply
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from recado.domain.core.errors import Problem
-from recado.http.api.parsing import require_json
+from recado.http.bodies.parsing import require_json
 
 
 def said_of(content_type: str | None) -> tuple[str, int] | None:

@@ -9,10 +9,10 @@ from tests.captured import capture_logs
 from yarl import URL
 
 from recado.domain.core.errors import Problem, Unavailable
-from recado.http.api.body_reading import LARGE
 from recado.http.api.call import Call, IdempotencyKey
 from recado.http.api.models import ApiModel
 from recado.http.api.route import Idempotency
+from recado.http.bodies.body_reading import LARGE
 from recado.http.wire.deadlines import SLOW_SECONDS, WRITE_SECONDS
 from recado.http.wire.reply import Reply
 

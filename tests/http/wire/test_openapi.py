@@ -8,11 +8,11 @@ import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 from pydantic import Field, PlainSerializer
 
-from recado.http.api.examples import Example
 from recado.http.api.models import ApiModel, PatchModel, QueryInt, QueryModel, Timestamp
-from recado.http.api.openapi import document
 from recado.http.api.paging import CountedPage
 from recado.http.api.route import Access, Idempotency
+from recado.http.openapi.document import document
+from recado.http.openapi.written_examples import Example
 from recado.http.routes.access.organization_models import AdministeredOrganizationOut, OrganizationAdminPatch
 from recado.http.routes.audience.segment_models import SegmentCreate, SegmentOut
 

@@ -17,7 +17,7 @@ from recado.http.api.paging import CursorQuery, Cursors, PageQuery, items_of
 from recado.http.dispatch import PAGES_OF_CALLER
 from recado.http.routes.core.lists import shown
 from recado.http.wire.reply import Reply
-from recado.storage.core.rows import Page
+from recado.storage.core.statements.rows import Page
 
 LARGE = "x" * (300 * 1024)
 CURSORS = Cursors(CursorSigner(b"k" * 32))

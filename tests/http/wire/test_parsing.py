@@ -13,9 +13,9 @@ from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from recado.domain.core.errors import Problem
-from recado.http.api.field_errors import MOST_HINTS
 from recado.http.api.models import ApiModel, Timestamp, most_members, one_of
-from recado.http.api.parsing import JsonBody, parse_json, refuse_nul, validate_body
+from recado.http.bodies.field_errors import MOST_HINTS
+from recado.http.bodies.parsing import JsonBody, parse_json, refuse_nul, validate_body
 
 
 class Colour(StrEnum):

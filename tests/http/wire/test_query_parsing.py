@@ -8,7 +8,7 @@ from tests.http.wire.test_parsing import Colour, outcome
 
 from recado.domain.core.errors import FieldError, Problem
 from recado.http.api.models import QueryBool, QueryInt, QueryModel, Timestamp
-from recado.http.api.parsing import QueryParser
+from recado.http.bodies.parsing import QueryParser
 from recado.http.routes.messages.message_models import MessageQuery
 
 

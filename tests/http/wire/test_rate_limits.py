@@ -11,9 +11,9 @@ from tests.http.wire.conftest import BASE_URL, LIMITS
 
 from recado.domain.core.errors import Problem
 from recado.http.api.call import Call
-from recado.http.api.principal import Principal
-from recado.http.api.rate_limits import Bucket, RateLimiter
 from recado.http.api.route import Access
+from recado.http.callers.principal import Principal
+from recado.http.callers.rate_limits import Bucket, RateLimiter
 from recado.http.routes.service.service import service_routes
 from recado.http.wire.reply import Reply
 

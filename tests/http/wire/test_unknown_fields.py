@@ -9,11 +9,11 @@ import pytest
 from pydantic import Field
 
 from recado.domain.core.errors import Problem
-from recado.http.api import field_errors
 from recado.http.api.models import ApiModel, QueryModel
-from recado.http.api.parsing import JsonBody, validate_body
 from recado.http.api.route import Idempotency
-from recado.http.api.unknown_fields import (
+from recado.http.bodies import field_errors
+from recado.http.bodies.parsing import JsonBody, validate_body
+from recado.http.bodies.unknown_fields import (
     HEADER,
     MOST,
     MOST_LOOKED_AT,

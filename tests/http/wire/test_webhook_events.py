@@ -5,7 +5,7 @@ from openapi_schema_validator import OAS31Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from recado.domain.core.events import EVENT_NAMES, JOURNEY_ACTION
-from recado.http.api.openapi import document
+from recado.http.openapi.document import document
 from recado.http.webhook_events import EVENTS
 
 DOCUMENT = document((), base_url="https://api.example.com", version="1", events=EVENTS)

@@ -40,7 +40,7 @@ from recado.storage.audience.segment_evaluation import Evaluation
 from recado.storage.batches import batches
 from recado.storage.batches.batch_making import NewBatch
 from recado.storage.batches.batches import Batch
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.dispatch.settlements import Departed, Failed
 from recado.storage.senders.numbers import Number
 from recado.storage.templates.templates import Template

@@ -16,8 +16,8 @@ from recado.services.dispatch.hints import OwnerMoved
 from recado.services.dispatch.owners import Owners
 from recado.storage.batches import batches
 from recado.storage.batches.batches import OpenBatch
-from recado.storage.core.callers import working_for
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.shares.callers import working_for
 
 
 async def test_a_pause_takes_what_is_queued_out_of_the_ready_index(workshop: Workshop) -> None:

@@ -28,8 +28,8 @@ from recado.storage.contacts.documents import DocumentCipher
 from recado.storage.contacts.opt_outs import Registrant
 from recado.storage.core.audit import SYSTEM
 from recado.storage.core.crypto import KeyRing
-from recado.storage.core.moves import AfterCommit, Moved
-from recado.storage.core.rows import Executor
+from recado.storage.core.statements.moves import AfterCommit, Moved
+from recado.storage.core.statements.rows import Executor
 from recado.storage.dispatch import withdrawals
 
 BLOCK = 10

@@ -22,7 +22,7 @@ from recado.services.inbound.callbacks import Callbacks
 from recado.storage.access.organizations import create_organization
 from recado.storage.billing import ledger, top_ups
 from recado.storage.billing.top_ups import TopUp
-from recado.storage.core.postgres import Connection, Database
+from recado.storage.core.connections.postgres import Connection, Database
 from recado.storage.messages import receipts
 from recado.storage.messages.receipts import CallbackRow
 

@@ -23,8 +23,8 @@ from recado.storage.contacts import debtor_groups, opt_outs
 from recado.storage.contacts.documents import DocumentCipher
 from recado.storage.contacts.opt_outs import Registrant
 from recado.storage.core.audit import SYSTEM
+from recado.storage.core.connections.postgres import Database
 from recado.storage.core.crypto import KeyRing
-from recado.storage.core.postgres import Database
 
 ORG, ENV = "org_1", "test"
 GRANTED = ConsentChange(ConsentStatus.GRANTED, source="file")

@@ -16,8 +16,8 @@ from recado.domain.core.ids import MESSAGE, IdSource
 from recado.engine.clock import SystemClock
 from recado.services.contacts.reachability import Reachability
 from recado.storage.contacts import reachability
-from recado.storage.core.moves import Moved
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.statements.moves import Moved
 
 ORGANIZATION, ENV = "org_1", "live"
 GONE = "recipient_unreachable"

@@ -20,8 +20,8 @@ from recado.engine.clock import SystemClock
 from recado.services.effects import overdue
 from recado.services.effects.overdue import Handlers
 from recado.storage.billing import ledger
-from recado.storage.core.moves import Money, Moved
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.statements.moves import Money, Moved
 from recado.storage.dispatch.settlements import Capture
 from recado.storage.messages import message_reads, receipts, state_moves
 from recado.storage.messages.message_deadlines import DueDeadline

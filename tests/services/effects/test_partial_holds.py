@@ -16,7 +16,7 @@ from recado.domain.channels.policies import POLICIES, shown
 from recado.domain.core.ids import IdSource
 from recado.domain.messages.message import FailureCode
 from recado.engine.clock import SystemClock
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.dispatch.settlements import Capture
 from recado.storage.messages.messages import STORED, NewMessage
 

@@ -9,7 +9,7 @@ from tests.purse import ENV, Purse
 from recado.domain.core.ids import LEDGER_ENTRY, IdSource
 from recado.engine.clock import SystemClock
 from recado.storage.billing.holds import HoldsRefused
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.dispatch import departures
 from recado.storage.dispatch.departures import Following
 from recado.storage.dispatch.settlements import PlannedReport

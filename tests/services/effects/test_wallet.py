@@ -14,8 +14,8 @@ from recado.domain.core.errors import Problem
 from recado.domain.core.ids import IdSource
 from recado.domain.messages.message import FailureCode
 from recado.engine.clock import SystemClock
-from recado.storage.core.moves import Moved
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.statements.moves import Moved
 from recado.storage.messages.messages import STORED
 
 CLOCK = SystemClock()

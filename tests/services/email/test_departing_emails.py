@@ -19,7 +19,7 @@ from recado.domain.messages.message import Cause
 from recado.engine.clock import SystemClock
 from recado.services.email import departing as module
 from recado.services.email.departing import DepartingEmails
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.email import senders
 from recado.storage.links import tracked_links
 

@@ -17,7 +17,7 @@ from recado.services.effects.outbox import Outbox
 from recado.services.email.opens import EmailOpens
 from recado.services.links import recorder
 from recado.services.links.tracked_clicks import TrackedClicks
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.links import tracked_links
 from recado.storage.webhooks.webhooks import SubscriptionDirectory
 

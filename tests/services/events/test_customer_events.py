@@ -15,7 +15,7 @@ from recado.domain.core.ids import CUSTOMER_EVENT, IdSource
 from recado.domain.events.customer_event import ContactKeys, CustomerEvent, NewCustomerEvent
 from recado.engine.clock import SystemClock
 from recado.services.events.customer_events import IN_A_COMMIT, CustomerEvents
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.events import customer_events
 
 ORGANIZATION = "org_" + "0" * 21

@@ -15,7 +15,7 @@ from recado.domain.messages.changes import FlowChanged
 from recado.domain.senders.number import NumberStatus
 from recado.engine.clock import VirtualClock
 from recado.services.flows.flow_reports import FlowReports, with_news
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.flows import flows
 from recado.storage.flows.flows import Flow
 from recado.storage.senders import numbers

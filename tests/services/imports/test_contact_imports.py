@@ -31,8 +31,8 @@ from recado.storage.contacts import contact_columns, contact_imports, contacts
 from recado.storage.contacts.contact_imports import ContactImport
 from recado.storage.contacts.documents import DocumentCipher
 from recado.storage.core.audit import AuditPrincipal
+from recado.storage.core.connections.postgres import Database
 from recado.storage.core.crypto import KeyRing
-from recado.storage.core.postgres import Database
 
 CLOCK = SystemClock()
 IDS = IdSource(CLOCK, random.Random(3))

@@ -23,8 +23,8 @@ from recado.services.imports.contact_rows import ContactRow
 from recado.storage.contacts import opt_outs
 from recado.storage.contacts.documents import DocumentCipher
 from recado.storage.core.audit import AuditPrincipal
+from recado.storage.core.connections.postgres import Database
 from recado.storage.core.crypto import KeyRing
-from recado.storage.core.postgres import Database
 
 CLOCK = SystemClock()
 IDS = IdSource(CLOCK, random.Random(3))

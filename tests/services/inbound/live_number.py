@@ -20,7 +20,7 @@ from recado.services.inbound.receipts import Receipts
 from recado.services.senders.social_accounts import SocialAccountReports
 from recado.storage.access.directories import Directories
 from recado.storage.access.organizations import create_organization
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 
 
 class Line:

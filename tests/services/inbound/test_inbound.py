@@ -22,7 +22,7 @@ from recado.storage.access.directories import Directories
 from recado.storage.access.organizations import create_organization
 from recado.storage.contacts import opt_out_replies
 from recado.storage.contacts.opt_out_replies import BEFORE_ALL
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 
 PHONE, OTHER = "+5511987650001", "+5511987650002"
 ENV = "test"

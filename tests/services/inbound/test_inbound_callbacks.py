@@ -11,7 +11,7 @@ from recado.channels.core.events import CallbackEvent, Event, Payment
 from recado.domain.core.timestamps import format_timestamp
 from recado.engine.clock import SystemClock
 from recado.services.inbound.receipts import KINDS
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 
 SUBSCRIBE = """
 insert into webhook_subscriptions

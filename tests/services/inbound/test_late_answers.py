@@ -14,8 +14,8 @@ from recado.engine.clock import VirtualClock
 from recado.services.contacts.consents import Gathered
 from recado.services.effects.consequences import Consequences
 from recado.services.inbound.receipts import Receipts
-from recado.storage.core.moves import Moved
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.statements.moves import Moved
 from recado.storage.dispatch import dispatch, settlements
 from recado.storage.dispatch.dispatch import CLAIMED
 from recado.storage.dispatch.settlements import Uncertain

@@ -14,7 +14,7 @@ from recado.domain.channels.source import Source
 from recado.domain.core.errors import Unavailable
 from recado.domain.core.ids import MESSAGE
 from recado.engine.clock import SystemClock, VirtualClock
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 
 BRIDGE = Source("chatapp", "bridge", "live")
 PARK = """

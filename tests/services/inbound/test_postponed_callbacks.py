@@ -19,8 +19,8 @@ from recado.domain.core.errors import Unavailable
 from recado.engine.clock import SystemClock, VirtualClock
 from recado.services.inbound.callbacks import MOST_BROKEN
 from recado.services.inbound.postponed_callbacks import MOST, PostponedCallbacks
-from recado.storage.core import outage
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections import outage
+from recado.storage.core.connections.postgres import Database
 from recado.storage.messages import receipts
 from recado.storage.messages.receipts import CallbackRow
 

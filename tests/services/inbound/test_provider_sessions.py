@@ -13,7 +13,7 @@ from recado.channels.core.events import CallbackEvent
 from recado.domain.core.errors import Unavailable
 from recado.engine.clock import SystemClock, VirtualClock
 from recado.services.inbound.provider_sessions import PAUSE, ProviderSessions
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 
 STORED = "select count(*) from callbacks"
 

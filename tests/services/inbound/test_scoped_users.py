@@ -11,7 +11,7 @@ from tests.services.inbound.test_inbound import ENV, OTHER, PHONE, Phone, phone
 
 from recado.channels.core.events import Preference
 from recado.storage.contacts import contacts, inbound_contacts
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.messages.recipients import RecipientKey, find
 
 __all__ = ["phone"]  # a fixture

@@ -34,7 +34,7 @@ from recado.services.messages.chatapp_rules import ChatAppRules
 from recado.services.messages.sms_rules import SmsRules
 from recado.storage.access.directories import Directories
 from recado.storage.access.organizations import ACTIVE, SUSPENDED, Organization
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.journeys import executions
 from recado.storage.journeys.entries import begin_test, enter
 from recado.storage.journeys.executions import Execution

@@ -20,7 +20,7 @@ from recado.domain.journeys.graph import Reentry
 from recado.domain.journeys.journey import JourneyStatus
 from recado.services.journeys.event_entries import EventEntries
 from recado.services.journeys.execution_turns import Turn
-from recado.storage.core.postgres import Connection
+from recado.storage.core.connections.postgres import Connection
 from recado.storage.events import customer_events
 from recado.storage.journeys import entries, event_entries, states
 from recado.storage.journeys.entries import Begin

@@ -17,7 +17,7 @@ from recado.domain.journeys.journey import FAILURES_IN_A_ROW, JourneyStatus
 from recado.services.journeys import execution_turns
 from recado.services.journeys.hindrances import JourneyPauses
 from recado.storage.billing import ledger
-from recado.storage.core.postgres import Connection
+from recado.storage.core.connections.postgres import Connection
 from recado.storage.journeys import hindrances, states
 from recado.storage.journeys.entries import begin_test
 from recado.storage.journeys.executions import Execution

@@ -24,8 +24,8 @@ from recado.services.journeys import journey_queues
 from recado.services.journeys.journey_queues import JourneyQueues
 from recado.services.journeys.superseded_versions import SupersededVersions
 from recado.storage.billing import ledger
-from recado.storage.core.moves import AfterCommit, Moved
-from recado.storage.core.rows import Executor
+from recado.storage.core.statements.moves import AfterCommit, Moved
+from recado.storage.core.statements.rows import Executor
 from recado.storage.dispatch import withdrawals
 from recado.storage.journeys import states
 from recado.storage.journeys.entries import begin_test

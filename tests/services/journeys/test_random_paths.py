@@ -10,8 +10,8 @@ from tests.services.journeys.conftest import END, Way, open_way, wait
 from tests.services.journeys.world import World, in_database
 from tests.storage.journeys.rows import entered, new_entry
 
-from recado.storage.core.partitions import ensure_partitions
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.upkeep.partitions import ensure_partitions
 from recado.storage.journeys.entries import Entered
 
 GRAPHS = 100

@@ -11,7 +11,7 @@ from recado.domain.core.errors import Unavailable
 from recado.engine.clock import VirtualClock
 from recado.services.links import recorder
 from recado.services.links.recorder import EVERY, NET, Done, Recorder
-from recado.storage.core.moves import AfterCommit
+from recado.storage.core.statements.moves import AfterCommit
 
 START = datetime(2026, 8, 1, tzinfo=UTC)
 

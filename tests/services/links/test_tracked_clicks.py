@@ -19,7 +19,7 @@ from recado.engine.clock import SystemClock, VirtualClock
 from recado.services.effects.outbox import Outbox
 from recado.services.links import recorder
 from recado.services.links.tracked_clicks import TrackedClicks
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.links import tracked_links
 from recado.storage.messages import messages
 from recado.storage.messages.messages import NewMessage

@@ -31,8 +31,8 @@ from recado.services.media.provider_media import ProviderMedia
 from recado.services.media.uploads import Upload, Uploads
 from recado.storage.blobs.local import LocalBlobs
 from recado.storage.blobs.signed_links import SignedLinks
+from recado.storage.core.connections.postgres import Database
 from recado.storage.core.crypto import KeyRing
-from recado.storage.core.postgres import Database
 from recado.storage.media.media import MediaDirectory
 from recado.storage.senders.numbers import Number
 from recado.storage.senders.social_accounts import SocialAccount

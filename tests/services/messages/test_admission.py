@@ -11,7 +11,7 @@ from recado.domain.core.errors import Problem
 from recado.domain.core.ids import IdSource
 from recado.engine.clock import SystemClock
 from recado.storage.billing.holds import HoldsRefused
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.messages import messages
 from recado.storage.messages.messages import STORED, STORED_EARLIER, Bound
 

@@ -15,8 +15,8 @@ from recado.domain.templates.template import TemplateStatus as Verdict
 from recado.engine.clock import VirtualClock
 from recado.services.senders.number_refresh import NumberRefresh
 from recado.services.templates.template_review import TemplateReview
+from recado.storage.core.connections.postgres import Database
 from recado.storage.core.crypto import KeyRing
-from recado.storage.core.postgres import Database
 from recado.storage.senders import numbers
 from recado.storage.senders.numbers import Number
 from recado.storage.templates import templates

@@ -17,7 +17,7 @@ from recado.storage.access import api_keys, organizations
 from recado.storage.access.api_keys import ApiKey
 from recado.storage.access.key_directory import KeyDirectory
 from recado.storage.access.organizations import NewOrganization, create_organization
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -15,7 +15,7 @@ from recado.engine.clock import VirtualClock
 from recado.storage.access import api_keys, organizations
 from recado.storage.access.organizations import NewOrganization, create_organization
 from recado.storage.core import audit
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.senders import numbers
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -12,7 +12,7 @@ from recado.domain.core.base64url import from_base64url
 from recado.domain.core.errors import Unavailable
 from recado.storage.access import passwords as module
 from recado.storage.access.passwords import AT_ONCE, MOST_OF_CALLER, MOST_WAITING, Passwords
-from recado.storage.core.callers import working_for
+from recado.storage.core.shares.callers import working_for
 
 
 @pytest.fixture

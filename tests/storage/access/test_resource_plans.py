@@ -7,7 +7,7 @@ import pytest
 
 from recado.storage.access import accounts, api_keys, organizations, sessions
 from recado.storage.core import idempotency
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.senders import numbers, usage
 from recado.storage.templates import templates
 

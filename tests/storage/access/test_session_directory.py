@@ -17,7 +17,7 @@ from recado.storage.access.accounts import UserAccount
 from recado.storage.access.organizations import create_organization
 from recado.storage.access.session_directory import SessionDirectory
 from recado.storage.access.sessions import OpenedSession
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -16,8 +16,8 @@ from recado.storage.audience.segment_evaluation import AFTER_ALL_IDS, LOOKED_UP,
 from recado.storage.audience.segment_query import query
 from recado.storage.batches import audiences
 from recado.storage.contacts.contact_reads import ContactFilter, page_query
-from recado.storage.core.postgres import Database
-from recado.storage.core.rows import pack
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.statements.rows import pack
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 ONE = ("org_7", "test")

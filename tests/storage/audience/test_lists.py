@@ -17,7 +17,7 @@ from recado.domain.audience.members import Identifiers
 from recado.domain.core.errors import Problem
 from recado.storage.audience import lists
 from recado.storage.audience.lists import MemberChange, Membership, StaticList
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 ORGANIZATION = "org_1"

@@ -22,8 +22,8 @@ from recado.storage.audience.segment_query import query
 from recado.storage.batches import audiences
 from recado.storage.contacts import contact_reads, contacts, list_pages
 from recado.storage.contacts.contact_reads import ContactFilter
-from recado.storage.core.postgres import Database
-from recado.storage.core.rows import pack
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.statements.rows import pack
 from recado.storage.dispatch import dispatch
 from recado.storage.messages import messages
 

@@ -15,7 +15,7 @@ from recado.storage.audience import lists, segment_evaluation
 from recado.storage.audience.lists import StaticList
 from recado.storage.audience.segment_evaluation import AFTER_ALL_IDS, AT_ONCE, MOST_WAITING, Evaluation
 from recado.storage.batches.audiences import Audience
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 EVERYBODY = Not(Leaf(Field.TAG, Operator.IS, "nobody has it"))

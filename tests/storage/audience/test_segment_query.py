@@ -13,7 +13,7 @@ from tests.segments import NOW, contacts, holds, trees
 from recado.domain.audience.segment import And, Field, Leaf, Node, Operator
 from recado.storage.audience.segment_evaluation import Evaluation
 from recado.storage.audience.segment_query import SQL, Condition, query
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 
 HOSTILE = [
     "'; drop table contacts; --",

@@ -8,7 +8,7 @@ import pytest
 from tests.plans import nodes
 
 from recado.storage.batches import batch_making, batches, totals
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 
 FILL = """
 insert into batches (organization_id, env, id, channel, sender_id, type, class, campaign_id, status, requested, skipped,

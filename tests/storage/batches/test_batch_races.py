@@ -15,7 +15,7 @@ from recado.engine.clock import SystemClock
 from recado.storage.batches import batch_making, batches, totals
 from recado.storage.batches.batch_making import NewBatch, PendingBlock
 from recado.storage.batches.batch_rows import Block, Recipients
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.dispatch import dispatch
 
 IDS = IdSource(SystemClock(), random.Random(11))

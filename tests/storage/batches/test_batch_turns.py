@@ -3,7 +3,7 @@
 import pytest
 
 from recado.storage.batches.batches import next_in_turn
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 
 FILL = """
 insert into batches (organization_id, env, id, channel, sender_id, type, class, status, requested, skipped,

@@ -17,10 +17,10 @@ from recado.domain.core.ids import BATCH, MESSAGE, IdSource
 from recado.engine.clock import VirtualClock
 from recado.storage.batches import campaigns, totals
 from recado.storage.batches.campaigns import Gain
-from recado.storage.core.migrate import migrate, read_migrations
-from recado.storage.core.moves import Moved
-from recado.storage.core.pool import Pool
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.pool import Pool
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.statements.moves import Moved
+from recado.storage.core.upkeep.migrate import migrate, read_migrations
 
 ORGANIZATION = "org_" + "1" * 21
 START = datetime(2026, 11, 20, 12, tzinfo=UTC)

@@ -17,8 +17,8 @@ from recado.domain.channels.policy import Policy
 from recado.domain.messages.message import MessageStatus
 from recado.storage.batches import totals
 from recado.storage.batches.totals import BATCH, CAMPAIGN
-from recado.storage.core.moves import Moved
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.statements.moves import Moved
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 COUNTS = ("queued", "sent", "delivered", "read", "failed", "archived")

@@ -10,7 +10,7 @@ from tests.storage.journeys.rows import insert_journey
 from recado.domain.core.ids import BATCH, MESSAGE, NUMBER, TEMPLATE, IdSource
 from recado.domain.journeys.journey import JourneyStatus
 from recado.engine.clock import SystemClock, VirtualClock
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.dispatch import dispatch, overtaken, withdrawals
 from recado.storage.messages import messages
 from recado.storage.messages.messages import NewMessage

@@ -17,7 +17,7 @@ from recado.storage.access.organizations import create_organization
 from recado.storage.billing import grants, ledger, top_ups
 from recado.storage.billing.ledger import Credited
 from recado.storage.core.audit import SYSTEM
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 
 NOW = datetime(2026, 11, 21, 9, tzinfo=UTC)
 

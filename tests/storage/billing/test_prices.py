@@ -11,7 +11,7 @@ from recado.domain.core.errors import Problem
 from recado.domain.core.ids import IdSource
 from recado.engine.clock import VirtualClock
 from recado.storage.billing.prices import Captured, PriceDirectory
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 
 # The table of the rules: kind, four tiers, abroad.
 TABLE = [

@@ -13,7 +13,7 @@ from recado.domain.core.ids import IdSource
 from recado.engine.clock import SystemClock
 from recado.storage.billing import wallet
 from recado.storage.billing.wallet import SQL, Charge, Settlement
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.dispatch import departures
 from recado.storage.messages import messages
 

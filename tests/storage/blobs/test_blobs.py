@@ -31,9 +31,9 @@ from recado.storage.blobs.blobs import BlobMissing, Blobs, new_key
 from recado.storage.blobs.local import LocalBlobs
 from recado.storage.blobs.s3 import PART, S3Blobs, S3Bucket
 from recado.storage.blobs.signed_links import SignedLinks
-from recado.storage.core.fair_places import FairPlaces
-from recado.storage.core.fair_threads import OF_ONE, THREADS
 from recado.storage.core.gathered import nameless_file
+from recado.storage.core.shares.fair_places import FairPlaces
+from recado.storage.core.shares.fair_threads import OF_ONE, THREADS
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
 KEY = "org_1/test/media/2026/01/0123456789abcdef0123456789abcdef"

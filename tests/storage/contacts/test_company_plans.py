@@ -7,7 +7,7 @@ import pytest
 from tests.plans import indexes, plan_for_any, plan_of, whole_tables
 
 from recado.storage.contacts import companies
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 
 COMPANY = ("org_7", "test", "emp_1")
 MANY = companies.RELEASED_AT_ONCE

@@ -13,7 +13,7 @@ from recado.domain.core.ids import CONTACT, IdSource, created_at
 from recado.engine.clock import SystemClock
 from recado.storage.contacts import contacts
 from recado.storage.contacts.contact_columns import COLUMNS, SAVED, copy_new, line
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 
 IDS = IdSource(SystemClock(), random.Random(7))
 AT = datetime(2026, 2, 3, 4, 5, 6, 789_012, tzinfo=UTC)

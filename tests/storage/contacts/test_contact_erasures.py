@@ -10,8 +10,8 @@ from tests.plans import indexes, plan_for_any, plan_of, whole_tables
 
 from recado.storage.contacts import contact_erasures
 from recado.storage.contacts.contact_erasures import erase_events
-from recado.storage.core.migrate import migrate, read_migrations
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.upkeep.migrate import migrate, read_migrations
 
 KEY = ("org_7", "test", "cnt_7")
 INSERT = "insert into events (organization_id, id, env, type, data, test) values ($1, $2, $3, $4, $5::text::json, $6)"

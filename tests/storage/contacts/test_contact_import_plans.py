@@ -4,7 +4,7 @@ import pytest
 from tests.plans import plan_for_any
 
 from recado.storage.contacts import companies, contact_imports, contacts, opt_outs
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 
 HOLDERS = {"contacts_phone": "phone", "contacts_external_id": "external_id"}
 

@@ -11,7 +11,7 @@ from tests.storage.conftest import opened, read_only
 from recado.domain.contacts.contact_search import search_mark
 from recado.storage.contacts import contact_consents, contact_erasures, contact_reads, contacts, debtor_groups, opt_outs
 from recado.storage.contacts.contact_reads import ContactFilter
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.dispatch import withdrawals
 
 ORG, ENV = "org_7", "test"

@@ -13,8 +13,8 @@ from tests.storage.searching import ENV, ORG, add, learnt, names, page
 from recado.domain.contacts.contact_search import folded, search_mark, search_terms
 from recado.storage.contacts import contact_reads
 from recado.storage.contacts.contact_reads import ContactFilter, condition
-from recado.storage.core.migrate import migrate
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.upkeep.migrate import migrate
 
 PEOPLE = (
     "Maria da Conceição",  # 1

@@ -13,8 +13,8 @@ from tests.storage.searching import ENV, ORG, add, learnt, names
 from recado.domain.contacts.contact_search import Inside
 from recado.storage.contacts import contact_reads
 from recado.storage.contacts.contact_reads import ContactFilter
-from recado.storage.core.migrate import migrate, pending
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.upkeep.migrate import migrate, pending
 
 CONFIGURATION = Path(__file__).parents[3] / "docs" / "configuration.md"
 

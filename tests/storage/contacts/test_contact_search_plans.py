@@ -11,8 +11,8 @@ from tests.storage.conftest import opened, read_only
 from recado.domain.contacts.contact_search import Inside
 from recado.storage.contacts import contact_reads
 from recado.storage.contacts.contact_reads import ContactFilter
-from recado.storage.core.migrate import migrate
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.upkeep.migrate import migrate
 
 ORG, ENV = "org_7", "test"
 MILLION = 1_000_000

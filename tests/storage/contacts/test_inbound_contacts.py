@@ -10,7 +10,7 @@ from tests.people import contact_id, insert_people, phone
 from recado.domain.contacts.contact import Contact
 from recado.domain.contacts.contact_search import search_mark, search_query
 from recado.storage.contacts import inbound_contacts
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 
 ORG, ENV = "org_7", "test"
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

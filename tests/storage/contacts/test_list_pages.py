@@ -18,7 +18,7 @@ from recado.storage.audience.lists import MemberChange, StaticList
 from recado.storage.contacts import contact_reads, list_pages
 from recado.storage.contacts.contact_reads import ContactFilter, ContactPage
 from recado.storage.contacts.list_pages import Milestones
-from recado.storage.core.postgres import Connection, Database
+from recado.storage.core.connections.postgres import Connection, Database
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 ORGANIZATION, ENV = "org_1", "test"

@@ -4,7 +4,7 @@ import pytest
 from tests.plans import indexes, plan_for_any, plan_of, whole_tables
 
 from recado.storage.contacts import contact_erasures
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.messages import replacements
 
 FILL = """

@@ -6,7 +6,7 @@ from itertools import product
 from recado.domain.contacts.consent import OptOutEntry
 from recado.storage.contacts import opt_outs
 from recado.storage.contacts.opt_outs import Registrant
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 
 FIRST = datetime(2026, 3, 1, tzinfo=UTC)
 REFUSALS = [

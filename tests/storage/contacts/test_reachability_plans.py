@@ -6,7 +6,7 @@ import orjson
 from tests.people import contact_id, phone
 
 from recado.storage.contacts.reachability import SQL
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 
 FILL = """
 insert into contacts (organization_id, env, id, phone, phone_hash, attributes, tags, tag_keys, source, opt_in_status,

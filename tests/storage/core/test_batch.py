@@ -9,9 +9,9 @@ from tests.storage.batching import INSERT, START, Recorder, make_table, stored
 from recado.domain.core.clock import TimerHandle
 from recado.domain.core.errors import Unavailable
 from recado.engine.clock import SystemClock, VirtualClock
-from recado.storage.core import batch
-from recado.storage.core.batch import ANSWERED_AT_ONCE, LAST_ANSWER, Batcher
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections import batch
+from recado.storage.core.connections.batch import ANSWERED_AT_ONCE, LAST_ANSWER, Batcher
+from recado.storage.core.connections.postgres import Database
 
 
 async def test_each_caller_gets_the_result_of_its_own_row() -> None:

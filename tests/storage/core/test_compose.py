@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.storage.core.compose import compose
+from recado.storage.core.statements.compose import compose
 
 
 def test_names_become_numbered_parameters_in_order_of_appearance() -> None:

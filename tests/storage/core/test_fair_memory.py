@@ -3,7 +3,7 @@
 import pytest
 
 from recado.domain.core.errors import Unavailable
-from recado.storage.core.fair_memory import FairMemory
+from recado.storage.core.shares.fair_memory import FairMemory
 
 
 def test_an_owner_has_its_share_and_all_have_no_more_than_there_is() -> None:

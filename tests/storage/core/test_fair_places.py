@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from recado.domain.core.errors import Unavailable
-from recado.storage.core.fair_places import FairPlaces
+from recado.storage.core.shares.fair_places import FairPlaces
 
 
 class Works:

@@ -22,10 +22,10 @@ from recado.domain.core.idempotency import (
     Reused,
 )
 from recado.storage.contacts import contacts
-from recado.storage.core.callers import before_commit
+from recado.storage.core.connections.postgres import Connection, Database
 from recado.storage.core.idempotency import SQL, IdempotencyKeys, erase, hold_keys, keep_answers, purge
-from recado.storage.core.migrate import migrate, read_migrations
-from recado.storage.core.postgres import Connection, Database
+from recado.storage.core.shares.callers import before_commit
+from recado.storage.core.upkeep.migrate import migrate, read_migrations
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 OWNER = ("org_1", "test", b"k" * 32)

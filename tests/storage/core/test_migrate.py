@@ -18,10 +18,10 @@ from recado.domain.core.ids import MESSAGE, IdSource, lowest_id
 from recado.domain.core.phones import canonical_phone, phone_hash, recipient_hash
 from recado.engine.clock import SystemClock
 from recado.storage.batches import batches
-from recado.storage.core import migrate as migrate_module
-from recado.storage.core.migrate import Migration, MigrationError, migrate, pending, read_migrations
-from recado.storage.core.partitions import ensure_partitions
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.upkeep import migrate as migrate_module
+from recado.storage.core.upkeep.migrate import Migration, MigrationError, migrate, pending, read_migrations
+from recado.storage.core.upkeep.partitions import ensure_partitions
 from recado.storage.dispatch import dispatch, ownership
 from recado.storage.dispatch.ownership import owner_of
 from recado.storage.messages import receipts

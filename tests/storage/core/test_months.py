@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from recado.domain.core.ids import MESSAGE, IdSource, lowest_id
 from recado.engine.clock import SystemClock, VirtualClock
-from recado.storage.core.batch import Batcher
-from recado.storage.core.months import ANY_MONTH, Months
-from recado.storage.core.partitions import ensure_partitions, partition, partition_repair
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.batch import Batcher
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.statements.months import ANY_MONTH, Months
+from recado.storage.core.upkeep.partitions import ensure_partitions, partition, partition_repair
 from recado.storage.messages import messages
 from recado.storage.messages.messages import NewMessage
 

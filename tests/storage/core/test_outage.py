@@ -7,7 +7,7 @@ from structlog.typing import EventDict
 from tests.captured import capture_logs
 
 from recado.engine.clock import VirtualClock
-from recado.storage.core.outage import QUIET, Outage
+from recado.storage.core.connections.outage import QUIET, Outage
 
 BROKEN = ConnectionResetError("reset by peer")
 LEVELS = {"database_away": "error", "database_back": "warning"}

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recado.domain.core.ids import MESSAGE, lowest_id
-from recado.storage.core.partitions import ensure_partitions, lacks_partition, partition
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.upkeep.partitions import ensure_partitions, lacks_partition, partition
 
 INSERT = """
 insert into messages (organization_id, env, channel, id, direction, status, type, recipient, recipient_hash, class,

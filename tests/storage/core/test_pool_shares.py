@@ -12,11 +12,11 @@ from tests.waiting import until
 
 from recado.domain.core.errors import Unavailable
 from recado.engine.clock import SystemClock
-from recado.storage.core import pool as pool_module
-from recado.storage.core.callers import working_for
-from recado.storage.core.changing import changing
-from recado.storage.core.pool import Pool
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections import pool as pool_module
+from recado.storage.core.connections.changing import changing
+from recado.storage.core.connections.pool import Pool
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.shares.callers import working_for
 
 SIZE, SHARE = 4, 2
 

@@ -11,9 +11,9 @@ from tests.captured import capture_logs
 
 from recado.domain.core.errors import Problem, Unavailable
 from recado.engine.clock import SystemClock, VirtualClock
-from recado.storage.core import postgres as postgres_module
-from recado.storage.core.failures import worth_repeating
-from recado.storage.core.postgres import Database, UnsuitableServer, connection_lost
+from recado.storage.core.connections import postgres as postgres_module
+from recado.storage.core.connections.failures import worth_repeating
+from recado.storage.core.connections.postgres import Database, UnsuitableServer, connection_lost
 from recado.storage.embedded.embedded import EmbeddedPostgres
 
 # The first time that this is evaluated its own connection ends.

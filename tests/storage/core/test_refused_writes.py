@@ -11,10 +11,10 @@ from tests.waiting import until
 
 from recado.domain.core.errors import Unavailable
 from recado.engine.clock import SystemClock, VirtualClock
-from recado.storage.core import outage as outage_module
-from recado.storage.core.callers import working_for
-from recado.storage.core.outage import TRY_EVERY, Outage
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections import outage as outage_module
+from recado.storage.core.connections.outage import TRY_EVERY, Outage
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.shares.callers import working_for
 
 CAUSES = {"53100": "its disk is full", "53200": "it is out of memory", "25006": "it is read-only"}
 

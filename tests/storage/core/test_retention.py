@@ -13,9 +13,9 @@ from tests.waiting import until
 from recado.domain.core.ids import AUDIT, MESSAGE, NUMBER, ORGANIZATION, IdSource, lowest_id
 from recado.engine.clock import VirtualClock
 from recado.storage.access.organizations import create_organization
-from recado.storage.core import retention
-from recado.storage.core.partitions import ensure_partitions
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.upkeep import retention
+from recado.storage.core.upkeep.partitions import ensure_partitions
 
 NOW = datetime(2031, 6, 15, 12, tzinfo=UTC)
 NUMBER_ID = NUMBER + "1" * 21

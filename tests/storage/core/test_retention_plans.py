@@ -8,9 +8,9 @@ import pytest
 from tests.storage.access.test_resource_plans import scans
 
 from recado.domain.core.ids import MESSAGE, lowest_id
-from recado.storage.core import retention
-from recado.storage.core.partitions import ensure_partitions
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.upkeep import retention
+from recado.storage.core.upkeep.partitions import ensure_partitions
 from recado.storage.push import devices, messages
 
 MONTH = "messages_2025_02"

@@ -10,8 +10,8 @@ from tests.plans import indexes, plan_for_any, whole_tables
 
 from recado.domain.core.ids import BATCH, CONTACT, EVENT, LEDGER_ENTRY, MESSAGE, IdSource
 from recado.engine.clock import SystemClock, VirtualClock
-from recado.storage.core import server_clock
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections import server_clock
+from recado.storage.core.connections.postgres import Database
 from recado.storage.messages import messages
 from recado.storage.messages.messages import NewMessage
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.storage.core import sql
+from recado.storage.core.statements import sql
 
 TEXT = """-- Numbers: what the number actor reads.
 

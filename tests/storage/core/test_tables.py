@@ -12,9 +12,9 @@ from recado.storage.access.organizations import ORGANIZATIONS
 from recado.storage.audience.lists import LISTS, StaticList
 from recado.storage.audience.segments import SEGMENTS
 from recado.storage.contacts.companies import COMPANIES
-from recado.storage.core.postgres import Database
-from recado.storage.core.sql import Queries
-from recado.storage.core.tables import Table
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.statements.sql import Queries
+from recado.storage.core.statements.tables import Table
 from recado.storage.senders.numbers import NUMBERS, Number
 from recado.storage.templates.templates import TEMPLATES
 from recado.storage.webhooks.webhooks import SUBSCRIPTIONS

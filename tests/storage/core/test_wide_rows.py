@@ -9,8 +9,8 @@ from tests.people import insert_people
 
 from recado.storage.contacts import contact_reads
 from recado.storage.contacts.contact_reads import ContactFilter
-from recado.storage.core.postgres import Database
-from recado.storage.core.wide_rows import READ_BYTES, bounded, rows_of
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.statements.wide_rows import READ_BYTES, bounded, rows_of
 
 KEY = ("org_1", "test")
 PAGE = bounded("select id, content, more from wide order by id limit $1", ("content", "more"), "p.id")

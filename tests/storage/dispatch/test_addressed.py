@@ -11,7 +11,7 @@ from tests.plans import grow, indexes, plan_for_any, whole_tables
 from recado.domain.core.ids import MESSAGE, IdSource
 from recado.domain.senders.sender import SenderKey
 from recado.engine.clock import SystemClock, VirtualClock
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.dispatch import addressed, dispatch, settlements
 from recado.storage.dispatch.dispatch import CLAIMED, Claim
 from recado.storage.dispatch.settlements import Departed, Failed, Returned, Uncertain

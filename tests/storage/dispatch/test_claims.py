@@ -10,7 +10,7 @@ from recado.domain.channels.address import Address, AddressKind
 from recado.domain.core.ids import CONTACT, MESSAGE, IdSource
 from recado.domain.core.phones import phone_hash
 from recado.engine.clock import SystemClock, VirtualClock
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.dispatch import dispatch, settlements
 from recado.storage.dispatch.dispatch import CLAIMED, LOST, OPTED_OUT, OVERTAKEN, WINDOW_CLOSED, Claim
 from recado.storage.dispatch.settlements import Returned

@@ -17,7 +17,7 @@ from tests.waiting import until_locked_out
 from recado.domain.core.errors import Unavailable
 from recado.domain.core.ids import MESSAGE, IdSource
 from recado.engine.clock import SystemClock, VirtualClock
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.dispatch import dispatch
 from recado.storage.dispatch.dispatch import CLAIMED, FENCE, LOST, Claim
 from recado.storage.dispatch.ownership import Owned, Ownership, session_name

@@ -14,7 +14,7 @@ from tests.waiting import until
 from recado.domain.core.ids import MESSAGE, lowest_id
 from recado.storage.contacts import contact_erasures, contacts
 from recado.storage.contacts.contact_erasures import Erasure
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.dispatch import departures, dispatch, settlements, withdrawals
 from recado.storage.dispatch.departures import Following
 from recado.storage.dispatch.dispatch import CLAIMED, HeldRow

@@ -15,7 +15,7 @@ from tests.waiting import until
 
 from recado.domain.dispatch.leases import TOLERANCE, TTL, WINDOW, Lease
 from recado.engine.clock import SystemClock
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.dispatch import ownership
 from recado.storage.dispatch.ownership import (
     LOCK,

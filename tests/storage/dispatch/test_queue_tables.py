@@ -2,7 +2,7 @@
 
 import pytest
 
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 
 
 @pytest.mark.parametrize("table", ["dispatch", "claims", "delivery_queue"])

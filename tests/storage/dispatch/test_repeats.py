@@ -15,7 +15,7 @@ from recado.domain.core.ids import MESSAGE, IdSource, lowest_id
 from recado.services.effects.consequences import Consequences
 from recado.storage.batches import batches
 from recado.storage.core.audit import AuditPrincipal
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.dispatch import dispatch, rescue, settlements, withdrawals
 from recado.storage.dispatch.dispatch import CLAIMED, OPTED_OUT, HeldRow
 from recado.storage.dispatch.settlements import Failed, Returned, Uncertain

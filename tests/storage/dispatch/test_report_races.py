@@ -16,8 +16,8 @@ from tests.waiting import until
 from recado.domain.channels.policy import ReportGuard
 from recado.domain.channels.source import Source
 from recado.domain.core.ids import MESSAGE, IdSource
-from recado.storage.core.moves import Moved
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.statements.moves import Moved
 from recado.storage.dispatch import dispatch, settlements
 from recado.storage.dispatch.dispatch import CLAIMED
 from recado.storage.dispatch.settlements import Departed, Failed, Uncertain

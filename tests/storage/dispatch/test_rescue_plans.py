@@ -8,8 +8,8 @@ import pytest
 from tests.plans import Plan, grow, indexes, plan_for_any, plan_of, whole_tables
 from tests.storage.conftest import opened, read_only
 
-from recado.storage.core.postgres import Database
-from recado.storage.core.rows import pack
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.statements.rows import pack
 from recado.storage.dispatch import dispatch, rescue
 
 NOW = datetime.now(UTC)

@@ -10,7 +10,7 @@ from tests.storage.journeys.rows import QUEUE
 
 from recado.domain.channels.policies import POLICIES
 from recado.domain.messages.withdrawal import Withdrawal, WithdrawalKind
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.dispatch import withdrawals
 
 FIRST = Withdrawal(ORGANIZATION, "test", WithdrawalKind.OPTED_OUT, "-1", "msg_5")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.plans import indexes, plan_of, whole_tables
 
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.email.senders import SENDERS
 from recado.storage.email.suppressions import SUPPRESSIONS
 from recado.storage.email.templates import TEMPLATES

@@ -11,8 +11,8 @@ from tests.plans import indexes, plan_for_any, whole_tables
 from tests.waiting import until_locked_out
 
 from recado.domain.email.public_tokens import EmailKey
-from recado.storage.core.partitions import ensure_partitions
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.upkeep.partitions import ensure_partitions
 from recado.storage.email import opens
 from recado.storage.email.opens import Opened
 from recado.storage.messages import message_reads

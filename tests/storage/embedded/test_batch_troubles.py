@@ -16,9 +16,9 @@ from tests.storage.batching import INSERT, START, inserter, make_table, stored
 from recado.domain.core.errors import Unavailable
 from recado.domain.core.ids import BODY_LENGTH, MESSAGE, lowest_id
 from recado.engine.clock import SystemClock, VirtualClock
-from recado.storage.core.batch import Batcher
-from recado.storage.core.partitions import partition_repair
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.batch import Batcher
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.upkeep.partitions import partition_repair
 from recado.storage.embedded.embedded import EmbeddedPostgres
 
 

@@ -19,7 +19,7 @@ from tests.captured import capture_logs
 from tests.waiting import until
 
 from recado.engine.clock import SystemClock
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.embedded import embedded
 from recado.storage.embedded.cluster import Cluster, ClusterError
 from recado.storage.embedded.embedded import EmbeddedError, EmbeddedPostgres

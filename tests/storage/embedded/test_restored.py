@@ -11,7 +11,7 @@ from tests.storage.dispatch.test_claims import NOW, stored
 from recado.domain.core.ids import MESSAGE, IdSource
 from recado.engine.clock import SystemClock
 from recado.storage.billing import ledger
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.embedded.restored import Ended, end_queue
 from recado.storage.messages import message_reads, messages, receipts
 from recado.storage.messages.messages import NewMessage

@@ -9,8 +9,8 @@ from tests.storage.dispatch.test_claims import IDS, NOW, ORGANIZATION, of
 from recado.domain.channels.chatapp import CHATAPP
 from recado.domain.core.ids import MESSAGE
 from recado.domain.messages.message import MessageEvent
-from recado.storage.core import retention
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.upkeep import retention
 from recado.storage.dispatch import departures, dispatch, settlements
 from recado.storage.dispatch.departures import Following
 from recado.storage.dispatch.dispatch import CLAIMED

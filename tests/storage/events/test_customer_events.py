@@ -16,7 +16,7 @@ from tests.waiting import until_locked_out
 from recado.domain.core.ids import CUSTOMER_EVENT, EXECUTION, MESSAGE, IdSource, lowest_id
 from recado.domain.events.customer_event import ContactKeys, CustomerEvent, NewCustomerEvent
 from recado.engine.clock import SystemClock, VirtualClock
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.events import customer_event_pages, customer_events
 from recado.storage.events.customer_event_pages import CustomerEventFilter
 

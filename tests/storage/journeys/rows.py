@@ -12,8 +12,8 @@ from recado.domain.journeys.execution import ExecutionOrigin
 from recado.domain.journeys.graph import Reentry, definition_of
 from recado.domain.journeys.journey import JourneyStatus
 from recado.engine.clock import SystemClock
-from recado.storage.core.postgres import Database
-from recado.storage.core.rows import Executor
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.statements.rows import Executor
 from recado.storage.journeys import executions
 from recado.storage.journeys.entries import EntryResult, NewEntry, enter
 from recado.storage.journeys.executions import Execution, PassedStep, get

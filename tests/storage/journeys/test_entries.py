@@ -20,7 +20,7 @@ from tests.waiting import until_locked_out
 from recado.domain.core.ids import CONTACT
 from recado.domain.journeys.entries import EntryRefusal
 from recado.domain.journeys.execution import EndReason, ExecutionOrigin, ExecutionStatus
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.journeys import execution_counts, executions
 from recado.storage.journeys.entries import Entered, NewEntry, begin_test, enter
 

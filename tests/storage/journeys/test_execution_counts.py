@@ -5,7 +5,7 @@ import asyncio
 from tests.storage.journeys.rows import ENV, NOW, ORGANIZATION, begun, insert_journey, new_entry, save_locked
 
 from recado.domain.journeys.execution import EndReason, ExecutionOrigin, ExecutionStatus
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.journeys import execution_counts, executions
 from recado.storage.journeys.entries import begin_test
 from recado.storage.journeys.executions import Execution

@@ -11,7 +11,7 @@ from tests.storage.journeys.rows import ENV, NOW, ORGANIZATION, begun, insert_jo
 
 from recado.domain.core.ids import EXECUTION
 from recado.domain.journeys.execution import EndReason, ExecutionStatus
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.journeys.execution_pages import ExecutionFilter, list_page, page_query, reach, reach_query
 from recado.storage.journeys.journeys import Journey
 

@@ -3,8 +3,8 @@
 import pytest
 from tests.plans import indexes, plan_for_any, whole_tables
 
-from recado.storage.core.postgres import Database
-from recado.storage.core.sql import Queries
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.statements.sql import Queries
 from recado.storage.journeys import (
     arrivals,
     doors,

@@ -9,7 +9,7 @@ from tests.storage.journeys.test_executions import passed
 from recado.domain.core.ids import EXECUTION, lowest_id
 from recado.domain.journeys.entries import EntryRefusal
 from recado.domain.journeys.execution import EndReason
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.journeys import execution_counts, execution_retention
 from recado.storage.journeys.executions import Execution
 

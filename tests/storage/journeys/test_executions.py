@@ -11,7 +11,7 @@ from tests.waiting import until_locked_out
 
 from recado.domain.journeys.execution import Awaited, EndReason, ExecutionStatus
 from recado.domain.journeys.journey import JourneyStatus
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.journeys import executions
 from recado.storage.journeys.executions import Execution, HeardSignals, PassedBefore, PassedStep
 

@@ -4,7 +4,7 @@ import pytest
 from tests.plans import indexes, plan_for_any, plan_of, whole_tables
 from tests.storage.journeys.rows import QUEUE
 
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.dispatch import overtaken
 from recado.storage.journeys import hindrances, journey_queues
 from recado.storage.journeys.journeys import SQL

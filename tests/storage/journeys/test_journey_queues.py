@@ -9,7 +9,7 @@ from tests.storage.journeys.rows import ENV, NOW, ORGANIZATION, insert_journey
 from recado.domain.journeys.journey import JourneyStatus
 from recado.domain.messages.owner_pauses import OwnerPauses
 from recado.domain.senders.sender import SenderKey
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.journeys import journey_queues
 from recado.storage.journeys.journeys import Journey
 

@@ -12,7 +12,7 @@ from recado.domain.journeys.graph import Reentry
 from recado.domain.journeys.journey import AutomaticPause, Hindrance, JourneyStatus
 from recado.domain.messages.owner_pauses import OwnerPauses
 from recado.engine.clock import VirtualClock
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.dispatch import withdrawals
 from recado.storage.journeys import states
 from recado.storage.journeys.journeys import JOURNEYS, Journey

@@ -6,8 +6,8 @@ from typing import Any
 from tests.domain.journeys.definitions import LIST, SEGMENT, document, with_step
 
 from recado.domain.journeys.uses import uses_of
-from recado.storage.core.migrate import read_migrations
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.upkeep.migrate import read_migrations
 
 DOCUMENTS: list[dict[str, Any]] = [
     document(),

@@ -3,7 +3,7 @@
 import pytest
 from tests.plans import indexes, plan_for_any, whole_tables
 
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.links import origin_links
 
 

@@ -18,8 +18,8 @@ from recado.domain.links.tracked import TrackedLink
 from recado.engine.clock import SystemClock, VirtualClock
 from recado.storage.contacts import contact_erasures
 from recado.storage.contacts.contact_erasures import Erasure
-from recado.storage.core.partitions import ensure_partitions
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.upkeep.partitions import ensure_partitions
 from recado.storage.links import tracked_links
 from recado.storage.links.tracked_links import Clicked, CodeTaken
 from recado.storage.messages import messages

@@ -5,7 +5,7 @@ import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.messages import receipts
 from recado.storage.messages.receipts import CallbackRow
 

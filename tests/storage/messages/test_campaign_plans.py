@@ -10,7 +10,7 @@ from tests.storage.conftest import opened, read_only
 
 from recado.domain.messages.message import MessageStatus
 from recado.storage.batches import campaigns
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.messages import replacements, resends
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)

@@ -4,7 +4,7 @@ import asyncio
 from datetime import UTC, datetime
 
 from recado.engine.clock import SystemClock
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.messages.chat_windows import SQL, ChatWindows
 
 ORGANIZATION = "org_" + "0" * 21

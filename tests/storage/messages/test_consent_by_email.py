@@ -17,7 +17,7 @@ from recado.domain.contacts.consent import OPTED_OUT as CONTACT_OPTED_OUT
 from recado.domain.contacts.contact import email_hash, email_key
 from recado.domain.core.ids import CONTACT, MESSAGE
 from recado.domain.core.phones import phone_hash
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.dispatch import dispatch
 from recado.storage.dispatch.dispatch import CLAIMED, OPTED_OUT, Claim
 from recado.storage.messages import messages, recipients

@@ -7,9 +7,9 @@ from tests.storage.webhooks.test_events import plan_of
 
 from recado.engine.clock import SystemClock
 from recado.storage.batches import batch_making
-from recado.storage.core.months import ANY_MONTH, in_month
-from recado.storage.core.partitions import partition
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.statements.months import ANY_MONTH, in_month
+from recado.storage.core.upkeep.partitions import partition
 from recado.storage.dispatch import departures, dispatch, settlements
 from recado.storage.messages import message_deadlines, messages, receipts, recipients, replacements, state_moves
 

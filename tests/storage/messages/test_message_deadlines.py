@@ -12,7 +12,7 @@ from recado.domain.channels.policies import POLICIES
 from recado.domain.core.ids import MESSAGE, IdSource
 from recado.domain.messages.message import Cause, MessageEvent, MessageStatus
 from recado.engine.clock import SystemClock
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.messages import message_deadlines, state_moves
 
 NOW = datetime(2026, 11, 25, 12, tzinfo=UTC)

@@ -10,8 +10,8 @@ from tests.message_rows import PHONE, insert_messages, message_id
 from tests.people import insert_people
 from tests.plans import grow, indexes, plan_for_any, plan_of
 
-from recado.storage.core.partitions import partition
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.upkeep.partitions import partition
 from recado.storage.messages.message_exports import ExportedPeriod, list_page, page_query
 
 ORGANIZATION, OTHER = "org_" + "0" * 21, "org_" + "1" * 21

@@ -20,8 +20,8 @@ from recado.services.effects.consequences import Consequences
 from recado.services.effects.outbox import event_of
 from recado.storage.core import audit
 from recado.storage.core.audit import AuditPrincipal
-from recado.storage.core.moves import AfterCommit, Effects, Moved
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.statements.moves import AfterCommit, Effects, Moved
 from recado.storage.messages import message_moves, message_reads, messages
 from recado.storage.messages.message_reads import Message
 from recado.storage.messages.messages import NewMessage

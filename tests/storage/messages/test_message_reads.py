@@ -14,8 +14,8 @@ from recado.domain.channels.policies import POLICIES
 from recado.domain.core.errors import Unavailable
 from recado.domain.core.ids import MESSAGE, lowest_id
 from recado.http.routes.messages.message_view import message_view
-from recado.storage.core.partitions import partition
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.upkeep.partitions import partition
 from recado.storage.messages import message_reads
 from recado.storage.messages.message_reads import Message, MessageFilter, count_query, list_page, page_query
 

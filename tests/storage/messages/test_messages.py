@@ -10,7 +10,7 @@ from recado.domain.contacts.consent import CONSENT_REQUIRED, OPTED_OUT
 from recado.domain.core.ids import CONTACT, MESSAGE, IdSource
 from recado.domain.core.phones import phone_hash, recipient_hash
 from recado.engine.clock import SystemClock, VirtualClock
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.messages import messages
 from recado.storage.messages.messages import STORED, STORED_EARLIER, Bound, ConsentCheck, NewMessage, NoConsent
 

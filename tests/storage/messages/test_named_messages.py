@@ -12,7 +12,7 @@ from tests.storage.webhooks.test_events import plan_of
 
 from recado.domain.channels.source import Source
 from recado.domain.messages.message import Cause
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.dispatch import departures, dispatch, settlements
 from recado.storage.dispatch.departures import Following
 from recado.storage.dispatch.dispatch import CLAIMED

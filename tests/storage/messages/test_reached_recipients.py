@@ -13,7 +13,7 @@ from recado.domain.channels.source import Source
 from recado.domain.core.ids import MESSAGE
 from recado.storage.contacts import contact_erasures
 from recado.storage.contacts.contact_erasures import Erasure
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.dispatch import departures, dispatch, settlements
 from recado.storage.dispatch.departures import Following
 from recado.storage.dispatch.dispatch import CLAIMED

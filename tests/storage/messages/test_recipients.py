@@ -10,7 +10,7 @@ from recado.domain.core.errors import Unavailable
 from recado.domain.core.ids import CONTACT, IdSource
 from recado.domain.core.phones import phone_hash
 from recado.engine.clock import SystemClock
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.messages import recipients
 from recado.storage.messages.recipients import Recipient, RecipientKey, RecipientLookup
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.plans import plan_of, whole_tables
 
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.ops.ops import MOST_COUNTED, SQL
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from recado.domain.core.ids import PUSH_MESSAGE, lowest_id
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.push import push_retention
 
 NOW = datetime(2031, 6, 15, 12, tzinfo=UTC)

@@ -22,8 +22,8 @@ from recado.engine.clock import SystemClock
 from recado.services.push.registrations import DeviceRegistrations, Registration
 from recado.storage.audience import segments
 from recado.storage.audience.segment_query import query
-from recado.storage.core.migrate import read_migrations
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.upkeep.migrate import read_migrations
 from recado.storage.push import apps, devices
 from recado.storage.push.apps import SQL as APPS
 from recado.storage.push.devices import hash_of

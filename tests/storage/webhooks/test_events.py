@@ -11,7 +11,7 @@ from tests.plans import grow, indexes, plan_for_any, whole_tables
 from recado.domain.core.events import EVENT_NAMES
 from recado.domain.core.ids import CONTACT, EVENT, MESSAGE, WEBHOOK, IdSource, created_at, lowest_id
 from recado.engine.clock import SystemClock
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.webhooks import deliveries, events
 from recado.storage.webhooks.webhooks import SubscriptionDirectory, takers_of
 

@@ -7,7 +7,7 @@ from recado.domain.core.clock import Clock
 from recado.domain.senders.sender import SenderKey
 from recado.engine.periodic import Periodic
 from recado.services.dispatch.sending import Tell
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.dispatch import dispatch
 from recado.storage.dispatch.dispatch import BLOCK
 

@@ -1,6 +1,6 @@
 """Lets go what is held for a reason that is gone, though nobody released it: so much a look, and the rest later."""
 
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.dispatch import overtaken
 from recado.storage.dispatch.overtaken import FIRST, WaitingGroup
 

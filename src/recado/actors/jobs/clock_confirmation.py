@@ -4,8 +4,8 @@ from datetime import datetime, timedelta
 
 from recado.domain.core.clock import Clock
 from recado.domain.core.retention import CONFIRMED_AFTER
-from recado.storage.core import retention
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.upkeep import retention
 
 SET = timedelta(minutes=1)  # between two looks; less is how clocks are kept right
 

@@ -11,8 +11,8 @@ import structlog
 from recado.engine.clock import SystemClock
 from recado.engine.periodic import Periodic
 from recado.engine.steady_time import SET
-from recado.storage.core import server_clock
-from recado.storage.core.pool import Pool
+from recado.storage.core.connections import server_clock
+from recado.storage.core.connections.pool import Pool
 
 log = structlog.get_logger()
 

@@ -5,7 +5,7 @@ from typing import Final
 from recado.actors.webhooks.webhook_attempt import ANSWER_FIELD
 from recado.services.senders.accounts import ACCESS_TOKEN
 from recado.storage.contacts.documents import CIPHER_COLUMNS
-from recado.storage.core.reencryption import Place
+from recado.storage.core.upkeep.reencryption import Place
 from recado.storage.push.apps import CREDENTIALS_FIELD, VAPID_FIELD
 from recado.storage.webhooks.webhooks import HEADERS_FIELD, SECRET_FIELD
 

@@ -7,7 +7,7 @@ from recado.domain.core.ids import IdSource
 from recado.engine.periodic import Periodic
 from recado.storage.billing import wallet
 from recado.storage.core import audit
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 
 log = structlog.get_logger()
 

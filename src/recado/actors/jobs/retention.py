@@ -9,8 +9,8 @@ from recado.domain.core.clock import Clock
 from recado.engine.periodic import Periodic
 from recado.storage.access import organizations
 from recado.storage.access.organizations import ENVIRONMENTS
-from recado.storage.core import retention
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.upkeep import retention
 from recado.storage.events import customer_events
 from recado.storage.journeys import execution_retention
 from recado.storage.push import push_retention

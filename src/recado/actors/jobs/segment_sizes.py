@@ -10,7 +10,7 @@ from recado.engine.periodic import Periodic
 from recado.storage.audience import segments
 from recado.storage.audience.segment_evaluation import Evaluation
 from recado.storage.audience.segments import Segment
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 
 log = structlog.get_logger()
 

@@ -11,8 +11,8 @@ from recado.storage.access import accounts, sessions
 from recado.storage.billing import top_ups
 from recado.storage.contacts import contact_consents, contact_fields, contact_imports
 from recado.storage.core import idempotency
-from recado.storage.core.partitions import ensure_partitions
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.upkeep.partitions import ensure_partitions
 from recado.storage.links import origin_links, tracked_links
 
 HOUR = 3_600.0  # seconds

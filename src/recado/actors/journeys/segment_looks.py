@@ -16,7 +16,7 @@ from recado.engine.periodic import Periodic
 from recado.storage.audience import segments
 from recado.storage.audience.segment_evaluation import AFTER_ALL_IDS, Evaluation
 from recado.storage.batches.audiences import Audience
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.journeys import doors, segment_looks
 from recado.storage.journeys.segment_looks import SegmentLook
 

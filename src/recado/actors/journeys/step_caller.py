@@ -20,7 +20,7 @@ from recado.domain.journeys.webhook_calls import TIMEOUT
 from recado.engine.periodic import Periodic
 from recado.engine.turns import in_pieces
 from recado.services.journeys.step_calls import CallToMake, StepCalls
-from recado.storage.core.batch import Batcher
+from recado.storage.core.connections.batch import Batcher
 from recado.storage.core.crypto import KeyRing
 from recado.storage.journeys.step_calls import CallResult
 from recado.storage.webhooks.webhooks import Subscription, SubscriptionKey

@@ -18,7 +18,7 @@ from recado.domain.senders.sender import SenderKey
 from recado.engine.child import Child
 from recado.engine.supervisor import Supervisor
 from recado.engine.turns import in_pieces, turns
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.ops import ops
 from recado.storage.ops.scope import Scope
 

@@ -12,7 +12,7 @@ from recado.domain.core.clock import Clock
 from recado.engine.supervisor import Supervisor
 from recado.services.ops.activity import Activity
 from recado.storage.access.organizations import SUSPENDED
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.ops import ops
 from recado.storage.ops.ops import SenderId, SenderQueue
 from recado.storage.ops.scope import Scope

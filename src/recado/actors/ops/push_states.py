@@ -9,7 +9,7 @@ from recado.domain.core.clock import Clock
 from recado.domain.dispatch.breaker import BreakerState
 from recado.domain.push.message import PUSH
 from recado.storage.access.organizations import ENVIRONMENTS
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.ops.scope import INSTALLATION, Scope
 from recado.storage.push import departures
 from recado.storage.push.departures import PushLaneKey, WaitingDevices

@@ -18,7 +18,7 @@ from recado.domain.dispatch.pacing import Pacer
 from recado.engine.actor_cell import ActorCell
 from recado.engine.child import State
 from recado.engine.turns import in_pieces, turns
-from recado.storage.core.rows import Executor
+from recado.storage.core.statements.rows import Executor
 from recado.storage.ops import ops
 from recado.storage.ops.ops import SenderId, SenderQueue
 from recado.storage.ops.scope import Scope

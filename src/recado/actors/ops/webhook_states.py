@@ -9,7 +9,7 @@ from recado.domain.core.clock import Clock
 from recado.domain.dispatch.breaker import BreakerState
 from recado.domain.ops.recent_calls import RecentCalls
 from recado.domain.webhooks.webhook import SubscriptionStatus
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.ops import ops
 from recado.storage.ops.ops import SubscriptionBacklog
 from recado.storage.ops.scope import Scope

@@ -28,9 +28,9 @@ from recado.engine.periodic import Periodic
 from recado.services.ops.activity import Activity, ConnectionKey
 from recado.storage.billing import wallet
 from recado.storage.billing.wallet import Charge, Settlement, WalletKey
-from recado.storage.core.batch import Batcher
+from recado.storage.core.connections.batch import Batcher
+from recado.storage.core.connections.postgres import Database
 from recado.storage.core.crypto import KeyRing, Tampered
-from recado.storage.core.postgres import Database
 from recado.storage.dispatch.begun_calls import BegunCalls, FormerCalls
 from recado.storage.push import departures, messages
 from recado.storage.push.apps import CREDENTIALS_FIELD, PUSH_APPS, VAPID_FIELD

@@ -9,10 +9,10 @@ from recado.channels.http.guarded_http import GuardedHttp, Response
 from recado.domain.core.clock import Clock
 from recado.domain.ops.recent_calls import RecentCalls
 from recado.engine.turns import turns
-from recado.storage.core.batch import Batcher
+from recado.storage.core.connections.batch import Batcher
+from recado.storage.core.connections.postgres import Database
 from recado.storage.core.crypto import KeyRing
-from recado.storage.core.fair_places import FairPlaces
-from recado.storage.core.postgres import Database
+from recado.storage.core.shares.fair_places import FairPlaces
 from recado.storage.webhooks import deliveries, webhooks
 from recado.storage.webhooks.deliveries import Result
 from recado.storage.webhooks.webhooks import HealthNote, SubscriptionKey

@@ -34,7 +34,7 @@ from recado.domain.core.errors import Unavailable
 from recado.domain.core.ids import created_at
 from recado.domain.webhooks.webhook import GONE, MAX_AGE, SubscriptionStatus
 from recado.engine.actor import Actor
-from recado.storage.core.callers import working_for
+from recado.storage.core.shares.callers import working_for
 from recado.storage.webhooks import deliveries, webhooks
 from recado.storage.webhooks.deliveries import Due
 from recado.storage.webhooks.webhooks import HealthNote, Subscription, SubscriptionKey

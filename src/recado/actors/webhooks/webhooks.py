@@ -27,9 +27,9 @@ from recado.engine.runtime import Runtime
 from recado.engine.supervisor import Supervisor
 from recado.services.webhooks.webhook_samples import sample_of
 from recado.storage.access import organizations
+from recado.storage.core.connections.postgres import Database
 from recado.storage.core.crypto import KeyRing
-from recado.storage.core.fair_places import FairPlaces
-from recado.storage.core.postgres import Database
+from recado.storage.core.shares.fair_places import FairPlaces
 from recado.storage.webhooks import deliveries, events, webhooks
 from recado.storage.webhooks.deliveries import DELIVERED, DROPPED, Due, Result, Told
 from recado.storage.webhooks.webhooks import Subscription, SubscriptionKey

@@ -12,8 +12,8 @@ from recado.config.settings import Settings, database_host
 from recado.domain.dispatch.leases import MOST_OFFSET, offset_of
 from recado.engine.clock import SystemClock
 from recado.storage.access.organizations import all_organizations
-from recado.storage.core.migrate import pending
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.upkeep.migrate import pending
 from recado.storage.dispatch import troubles
 from recado.storage.dispatch.ownership import last_taken_at, living_owner
 from recado.storage.embedded.backup import unfinished

@@ -11,7 +11,7 @@ from aiohttp.web_request import BaseRequest
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem
 from recado.http.api.call import Call
-from recado.http.api.problems import MEDIA_TYPE, ProblemRenderer
+from recado.http.problems.problems import MEDIA_TYPE, ProblemRenderer
 from recado.http.wire.byte_budget import ByteBudget
 from recado.http.wire.rendering import JSON, LARGE, NO_STORE, DateHeader, WireResponse, clean, dump, head
 from recado.http.wire.reply import Reply, StreamReply

@@ -7,7 +7,7 @@ from recado.domain.core.ids import IdSource
 from recado.http.api.call import Call
 from recado.storage.core import audit
 from recado.storage.core.audit import AuditPrincipal
-from recado.storage.core.rows import Executor
+from recado.storage.core.statements.rows import Executor
 
 # Anyone who may let phones out in the clear is found in the audit by this one action.
 PII_GRANT = "pii_full.grant"

@@ -9,8 +9,8 @@ from multidict import CIMultiDictProxy
 
 from recado.domain.core.errors import FieldError, Problem
 from recado.domain.core.idempotency import KeyHeld
-from recado.http.api.principal import Principal
-from recado.http.api.rate_limits import Bucket
+from recado.http.callers.principal import Principal
+from recado.http.callers.rate_limits import Bucket
 from recado.http.wire.byte_budget import Room
 from recado.http.wire.client_ip import ClientAddresses
 from recado.http.wire.reply import Reply

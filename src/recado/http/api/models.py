@@ -11,7 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from recado.domain.core.errors import FieldError
 from recado.domain.core.timestamps import parse_timestamp
-from recado.http.api.field_errors import NOT_ALLOWED
+from recado.http.bodies.field_errors import NOT_ALLOWED
 
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,18}")
 

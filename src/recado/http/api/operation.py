@@ -3,11 +3,11 @@
 from pydantic import BaseModel
 
 from recado.domain.core.errors import Problem
-from recado.http.api.body_reading import MOST_AT_ONCE, MOST_IN_LISTS, MOST_VALUES
 from recado.http.api.paging import ListedQuery
-from recado.http.api.parsing import QueryParser
 from recado.http.api.request_figures import Figures
 from recado.http.api.route import MIB, Access, Idempotency, Route
+from recado.http.bodies.body_reading import MOST_AT_ONCE, MOST_IN_LISTS, MOST_VALUES
+from recado.http.bodies.parsing import QueryParser
 
 
 class Operation:

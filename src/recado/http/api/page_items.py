@@ -13,7 +13,7 @@ import orjson
 
 from recado.engine.turns import turns
 from recado.http.wire.rendering import dump
-from recado.storage.core.rows import Page
+from recado.storage.core.statements.rows import Page
 
 T = TypeVar("T")
 

@@ -11,8 +11,8 @@ from recado.domain.core.page import CursorSigner, cursor_scope
 from recado.http.api.call import Call
 from recado.http.api.models import ApiModel, QueryInt, QueryModel, Timestamp
 from recado.http.api.page_items import PAGE_BYTES, PageItems, each
-from recado.storage.core.postgres import FAR
-from recado.storage.core.rows import Page as Found
+from recado.storage.core.connections.postgres import FAR
+from recado.storage.core.statements.rows import Page as Found
 
 MOST_SKIPPED = 100_000
 MOST_SKIPPED_MESSAGES = 10_000

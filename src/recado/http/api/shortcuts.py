@@ -17,14 +17,14 @@ from recado.domain.core.errors import Unavailable
 from recado.domain.core.ids import REQUEST, IdSource
 from recado.http.api.answers import Answers
 from recado.http.api.call import agent_of
-from recado.http.api.rate_limits import PUBLIC, RateLimiter
 from recado.http.api.request_figures import Figures, RequestFigures
 from recado.http.api.request_log import RequestLog
 from recado.http.api.route import Route, Shortcut
+from recado.http.callers.rate_limits import PUBLIC, RateLimiter
 from recado.http.wire.client_ip import ClientAddresses, network_of
 from recado.http.wire.deadlines import Deadlines, Task
 from recado.http.wire.request_turns import RequestTurns
-from recado.storage.core.callers import STRANGER
+from recado.storage.core.shares.callers import STRANGER
 
 LOOK_SECONDS: Final = 1.0
 """How long a look-up is waited for here: the usual way asks again, and has its own time."""

@@ -4,7 +4,7 @@ import hmac
 from typing import Protocol
 
 from recado.domain.core.errors import Problem
-from recado.http.api.principal import ADMINISTRATOR, Principal
+from recado.http.callers.principal import ADMINISTRATOR, Principal
 
 _LONGEST_TOKEN = 256
 _PREFIX = "Bearer "

@@ -19,8 +19,8 @@ from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem, Unavailable
 from recado.http.wire.body import body_chunks
 from recado.http.wire.body_pace import BodyPace
-from recado.storage.core.fair_threads import FairThreads
 from recado.storage.core.gathered import Gathered
+from recado.storage.core.shares.fair_threads import FairThreads
 
 MOST_AT_ONCE: Final = 32
 MOST_OF_ONE: Final = 4  # of one organization

@@ -15,7 +15,7 @@ from recado.engine.periodic import Periodic
 from recado.services.batches.batch_audience import Audiences
 from recado.storage.batches import batches
 from recado.storage.batches.batches import BatchKey
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 
 log = structlog.get_logger()
 

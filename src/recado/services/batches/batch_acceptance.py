@@ -28,9 +28,9 @@ from recado.storage.batches import batches
 from recado.storage.batches.batch_making import NewBatch
 from recado.storage.batches.batches import Batch
 from recado.storage.billing.holds import HoldsRefused
-from recado.storage.core.batch import Batcher
-from recado.storage.core.partitions import partition_repair
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.batch import Batcher
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.upkeep.partitions import partition_repair
 from recado.storage.links.tracked_links import CodeTaken
 from recado.storage.messages import messages
 from recado.storage.messages.chat_windows import WINDOW

@@ -27,7 +27,7 @@ from recado.storage.batches.audiences import Audience
 from recado.storage.batches.batch_making import PendingBlock
 from recado.storage.batches.batch_rows import MessageKind
 from recado.storage.batches.batches import BatchKey
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.messages.chat_windows import WINDOW
 
 log = structlog.get_logger()

@@ -31,9 +31,9 @@ from recado.storage.batches.batch_making import NewBatch, PendingBlock
 from recado.storage.batches.batch_rows import Block, MessageKind, Recipients
 from recado.storage.batches.batches import BatchKey
 from recado.storage.core.audit import append
-from recado.storage.core.moves import AfterCommit, Moved
-from recado.storage.core.postgres import Database
-from recado.storage.core.rows import Executor
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.statements.moves import AfterCommit, Moved
+from recado.storage.core.statements.rows import Executor
 from recado.storage.links import tracked_links
 from recado.storage.messages import replacements
 from recado.storage.messages.replacements import Replacement

@@ -9,7 +9,7 @@ from recado.domain.channels.policies import address_kind
 from recado.services.batches.batch_draft import BatchDraft
 from recado.services.batches.batch_rules import AcceptedRecipients, only_with_consent, without_suppressed
 from recado.services.batches.channel_batches import ChannelBatches
-from recado.storage.core.rows import Executor
+from recado.storage.core.statements.rows import Executor
 from recado.storage.messages import recipients
 from recado.storage.messages.recipients import Recipient, RecipientKey, of_address
 

@@ -18,7 +18,7 @@ from recado.storage.batches.batch_making import NewBatch, PendingBlock
 from recado.storage.batches.batch_rows import Block
 from recado.storage.billing import wallet
 from recado.storage.billing.prices import PriceDirectory
-from recado.storage.core.rows import Executor
+from recado.storage.core.statements.rows import Executor
 
 
 class _Priced(NamedTuple):

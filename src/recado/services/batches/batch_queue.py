@@ -17,7 +17,7 @@ from recado.engine.periodic import Periodic
 from recado.services.effects.consequences import Consequences
 from recado.storage.batches import batches
 from recado.storage.batches.batches import BatchKey
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 
 log = structlog.get_logger()
 

@@ -27,8 +27,8 @@ from recado.services.effects.consequences import Consequences
 from recado.storage.batches import batches
 from recado.storage.batches.batches import Batch, BatchKey, OpenBatch
 from recado.storage.batches.totals import BATCH, TotalsKey
-from recado.storage.core.fair_places import FairPlaces
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.shares.fair_places import FairPlaces
 
 log = structlog.get_logger()
 

@@ -43,7 +43,7 @@ from recado.services.messages.chatapp_rules import (
 )
 from recado.storage.access.directories import Directories
 from recado.storage.batches.batch_rows import MessageKind, Recipients
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.messages import resends
 from recado.storage.messages.resends import Old
 from recado.storage.senders.numbers import Number

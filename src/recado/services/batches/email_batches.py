@@ -31,7 +31,7 @@ from recado.services.email.sendable import SendableMailboxes, SendableTemplates
 from recado.services.messages.acceptance_rules import due_time
 from recado.storage.access.organizations import OrganizationDirectory
 from recado.storage.batches.batch_rows import MessageKind, Recipients
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.email.suppressions import suppressed_among
 from recado.storage.messages.resends import Old
 

@@ -37,7 +37,7 @@ from recado.storage.batches import batches
 from recado.storage.batches.batch_making import ALREADY_REPLACED, NewBatch
 from recado.storage.batches.batch_rows import Recipients
 from recado.storage.core.audit import AuditPrincipal, entry_of
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.messages import recipients, resends
 from recado.storage.messages.chat_windows import WINDOW
 from recado.storage.messages.recipients import RecipientKey, of_address

@@ -8,7 +8,7 @@ from recado.domain.core.errors import Problem
 from recado.storage.batches.audiences import Audience
 from recado.storage.batches.batch_making import NewBatch, PendingBlock
 from recado.storage.batches.batch_rows import Block
-from recado.storage.core.rows import Executor
+from recado.storage.core.statements.rows import Executor
 
 
 class Tariff(Protocol):

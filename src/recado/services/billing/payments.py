@@ -12,7 +12,7 @@ from recado.storage.billing import top_ups
 from recado.storage.billing.top_ups import TopUp
 from recado.storage.core import audit
 from recado.storage.core.audit import AuditPrincipal
-from recado.storage.core.postgres import Connection, Database
+from recado.storage.core.connections.postgres import Connection, Database
 from recado.storage.webhooks.webhooks import SubscriptionKey
 
 log = structlog.get_logger()

@@ -16,8 +16,8 @@ from recado.services.contacts import contact_events
 from recado.storage.contacts import contact_consents, opt_outs
 from recado.storage.contacts.opt_outs import Refusal, Registrant
 from recado.storage.core.audit import AuditPrincipal
-from recado.storage.core.moves import AfterCommit, Effects, Moved
-from recado.storage.core.rows import Executor
+from recado.storage.core.statements.moves import AfterCommit, Effects, Moved
+from recado.storage.core.statements.rows import Executor
 from recado.storage.dispatch import withdrawals
 from recado.storage.webhooks.events import RecordEvent, emit_records
 

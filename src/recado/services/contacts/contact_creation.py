@@ -25,8 +25,8 @@ from recado.services.contacts.consents import ConsentChanged, Consents, Outcome,
 from recado.services.contacts.contact_rules import no_such_company, refusal_of, taken
 from recado.storage.contacts import companies, contacts, debtor_groups, opt_outs
 from recado.storage.core.audit import AuditPrincipal
-from recado.storage.core.batch import Batcher
-from recado.storage.core.postgres import Connection, Database
+from recado.storage.core.connections.batch import Batcher
+from recado.storage.core.connections.postgres import Connection, Database
 from recado.storage.webhooks.webhooks import SubscriptionDirectory, Takers
 
 IN_A_COMMIT = 100  # so that the next ones are being read while these are written

@@ -13,8 +13,8 @@ from recado.engine.periodic import Periodic
 from recado.services.contacts.contact_events import without_details
 from recado.storage.contacts import contact_erasures
 from recado.storage.contacts.contact_erasures import Erasure
-from recado.storage.core.moves import Effects
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.statements.moves import Effects
 from recado.storage.dispatch import withdrawals
 from recado.storage.events import customer_events
 from recado.storage.journeys import executions

@@ -42,7 +42,7 @@ from recado.storage.contacts.debtor_groups import Groups
 from recado.storage.contacts.documents import DocumentCipher
 from recado.storage.contacts.opt_outs import Refusal, Registrant
 from recado.storage.core import audit, idempotency
-from recado.storage.core.postgres import Connection, Database
+from recado.storage.core.connections.postgres import Connection, Database
 from recado.storage.dispatch import withdrawals
 from recado.storage.email import suppressions
 from recado.storage.journeys import executions

@@ -18,10 +18,10 @@ from recado.domain.core.errors import Unavailable
 from recado.domain.messages.message import ARRIVED, FAILURES
 from recado.storage.contacts import reachability
 from recado.storage.contacts.reachability import Environment, Told
-from recado.storage.core.batch import Batcher
-from recado.storage.core.moves import AfterCommit, Moved
-from recado.storage.core.postgres import Database
-from recado.storage.core.rows import Executor
+from recado.storage.core.connections.batch import Batcher
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.statements.moves import AfterCommit, Moved
+from recado.storage.core.statements.rows import Executor
 
 log = structlog.get_logger()
 

@@ -26,8 +26,8 @@ from recado.engine.periodic import Periodic
 from recado.services.dispatch.hints import Queued
 from recado.services.dispatch.sending import Tell
 from recado.services.effects.consequences import Consequences
-from recado.storage.core.moves import Money
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.statements.moves import Money
 from recado.storage.dispatch import dispatch
 from recado.storage.messages import message_deadlines, state_moves
 from recado.storage.messages.message_deadlines import DueMessage

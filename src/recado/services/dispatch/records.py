@@ -7,8 +7,8 @@ from recado.domain.core.clock import Clock
 from recado.services.dispatch.owners import Owners
 from recado.services.dispatch.withdrawing import Withdrawing
 from recado.storage.access.organizations import OrganizationDirectory
+from recado.storage.core.connections.postgres import Database
 from recado.storage.core.crypto import KeyRing
-from recado.storage.core.postgres import Database
 from recado.storage.senders.numbers import NumberDirectory
 from recado.storage.senders.social_accounts import SocialAccountDirectory
 from recado.storage.templates.templates import TemplateDirectory

@@ -26,9 +26,9 @@ from recado.services.effects.consequences import Consequences
 from recado.services.effects.recording import Recording
 from recado.services.messages.admission import Admission
 from recado.services.ops.activity import Activity
-from recado.storage.core.batch import Batcher
-from recado.storage.core.partitions import partition_repair
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.batch import Batcher
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.upkeep.partitions import partition_repair
 from recado.storage.dispatch import dispatch, settlements
 from recado.storage.dispatch.dispatch import OVERTAKEN, Claim, HeldRow, Taken
 from recado.storage.dispatch.settlements import Departed, Failed, Onward, Returned, Uncertain

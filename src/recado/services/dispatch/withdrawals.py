@@ -15,8 +15,8 @@ from recado.domain.messages.withdrawal import Withdrawal, WithdrawalKind
 from recado.engine.periodic import Periodic
 from recado.engine.turns import turns
 from recado.services.dispatch.withdrawing import Withdrawing
-from recado.storage.core.moves import Effects, Moved
-from recado.storage.core.postgres import Connection, Database
+from recado.storage.core.connections.postgres import Connection, Database
+from recado.storage.core.statements.moves import Effects, Moved
 from recado.storage.dispatch import withdrawals
 
 log = structlog.get_logger()

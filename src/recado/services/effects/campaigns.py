@@ -14,9 +14,9 @@ from recado.engine.periodic import Periodic
 from recado.services.effects.record_events import announce
 from recado.storage.batches import campaigns
 from recado.storage.batches.campaigns import Campaign, CampaignKey
-from recado.storage.core.moves import AfterCommit, Moved
-from recado.storage.core.postgres import Database
-from recado.storage.core.rows import Executor
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.statements.moves import AfterCommit, Moved
+from recado.storage.core.statements.rows import Executor
 from recado.storage.webhooks.events import emit
 
 log = structlog.get_logger()

@@ -7,8 +7,8 @@ does, the batch is one statement of its own, without an explicit transaction.
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
-from recado.storage.core.moves import AfterCommit, Moved
-from recado.storage.core.rows import Executor
+from recado.storage.core.statements.moves import AfterCommit, Moved
+from recado.storage.core.statements.rows import Executor
 
 
 class Consequence(Protocol):

@@ -11,8 +11,8 @@ from typing import Any
 from recado.domain.channels.policies import POLICIES
 from recado.domain.channels.policy import TakenPrice
 from recado.domain.messages.message import MessageStatus
-from recado.storage.core.moves import AfterCommit, Money, Moved
-from recado.storage.core.rows import Executor
+from recado.storage.core.statements.moves import AfterCommit, Money, Moved
+from recado.storage.core.statements.rows import Executor
 from recado.storage.messages import message_deadlines
 
 _UNPAID = frozenset({MessageStatus.QUEUED.value, MessageStatus.SENDING.value, MessageStatus.FAILED.value})

@@ -16,10 +16,10 @@ from recado.domain.messages.message import Cause, MessageEvent
 from recado.engine.periodic import Periodic
 from recado.services.effects.consequences import Consequences
 from recado.services.effects.deadlines import freed
-from recado.storage.core.failures import worth_repeating
-from recado.storage.core.moves import Moved
-from recado.storage.core.postgres import Database
-from recado.storage.core.rows import Executor
+from recado.storage.core.connections.failures import worth_repeating
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.statements.moves import Moved
+from recado.storage.core.statements.rows import Executor
 from recado.storage.messages import message_deadlines, state_moves
 from recado.storage.messages.message_deadlines import DueDeadline
 

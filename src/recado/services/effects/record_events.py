@@ -7,7 +7,7 @@ from recado.domain.messages.changes import DeliveriesQueued, OnChange
 from recado.domain.senders.number import NumberStatus
 from recado.domain.templates.template import TemplateStatus
 from recado.storage.access.api_keys import ApiKey
-from recado.storage.core.rows import Executor
+from recado.storage.core.statements.rows import Executor
 from recado.storage.senders.numbers import Number
 from recado.storage.templates.templates import Template
 from recado.storage.webhooks.events import emit

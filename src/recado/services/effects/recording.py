@@ -10,9 +10,9 @@ from recado.services.effects.totals import MessageTotals
 from recado.services.effects.wallet import Wallet
 from recado.storage.billing import wallet
 from recado.storage.billing.holds import HoldsRefused
-from recado.storage.core.moves import Money, Moved
-from recado.storage.core.postgres import Database
-from recado.storage.core.rows import in_order
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.statements.moves import Money, Moved
+from recado.storage.core.statements.rows import in_order
 from recado.storage.dispatch import departures, settlements
 from recado.storage.dispatch.departures import Following
 from recado.storage.dispatch.settlements import Departed

@@ -6,9 +6,9 @@ from functools import partial
 from recado.domain.core.clock import Clock
 from recado.storage.batches import totals
 from recado.storage.batches.totals import TotalsKey
-from recado.storage.core.moves import AfterCommit, Moved
-from recado.storage.core.postgres import Database
-from recado.storage.core.rows import Executor
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.statements.moves import AfterCommit, Moved
+from recado.storage.core.statements.rows import Executor
 
 Emptied = Callable[[Sequence[TotalsKey]], None]
 """Told after the commit: nothing of these is queued or sending any more."""

@@ -12,8 +12,8 @@ from recado.storage.billing import wallet
 from recado.storage.billing.ledger import ADJUSTMENT
 from recado.storage.billing.prices import Captured, PriceDirectory
 from recado.storage.billing.wallet import Charge, Settlement, WalletKey
-from recado.storage.core.moves import AfterCommit, Money, Moved
-from recado.storage.core.rows import Executor
+from recado.storage.core.statements.moves import AfterCommit, Money, Moved
+from recado.storage.core.statements.rows import Executor
 from recado.storage.dispatch.settlements import Departed
 from recado.storage.webhooks.webhooks import SubscriptionKey
 

@@ -21,9 +21,9 @@ from recado.domain.messages.message import Cause, FailureCode
 from recado.engine.turns import turns
 from recado.services.email.sendable import SendableMailboxes, SendableTemplates
 from recado.services.email.tracking import EmailTracking
-from recado.storage.core.batch import Batcher
-from recado.storage.core.fair_places import FairPlaces
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.batch import Batcher
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.shares.fair_places import FairPlaces
 from recado.storage.email import suppressions
 from recado.storage.links import tracked_links
 from recado.storage.links.tracked_links import DrawnLink

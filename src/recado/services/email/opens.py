@@ -16,8 +16,8 @@ from recado.services.effects.outbox import Happened, Outbox
 from recado.services.links.recorder import Done, Recorder
 from recado.storage.batches import campaigns
 from recado.storage.batches.campaigns import CampaignKey, Gain
-from recado.storage.core.moves import AfterCommit
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.statements.moves import AfterCommit
 from recado.storage.email import opens
 from recado.storage.email.opens import Opened
 

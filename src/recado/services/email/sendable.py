@@ -11,7 +11,7 @@ from recado.domain.email.template import EmailTemplateStatus
 from recado.domain.email.template_text import TemplateText, TextSource
 from recado.engine.turns import turns
 from recado.storage.core.directory import Directory
-from recado.storage.core.rows import Executor
+from recado.storage.core.statements.rows import Executor
 from recado.storage.email import senders
 from recado.storage.email.senders import EmailSender
 from recado.storage.email.templates import TEMPLATES, EmailTemplate

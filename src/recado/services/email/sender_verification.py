@@ -21,7 +21,7 @@ from recado.domain.email.sender import (
     SenderLook,
     domain_of_address,
 )
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.email import senders
 from recado.storage.email.senders import SENDERS, EmailSender, stored_records
 

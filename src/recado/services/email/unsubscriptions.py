@@ -11,7 +11,7 @@ from recado.services.contacts.contacts import Contacts
 from recado.storage.contacts import contacts
 from recado.storage.contacts.opt_outs import Registrant
 from recado.storage.core.audit import SYSTEM
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.email import opens
 
 REASON: Final = "email: unsubscribe"

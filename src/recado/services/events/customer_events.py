@@ -9,8 +9,8 @@ from typing import Final
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Unavailable
 from recado.domain.events.customer_event import CustomerEvent, NewCustomerEvent
-from recado.storage.core.batch import Batcher
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.batch import Batcher
+from recado.storage.core.connections.postgres import Database
 from recado.storage.events import customer_events
 
 IN_A_COMMIT: Final = 200

@@ -8,8 +8,8 @@ from recado.channels.core.events import FlowNews
 from recado.domain.core.clock import Clock
 from recado.domain.flows.flow import FLOW_MACHINE, FlowEvent, FlowProviderStatus, FlowStatus, reported_event
 from recado.domain.messages.changes import FlowChanged, OnChange
-from recado.storage.core.changing import changing
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.changing import changing
+from recado.storage.core.connections.postgres import Database
 from recado.storage.flows import flows
 from recado.storage.flows.flows import FLOWS, Flow
 from recado.storage.senders import numbers

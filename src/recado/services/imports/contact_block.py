@@ -40,8 +40,8 @@ from recado.storage.contacts.contact_columns import PlainLines
 from recado.storage.contacts.contact_imports import ContactImport, Progress
 from recado.storage.contacts.documents import DocumentCipher
 from recado.storage.core.audit import AuditPrincipal
-from recado.storage.core.failures import Collided
-from recado.storage.core.postgres import Connection, Database
+from recado.storage.core.connections.failures import Collided
+from recado.storage.core.connections.postgres import Connection, Database
 
 PIECE: Final = 50  # contacts that are made in one turn
 _IGNORED: Final = ("CONSENTIMENTO_ANTERIOR_A_RECUSA", "CONSENTIMENTO_SEM_ORIGEM")

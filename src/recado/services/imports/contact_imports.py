@@ -36,9 +36,9 @@ from recado.storage.contacts.contact_imports import ContactImport, ImportKey
 from recado.storage.contacts.documents import DocumentCipher
 from recado.storage.core import audit
 from recado.storage.core.audit import AuditPrincipal
+from recado.storage.core.connections.postgres import Connection, Database
 from recado.storage.core.crypto import Tampered
-from recado.storage.core.fair_places import FairPlaces
-from recado.storage.core.postgres import Connection, Database
+from recado.storage.core.shares.fair_places import FairPlaces
 
 log = structlog.get_logger()
 

@@ -11,8 +11,8 @@ from recado.services.contacts.contacts import Contacts
 from recado.services.imports.contact_imports import ContactImports
 from recado.storage.contacts.contact_reads import ContactSearch
 from recado.storage.contacts.documents import DocumentCipher
-from recado.storage.core.moves import Effects
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.statements.moves import Effects
 from recado.storage.webhooks.webhooks import SubscriptionDirectory
 
 

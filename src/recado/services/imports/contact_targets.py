@@ -15,7 +15,7 @@ from recado.services.imports.contact_rows import ContactRow, folded, row_error
 from recado.storage.contacts import companies, contacts
 from recado.storage.contacts.contact_imports import ContactImport, Progress
 from recado.storage.contacts.debtor_groups import Groups
-from recado.storage.core.rows import Executor
+from recado.storage.core.statements.rows import Executor
 
 STATEMENT: Final = 250
 """Contacts of one statement: to make its parameters, and to read what it answers, takes a millisecond or two."""

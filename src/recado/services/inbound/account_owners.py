@@ -11,7 +11,7 @@ from recado.domain.channels.sms import spellings
 from recado.domain.channels.source import Source
 from recado.domain.core.retention import REACHED
 from recado.domain.senders.sender import route_sender
-from recado.storage.core.rows import Executor
+from recado.storage.core.statements.rows import Executor
 from recado.storage.messages import reached_recipients, receipts
 
 

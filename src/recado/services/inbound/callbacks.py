@@ -24,9 +24,9 @@ from recado.services.inbound.receipts import KINDS, Receipts
 from recado.services.senders.number_refresh import NumberRefresh
 from recado.services.senders.social_accounts import SocialAccountReports
 from recado.services.templates.template_review import TemplateReview
-from recado.storage.core.batch import Batcher
-from recado.storage.core.failures import connection_broke, worth_repeating
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.batch import Batcher
+from recado.storage.core.connections.failures import connection_broke, worth_repeating
+from recado.storage.core.connections.postgres import Database
 from recado.storage.messages import receipts
 from recado.storage.messages.receipts import CallbackRow
 

@@ -29,8 +29,8 @@ from recado.storage.contacts.inbound_contacts import Person
 from recado.storage.contacts.inbound_contacts import User as NamedUser
 from recado.storage.contacts.opt_out_replies import Owed
 from recado.storage.contacts.social_identities import User
-from recado.storage.core.moves import AfterCommit, Moved
-from recado.storage.core.rows import Executor
+from recado.storage.core.statements.moves import AfterCommit, Moved
+from recado.storage.core.statements.rows import Executor
 from recado.storage.links import origin_links
 from recado.storage.media import inbound_media
 from recado.storage.media.inbound_media import Expected

@@ -30,7 +30,7 @@ from recado.storage.contacts import contacts, inbound_contacts, opt_outs
 from recado.storage.contacts.inbound_contacts import Person, User, person_of
 from recado.storage.contacts.opt_outs import Registrant
 from recado.storage.core.audit import SYSTEM
-from recado.storage.core.rows import Executor
+from recado.storage.core.statements.rows import Executor
 
 _LATER = timedelta(microseconds=1)
 BY_PROVIDER: Final = ConsentChange(ConsentStatus.DENIED, source=PROVIDER_SOURCE)

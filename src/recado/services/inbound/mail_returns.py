@@ -23,7 +23,7 @@ from recado.services.contacts.consents import ConsentChanged, Consents, Gathered
 from recado.storage.contacts import contacts, opt_outs
 from recado.storage.contacts.opt_outs import Refusal, Registrant
 from recado.storage.core.audit import SYSTEM
-from recado.storage.core.rows import Executor
+from recado.storage.core.statements.rows import Executor
 from recado.storage.email import suppressions
 from recado.storage.email.suppressions import EmailSuppression
 from recado.storage.messages import receipts

@@ -16,8 +16,8 @@ from recado.domain.channels.source import Source
 from recado.domain.core.clock import Clock
 from recado.domain.dispatch.retry import backoff
 from recado.engine.periodic import Periodic
-from recado.storage.core.failures import worth_repeating
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.failures import worth_repeating
+from recado.storage.core.connections.postgres import Database
 from recado.storage.messages import receipts
 
 log = structlog.get_logger()

@@ -32,10 +32,10 @@ from recado.services.effects.consequences import Consequences
 from recado.services.inbound.account_owners import AccountOwner, owners_in
 from recado.services.inbound.inbound import Came, InboundMessages, address_told
 from recado.services.inbound.mail_returns import MailReport
-from recado.storage.core.failures import worth_repeating
-from recado.storage.core.moves import AfterCommit, Moved
-from recado.storage.core.postgres import Connection, Database
-from recado.storage.core.rows import Executor
+from recado.storage.core.connections.failures import worth_repeating
+from recado.storage.core.connections.postgres import Connection, Database
+from recado.storage.core.statements.moves import AfterCommit, Moved
+from recado.storage.core.statements.rows import Executor
 from recado.storage.dispatch import settlements
 from recado.storage.dispatch.settlements import Failed, Returned
 from recado.storage.messages import receipts

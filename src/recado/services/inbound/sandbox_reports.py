@@ -13,7 +13,7 @@ from recado.domain.core.errors import Unavailable
 from recado.engine.periodic import Periodic
 from recado.services.inbound.account_owners import AccountOwner
 from recado.services.inbound.receipts import PARKED_FOR, OwnedReply, OwnedReport, Receipts
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.messages import receipts
 
 OPENED = "opened"  # of a link (`LinkOpened`)

@@ -6,7 +6,7 @@ from typing import Final
 
 from recado.domain.core.ids import EXECUTION
 from recado.services.journeys.entry_turns import EntryTurns
-from recado.storage.core.postgres import Connection
+from recado.storage.core.connections.postgres import Connection
 from recado.storage.journeys import arrivals, doors, entries
 from recado.storage.journeys.arrivals import JourneyArrival
 from recado.storage.journeys.entries import Begin

@@ -9,8 +9,8 @@ from recado.domain.journeys.execution import EndReason, ExecutionStatus
 from recado.domain.messages.withdrawal import Withdrawal
 from recado.services.journeys.execution_turns import withdraw
 from recado.storage.core.audit import AuditEntry, append
-from recado.storage.core.moves import Effects
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.statements.moves import Effects
 from recado.storage.journeys import executions
 from recado.storage.journeys.executions import Execution, ExecutionKey
 

@@ -17,8 +17,8 @@ from recado.domain.journeys.execution import ExecutionOrigin
 from recado.domain.journeys.journey import JourneyStatus
 from recado.services.journeys.running import JourneyKey, RunningJourneys
 from recado.storage.core import idempotency
-from recado.storage.core.batch import Batcher
-from recado.storage.core.postgres import Connection, Database
+from recado.storage.core.connections.batch import Batcher
+from recado.storage.core.connections.postgres import Connection, Database
 from recado.storage.journeys import doors, entries
 from recado.storage.journeys.doors import Door
 from recado.storage.journeys.entries import Entered, PlacedEntry

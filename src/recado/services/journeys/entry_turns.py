@@ -9,9 +9,9 @@ import structlog
 from recado.domain.core.clock import Clock
 from recado.domain.core.ids import IdSource
 from recado.services.journeys.execution_turns import ExecutionTurns, Turn
-from recado.storage.core.failures import timed_out, worth_repeating
-from recado.storage.core.postgres import Connection, Database
-from recado.storage.core.rows import Executor
+from recado.storage.core.connections.failures import timed_out, worth_repeating
+from recado.storage.core.connections.postgres import Connection, Database
+from recado.storage.core.statements.rows import Executor
 from recado.storage.journeys import executions
 from recado.storage.journeys.entries import Begin
 from recado.storage.journeys.executions import Execution

@@ -13,7 +13,7 @@ from recado.domain.events.customer_event import CustomerEvent
 from recado.domain.journeys.entries import TOOK_OVER, entry_of, event_enters, told_before
 from recado.domain.journeys.execution import ExecutionOrigin
 from recado.services.journeys.entry_turns import EntryTurns
-from recado.storage.core.postgres import Connection
+from recado.storage.core.connections.postgres import Connection
 from recado.storage.events import customer_events
 from recado.storage.journeys import doors, entries, event_entries
 from recado.storage.journeys.doors import Door

@@ -45,9 +45,9 @@ from recado.services.journeys.step_calls import StepCalls
 from recado.services.journeys.step_messages import StepMessages
 from recado.services.messages.admission import Admission
 from recado.storage.access.organizations import OrganizationDirectory
-from recado.storage.core.failures import timed_out, worth_repeating
-from recado.storage.core.moves import AfterCommit, Moved
-from recado.storage.core.postgres import Connection, Database
+from recado.storage.core.connections.failures import timed_out, worth_repeating
+from recado.storage.core.connections.postgres import Connection, Database
+from recado.storage.core.statements.moves import AfterCommit, Moved
 from recado.storage.dispatch import withdrawals
 from recado.storage.journeys import executions
 from recado.storage.journeys.execution_facts import ContactKey

@@ -16,7 +16,7 @@ from recado.domain.journeys.steps import EmailSend, SendStep, SignalCondition, W
 from recado.domain.journeys.webhook_calls import LastCall
 from recado.services.journeys.standing import Standing
 from recado.storage.access.organizations import Organization, OrganizationDirectory
-from recado.storage.core.rows import Executor
+from recado.storage.core.statements.rows import Executor
 from recado.storage.email import suppressions
 from recado.storage.journeys import execution_facts, step_calls
 from recado.storage.journeys.execution_facts import ContactKey, EventQuestion, PassedSend, ReplyQuestion

@@ -18,7 +18,7 @@ from recado.domain.journeys.journey import AutomaticPause, Hindrance
 from recado.domain.messages.owner_pauses import OwnerPauses
 from recado.engine.turns import turns
 from recado.services.journeys.standing import Hindered
-from recado.storage.core.postgres import Connection, Database
+from recado.storage.core.connections.postgres import Connection, Database
 from recado.storage.journeys import hindrances, states
 from recado.storage.journeys.hindrances import FIRST
 from recado.storage.journeys.states import JourneyKey

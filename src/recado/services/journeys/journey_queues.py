@@ -14,7 +14,7 @@ from recado.engine.turns import turns
 from recado.services.dispatch.hints import OwnerMoved
 from recado.services.dispatch.owners import Owners
 from recado.services.dispatch.sending import Tell
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.journeys import journey_queues
 from recado.storage.journeys.journey_queues import FIRST, Position
 from recado.storage.journeys.states import JourneyKey

@@ -11,7 +11,7 @@ from recado.domain.journeys.execution import ExecutionOrigin
 from recado.domain.journeys.field_values import Entry
 from recado.domain.journeys.journey import JourneyStatus
 from recado.domain.journeys.runnable import RunnableJourney, runnable
-from recado.storage.core.rows import Executor, columns
+from recado.storage.core.statements.rows import Executor, columns
 from recado.storage.journeys.entries import NewEntry
 from recado.storage.journeys.journeys import JOURNEYS, SQL
 

@@ -41,8 +41,8 @@ from recado.services.journeys.step_messages import StepMessages, watched_for_cli
 from recado.storage.access.directories import Directories
 from recado.storage.audience.segment_evaluation import Evaluation
 from recado.storage.batches.audiences import Audience
-from recado.storage.core.fair_places import FairPlaces
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.shares.fair_places import FairPlaces
 from recado.storage.dispatch import dispatch
 from recado.storage.email import suppressions
 from recado.storage.journeys import execution_facts, simulation_facts

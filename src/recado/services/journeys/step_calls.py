@@ -19,8 +19,8 @@ from recado.domain.journeys.journey import JourneyStatus
 from recado.domain.journeys.steps import WebhookStep
 from recado.services.journeys.standing import Standing
 from recado.services.webhooks.webhook_payload import enveloped
-from recado.storage.core.moves import AfterCommit
-from recado.storage.core.postgres import Connection, Database
+from recado.storage.core.connections.postgres import Connection, Database
+from recado.storage.core.statements.moves import AfterCommit
 from recado.storage.journeys import step_calls
 from recado.storage.journeys.step_calls import CallResult, ClaimedCall, ToldCall, WantedCall
 from recado.storage.webhooks import webhooks

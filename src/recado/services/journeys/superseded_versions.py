@@ -7,7 +7,7 @@ or that were paused then, and those whose last one ended in that very moment.
 from typing import Final
 
 from recado.domain.core.clock import Clock
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.journeys import states
 
 AT_ONCE: Final = 100  # versions in a look; the next one goes on there

@@ -13,7 +13,7 @@ from recado.domain.journeys.decide import left_because
 from recado.domain.journeys.execution import ExecutionOrigin
 from recado.domain.journeys.runnable import runnable
 from recado.services.messages.acceptance_rules import no_consent
-from recado.storage.core.postgres import Connection
+from recado.storage.core.connections.postgres import Connection
 from recado.storage.journeys import executions
 from recado.storage.journeys.entries import NewEntry, begin_test
 from recado.storage.journeys.execution_facts import ContactKey, contacts_of

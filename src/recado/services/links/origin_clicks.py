@@ -15,8 +15,8 @@ from recado.channels.core.adapters import OpenerFor
 from recado.domain.core.clock import Clock
 from recado.domain.links.codes import RandomBytes, is_link_code, origin_code
 from recado.domain.links.origin import opening_text, origin
-from recado.storage.core.batch import Batcher
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.batch import Batcher
+from recado.storage.core.connections.postgres import Database
 from recado.storage.links import origin_links
 from recado.storage.links.code_lookup import CodeLookup
 from recado.storage.links.origin_links import OriginCode, OriginLink

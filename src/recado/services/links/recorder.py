@@ -15,7 +15,7 @@ import structlog
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Unavailable
 from recado.engine.periodic import Periodic
-from recado.storage.core.moves import AfterCommit
+from recado.storage.core.statements.moves import AfterCommit
 
 MOST_WAITING: Final = 40_000  # times
 MOST_OF_ORGANIZATION: Final = MOST_WAITING // 2

@@ -10,7 +10,7 @@ from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem, Unavailable
 from recado.engine.periodic import Periodic
 from recado.storage.blobs.blobs import Blobs
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.media import inbound_media, kept_blobs, media
 
 EVERY: Final = 60.0  # seconds

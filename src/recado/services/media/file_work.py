@@ -5,7 +5,7 @@ from functools import partial
 from typing import IO, Final
 
 from recado.domain.media.media_types import Bytes
-from recado.storage.core.fair_threads import FairThreads
+from recado.storage.core.shares.fair_threads import FairThreads
 
 _PIECE: Final = 512 * 1024  # bytes
 

@@ -15,7 +15,7 @@ from recado.domain.media.media_types import READ, Bytes, look, type_of
 from recado.engine.periodic import Periodic
 from recado.services.media.new_blobs import NewBlobs
 from recado.services.media.provider_media import MediaExpired, ProviderMedia
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.media import inbound_media
 from recado.storage.media.inbound_media import InboundMedia
 

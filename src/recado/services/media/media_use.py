@@ -18,9 +18,9 @@ from recado.domain.media.media_types import DOCUMENT, IMAGE, LARGEST, VIDEO
 from recado.services.media.media_senders import MediaSender, MediaSenders
 from recado.services.senders.accounts import required
 from recado.storage.blobs.blobs import BlobMissing, Blobs
+from recado.storage.core.connections.postgres import Database
 from recado.storage.core.crypto import Tampered
-from recado.storage.core.fair_places import FairPlaces
-from recado.storage.core.postgres import Database
+from recado.storage.core.shares.fair_places import FairPlaces
 from recado.storage.media import media
 from recado.storage.media.media import KeptMedia, MediaDirectory
 

@@ -9,8 +9,8 @@ from typing import IO
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem
 from recado.storage.blobs.blobs import Blobs, new_key
-from recado.storage.core.postgres import Database
-from recado.storage.core.rows import Executor
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.statements.rows import Executor
 from recado.storage.media import kept_blobs
 from recado.storage.media.kept_blobs import KeptBlob
 

@@ -13,8 +13,8 @@ from recado.services.media.file_work import FileWork, bytes_of
 from recado.services.media.media_senders import MediaSender
 from recado.services.media.media_use import MediaUse
 from recado.services.media.new_blobs import NewBlobs
-from recado.storage.core.fair_places import FairPlaces
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.shares.fair_places import FairPlaces
 from recado.storage.media import media
 from recado.storage.media.media import KEPT, KeptMedia
 

@@ -31,7 +31,7 @@ from recado.services.messages.request_keys import still_bound
 from recado.storage.access.organizations import OrganizationDirectory
 from recado.storage.billing import wallet
 from recado.storage.core import audit
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.links import tracked_links
 from recado.storage.links.tracked_links import CodeTaken
 from recado.storage.messages import message_reads, messages

@@ -19,9 +19,9 @@ from recado.storage.billing.holds import HoldsRefused
 from recado.storage.billing.ledger import WalletRecord
 from recado.storage.billing.wallet import WalletKey
 from recado.storage.core import audit
-from recado.storage.core.moves import AfterCommit, Moved
-from recado.storage.core.postgres import Database
-from recado.storage.core.rows import Executor
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.statements.moves import AfterCommit, Moved
+from recado.storage.core.statements.rows import Executor
 from recado.storage.messages import messages, replacements
 from recado.storage.messages.messages import SINGLE_OWNER, AcceptResult, NewMessage, Stored
 from recado.storage.messages.replacements import Replacement

@@ -28,8 +28,8 @@ from recado.services.messages.acceptance_rules import due_time, new_message
 from recado.services.messages.draft import MessageDraft
 from recado.storage.access.organizations import Organization, OrganizationDirectory
 from recado.storage.billing.prices import PriceDirectory
-from recado.storage.core.fair_memory import Held
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.shares.fair_memory import Held
 from recado.storage.email.suppressions import suppressed_among
 from recado.storage.messages.messages import ConsentCheck, NewMessage
 

@@ -19,7 +19,7 @@ from recado.services.messages.draft import MessageDraft
 from recado.storage.access.organizations import OrganizationDirectory
 from recado.storage.contacts import opt_out_replies
 from recado.storage.contacts.opt_out_replies import BEFORE_ALL, Owed
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.messages.chat_windows import WINDOW
 
 log = structlog.get_logger()

@@ -17,7 +17,7 @@ from recado.services.messages.replacing import replacement
 from recado.storage.access.organizations import Organization, OrganizationDirectory
 from recado.storage.billing.prices import PriceDirectory
 from recado.storage.contacts import social_identities
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.messages.chat_windows import WINDOW, ChatWindows
 from recado.storage.messages.messages import NewMessage
 from recado.storage.senders.social_accounts import SocialAccount, SocialAccountDirectory

@@ -4,7 +4,7 @@ from typing import Final
 
 from recado.domain.core.clock import Clock
 from recado.engine.periodic import Periodic
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.push import apps
 
 EVERY: Final = 60.0  # seconds

@@ -7,8 +7,8 @@ from typing import Final
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import not_found
 from recado.domain.push.dispatch_ids import messages_of, place_in
-from recado.storage.core.batch import Batcher
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.batch import Batcher
+from recado.storage.core.connections.postgres import Database
 from recado.storage.push import messages
 from recado.storage.push.messages import DispatchOpened
 

@@ -12,8 +12,8 @@ from recado.domain.core.clock import Clock
 from recado.domain.core.errors import FieldError, Problem, not_found
 from recado.domain.core.ids import PUSH_DEVICE, IdSource
 from recado.domain.push.device import WEB, DeviceStatus, Identity, identified, registered
-from recado.storage.core.batch import Batcher
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.batch import Batcher
+from recado.storage.core.connections.postgres import Database
 from recado.storage.push import devices
 from recado.storage.push.devices import DeviceStanding, PushDevice, TokenKey
 

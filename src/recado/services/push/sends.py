@@ -22,7 +22,7 @@ from recado.storage.batches import batches
 from recado.storage.billing import wallet
 from recado.storage.billing.prices import PriceDirectory
 from recado.storage.billing.wallet import Settlement
-from recado.storage.core.postgres import Connection, Database
+from recado.storage.core.connections.postgres import Connection, Database
 from recado.storage.messages import messages as keyed
 from recado.storage.push import audiences, messages
 from recado.storage.push.audiences import PushAudience, PushAudiences, Reach

@@ -29,9 +29,9 @@ from recado.domain.senders.number import (
 )
 from recado.services.effects.record_events import announce, number_moved
 from recado.services.senders.accounts import account_of
-from recado.storage.core.changing import changing
+from recado.storage.core.connections.changing import changing
+from recado.storage.core.connections.postgres import Database
 from recado.storage.core.crypto import KeyRing
-from recado.storage.core.postgres import Database
 from recado.storage.senders import numbers
 from recado.storage.senders.numbers import REFRESH_EVERY, Number
 

@@ -9,9 +9,9 @@ from recado.domain.core.clock import Clock
 from recado.domain.messages.changes import OnChange, SocialAccountChanged
 from recado.domain.senders.social_account import SOCIAL_ACCOUNT_MACHINE, SocialAccountEvent
 from recado.services.senders.accounts import ACCESS_TOKEN
-from recado.storage.core.changing import changing
+from recado.storage.core.connections.changing import changing
+from recado.storage.core.connections.postgres import Database
 from recado.storage.core.crypto import KeyRing
-from recado.storage.core.postgres import Database
 from recado.storage.senders import social_accounts
 from recado.storage.senders.social_accounts import SOCIAL_ACCOUNTS, SocialAccount
 

@@ -6,7 +6,7 @@ from typing import Any
 from recado.domain.core.errors import FieldError
 from recado.domain.core.ids import FLOW, is_id
 from recado.domain.flows.flow import FlowStatus
-from recado.storage.core.rows import Executor
+from recado.storage.core.statements.rows import Executor
 from recado.storage.flows import flows
 from recado.storage.templates.templates import Components, Template
 

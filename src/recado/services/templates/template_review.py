@@ -30,9 +30,9 @@ from recado.services.effects.record_events import announce, template_moved
 from recado.services.senders.accounts import account_of
 from recado.services.templates.template_flows import as_there
 from recado.services.templates.template_there import there_already
-from recado.storage.core.changing import changing
+from recado.storage.core.connections.changing import changing
+from recado.storage.core.connections.postgres import Database
 from recado.storage.core.crypto import KeyRing
-from recado.storage.core.postgres import Database
 from recado.storage.senders import numbers
 from recado.storage.templates import templates
 from recado.storage.templates.templates import Template

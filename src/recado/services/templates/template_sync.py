@@ -18,8 +18,8 @@ from recado.domain.templates.template import Language, TemplateCategory, Templat
 from recado.services.effects.record_events import announce, template_moved
 from recado.services.senders.accounts import account_of, required
 from recado.services.templates.template_review import change_of, without_step
+from recado.storage.core.connections.postgres import Connection, Database
 from recado.storage.core.crypto import KeyRing
-from recado.storage.core.postgres import Connection, Database
 from recado.storage.senders.numbers import Number
 from recado.storage.templates import templates
 from recado.storage.templates.templates import Template

@@ -9,9 +9,9 @@ from recado.domain.access.account import ACCOUNT_MACHINE, AccountEvent, AccountS
 from recado.domain.core.errors import Problem
 from recado.domain.core.ids import ACCOUNT, Identified, IdSource, created_at
 from recado.domain.core.tokens import mint_token, token_hash
-from recado.storage.core.rows import Executor
-from recado.storage.core.sql import load
-from recado.storage.core.tables import Table
+from recado.storage.core.statements.rows import Executor
+from recado.storage.core.statements.sql import load
+from recado.storage.core.statements.tables import Table
 
 INVITE_PREFIX = "svci_"
 INVITE_LASTS = timedelta(hours=72)

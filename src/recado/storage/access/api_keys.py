@@ -11,9 +11,9 @@ from typing import Any, Final
 from recado.domain.core.errors import conflict
 from recado.domain.core.ids import API_KEY, Identified, IdSource
 from recado.domain.core.tokens import mint_token, token_hash, token_prefix
-from recado.storage.core.rows import Executor, columns
-from recado.storage.core.sql import load
-from recado.storage.core.tables import Table, lock_organization
+from recado.storage.core.statements.rows import Executor, columns
+from recado.storage.core.statements.sql import load
+from recado.storage.core.statements.tables import Table, lock_organization
 
 MAX_ACTIVE_KEYS = 50  # per environment (C31)
 

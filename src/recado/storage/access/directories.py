@@ -14,7 +14,7 @@ from recado.storage.access.key_directory import KeyDirectory
 from recado.storage.access.organizations import OrganizationDirectory
 from recado.storage.access.session_directory import SessionDirectory
 from recado.storage.billing.prices import PriceDirectory
-from recado.storage.core.rows import Executor
+from recado.storage.core.statements.rows import Executor
 from recado.storage.flows.flows import FlowDirectory
 from recado.storage.media.media import MediaDirectory
 from recado.storage.senders.numbers import NumberDirectory

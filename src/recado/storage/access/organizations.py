@@ -18,9 +18,9 @@ from recado.storage.core import audit
 from recado.storage.core.audit import AuditPrincipal
 from recado.storage.core.crypto import KeyRing
 from recado.storage.core.directory import Directory
-from recado.storage.core.rows import Executor
-from recado.storage.core.sql import load
-from recado.storage.core.tables import Table
+from recado.storage.core.statements.rows import Executor
+from recado.storage.core.statements.sql import load
+from recado.storage.core.statements.tables import Table
 from recado.storage.email import senders
 from recado.storage.push.apps import PUSH_APPS, sandbox_app
 from recado.storage.senders import numbers, social_accounts

@@ -17,8 +17,8 @@ from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
 from recado.domain.core.base64url import base64url, from_base64url
 from recado.domain.core.errors import Unavailable
-from recado.storage.core.callers import working_for
-from recado.storage.core.fair_places import FairPlaces
+from recado.storage.core.shares.callers import working_for
+from recado.storage.core.shares.fair_places import FairPlaces
 
 _LOG_N = 15
 _R = 8

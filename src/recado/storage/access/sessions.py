@@ -13,8 +13,8 @@ from recado.domain.core.ids import SESSION, IdSource
 from recado.domain.core.tokens import SESSION_PREFIXES, mint_token, token_hash
 from recado.storage.access import accounts
 from recado.storage.access.accounts import UserAccount, email_key
-from recado.storage.core.rows import Executor, columns
-from recado.storage.core.sql import load
+from recado.storage.core.statements.rows import Executor, columns
+from recado.storage.core.statements.sql import load
 
 SQL = load("sessions")
 

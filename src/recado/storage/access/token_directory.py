@@ -14,7 +14,7 @@ from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem
 from recado.domain.core.tokens import token_env, token_hash
 from recado.storage.core.directory import Directory
-from recado.storage.core.rows import Executor
+from recado.storage.core.statements.rows import Executor
 
 TTL = 5.0  # seconds until a change made by another process holds here (C24.2, C24.4)
 MOST_USED = 100_000  # records whose last use waits to be written

@@ -12,9 +12,9 @@ from recado.domain.audience.members import MAX_LISTS, SAMPLE, Identifiers, Named
 from recado.domain.core.errors import Problem
 from recado.domain.core.ids import Identified
 from recado.domain.core.names import name_key
-from recado.storage.core.rows import Executor, pack
-from recado.storage.core.sql import load
-from recado.storage.core.tables import Limit, Table, Unique
+from recado.storage.core.statements.rows import Executor, pack
+from recado.storage.core.statements.sql import load
+from recado.storage.core.statements.tables import Limit, Table, Unique
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,11 +23,11 @@ from recado.storage.audience.segment_query import SQL, query
 from recado.storage.batches import audiences
 from recado.storage.batches.audiences import Audience, Counted, Reached
 from recado.storage.contacts import contacts
-from recado.storage.core.compose import compose
-from recado.storage.core.fair_places import FairPlaces
-from recado.storage.core.postgres import Connection, Database
-from recado.storage.core.rows import Page, page
-from recado.storage.core.wide_rows import bounded, rows_of
+from recado.storage.core.connections.postgres import Connection, Database
+from recado.storage.core.shares.fair_places import FairPlaces
+from recado.storage.core.statements.compose import compose
+from recado.storage.core.statements.rows import Page, page
+from recado.storage.core.statements.wide_rows import bounded, rows_of
 
 SAMPLE: Final = 20  # contacts that a preview names
 NEWEST: Final = 20_000  # contacts among which a preview looks for them first

@@ -10,8 +10,8 @@ import orjson
 
 from recado.domain.audience.segment import NEGATIONS, And, Field, Leaf, Node, Not, Operator, Or
 from recado.domain.contacts.contact import tag_key
-from recado.storage.core.compose import compose
-from recado.storage.core.sql import fragments
+from recado.storage.core.statements.compose import compose
+from recado.storage.core.statements.sql import fragments
 
 SQL = fragments("segments")
 

@@ -12,9 +12,9 @@ from recado.domain.audience.segment import MAX_SEGMENTS, Node
 from recado.domain.audience.segment_reading import tree_of
 from recado.domain.core.ids import Identified
 from recado.domain.core.names import name_key
-from recado.storage.core.rows import Executor
-from recado.storage.core.sql import fragments
-from recado.storage.core.tables import Limit, Table, Unique
+from recado.storage.core.statements.rows import Executor
+from recado.storage.core.statements.sql import fragments
+from recado.storage.core.statements.tables import Limit, Table, Unique
 
 REFRESH_EVERY: Final = timedelta(hours=1)  # C32
 

@@ -19,8 +19,8 @@ from recado.storage.batches.batch_rows import Recipients
 from recado.storage.contacts import opt_outs
 from recado.storage.contacts.email_consent import by_address
 from recado.storage.contacts.opt_outs import Registrant
-from recado.storage.core.rows import Executor, columns, reader
-from recado.storage.core.sql import fragments
+from recado.storage.core.statements.rows import Executor, columns, reader
+from recado.storage.core.statements.sql import fragments
 
 SQL = fragments("audiences", **by_address(organization="$1", env="$2", email="g.email_key"))
 OF_LIST, NEXT_OF_LIST = (sql.replace("{member}", SQL.member) for sql in (SQL.of_list, SQL.next_of_list))

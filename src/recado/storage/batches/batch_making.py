@@ -13,8 +13,8 @@ from recado.storage.batches.batch_rows import Block, Recipients
 from recado.storage.batches.batches import SQL, BatchKey
 from recado.storage.billing.holds import holding, store
 from recado.storage.core.audit import AuditEntry
-from recado.storage.core.months import ALL_MONTHS, Months
-from recado.storage.core.rows import (
+from recado.storage.core.statements.months import ALL_MONTHS, Months
+from recado.storage.core.statements.rows import (
     Executor,
     affected,
     array,

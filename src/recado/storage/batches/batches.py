@@ -12,9 +12,9 @@ from recado.domain.batches.batch import BATCH_MACHINE, BatchEvent
 from recado.domain.channels.policies import states_before, withdrawn_as
 from recado.domain.core.ids import Identified
 from recado.domain.messages.message import Cause, FailureCode, MessageEvent
-from recado.storage.core.moves import Moved, withdrawn
-from recado.storage.core.rows import COUNTED_TO, Executor, Page, page, reader
-from recado.storage.core.sql import load
+from recado.storage.core.statements.moves import Moved, withdrawn
+from recado.storage.core.statements.rows import COUNTED_TO, Executor, Page, page, reader
+from recado.storage.core.statements.sql import load
 
 SQL = load("batches")
 

@@ -9,8 +9,8 @@ from datetime import datetime
 from decimal import Decimal
 
 from recado.domain.batches.campaign import CAMPAIGN_MACHINE, CampaignEvent, CampaignStatus
-from recado.storage.core.rows import Executor, Page, columns, page, reader
-from recado.storage.core.sql import load
+from recado.storage.core.statements.rows import Executor, Page, columns, page, reader
+from recado.storage.core.statements.sql import load
 
 SQL = load("campaigns")
 

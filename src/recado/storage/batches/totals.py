@@ -10,9 +10,9 @@ from datetime import datetime
 
 from recado.domain.channels.policies import shown
 from recado.domain.messages.message import GenericStatus
-from recado.storage.core.moves import Moved
-from recado.storage.core.rows import Executor, columns
-from recado.storage.core.sql import load
+from recado.storage.core.statements.moves import Moved
+from recado.storage.core.statements.rows import Executor, columns
+from recado.storage.core.statements.sql import load
 
 SQL = load("totals")
 

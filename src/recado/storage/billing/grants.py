@@ -7,7 +7,7 @@ from recado.storage.billing import ledger, top_ups
 from recado.storage.billing.ledger import Credited
 from recado.storage.core import audit
 from recado.storage.core.audit import AuditPrincipal
-from recado.storage.core.rows import Executor
+from recado.storage.core.statements.rows import Executor
 
 
 async def grant(

@@ -8,7 +8,7 @@ from typing import Any
 
 import asyncpg
 
-from recado.storage.core.sql import load
+from recado.storage.core.statements.sql import load
 
 SQL = load("holds")
 

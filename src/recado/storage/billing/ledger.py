@@ -21,8 +21,8 @@ from recado.domain.billing.wallet import (
 from recado.domain.core.counting import counted
 from recado.domain.core.errors import Problem, conflict, not_found
 from recado.domain.core.ids import LEDGER_ENTRY, WALLET, Identified, IdSource
-from recado.storage.core.rows import Executor, reader
-from recado.storage.core.sql import load
+from recado.storage.core.statements.rows import Executor, reader
+from recado.storage.core.statements.sql import load
 from recado.storage.webhooks.events import emit
 from recado.storage.webhooks.webhooks import SubscriptionKey
 

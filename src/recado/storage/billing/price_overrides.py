@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from recado.domain.billing.prices import BR, INTL
-from recado.storage.core.rows import Executor, columns
-from recado.storage.core.sql import load
+from recado.storage.core.statements.rows import Executor, columns
+from recado.storage.core.statements.sql import load
 
 SQL = load("price_overrides")
 

@@ -12,8 +12,8 @@ from recado.domain.billing.prices import Price, PriceRow, PriceTable, Volumes, p
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem
 from recado.storage.core.directory import Directory
-from recado.storage.core.rows import Executor, reader
-from recado.storage.core.sql import load
+from recado.storage.core.statements.rows import Executor, reader
+from recado.storage.core.statements.sql import load
 
 SQL = load("prices")
 

@@ -9,8 +9,8 @@ from recado.domain.core.errors import conflict
 from recado.domain.core.ids import TOP_UP, Identified, IdSource, created_at
 from recado.storage.billing import ledger
 from recado.storage.billing.ledger import Credited
-from recado.storage.core.rows import Executor, Page, affected, page, reader
-from recado.storage.core.sql import load
+from recado.storage.core.statements.rows import Executor, Page, affected, page, reader
+from recado.storage.core.statements.sql import load
 
 SQL = load("top_ups")
 

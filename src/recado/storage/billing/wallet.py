@@ -14,8 +14,8 @@ from recado.domain.billing.wallet import WalletStatus, status_of
 from recado.domain.core.ids import LEDGER_ENTRY, IdSource
 from recado.storage.billing.ledger import CHARGE, WalletRecord, read_wallet, tell_crossing
 from recado.storage.billing.prices import Captured
-from recado.storage.core.rows import Executor, columns, pack, pack_numbers, reader
-from recado.storage.core.sql import load
+from recado.storage.core.statements.rows import Executor, columns, pack, pack_numbers, reader
+from recado.storage.core.statements.sql import load
 from recado.storage.webhooks.webhooks import SubscriptionKey
 
 SQL = load("wallet")

@@ -15,7 +15,7 @@ import structlog
 
 from recado.storage.blobs.blobs import BLOCK, PIECE, SIGNED_SECONDS, BlobMissing, blocks, owner_of, storage_failed
 from recado.storage.blobs.signed_links import SignedLinks
-from recado.storage.core.fair_threads import FairThreads
+from recado.storage.core.shares.fair_threads import FairThreads
 
 _PARTIAL: Final = ".partial"
 _COPIED: Final = frozenset({errno.EXDEV, errno.ENOENT, errno.EPERM, errno.EACCES, errno.EINVAL, errno.EOPNOTSUPP})

@@ -11,7 +11,7 @@ import structlog
 
 from recado.domain.core.errors import Unavailable
 from recado.storage.blobs.blobs import PIECE, SIGNED_SECONDS, BlobMissing, blocks, owner_of, storage_failed
-from recado.storage.core.fair_places import FairPlaces
+from recado.storage.core.shares.fair_places import FairPlaces
 
 PART: Final = 8 * 1024 * 1024  # bytes
 CONNECTIONS: Final = 64

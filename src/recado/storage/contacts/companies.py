@@ -12,11 +12,11 @@ from recado.domain.contacts.contact_search import folded
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import conflict
 from recado.domain.core.ids import Identified
-from recado.storage.core.postgres import Database
-from recado.storage.core.rows import Executor, Page, affected, page
-from recado.storage.core.sql import load
-from recado.storage.core.tables import Table, Unique
-from recado.storage.core.wide_rows import bounded, rows_of
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.statements.rows import Executor, Page, affected, page
+from recado.storage.core.statements.sql import load
+from recado.storage.core.statements.tables import Table, Unique
+from recado.storage.core.statements.wide_rows import bounded, rows_of
 
 MOST_COMPANIES: Final = 100_000  # C31
 RELEASED_AT_ONCE: Final = 5_000  # contacts in a transaction

@@ -17,8 +17,8 @@ from recado.domain.contacts.contact import TEXTS, Contact, email_key, tag_key
 from recado.domain.contacts.contact_search import search_mark, search_words
 from recado.domain.core.ids import created_at
 from recado.domain.core.phones import phone_hash
-from recado.storage.core.postgres import Connection
-from recado.storage.core.rows import array, pack, pack_moments, pack_some
+from recado.storage.core.connections.postgres import Connection
+from recado.storage.core.statements.rows import array, pack, pack_moments, pack_some
 
 _NULL: Final = "\\N"
 _ESCAPES: Final = str.maketrans({"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"})

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from recado.domain.contacts.consent import ConsentStatus, ConsentUpdate
 from recado.domain.contacts.contact import Contact
 from recado.storage.core.audit import AuditPrincipal
-from recado.storage.core.rows import Executor, reader
-from recado.storage.core.sql import load
+from recado.storage.core.statements.rows import Executor, reader
+from recado.storage.core.statements.sql import load
 
 SQL = load("contact_consents")
 

@@ -12,9 +12,9 @@ import asyncpg
 import orjson
 
 from recado.domain.channels.policies import SHARED, TRACKED
-from recado.storage.core.postgres import Connection, Database
-from recado.storage.core.rows import Executor, columns
-from recado.storage.core.sql import load
+from recado.storage.core.connections.postgres import Connection, Database
+from recado.storage.core.statements.rows import Executor, columns
+from recado.storage.core.statements.sql import load
 from recado.storage.links import tracked_links
 from recado.storage.media import inbound_media
 

@@ -3,9 +3,9 @@
 from datetime import datetime, timedelta
 
 from recado.domain.contacts.contact_fields import MOST_KEYS, AttributeKey
-from recado.storage.core.postgres import Database
-from recado.storage.core.rows import Executor, reader
-from recado.storage.core.sql import load
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.statements.rows import Executor, reader
+from recado.storage.core.statements.sql import load
 
 SQL = load("contact_fields")
 

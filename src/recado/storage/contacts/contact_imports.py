@@ -11,9 +11,9 @@ from typing import Any, Final
 from recado.domain.core.ids import CONTACT_IMPORT, Identified, lowest_id
 from recado.storage.contacts.documents import DocumentCipher
 from recado.storage.core.crypto import KeyRing
-from recado.storage.core.rows import Executor, affected
-from recado.storage.core.sql import load
-from recado.storage.core.tables import Table
+from recado.storage.core.statements.rows import Executor, affected
+from recado.storage.core.statements.sql import load
+from recado.storage.core.statements.tables import Table
 
 KEPT: Final = timedelta(days=30)  # C32
 MOST_ERRORS: Final = 1_000

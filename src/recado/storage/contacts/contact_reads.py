@@ -16,10 +16,10 @@ from recado.domain.core.errors import Unavailable
 from recado.storage.contacts import list_pages
 from recado.storage.contacts.contacts import WIDE, read
 from recado.storage.contacts.list_pages import Milestones
-from recado.storage.core.compose import compose
-from recado.storage.core.rows import COUNTED_TO, Executor, Page, page
-from recado.storage.core.sql import fragments
-from recado.storage.core.wide_rows import bounded, rows_of
+from recado.storage.core.statements.compose import compose
+from recado.storage.core.statements.rows import COUNTED_TO, Executor, Page, page
+from recado.storage.core.statements.sql import fragments
+from recado.storage.core.statements.wide_rows import bounded, rows_of
 
 SQL = fragments("contact_reads")
 

@@ -12,9 +12,9 @@ from recado.domain.contacts.contact import Contact, email_hash, email_key
 from recado.domain.core.errors import Problem
 from recado.storage.contacts.contact_columns import COLUMNS, SAVED, derived, in_sql, packed
 from recado.storage.contacts.opt_outs import pack_spellings
-from recado.storage.core.rows import Executor, pack_some
-from recado.storage.core.sql import load
-from recado.storage.core.tables import Table
+from recado.storage.core.statements.rows import Executor, pack_some
+from recado.storage.core.statements.sql import load
+from recado.storage.core.statements.tables import Table
 
 CONTACTS: Final = Table(
     "contacts",

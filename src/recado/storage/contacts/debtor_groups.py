@@ -9,8 +9,8 @@ from recado.domain.contacts.contact_search import folded
 from recado.domain.contacts.debts import DebtGroup
 from recado.domain.core.errors import FieldError, validation_error
 from recado.domain.core.ids import DEBTOR_GROUP, IdSource
-from recado.storage.core.rows import Executor, Page, columns, page, reader
-from recado.storage.core.sql import load
+from recado.storage.core.statements.rows import Executor, Page, columns, page, reader
+from recado.storage.core.statements.sql import load
 
 SQL = load("debtor_groups")
 

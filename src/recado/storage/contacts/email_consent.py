@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from recado.domain.contacts.consent import ConsentStatus
-from recado.storage.core.sql import fragments
+from recado.storage.core.statements.sql import fragments
 
 SQL = fragments("email_consent")
 

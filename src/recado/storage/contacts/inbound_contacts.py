@@ -9,8 +9,8 @@ from recado.domain.channels.policies import heard_with
 from recado.domain.contacts.contact import Contact
 from recado.storage.contacts.contact_columns import derived
 from recado.storage.contacts.contacts import read
-from recado.storage.core.rows import Executor, columns
-from recado.storage.core.sql import load
+from recado.storage.core.statements.rows import Executor, columns
+from recado.storage.core.statements.sql import load
 
 SQL = load("inbound_contacts")
 

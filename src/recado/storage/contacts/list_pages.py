@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from recado.storage.contacts.contacts import WIDE
-from recado.storage.core.rows import Executor
-from recado.storage.core.sql import load
-from recado.storage.core.wide_rows import bounded
+from recado.storage.core.statements.rows import Executor
+from recado.storage.core.statements.sql import load
+from recado.storage.core.statements.wide_rows import bounded
 
 SQL = load("list_pages")
 PAGE: Final = bounded(SQL.page, WIDE, "p.id desc")

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from recado.storage.core.rows import Executor, columns, reader
-from recado.storage.core.sql import load
+from recado.storage.core.statements.rows import Executor, columns, reader
+from recado.storage.core.statements.sql import load
 
 SQL = load("opt_out_replies")
 

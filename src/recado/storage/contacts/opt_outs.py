@@ -13,8 +13,8 @@ from recado.domain.contacts.contact import email_hash, email_key
 from recado.domain.contacts.keywords import OWN_SOURCES
 from recado.domain.core.phones import canonical_phone, other_spellings, phone_hash
 from recado.storage.contacts.email_consent import by_address
-from recado.storage.core.rows import Executor, columns, pack, pack_some
-from recado.storage.core.sql import load
+from recado.storage.core.statements.rows import Executor, columns, pack, pack_some
+from recado.storage.core.statements.sql import load
 
 SQL = load("opt_outs", **by_address())
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from recado.domain.channels.policies import POLICIES
-from recado.storage.core.rows import Executor, columns
-from recado.storage.core.sql import load
+from recado.storage.core.statements.rows import Executor, columns
+from recado.storage.core.statements.sql import load
 
 SQL = load("reachability")
 

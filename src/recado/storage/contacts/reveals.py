@@ -4,8 +4,8 @@ from datetime import datetime, timedelta
 
 from recado.domain.core.errors import Problem
 from recado.domain.core.ids import AUDIT, created_at, lowest_id
-from recado.storage.core.rows import Executor
-from recado.storage.core.sql import load
+from recado.storage.core.statements.rows import Executor
+from recado.storage.core.statements.sql import load
 
 SQL = load("reveals")
 

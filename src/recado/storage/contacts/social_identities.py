@@ -8,8 +8,8 @@ from recado.domain.core.errors import FieldError, conflict
 from recado.domain.core.ids import SOCIAL_ACCOUNT
 from recado.domain.core.references import reference_not_found
 from recado.storage.contacts.inbound_contacts import Person
-from recado.storage.core.rows import Executor, columns
-from recado.storage.core.sql import load
+from recado.storage.core.statements.rows import Executor, columns
+from recado.storage.core.statements.sql import load
 
 SQL = load("social_identities")
 

@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Any
 
 from recado.domain.core.ids import AUDIT, IdSource, created_at
-from recado.storage.core.rows import Executor, reader
-from recado.storage.core.sql import load
+from recado.storage.core.statements.rows import Executor, reader
+from recado.storage.core.statements.sql import load
 
 SQL = load("audit")
 

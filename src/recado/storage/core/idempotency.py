@@ -14,9 +14,9 @@ from recado.domain.core.idempotency import (
     KeyHeld,
     Reused,
 )
-from recado.storage.core.callers import before_commit
-from recado.storage.core.rows import Executor, columns, in_blocks
-from recado.storage.core.sql import load
+from recado.storage.core.shares.callers import before_commit
+from recado.storage.core.statements.rows import Executor, columns, in_blocks
+from recado.storage.core.statements.sql import load
 
 SQL = load("idempotency")
 

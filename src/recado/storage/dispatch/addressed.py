@@ -3,8 +3,8 @@
 from datetime import datetime, timedelta
 
 from recado.domain.senders.sender import SenderKey
-from recado.storage.core.rows import Executor
-from recado.storage.core.sql import load
+from recado.storage.core.statements.rows import Executor
+from recado.storage.core.statements.sql import load
 
 SQL = load("addressed")
 

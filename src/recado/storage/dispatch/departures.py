@@ -15,8 +15,8 @@ from recado.domain.channels.policy import Deadline
 from recado.storage.batches.totals import TotalsKey
 from recado.storage.billing.holds import store
 from recado.storage.billing.prices import Captured
-from recado.storage.core.months import ALL_MONTHS, Months
-from recado.storage.core.rows import Executor, pack, pack_moments, pack_numbers
+from recado.storage.core.statements.months import ALL_MONTHS, Months
+from recado.storage.core.statements.rows import Executor, pack, pack_moments, pack_numbers
 from recado.storage.dispatch.settlements import PARTS, Departed, captures_of, columns_of, look_ups_of, sent
 from recado.storage.messages.reached_recipients import ANSWERED, any_shared
 from recado.storage.webhooks import events

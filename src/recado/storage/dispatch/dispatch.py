@@ -16,9 +16,9 @@ from recado.domain.dispatch.leases import TTL
 from recado.domain.messages.message import MessageEvent
 from recado.domain.senders.sender import SenderKey
 from recado.storage.contacts.opt_outs import by_email, pack_spellings, texts
-from recado.storage.core.postgres import Database
-from recado.storage.core.rows import Executor, affected, columns, in_order, pack, pack_moments, pack_numbers
-from recado.storage.core.sql import load
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.statements.rows import Executor, affected, columns, in_order, pack, pack_moments, pack_numbers
+from recado.storage.core.statements.sql import load
 from recado.storage.messages.messages import CLAIMED_AS
 
 SQL = load("dispatch")

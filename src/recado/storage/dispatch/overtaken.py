@@ -10,8 +10,8 @@ from typing import Final
 from recado.domain.channels.chatapp import TEMPLATE_WAITS
 from recado.domain.channels.policies import HELD_WITHOUT_MOMENT
 from recado.domain.senders.number import NumberStatus
-from recado.storage.core.rows import Executor
-from recado.storage.core.sql import load
+from recado.storage.core.statements.rows import Executor
+from recado.storage.core.statements.sql import load
 
 SQL = load("overtaken")
 

@@ -19,10 +19,10 @@ from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Unavailable
 from recado.domain.core.timestamps import format_timestamp
 from recado.domain.dispatch.leases import MOST_OFFSET, TTL, Lease, Look, look, offset_of, opens_in
-from recado.storage.core import server_clock
-from recado.storage.core.failures import connection_lost
-from recado.storage.core.rows import Executor, reader
-from recado.storage.core.sql import load
+from recado.storage.core.connections import server_clock
+from recado.storage.core.connections.failures import connection_lost
+from recado.storage.core.statements.rows import Executor, reader
+from recado.storage.core.statements.sql import load
 from recado.storage.dispatch import dispatch
 from recado.storage.dispatch.dispatch import Taken
 

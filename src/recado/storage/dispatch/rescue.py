@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import Any
 
 from recado.domain.dispatch.retry import RETRY_DELAYS
-from recado.storage.core.rows import Executor, affected, columns
-from recado.storage.core.sql import load
+from recado.storage.core.statements.rows import Executor, affected, columns
+from recado.storage.core.statements.sql import load
 
 SQL = load("rescue")
 

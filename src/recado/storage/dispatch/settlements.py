@@ -12,11 +12,20 @@ from typing import Any, NamedTuple, TypeVar
 from recado.domain.channels.policies import states_after, states_before
 from recado.domain.channels.policy import Deadline
 from recado.domain.messages.message import Cause, MessageEvent, MessageStatus
-from recado.storage.core.months import ALL_MONTHS, Months
-from recado.storage.core.moves import Money, Moved, left
-from recado.storage.core.postgres import Database
-from recado.storage.core.rows import Executor, array, columns, in_order, pack, pack_moments, pack_numbers, pack_some
-from recado.storage.core.sql import load
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.statements.months import ALL_MONTHS, Months
+from recado.storage.core.statements.moves import Money, Moved, left
+from recado.storage.core.statements.rows import (
+    Executor,
+    array,
+    columns,
+    in_order,
+    pack,
+    pack_moments,
+    pack_numbers,
+    pack_some,
+)
+from recado.storage.core.statements.sql import load
 from recado.storage.messages.reached_recipients import ANSWERED, any_shared
 
 SQL = load("dispatch")

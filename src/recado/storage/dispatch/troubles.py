@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import Final
 
 from recado.domain.core.counting import counted
-from recado.storage.core.pool import Pool
-from recado.storage.core.sql import load
+from recado.storage.core.connections.pool import Pool
+from recado.storage.core.statements.sql import load
 
 SQL = load("troubles")
 

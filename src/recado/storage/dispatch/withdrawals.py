@@ -12,9 +12,9 @@ from typing import Any, Final
 from recado.domain.channels.policies import states_before, withdrawn_as
 from recado.domain.messages.message import Cause, FailureCode, MessageEvent, MessageStatus
 from recado.domain.messages.withdrawal import ENDLESS, Withdrawal, WithdrawalKind
-from recado.storage.core.moves import Moved, left, withdrawn
-from recado.storage.core.rows import Executor, columns
-from recado.storage.core.sql import load
+from recado.storage.core.statements.moves import Moved, left, withdrawn
+from recado.storage.core.statements.rows import Executor, columns
+from recado.storage.core.statements.sql import load
 
 SQL = load("withdrawals")
 

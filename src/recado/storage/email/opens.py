@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from recado.domain.email.public_tokens import EmailKey
-from recado.storage.core.months import ALL_MONTHS, Months
-from recado.storage.core.rows import Executor, columns
-from recado.storage.core.sql import load
+from recado.storage.core.statements.months import ALL_MONTHS, Months
+from recado.storage.core.statements.rows import Executor, columns
+from recado.storage.core.statements.sql import load
 
 SQL = load("opens")
 

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from recado.domain.core.ids import EMAIL_SENDER, Identified, IdSource, created_at
 from recado.domain.email.sender import MAX_SENDERS, DnsRecord, EmailSenderStatus
-from recado.storage.core.rows import Executor
-from recado.storage.core.sql import load
-from recado.storage.core.tables import Limit, Table, Unique, lock_organization
+from recado.storage.core.statements.rows import Executor
+from recado.storage.core.statements.sql import load
+from recado.storage.core.statements.tables import Limit, Table, Unique, lock_organization
 
 SANDBOX_DOMAIN = "sandbox.test"  # nobody can own it
 

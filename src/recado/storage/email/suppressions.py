@@ -9,9 +9,9 @@ from recado.domain.contacts.contact import email_hash, email_key
 from recado.domain.core.ids import Identified
 from recado.domain.core.masking import mask_email
 from recado.domain.email.suppression import SuppressionReason, always_suppressed
-from recado.storage.core.rows import Executor, columns
-from recado.storage.core.sql import load
-from recado.storage.core.tables import Table
+from recado.storage.core.statements.rows import Executor, columns
+from recado.storage.core.statements.sql import load
+from recado.storage.core.statements.tables import Table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,8 @@ from recado.domain.core.ids import Identified
 from recado.domain.core.names import name_key
 from recado.domain.email.rendering import EmailPart, EmailParts
 from recado.domain.email.template import MAX_TEMPLATES, EmailTemplateStatus
-from recado.storage.core.sql import load
-from recado.storage.core.tables import Limit, Table, Unique
+from recado.storage.core.statements.sql import load
+from recado.storage.core.statements.tables import Limit, Table, Unique
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

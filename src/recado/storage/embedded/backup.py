@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from recado.domain.core.timestamps import format_timestamp
-from recado.storage.core.migrate import read_migrations
+from recado.storage.core.upkeep.migrate import read_migrations
 from recado.storage.embedded.cluster import DATABASE, PORT, ROLE, Cluster
 from recado.storage.embedded.cluster_lock import FileLock
 from recado.storage.embedded.postgres_binaries import bundled_binaries

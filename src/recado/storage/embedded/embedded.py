@@ -15,7 +15,7 @@ import structlog
 
 from recado.domain.core.clock import Clock
 from recado.domain.dispatch.retry import backoff
-from recado.storage.core.failures import connection_lost
+from recado.storage.core.connections.failures import connection_lost
 from recado.storage.core.shielded import to_its_end
 from recado.storage.embedded.cluster import DATABASE, Cluster
 from recado.storage.embedded.cluster_lock import FileLock

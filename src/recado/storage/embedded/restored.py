@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from recado.storage.core.pool import Pool
-from recado.storage.core.sql import load
+from recado.storage.core.connections.pool import Pool
+from recado.storage.core.statements.sql import load
 
 SQL = load("restored")
 

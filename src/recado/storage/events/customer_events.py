@@ -22,8 +22,8 @@ from recado.domain.events.customer_event import (
 )
 from recado.storage.batches import campaigns
 from recado.storage.batches.campaigns import CampaignKey, Gain
-from recado.storage.core.rows import Executor, array, columns, in_blocks, pack, pack_some
-from recado.storage.core.sql import load
+from recado.storage.core.statements.rows import Executor, array, columns, in_blocks, pack, pack_some
+from recado.storage.core.statements.sql import load
 
 SQL = load("customer_events")
 

@@ -10,9 +10,9 @@ from recado.domain.core.errors import conflict
 from recado.domain.core.ids import Identified
 from recado.domain.flows.flow import FlowCategory, FlowProviderStatus, FlowStatus, entry_screen
 from recado.storage.core.directory import Directory
-from recado.storage.core.rows import Executor
-from recado.storage.core.sql import load
-from recado.storage.core.tables import Table, Unique
+from recado.storage.core.statements.rows import Executor
+from recado.storage.core.statements.sql import load
+from recado.storage.core.statements.tables import Table, Unique
 
 MAX_FLOWS: Final = 100  # of a number (C31)
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from recado.storage.core.rows import Executor, affected, pack_numbers, reader
-from recado.storage.core.skipping import groups
-from recado.storage.core.sql import load
+from recado.storage.core.statements.rows import Executor, affected, pack_numbers, reader
+from recado.storage.core.statements.skipping import groups
+from recado.storage.core.statements.sql import load
 
 SQL: Final = load(
     "arrivals",

@@ -7,8 +7,8 @@ from typing import Final
 
 from recado.domain.journeys.execution import ExecutionOrigin
 from recado.domain.journeys.journey import JourneyStatus
-from recado.storage.core.rows import Executor, columns, reader
-from recado.storage.core.sql import load
+from recado.storage.core.statements.rows import Executor, columns, reader
+from recado.storage.core.statements.sql import load
 from recado.storage.journeys.execution_counts import JourneyKey
 
 SQL: Final = load("doors")

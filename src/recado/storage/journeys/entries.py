@@ -15,8 +15,8 @@ from recado.domain.core.errors import Unavailable
 from recado.domain.events.customer_event import ContactKeys
 from recado.domain.journeys.entries import EntryHistory, EntryRefusal, entry_refusal
 from recado.domain.journeys.execution import ExecutionOrigin, ExecutionStatus
-from recado.storage.core.rows import Executor, columns, pack, pack_moments
-from recado.storage.core.sql import load
+from recado.storage.core.statements.rows import Executor, columns, pack, pack_moments
+from recado.storage.core.statements.sql import load
 from recado.storage.journeys import executions
 from recado.storage.journeys.executions import Execution
 

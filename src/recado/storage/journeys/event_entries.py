@@ -4,9 +4,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from recado.storage.core.rows import Executor, columns, reader
-from recado.storage.core.skipping import groups
-from recado.storage.core.sql import load
+from recado.storage.core.statements.rows import Executor, columns, reader
+from recado.storage.core.statements.skipping import groups
+from recado.storage.core.statements.sql import load
 
 SQL: Final = load(
     "event_entries",

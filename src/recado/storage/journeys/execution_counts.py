@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from recado.domain.journeys.execution import ExecutionStatus
-from recado.storage.core.rows import Executor, columns
-from recado.storage.core.sql import load
+from recado.storage.core.statements.rows import Executor, columns
+from recado.storage.core.statements.sql import load
 
 SQL: Final = load("execution_counts")
 

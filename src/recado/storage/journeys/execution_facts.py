@@ -17,8 +17,8 @@ from recado.domain.journeys.signal_conditions import SendState
 from recado.domain.messages.message import WaitReason
 from recado.storage.contacts import opt_outs
 from recado.storage.contacts.opt_outs import Registrant
-from recado.storage.core.rows import Executor, columns, pack
-from recado.storage.core.sql import load
+from recado.storage.core.statements.rows import Executor, columns, pack
+from recado.storage.core.statements.sql import load
 
 SQL: Final = load("execution_facts")
 

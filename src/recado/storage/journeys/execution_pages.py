@@ -9,10 +9,10 @@ from datetime import datetime
 from typing import Any, Final
 
 from recado.domain.journeys.execution import ExecutionStatus
-from recado.storage.core.compose import compose
-from recado.storage.core.rows import Executor, Page
-from recado.storage.core.sql import fragments
-from recado.storage.core.wide_rows import bounded, rows_of
+from recado.storage.core.statements.compose import compose
+from recado.storage.core.statements.rows import Executor, Page
+from recado.storage.core.statements.sql import fragments
+from recado.storage.core.statements.wide_rows import bounded, rows_of
 from recado.storage.journeys.executions import Execution, read
 
 SQL: Final = fragments("execution_pages")

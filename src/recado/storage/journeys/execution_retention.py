@@ -8,8 +8,8 @@ from typing import Final
 
 from recado.domain.core.ids import EXECUTION, lowest_id
 from recado.domain.core.retention import EXECUTIONS_MONTHS, months_before
-from recado.storage.core.pool import Pool
-from recado.storage.core.sql import load
+from recado.storage.core.connections.pool import Pool
+from recado.storage.core.statements.sql import load
 
 SQL: Final = load("execution_retention")
 

@@ -26,9 +26,18 @@ from recado.domain.journeys.graph import StepKind
 from recado.domain.journeys.journey import JourneyStatus
 from recado.domain.journeys.outcomes import EndExecution
 from recado.domain.journeys.step_numbers import StepCount, counted_result
-from recado.storage.core.rows import Executor, affected, columns, pack, pack_moments, pack_numbers, pack_some, reader
-from recado.storage.core.skipping import groups
-from recado.storage.core.sql import load
+from recado.storage.core.statements.rows import (
+    Executor,
+    affected,
+    columns,
+    pack,
+    pack_moments,
+    pack_numbers,
+    pack_some,
+    reader,
+)
+from recado.storage.core.statements.skipping import groups
+from recado.storage.core.statements.sql import load
 from recado.storage.journeys import execution_counts, states, step_calls, step_counts, step_outcomes
 from recado.storage.journeys.execution_counts import JourneyKey, Move
 from recado.storage.journeys.step_calls import StepKey

@@ -5,8 +5,8 @@ from typing import Final, NamedTuple
 
 from recado.domain.journeys.journey import FAILURES_IN_A_ROW
 from recado.domain.messages.message import FailureCode
-from recado.storage.core.rows import Executor, columns
-from recado.storage.core.sql import load
+from recado.storage.core.statements.rows import Executor, columns
+from recado.storage.core.statements.sql import load
 from recado.storage.journeys.states import JourneyKey
 
 SQL: Final = load("hindrances")

@@ -5,8 +5,8 @@ from typing import Final
 
 from recado.domain.messages.owner_pauses import OwnerPauses
 from recado.domain.senders.sender import SenderKey
-from recado.storage.core.rows import Executor, reader
-from recado.storage.core.sql import load
+from recado.storage.core.statements.rows import Executor, reader
+from recado.storage.core.statements.sql import load
 from recado.storage.journeys.states import JourneyKey
 
 SQL: Final = load("journey_queues")

@@ -11,9 +11,9 @@ from recado.domain.journeys.graph import JourneyDefinition, JourneyStep, Reentry
 from recado.domain.journeys.journey import MAX_JOURNEYS, SHORTEST_STEM, JourneyStatus, copy_name
 from recado.domain.journeys.uses import uses_of
 from recado.domain.messages.owner_pauses import OwnerPauses
-from recado.storage.core.rows import Executor
-from recado.storage.core.sql import load
-from recado.storage.core.tables import Limit, Table, lock_organization
+from recado.storage.core.statements.rows import Executor
+from recado.storage.core.statements.sql import load
+from recado.storage.core.statements.tables import Limit, Table, lock_organization
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

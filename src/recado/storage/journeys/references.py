@@ -11,8 +11,8 @@ from recado.domain.senders.number import NumberStatus
 from recado.domain.templates.template import TemplateStatus
 from recado.domain.templates.template_content import variable_count
 from recado.domain.webhooks.webhook import SubscriptionStatus
-from recado.storage.core.rows import Executor
-from recado.storage.core.sql import load
+from recado.storage.core.statements.rows import Executor
+from recado.storage.core.statements.sql import load
 
 SQL: Final = load("journeys")
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from recado.storage.core.rows import Executor, in_blocks, reader
-from recado.storage.core.sql import load
+from recado.storage.core.statements.rows import Executor, in_blocks, reader
+from recado.storage.core.statements.sql import load
 
 SQL: Final = load("segment_looks")
 

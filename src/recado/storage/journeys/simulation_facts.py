@@ -17,11 +17,11 @@ from recado.storage.batches.audiences import Audience
 from recado.storage.contacts import opt_outs
 from recado.storage.contacts.contacts import WIDE
 from recado.storage.contacts.opt_outs import Registrant
-from recado.storage.core.compose import compose
-from recado.storage.core.postgres import Database
-from recado.storage.core.rows import Executor
-from recado.storage.core.sql import fragments
-from recado.storage.core.wide_rows import SQL as WIDE_ROWS
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.statements.compose import compose
+from recado.storage.core.statements.rows import Executor
+from recado.storage.core.statements.sql import fragments
+from recado.storage.core.statements.wide_rows import SQL as WIDE_ROWS
 
 SQL: Final = fragments("simulation_facts")
 

@@ -19,7 +19,7 @@ from recado.domain.journeys.journey import (
     JourneyStatus,
 )
 from recado.domain.messages.owner_pauses import KEPT, OwnerPauses, with_pause
-from recado.storage.core.rows import Executor, columns
+from recado.storage.core.statements.rows import Executor, columns
 from recado.storage.dispatch import withdrawals
 from recado.storage.journeys import arrivals, segment_looks
 from recado.storage.journeys.journeys import JOURNEYS, Journey

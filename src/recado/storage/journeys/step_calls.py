@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 from recado.domain.contacts.consent import ConsentStatus
 from recado.domain.journeys.journey import JourneyStatus
 from recado.domain.journeys.webhook_calls import LastCall
-from recado.storage.core.rows import Executor, affected, columns, reader
-from recado.storage.core.sql import load
+from recado.storage.core.statements.rows import Executor, affected, columns, reader
+from recado.storage.core.statements.sql import load
 from recado.storage.webhooks.webhooks import QUEUES, SubscriptionKey
 
 SQL: Final = load("step_calls")

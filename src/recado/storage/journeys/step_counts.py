@@ -8,8 +8,8 @@ from typing import Final
 
 import orjson
 
-from recado.storage.core.rows import Executor, columns
-from recado.storage.core.sql import load
+from recado.storage.core.statements.rows import Executor, columns
+from recado.storage.core.statements.sql import load
 from recado.storage.journeys.execution_counts import JourneyKey
 
 SQL: Final = load("step_counts")

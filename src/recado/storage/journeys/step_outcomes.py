@@ -12,8 +12,8 @@ from typing import Any, Final
 from recado.domain.journeys.graph import StepChannel
 from recado.domain.journeys.signal_conditions import ANSWERED_ON
 from recado.domain.journeys.step_numbers import OUTCOMES, MessageOutcome
-from recado.storage.core.rows import Executor, columns
-from recado.storage.core.sql import load
+from recado.storage.core.statements.rows import Executor, columns
+from recado.storage.core.statements.sql import load
 from recado.storage.journeys import step_counts
 from recado.storage.journeys.execution_counts import JourneyKey
 

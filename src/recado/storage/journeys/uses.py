@@ -8,8 +8,8 @@ from typing import Final
 
 from recado.domain.core.errors import conflict
 from recado.domain.journeys.uses import uses_of
-from recado.storage.core.rows import Executor
-from recado.storage.core.sql import load
+from recado.storage.core.statements.rows import Executor
+from recado.storage.core.statements.sql import load
 from recado.storage.journeys.journeys import Journey
 
 SQL: Final = load("journeys")

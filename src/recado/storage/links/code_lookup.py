@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from typing import Final, Generic, TypeVar
 
 from recado.domain.core.clock import Clock
-from recado.storage.core.batch import Batcher
+from recado.storage.core.connections.batch import Batcher
 
 V = TypeVar("V")
 

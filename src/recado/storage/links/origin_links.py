@@ -8,9 +8,9 @@ from typing import Final
 
 from recado.domain.core.ids import created_at
 from recado.domain.links.origin import CODES_KEPT, MAX_ORIGIN_LINKS, Fonte
-from recado.storage.core.rows import Executor, columns, in_blocks
-from recado.storage.core.sql import load
-from recado.storage.core.tables import Limit, Table
+from recado.storage.core.statements.rows import Executor, columns, in_blocks
+from recado.storage.core.statements.sql import load
+from recado.storage.core.statements.tables import Limit, Table
 
 PURGE_BLOCK: Final = 5_000
 

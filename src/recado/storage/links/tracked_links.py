@@ -6,9 +6,9 @@ from typing import Any, Final, NamedTuple
 
 from recado.domain.core.ids import MESSAGE, lowest_id
 from recado.domain.links.tracked import LINKS_KEPT, TrackedLink
-from recado.storage.core.months import ALL_MONTHS, Months
-from recado.storage.core.rows import Executor, columns, in_blocks
-from recado.storage.core.sql import load
+from recado.storage.core.statements.months import ALL_MONTHS, Months
+from recado.storage.core.statements.rows import Executor, columns, in_blocks
+from recado.storage.core.statements.sql import load
 
 SQL = load("tracked_links")
 

@@ -8,8 +8,8 @@ from typing import Final
 import orjson
 
 from recado.domain.core.timestamps import format_timestamp
-from recado.storage.core.rows import Executor, columns, in_blocks, reader
-from recado.storage.core.sql import load
+from recado.storage.core.statements.rows import Executor, columns, in_blocks, reader
+from recado.storage.core.statements.sql import load
 
 SQL = load("inbound_media")
 

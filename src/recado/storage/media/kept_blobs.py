@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
-from recado.storage.core.rows import Executor, affected
-from recado.storage.core.sql import load
+from recado.storage.core.statements.rows import Executor, affected
+from recado.storage.core.statements.sql import load
 
 SQL = load("kept_blobs")
 

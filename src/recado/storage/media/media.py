@@ -8,9 +8,9 @@ from typing import Final
 from recado.domain.core.clock import Clock
 from recado.domain.core.ids import Identified
 from recado.storage.core.directory import Directory
-from recado.storage.core.rows import Executor, in_blocks
-from recado.storage.core.sql import load
-from recado.storage.core.tables import Table
+from recado.storage.core.statements.rows import Executor, in_blocks
+from recado.storage.core.statements.sql import load
+from recado.storage.core.statements.tables import Table
 
 KEPT: Final = timedelta(days=30)
 _BLOCK: Final = 1_000

@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from recado.domain.core.clock import Clock
-from recado.storage.core.batch import Batcher
-from recado.storage.core.postgres import Database
-from recado.storage.core.sql import load
+from recado.storage.core.connections.batch import Batcher
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.statements.sql import load
 
 SQL = load("chat_windows")
 

@@ -9,9 +9,9 @@ from datetime import datetime
 from typing import Any
 
 from recado.domain.channels.policies import POLICIES
-from recado.storage.core.moves import Moved
-from recado.storage.core.rows import Executor, columns, reader
-from recado.storage.core.sql import load
+from recado.storage.core.statements.moves import Moved
+from recado.storage.core.statements.rows import Executor, columns, reader
+from recado.storage.core.statements.sql import load
 
 SQL = load("message_deadlines")
 

@@ -16,9 +16,9 @@ from recado.domain.channels.policies import (
 from recado.domain.core.ids import IdSource
 from recado.domain.messages.message import Cause, FailureCode, MessageEvent, MessageStatus
 from recado.storage.core import audit
-from recado.storage.core.moves import Effects, Moved, withdrawn
-from recado.storage.core.postgres import Connection, Database
-from recado.storage.core.sql import load
+from recado.storage.core.connections.postgres import Connection, Database
+from recado.storage.core.statements.moves import Effects, Moved, withdrawn
+from recado.storage.core.statements.sql import load
 
 SQL = load("messages")
 

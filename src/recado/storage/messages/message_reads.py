@@ -18,11 +18,11 @@ from recado.domain.core.errors import Unavailable
 from recado.domain.core.ids import MESSAGE, Identified, lowest_id
 from recado.domain.core.phones import recipient_hash
 from recado.domain.messages.message import FAILURES, GenericStatus, MessageStatus
-from recado.storage.core.compose import compose
-from recado.storage.core.months import ALL_MONTHS, Months
-from recado.storage.core.rows import Executor, Page, page, reader
-from recado.storage.core.sql import fragments
-from recado.storage.core.wide_rows import bounded, rows_of
+from recado.storage.core.statements.compose import compose
+from recado.storage.core.statements.months import ALL_MONTHS, Months
+from recado.storage.core.statements.rows import Executor, Page, page, reader
+from recado.storage.core.statements.sql import fragments
+from recado.storage.core.statements.wide_rows import bounded, rows_of
 
 SQL = fragments("message_reads")
 

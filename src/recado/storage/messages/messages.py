@@ -23,10 +23,10 @@ from recado.storage.billing.holds import holding, store
 from recado.storage.contacts import opt_outs
 from recado.storage.contacts.opt_outs import pack_spellings, texts
 from recado.storage.core.audit import AuditEntry
-from recado.storage.core.months import ALL_MONTHS, Months
-from recado.storage.core.postgres import Database
-from recado.storage.core.rows import Executor, array, columns, pack, pack_moments, pack_numbers, pack_some
-from recado.storage.core.sql import load
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.statements.months import ALL_MONTHS, Months
+from recado.storage.core.statements.rows import Executor, array, columns, pack, pack_moments, pack_numbers, pack_some
+from recado.storage.core.statements.sql import load
 from recado.storage.links import tracked_links
 from recado.storage.links.tracked_links import CodeTaken
 from recado.storage.messages.recipients import RecipientKey, find, of_address

@@ -7,8 +7,8 @@ from typing import Protocol
 
 from recado.domain.channels.policies import CARRIED, SHARED
 from recado.domain.channels.source import Source
-from recado.storage.core.rows import Executor
-from recado.storage.core.sql import load
+from recado.storage.core.statements.rows import Executor
+from recado.storage.core.statements.sql import load
 
 SQL = load("reached_recipients")
 

@@ -12,10 +12,19 @@ from typing import Any, Final, NamedTuple
 from recado.domain.channels.policies import POLICIES, carried_by, report_guard, states_before
 from recado.domain.channels.source import Source
 from recado.domain.messages.message import ARRIVED, FAILURES, Cause, MessageEvent, MessageStatus, Report
-from recado.storage.core.months import ALL_MONTHS, Months
-from recado.storage.core.moves import Moved
-from recado.storage.core.rows import Executor, array, columns, in_blocks, in_order, pack, pack_moments, pack_some
-from recado.storage.core.sql import load
+from recado.storage.core.statements.months import ALL_MONTHS, Months
+from recado.storage.core.statements.moves import Moved
+from recado.storage.core.statements.rows import (
+    Executor,
+    array,
+    columns,
+    in_blocks,
+    in_order,
+    pack,
+    pack_moments,
+    pack_some,
+)
+from recado.storage.core.statements.sql import load
 from recado.storage.messages.reached_recipients import REPORTED, any_shared
 
 SQL = load("receipts")

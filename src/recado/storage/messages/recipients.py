@@ -13,10 +13,10 @@ from recado.domain.core.phones import other_spellings
 from recado.storage.contacts import opt_outs
 from recado.storage.contacts.email_consent import by_address
 from recado.storage.contacts.opt_outs import Registrant
-from recado.storage.core.batch import Batcher
-from recado.storage.core.postgres import Database
-from recado.storage.core.rows import Executor, columns
-from recado.storage.core.sql import load
+from recado.storage.core.connections.batch import Batcher
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.statements.rows import Executor, columns
+from recado.storage.core.statements.sql import load
 
 SQL = load("recipients", **by_address())
 

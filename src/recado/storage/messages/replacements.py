@@ -10,8 +10,8 @@ from datetime import datetime
 from recado.domain.batches.batch import BatchStatus
 from recado.domain.messages.message import MessageStatus
 from recado.storage.core.audit import AuditEntry, append
-from recado.storage.core.rows import Executor, columns
-from recado.storage.core.sql import load
+from recado.storage.core.statements.rows import Executor, columns
+from recado.storage.core.statements.sql import load
 
 SQL = load("replacements")
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from recado.domain.core.errors import Unavailable
 from recado.domain.core.ids import MESSAGE, lowest_id
-from recado.storage.core.compose import compose
-from recado.storage.core.rows import Executor, reader
-from recado.storage.core.sql import fragments
+from recado.storage.core.statements.compose import compose
+from recado.storage.core.statements.rows import Executor, reader
+from recado.storage.core.statements.sql import fragments
 from recado.storage.messages.message_reads import AFTER_ALL_IDS, READ_LIMIT
 
 SQL = fragments("resends")

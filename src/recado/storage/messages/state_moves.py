@@ -7,9 +7,9 @@ from typing import Any
 
 from recado.domain.channels.policies import POLICIES
 from recado.domain.messages.message import REACHED_AT, Cause, MessageEvent, MessageStatus
-from recado.storage.core.moves import Moved
-from recado.storage.core.rows import Executor, columns
-from recado.storage.core.sql import load
+from recado.storage.core.statements.moves import Moved
+from recado.storage.core.statements.rows import Executor, columns
+from recado.storage.core.statements.sql import load
 
 SQL = load("state_moves")
 

@@ -8,8 +8,8 @@ from typing import Any, Final
 from recado.domain.core.ids import created_at
 from recado.domain.messages.message import CLASSES, WaitReason
 from recado.storage.access.organizations import SUSPENDED
-from recado.storage.core.rows import Executor, columns
-from recado.storage.core.sql import load
+from recado.storage.core.statements.rows import Executor, columns
+from recado.storage.core.statements.sql import load
 from recado.storage.ops.scope import Scope
 
 SQL = load("ops")

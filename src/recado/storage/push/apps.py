@@ -9,9 +9,9 @@ from recado.domain.core.ids import PUSH_APP, Identified, IdSource, created_at
 from recado.domain.push.device import PLATFORMS
 from recado.domain.push.vapid import RANDOM_BYTES, vapid_pair
 from recado.storage.core.crypto import KeyRing
-from recado.storage.core.rows import Executor, reader
-from recado.storage.core.sql import load
-from recado.storage.core.tables import Limit, Table
+from recado.storage.core.statements.rows import Executor, reader
+from recado.storage.core.statements.sql import load
+from recado.storage.core.statements.tables import Limit, Table
 
 MOST_APPS: Final = 20  # C31
 LOOKED_AT_ONCE: Final = 2_000  # devices, of any app

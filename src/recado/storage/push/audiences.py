@@ -14,10 +14,10 @@ from typing import Any, Final
 from recado.domain.audience.segment import Node
 from recado.domain.core.errors import Unavailable
 from recado.storage.audience import segment_query
-from recado.storage.core.compose import compose
-from recado.storage.core.fair_places import FairPlaces
-from recado.storage.core.postgres import Connection, Database
-from recado.storage.core.sql import fragments
+from recado.storage.core.connections.postgres import Connection, Database
+from recado.storage.core.shares.fair_places import FairPlaces
+from recado.storage.core.statements.compose import compose
+from recado.storage.core.statements.sql import fragments
 from recado.storage.push.devices import hash_of
 
 SQL = fragments("push_audiences")

@@ -12,8 +12,8 @@ from datetime import datetime
 from typing import Final
 
 from recado.domain.push.message import PUSH_MACHINE, DispatchStatus, PushEvent, PushStatus
-from recado.storage.core.rows import Executor, columns, reader
-from recado.storage.core.sql import load
+from recado.storage.core.statements.rows import Executor, columns, reader
+from recado.storage.core.statements.sql import load
 from recado.storage.push import devices
 from recado.storage.push.audiences import BLOCK
 from recado.storage.push.messages import UNKNOWN, PushKey, PushMessage, read

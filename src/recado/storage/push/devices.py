@@ -9,10 +9,10 @@ from typing import Final
 
 from recado.domain.core.ids import Identified
 from recado.domain.push.device import DEVICE_MACHINE, DeviceEvent, DeviceStatus
-from recado.storage.core.failures import Collided
-from recado.storage.core.rows import Executor, affected, columns, reader
-from recado.storage.core.sql import load
-from recado.storage.core.tables import Table
+from recado.storage.core.connections.failures import Collided
+from recado.storage.core.statements.rows import Executor, affected, columns, reader
+from recado.storage.core.statements.sql import load
+from recado.storage.core.statements.tables import Table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from recado.domain.core.ids import Identified
 from recado.domain.push.message import PUSH_MACHINE, PushContent, PushEvent, PushStatus, RateKind
-from recado.storage.core.rows import Executor, columns, reader
-from recado.storage.core.sql import load
+from recado.storage.core.statements.rows import Executor, columns, reader
+from recado.storage.core.statements.sql import load
 
 SQL = load("push_messages")
 

@@ -9,8 +9,8 @@ from typing import Final
 
 from recado.domain.core.ids import PUSH_MESSAGE, lowest_id
 from recado.domain.core.retention import CONTENT_MONTHS, MESSAGES_MONTHS, months_before
-from recado.storage.core.pool import Pool
-from recado.storage.core.rows import in_blocks
+from recado.storage.core.connections.pool import Pool
+from recado.storage.core.statements.rows import in_blocks
 from recado.storage.push.messages import SQL
 
 BLOCK: Final = 2_000

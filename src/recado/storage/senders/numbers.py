@@ -21,9 +21,9 @@ from recado.domain.senders.number import (
     QualityRating,
 )
 from recado.storage.core.directory import Directory
-from recado.storage.core.rows import Executor
-from recado.storage.core.sql import load
-from recado.storage.core.tables import Table
+from recado.storage.core.statements.rows import Executor
+from recado.storage.core.statements.sql import load
+from recado.storage.core.statements.tables import Table
 
 REFRESH_EVERY = timedelta(minutes=15)  # C14.3
 

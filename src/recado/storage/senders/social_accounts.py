@@ -10,9 +10,9 @@ from recado.domain.core.errors import Problem
 from recado.domain.core.ids import SOCIAL_ACCOUNT, Identified, IdSource, created_at
 from recado.domain.senders.social_account import Platform, SocialAccountStatus
 from recado.storage.core.directory import Directory
-from recado.storage.core.rows import Executor
-from recado.storage.core.sql import load
-from recado.storage.core.tables import Limit, Table
+from recado.storage.core.statements.rows import Executor
+from recado.storage.core.statements.sql import load
+from recado.storage.core.statements.tables import Limit, Table
 
 MOST_ACCOUNTS: Final = 1_000  # of an environment
 

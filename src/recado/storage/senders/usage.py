@@ -6,8 +6,8 @@ from datetime import datetime
 
 from recado.domain.messages.message import CLASSES
 from recado.domain.senders.sender import SenderKey
-from recado.storage.core.rows import Executor
-from recado.storage.core.sql import load
+from recado.storage.core.statements.rows import Executor
+from recado.storage.core.statements.sql import load
 
 SQL = load("usage")
 

@@ -13,9 +13,9 @@ from recado.domain.core.errors import conflict
 from recado.domain.core.ids import Identified
 from recado.domain.templates.template import Language, TemplateCategory, TemplateStatus
 from recado.storage.core.directory import Directory
-from recado.storage.core.rows import Executor
-from recado.storage.core.sql import load
-from recado.storage.core.tables import Table, Unique
+from recado.storage.core.statements.rows import Executor
+from recado.storage.core.statements.sql import load
+from recado.storage.core.statements.tables import Table, Unique
 
 MAX_OF_A_NUMBER = 250  # C31
 

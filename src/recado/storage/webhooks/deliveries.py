@@ -11,8 +11,8 @@ from typing import Any
 
 from recado.domain.core.ids import DELIVERY, EVENT, Identified, created_at, lowest_id
 from recado.domain.webhooks.webhook import MAX_AGE
-from recado.storage.core.rows import Executor, array, in_blocks, pack, pack_moments, pack_numbers, reader
-from recado.storage.core.sql import load
+from recado.storage.core.statements.rows import Executor, array, in_blocks, pack, pack_moments, pack_numbers, reader
+from recado.storage.core.statements.sql import load
 from recado.storage.webhooks.events import KEPT, PURGE_BLOCK, of_message
 from recado.storage.webhooks.webhooks import SubscriptionKey
 

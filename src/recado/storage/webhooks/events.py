@@ -14,8 +14,8 @@ import orjson
 
 from recado.domain.core.ids import DELIVERY, EVENT, IdSource, lowest_id
 from recado.domain.core.timestamps import format_timestamp
-from recado.storage.core.rows import Executor, array, columns, in_blocks, pack, pack_moments
-from recado.storage.core.sql import load
+from recado.storage.core.statements.rows import Executor, array, columns, in_blocks, pack, pack_moments
+from recado.storage.core.statements.sql import load
 from recado.storage.webhooks.webhooks import SQL as WEBHOOKS
 from recado.storage.webhooks.webhooks import Subscription, SubscriptionKey, Takers, takers_of
 

@@ -13,9 +13,9 @@ from recado.domain.core.events import EVENT_NAMES, EVERY
 from recado.domain.core.ids import Identified
 from recado.domain.webhooks.webhook import MAX_AGE, MAX_SUBSCRIPTIONS, SubscriptionHealth, SubscriptionStatus
 from recado.storage.core.directory import Directory
-from recado.storage.core.rows import Executor, columns
-from recado.storage.core.sql import load
-from recado.storage.core.tables import Limit, Table
+from recado.storage.core.statements.rows import Executor, columns
+from recado.storage.core.statements.sql import load
+from recado.storage.core.statements.tables import Limit, Table
 
 DELETED_ARE_LISTED = timedelta(days=90)
 SECRET_FIELD, HEADERS_FIELD = "webhook_secret", "webhook_headers"

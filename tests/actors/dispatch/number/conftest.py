@@ -38,9 +38,9 @@ from recado.services.effects.totals import MessageTotals
 from recado.storage.access import organizations
 from recado.storage.access.directories import Directories
 from recado.storage.access.organizations import Organization
+from recado.storage.core.connections.postgres import Database
 from recado.storage.core.crypto import KeyRing
-from recado.storage.core.months import Months
-from recado.storage.core.postgres import Database
+from recado.storage.core.statements.months import Months
 from recado.storage.messages import messages
 from recado.storage.messages.messages import NewMessage
 from recado.storage.senders import numbers

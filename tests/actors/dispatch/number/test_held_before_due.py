@@ -9,7 +9,7 @@ import pytest
 from recado.actors.dispatch.lane_messages import Look
 from recado.storage.access import organizations
 from recado.storage.core.audit import AuditPrincipal
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.dispatch import dispatch
 from recado.storage.messages import message_moves
 from recado.storage.senders.numbers import NumberKey

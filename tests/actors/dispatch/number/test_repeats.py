@@ -10,7 +10,7 @@ from recado.channels.core.provider import Accepted, Down, Outcome, Refused, Retr
 from recado.domain.core.errors import Problem
 from recado.domain.core.ids import BATCH
 from recado.domain.dispatch.retry import REPEAT_WITHIN
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.dispatch import dispatch
 from recado.storage.senders import numbers
 

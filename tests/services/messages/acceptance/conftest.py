@@ -28,7 +28,7 @@ from recado.services.messages.chatapp_rules import ChatAppRules
 from recado.services.messages.draft import MessageDraft
 from recado.storage.access.directories import Directories
 from recado.storage.access.organizations import Organization
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.messages import message_reads
 from recado.storage.messages.chat_windows import ChatWindows
 from recado.storage.messages.message_reads import Message

@@ -11,10 +11,10 @@ from recado.domain.core.errors import Problem
 from recado.domain.core.ids import ACCOUNT as PREFIX
 from recado.http.api.audit import PII_GRANT
 from recado.http.api.call import Call
-from recado.http.api.escalation import refuse_change_of_superior, refuse_escalation
 from recado.http.api.paging import PageQuery
-from recado.http.api.principal import ACCOUNT
 from recado.http.api.route import Access, Route
+from recado.http.callers.escalation import refuse_change_of_superior, refuse_escalation
+from recado.http.callers.principal import ACCOUNT
 from recado.http.middleware.authentication import unauthorized
 from recado.http.routes.access.account_models import (
     AccountCreate,
@@ -33,9 +33,9 @@ from recado.storage.access import accounts, organizations, sessions
 from recado.storage.access.accounts import ACCOUNTS, UserAccount
 from recado.storage.access.passwords import Passwords
 from recado.storage.core.audit import AuditPrincipal
-from recado.storage.core.changing import changing
-from recado.storage.core.postgres import Connection
-from recado.storage.core.tables import lock_organization
+from recado.storage.core.connections.changing import changing
+from recado.storage.core.connections.postgres import Connection
+from recado.storage.core.statements.tables import lock_organization
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,10 @@ from recado.domain.core.ids import API_KEY
 from recado.domain.core.tokens import token_hash
 from recado.http.api.audit import PII_GRANT
 from recado.http.api.call import Call
-from recado.http.api.escalation import refuse_escalation
 from recado.http.api.paging import PageQuery
-from recado.http.api.rate_limits import Limit
 from recado.http.api.route import Route
+from recado.http.callers.escalation import refuse_escalation
+from recado.http.callers.rate_limits import Limit
 from recado.http.middleware.idempotency import rotated_since
 from recado.http.routes.access.api_key_models import (
     ApiKeyCreate,
@@ -33,7 +33,7 @@ from recado.http.wire.reply import Reply
 from recado.services.effects.record_events import announce, key_created, key_rotated
 from recado.storage.access import api_keys
 from recado.storage.access.api_keys import API_KEYS, ApiKey
-from recado.storage.core.rows import Executor
+from recado.storage.core.statements.rows import Executor
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from recado.domain.core.ids import ORGANIZATION
 from recado.domain.messages.changes import OrganizationChanged
 from recado.http.api.audit import actor_of
 from recado.http.api.call import Call
-from recado.http.api.missing import found
 from recado.http.api.route import Route
+from recado.http.problems.missing import found
 from recado.http.routes.access.api_key_models import key_view
 from recado.http.routes.access.organization_models import (
     AdministeredOrganizationOut,
@@ -29,7 +29,7 @@ from recado.storage.access import organizations
 from recado.storage.access.organizations import ORGANIZATIONS, Organization
 from recado.storage.billing import price_overrides
 from recado.storage.billing.price_overrides import Override
-from recado.storage.core.postgres import Connection
+from recado.storage.core.connections.postgres import Connection
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from recado.domain.access.account import AccountStatus
 from recado.domain.core.errors import Unavailable
 from recado.http.api.audit import actor_of
 from recado.http.api.call import Call
-from recado.http.api.principal import ACCOUNT
 from recado.http.api.route import Access, Route
+from recado.http.callers.principal import ACCOUNT
 from recado.http.middleware.authentication import bearer_token, unauthorized
 from recado.http.routes.access.account_models import SessionOut, SignIn, account_view
 from recado.http.routes.core.resource import Resource
@@ -18,7 +18,7 @@ from recado.storage.access.passwords import Passwords
 from recado.storage.access.sessions import OpenedSession
 from recado.storage.core import audit
 from recado.storage.core.audit import AuditPrincipal
-from recado.storage.core.changing import changing
+from recado.storage.core.connections.changing import changing
 
 
 @dataclass(frozen=True, slots=True)

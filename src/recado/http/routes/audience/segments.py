@@ -33,7 +33,7 @@ from recado.http.routes.core.resource import Resource, each
 from recado.http.wire.reply import Reply
 from recado.storage.audience.segment_evaluation import Evaluation
 from recado.storage.audience.segments import REFRESH_EVERY, SEGMENTS, Segment, note_size
-from recado.storage.core.rows import Executor
+from recado.storage.core.statements.rows import Executor
 from recado.storage.journeys.uses import refuse_while_used
 
 CONTACTS = "listSegmentContacts"

@@ -27,7 +27,7 @@ from recado.http.routes.core.groups import Group
 from recado.http.routes.core.resource import Resource, each
 from recado.http.wire.reply import Reply
 from recado.storage.audience.lists import LISTS, MemberChange, StaticList, change_members, nobody_matched
-from recado.storage.core.rows import Executor
+from recado.storage.core.statements.rows import Executor
 from recado.storage.journeys.uses import refuse_while_used
 
 MEMBERS_LIMIT = 64 * MIB

@@ -13,7 +13,7 @@ from recado.http.routes.messages.bulk_models import BatchOut, BatchPage, BatchQu
 from recado.http.wire.reply import Reply
 from recado.storage.batches import batches
 from recado.storage.batches.batches import Batch
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 
 CANCEL: Final = (
     "What was claimed already, at most 50 ms of the number's rate, still leaves; nothing else does. Of a large batch "

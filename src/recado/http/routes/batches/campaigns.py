@@ -15,7 +15,7 @@ from recado.http.wire.reply import Reply
 from recado.services.effects.campaigns import totals_of
 from recado.storage.batches import campaigns
 from recado.storage.batches.campaigns import Campaign
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 
 SCOPE: Final = "campaigns:read"
 _PLAIN: Final = re.compile(r"(?=.*[A-Za-z])[A-Za-z0-9_.-]{1,80}").fullmatch

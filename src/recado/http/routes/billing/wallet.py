@@ -8,9 +8,9 @@ from recado.domain.core.ids import LEDGER_ENTRY, TOP_UP
 from recado.domain.messages.changes import DeliveriesQueued
 from recado.http.api.audit import record
 from recado.http.api.call import Call
-from recado.http.api.missing import found
 from recado.http.api.paging import PageQuery, items_of
 from recado.http.api.route import Route
+from recado.http.problems.missing import found
 from recado.http.routes.billing.wallet_models import (
     WALLET,
     LedgerPage,

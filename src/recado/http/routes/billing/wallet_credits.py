@@ -4,8 +4,8 @@ from recado.domain.core.ids import ORGANIZATION
 from recado.domain.messages.changes import DeliveriesQueued
 from recado.http.api.audit import actor_of
 from recado.http.api.call import Call
-from recado.http.api.missing import found
 from recado.http.api.route import Route
+from recado.http.problems.missing import found
 from recado.http.routes.billing.wallet_models import CreditOut, WalletCredit, entry_view, wallet_view
 from recado.http.routes.core.dependencies import Dependencies
 from recado.http.routes.core.groups import ADMINISTRATION

@@ -13,11 +13,11 @@ from recado.domain.core.ids import ACCOUNT, COMPANY, CONTACT
 from recado.domain.core.reading import Refusal
 from recado.domain.core.references import reference_not_found
 from recado.http.api.call import Call
-from recado.http.api.missing import found
 from recado.http.api.operation import missing_scope
 from recado.http.api.page_items import PageItems
 from recado.http.api.paging import PageQuery
 from recado.http.api.route import Route
+from recado.http.problems.missing import found
 from recado.http.routes.contacts.company_models import (
     CompanyContactPage,
     CompanyCreate,
@@ -36,8 +36,8 @@ from recado.http.wire.reply import Reply
 from recado.storage.access import accounts
 from recado.storage.contacts import companies, contact_reads
 from recado.storage.contacts.companies import COMPANIES, Company
-from recado.storage.core.postgres import Connection
-from recado.storage.core.rows import Executor, Page
+from recado.storage.core.connections.postgres import Connection
+from recado.storage.core.statements.rows import Executor, Page
 
 CONTACTS: Final = "contacts:read"
 _COLUMNS: Final = {

@@ -12,13 +12,13 @@ from recado.domain.core.errors import FieldError
 from recado.domain.core.ids import CONTACT_IMPORT, IdSource
 from recado.http.api.audit import actor_of
 from recado.http.api.call import Call
-from recado.http.api.field_errors import from_body
-from recado.http.api.known_names import UNSAID
-from recado.http.api.missing import found
 from recado.http.api.models import ApiModel, QueryBool, QueryModel, Timestamp
-from recado.http.api.parsing import invalid_body, refuse_nul
 from recado.http.api.route import MIB, Idempotency, Route
-from recado.http.api.unknown_fields import is_strict, misplaced, name_in, refuse, unknown_fields, unknown_parameters
+from recado.http.bodies.field_errors import from_body
+from recado.http.bodies.known_names import UNSAID
+from recado.http.bodies.parsing import invalid_body, refuse_nul
+from recado.http.bodies.unknown_fields import is_strict, misplaced, name_in, refuse, unknown_fields, unknown_parameters
+from recado.http.problems.missing import found
 from recado.http.routes.contacts.contact_models import ContactCreate, Id, Tags
 from recado.http.routes.contacts.contacts import CONTACTS
 from recado.http.routes.core.views import view_of
@@ -28,7 +28,7 @@ from recado.services.imports.contact_imports import ContactImports, Draft
 from recado.services.imports.contact_rows import FIELD_COLUMNS, unread_columns
 from recado.storage.contacts import contact_imports
 from recado.storage.contacts.contact_imports import PROCESSING, ContactImport
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 
 BODY_LIMIT: Final = 50 * MIB
 FORMATS: Final = {

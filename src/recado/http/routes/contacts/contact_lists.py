@@ -9,7 +9,7 @@ from recado.http.api.call import Call
 from recado.http.api.page_items import Views
 from recado.http.routes.contacts.contact_answers import contact_view
 from recado.storage.contacts import debtor_groups
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 
 
 def contact_views(database: Database, call: Call) -> Views[Contact]:

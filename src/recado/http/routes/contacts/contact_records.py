@@ -9,7 +9,7 @@ from recado.domain.core.errors import FieldError, not_found, validation_error
 from recado.http.api.audit import actor_of
 from recado.http.api.call import Call
 from recado.http.api.paging import Cursors, items_of
-from recado.http.api.principal import ACCOUNT
+from recado.http.callers.principal import ACCOUNT
 from recado.http.routes.contacts.contact_answers import consent_view, group_view
 from recado.http.routes.contacts.contact_models import OptOut
 from recado.http.routes.core.lists import listed
@@ -18,7 +18,7 @@ from recado.http.wire.reply import Reply
 from recado.services.contacts.contacts import Contacts
 from recado.storage.contacts import contact_consents, contact_fields, contacts, debtor_groups
 from recado.storage.contacts.opt_outs import Registrant
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 
 CONSENTS: Final = "listContactConsents"
 

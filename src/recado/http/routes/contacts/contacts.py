@@ -12,14 +12,14 @@ from recado.domain.contacts.contact_input import GivenFields, read_changes, read
 from recado.domain.core.ids import CONTACT, IdSource
 from recado.http.api.audit import actor_of
 from recado.http.api.call import Call
-from recado.http.api.missing import found
 from recado.http.api.operation import missing_scope, session_needed
 from recado.http.api.page_items import PageItems
 from recado.http.api.paging import CursorQuery, Cursors
-from recado.http.api.parsing import invalid_body
-from recado.http.api.principal import ACCOUNT
 from recado.http.api.route import Route
-from recado.http.api.tampering import tampering_recorded
+from recado.http.bodies.parsing import invalid_body
+from recado.http.callers.principal import ACCOUNT
+from recado.http.problems.missing import found
+from recado.http.problems.tampering import tampering_recorded
 from recado.http.routes.contacts.contact_answers import (
     ConsentHistory,
     ContactDetail,
@@ -52,7 +52,7 @@ from recado.storage.contacts.contact_reads import ContactFilter
 from recado.storage.contacts.debtor_groups import Groups
 from recado.storage.contacts.documents import CIPHER_COLUMNS
 from recado.storage.contacts.list_pages import Milestones
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 
 CONTACTS: Final = Group("Contacts", "contacts:read", "contacts:write")
 

@@ -9,15 +9,15 @@ from recado.domain.contacts.documents import SHOWN_AS
 from recado.domain.core.ids import CONTACT, IdSource
 from recado.http.api.audit import actor_of
 from recado.http.api.call import Call
-from recado.http.api.missing import found
 from recado.http.api.models import ApiModel
 from recado.http.api.route import Route
-from recado.http.api.tampering import tampering_recorded
+from recado.http.problems.missing import found
+from recado.http.problems.tampering import tampering_recorded
 from recado.http.wire.reply import Reply
 from recado.storage.contacts import contacts, reveals
 from recado.storage.contacts.documents import CIPHER_COLUMNS, DocumentCipher
 from recado.storage.core import audit
-from recado.storage.core.postgres import Connection, Database
+from recado.storage.core.connections.postgres import Connection, Database
 
 ShownField = Literal["cpf", "cnpj", "nascimento"]
 

@@ -9,8 +9,8 @@ from recado.domain.messages.changes import OnChange
 from recado.http.api.paging import Cursors
 from recado.storage.access.directories import Directories
 from recado.storage.billing.prices import PriceDirectory
+from recado.storage.core.connections.postgres import Database
 from recado.storage.core.crypto import KeyRing
-from recado.storage.core.postgres import Database
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from recado.http.api.page_items import PAGE_BYTES, PageItems, each
 from recado.http.api.paging import envelope
 from recado.http.wire.rendering import JSON
 from recado.http.wire.reply import Reply, StreamReply
-from recado.storage.core.rows import Page
+from recado.storage.core.statements.rows import Page
 
 T = TypeVar("T")
 

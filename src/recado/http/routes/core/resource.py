@@ -16,9 +16,9 @@ from pydantic import BaseModel
 from recado.domain.core.ids import created_at
 from recado.http.api.audit import actor_of
 from recado.http.api.call import Call
-from recado.http.api.missing import found
 from recado.http.api.page_items import PageItems
 from recado.http.api.route import Handler, Route, RouteOptions
+from recado.http.problems.missing import found
 from recado.http.routes.core.dependencies import Dependencies
 from recado.http.routes.core.groups import Group
 from recado.http.routes.core.lists import shown
@@ -26,10 +26,10 @@ from recado.http.routes.core.views import View
 from recado.http.wire.reply import Reply
 from recado.storage.core import audit
 from recado.storage.core.audit import AuditPrincipal
-from recado.storage.core.changing import changing
-from recado.storage.core.postgres import Connection, Database
-from recado.storage.core.rows import Executor, Page
-from recado.storage.core.tables import Table
+from recado.storage.core.connections.changing import changing
+from recado.storage.core.connections.postgres import Connection, Database
+from recado.storage.core.statements.rows import Executor, Page
+from recado.storage.core.statements.tables import Table
 
 R = TypeVar("R")
 

@@ -6,8 +6,8 @@ import orjson
 from pydantic import Field, model_validator
 
 from recado.domain.email.html_links import HtmlPlaces, LinkPlace, places_of
-from recado.http.api.body_workers import BodyWorkers
 from recado.http.api.models import ApiModel
+from recado.http.bodies.body_workers import BodyWorkers
 from recado.services.email.tracking import PlacesElsewhere
 
 PROCESSES: Final = 1

@@ -14,8 +14,8 @@ from recado.domain.core.metadata import metadata_errors
 from recado.domain.core.retention import MESSAGES_MONTHS, months_before
 from recado.domain.messages.message import Priority
 from recado.http.api.call import Call
-from recado.http.api.missing import found
 from recado.http.api.route import MIB, Idempotency, Route
+from recado.http.problems.missing import found
 from recado.http.routes.core.dependencies import Dependencies
 from recado.http.routes.core.groups import Group
 from recado.http.routes.email.message_models import CreatedEmail, CreateEmail, EmailList, EmailModel, EmailQuery
@@ -30,8 +30,8 @@ from recado.http.wire.reply import REPLAYED, Reply
 from recado.services.messages.acceptance import Acceptance, AcceptedMessage
 from recado.services.messages.draft import MessageDraft
 from recado.services.messages.email_rules import AskedEmail
-from recado.storage.core.fair_memory import FairMemory, Held
-from recado.storage.core.fair_places import FairPlaces
+from recado.storage.core.shares.fair_memory import FairMemory, Held
+from recado.storage.core.shares.fair_places import FairPlaces
 from recado.storage.messages import message_reads
 from recado.storage.messages.message_reads import Message, MessageFilter
 

@@ -12,8 +12,8 @@ from pydantic import Field, model_validator
 from recado.domain.core.errors import FieldError, Problem
 from recado.domain.email.mjml import MjmlFault, fault_at, faults_of
 from recado.domain.email.rendering import MOST_OPENED, EmailPart, is_too_long, names_in
-from recado.http.api.body_workers import BodyWorkers
 from recado.http.api.models import ApiModel
+from recado.http.bodies.body_workers import BodyWorkers
 
 PROCESSES: Final = 1
 _PLACE: Final = re.compile(r" at position (\d+):\d+$")

@@ -9,8 +9,8 @@ from recado.domain.core.ids import EMAIL_SENDER
 from recado.domain.email.sender import EmailSenderStatus
 from recado.http.api.call import Call
 from recado.http.api.paging import PageQuery
-from recado.http.api.provider_failures import answered_with_502
 from recado.http.api.route import Route
+from recado.http.problems.provider_failures import answered_with_502
 from recado.http.routes.core.dependencies import Dependencies
 from recado.http.routes.core.groups import Group
 from recado.http.routes.core.resource import Resource, each
@@ -23,7 +23,7 @@ from recado.http.routes.email.sender_models import (
 )
 from recado.http.wire.reply import Reply
 from recado.services.email.sender_verification import SenderVerification, mail_domain
-from recado.storage.core.tables import lock_organization
+from recado.storage.core.statements.tables import lock_organization
 from recado.storage.email import senders
 from recado.storage.email.senders import SENDERS, EmailSender, stored_records
 

@@ -11,9 +11,9 @@ from recado.domain.core.names import name_key
 from recado.domain.email.rendering import EmailPart, undeclared
 from recado.domain.email.template import EmailTemplateStatus
 from recado.engine.turns import turns
-from recado.http.api.body_workers import BodyWorkers
 from recado.http.api.call import Call
 from recado.http.api.route import MIB, Idempotency, Route
+from recado.http.bodies.body_workers import BodyWorkers
 from recado.http.routes.core.dependencies import Dependencies
 from recado.http.routes.core.groups import Group
 from recado.http.routes.core.resource import Resource, each
@@ -31,7 +31,7 @@ from recado.http.routes.email.template_models import (
     template_view,
 )
 from recado.http.wire.reply import Reply
-from recado.storage.core.postgres import Connection
+from recado.storage.core.connections.postgres import Connection
 from recado.storage.email.templates import TEMPLATES, EmailTemplate
 from recado.storage.journeys.uses import refuse_while_used
 

@@ -36,7 +36,7 @@ from recado.http.routes.events.customer_event_models import (
 )
 from recado.http.wire.reply import Reply
 from recado.services.events.customer_events import CustomerEvents
-from recado.storage.core.rows import Page
+from recado.storage.core.statements.rows import Page
 from recado.storage.events import customer_event_pages, customer_events
 from recado.storage.events.customer_event_pages import CustomerEventFilter
 

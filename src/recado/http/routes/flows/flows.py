@@ -13,16 +13,16 @@ from recado.domain.core.ids import FLOW
 from recado.domain.flows.flow import FLOW_MACHINE, FlowEvent, FlowProviderStatus, FlowStatus
 from recado.domain.messages.changes import FlowChanged
 from recado.http.api.call import Call
-from recado.http.api.provider_failures import answered_with_502
 from recado.http.api.route import MIB, Route
+from recado.http.problems.provider_failures import answered_with_502
 from recado.http.routes.core.dependencies import Dependencies
 from recado.http.routes.core.groups import Group
 from recado.http.routes.core.resource import Resource, each
 from recado.http.routes.flows.flow_models import FlowCreate, FlowOut, FlowPage, FlowPatch, FlowQuery, flow_view
 from recado.http.wire.reply import Reply
 from recado.services.senders.accounts import account_of, required
+from recado.storage.core.connections.postgres import Connection
 from recado.storage.core.crypto import KeyRing
-from recado.storage.core.postgres import Connection
 from recado.storage.flows import flows
 from recado.storage.flows.flows import FLOWS, Flow
 from recado.storage.senders import numbers

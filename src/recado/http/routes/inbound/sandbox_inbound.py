@@ -23,7 +23,7 @@ from recado.http.wire.reply import Reply
 from recado.services.inbound.account_owners import AccountOwner, own_sender
 from recado.services.media.media_use import MediaFor
 from recado.storage.access.directories import Directories
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.messages import message_reads
 
 TEST = "test"

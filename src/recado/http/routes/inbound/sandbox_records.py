@@ -19,8 +19,8 @@ from recado.http.routes.templates.template_models import TemplateOut
 from recado.http.wire.reply import Reply
 from recado.services.effects.record_events import announce, number_moved, template_moved
 from recado.services.templates.template_review import change_of, without_step
-from recado.storage.core.changing import changing
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.changing import changing
+from recado.storage.core.connections.postgres import Database
 from recado.storage.senders import numbers
 from recado.storage.senders.numbers import Number
 from recado.storage.templates import templates

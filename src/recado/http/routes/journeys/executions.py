@@ -13,11 +13,11 @@ from recado.domain.journeys.entries import EntryRefusal
 from recado.domain.journeys.step_numbers import StepNumbers
 from recado.http.api.audit import actor_of
 from recado.http.api.call import Call
-from recado.http.api.missing import found
 from recado.http.api.page_items import PageItems
 from recado.http.api.paging import Cursors
 from recado.http.api.route import Route
 from recado.http.middleware.idempotency import kept_in_commit
+from recado.http.problems.missing import found
 from recado.http.routes.core.dependencies import Dependencies
 from recado.http.routes.core.resource import Resource
 from recado.http.routes.events.customer_events import contact_keys
@@ -36,7 +36,7 @@ from recado.http.wire.reply import Reply
 from recado.services.journeys.cancellation import ExecutionCancellation
 from recado.services.journeys.entries import EntryOutcome, JourneyEntries
 from recado.storage.core.audit import entry_of
-from recado.storage.core.rows import Page
+from recado.storage.core.statements.rows import Page
 from recado.storage.journeys import execution_pages, executions, step_counts
 from recado.storage.journeys.execution_pages import ExecutionFilter
 from recado.storage.journeys.executions import Execution

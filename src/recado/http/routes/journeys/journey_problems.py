@@ -8,7 +8,7 @@ from recado.domain.core.errors import FieldError, Problem
 from recado.domain.journeys.graph import JourneyDefinition, step_of
 from recado.domain.journeys.problems import JourneyFault, JourneyReferences, problem_parts
 from recado.engine.turns import turns
-from recado.storage.core.rows import Executor
+from recado.storage.core.statements.rows import Executor
 from recado.storage.journeys.journeys import Journey
 from recado.storage.journeys.references import references_of
 from recado.storage.journeys.uses import hold_used

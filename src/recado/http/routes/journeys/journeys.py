@@ -34,7 +34,7 @@ from recado.services.journeys.cancellation import ExecutionCancellation
 from recado.services.journeys.entries import JourneyEntries
 from recado.services.journeys.simulations import JourneySimulations
 from recado.services.journeys.test_runs import JourneyTests
-from recado.storage.core.rows import Executor
+from recado.storage.core.statements.rows import Executor
 from recado.storage.dispatch import withdrawals
 from recado.storage.journeys import execution_counts, executions, states
 from recado.storage.journeys.journeys import (

@@ -17,8 +17,8 @@ from recado.domain.journeys.steps import ChatappSend, RcsSend, SmsSend
 from recado.domain.messages.placeholders import filled, measures
 from recado.domain.templates.template_content import body_text
 from recado.http.api.call import Call
-from recado.http.api.field_errors import pointer
 from recado.http.api.route import Idempotency, Route
+from recado.http.bodies.field_errors import pointer
 from recado.http.routes.core.resource import Resource
 from recado.http.routes.journeys.executions import check_data
 from recado.http.routes.journeys.journey_problems import examined, with_problems

@@ -8,8 +8,8 @@ from typing import Final
 
 from recado.domain.email.public_tokens import Unsubscription
 from recado.http.api.call import Call
-from recado.http.api.rate_limits import PUBLIC, RateLimiter
 from recado.http.api.route import Access, Handler, Route, Shortcut
+from recado.http.callers.rate_limits import PUBLIC, RateLimiter
 from recado.http.routes.links.opened_links import TEXT, Visitors, nowhere
 from recado.http.routes.links.unsubscribe_pages import asking, done
 from recado.http.wire.reply import Reply

@@ -12,8 +12,8 @@ from urllib.parse import quote
 
 from recado.domain.links.origin import labels_of
 from recado.http.api.call import Call
-from recado.http.api.rate_limits import PUBLIC, RateLimiter
 from recado.http.api.route import Access, Handler, Route, Shortcut
+from recado.http.callers.rate_limits import PUBLIC, RateLimiter
 from recado.http.routes.links.origin_link_models import OpenQuery
 from recado.http.wire.reply import Reply
 from recado.services.links.origin_clicks import OriginClicks

@@ -25,7 +25,7 @@ from recado.http.routes.links.origin_link_models import (
 )
 from recado.http.wire.reply import Reply
 from recado.services.links.origin_clicks import OriginClicks
-from recado.storage.core.rows import Executor
+from recado.storage.core.statements.rows import Executor
 from recado.storage.links.origin_links import ORIGIN_LINKS, OriginLink
 from recado.storage.senders import numbers
 

@@ -13,9 +13,9 @@ from recado.domain.media.byte_range import asked_part
 from recado.domain.media.media_types import READ, look, type_of
 from recado.domain.media.showing import STREAM_HEADERS, disposition, ending, shown_type
 from recado.http.api.call import Call
-from recado.http.api.missing import found
-from recado.http.api.rate_limits import PUBLIC
 from recado.http.api.route import Access, Route
+from recado.http.callers.rate_limits import PUBLIC
+from recado.http.problems.missing import found
 from recado.http.routes.media.media import MEDIA_GROUP
 from recado.http.routes.media.media_models import DownloadQuery, StoredFileQuery, asked
 from recado.http.wire.byte_budget import SMALL
@@ -23,7 +23,7 @@ from recado.http.wire.reply import Reply, StreamReply
 from recado.services.media.provider_media import MediaExpired, ProviderMedia
 from recado.storage.blobs.blobs import BlobMissing, Blobs, storage_failed
 from recado.storage.blobs.signed_links import SignedLinks
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.media import inbound_media
 from recado.storage.media.inbound_media import InboundMedia
 

@@ -11,10 +11,10 @@ from recado.domain.core.errors import FieldError, Problem, field_refused, valida
 from recado.domain.core.ids import MEDIA, NUMBER, SOCIAL_ACCOUNT
 from recado.domain.media.media_types import LARGEST, LONGEST_TYPE, safe_filename, too_large
 from recado.http.api.call import Call
-from recado.http.api.missing import found
-from recado.http.api.parsing import parse_json, validate_body
 from recado.http.api.route import Idempotency, Route
-from recado.http.api.unknown_fields import is_strict, name_in, refuse, unknown_fields
+from recado.http.bodies.parsing import parse_json, validate_body
+from recado.http.bodies.unknown_fields import is_strict, name_in, refuse, unknown_fields
+from recado.http.problems.missing import found
 from recado.http.routes.core.groups import Group
 from recado.http.routes.media.media_models import MediaOut, MediaUpload, UploadResult, media_view, upload_view
 from recado.http.wire.reply import Reply
@@ -22,7 +22,7 @@ from recado.services.media.file_work import FileWork
 from recado.services.media.media_document import read_document
 from recado.services.media.media_senders import MediaSender, MediaSenders
 from recado.services.media.uploads import Upload, Uploads
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.media import media
 from recado.storage.media.media import KeptMedia
 

@@ -17,7 +17,7 @@ from recado.http.routes.messages.export_models import ExportPage, ExportQuery
 from recado.http.routes.messages.export_view import export_view
 from recado.http.wire.rendering import JSON
 from recado.http.wire.reply import Reply, StreamReply
-from recado.storage.core.rows import Page
+from recado.storage.core.statements.rows import Page
 from recado.storage.messages import message_exports
 from recado.storage.messages.message_exports import ExportedMessage, ExportedPeriod
 

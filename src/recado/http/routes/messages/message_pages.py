@@ -9,7 +9,7 @@ from recado.http.api.page_items import PageItems, each
 from recado.http.api.paging import Cursors, MessagePageQuery
 from recado.http.routes.core.lists import shown
 from recado.http.wire.reply import Reply
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.messages import message_reads
 from recado.storage.messages.message_reads import Message, MessageFilter, MessagePage
 

@@ -15,8 +15,8 @@ from recado.domain.senders.sender import SenderKey
 from recado.http.api.audit import actor_of
 from recado.http.api.call import Call
 from recado.http.api.paging import Cursors
-from recado.http.api.principal import ACCOUNT
 from recado.http.api.route import Idempotency, Route
+from recado.http.callers.principal import ACCOUNT
 from recado.http.routes.core.phones import searched_recipient
 from recado.http.routes.messages.message_draft import FORCE, SENDING_CODES, draft_of
 from recado.http.routes.messages.message_models import (
@@ -31,8 +31,8 @@ from recado.http.routes.messages.message_pages import MessagePages
 from recado.http.routes.messages.message_view import AcceptedView, created_view, masked, message_view, waits_view
 from recado.http.wire.reply import REPLAYED, Reply
 from recado.services.messages.acceptance import Acceptance, AcceptedMessage
-from recado.storage.core.moves import Effects
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
+from recado.storage.core.statements.moves import Effects
 from recado.storage.messages import message_moves, message_reads
 from recado.storage.messages.message_reads import Message, MessageFilter
 

@@ -14,7 +14,7 @@ from recado.http.wire.reply import NO_HEADERS, REPLAYED, Reply
 from recado.services.messages.acceptance import Acceptance, Replayed
 from recado.services.messages.draft import Again
 from recado.services.messages.replacing import draft_again
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.postgres import Database
 from recado.storage.messages import message_reads
 from recado.storage.messages.message_reads import Message
 

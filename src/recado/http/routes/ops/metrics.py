@@ -32,17 +32,17 @@ from recado.engine.loop_watch import LoopWatch
 from recado.engine.supervisor import Supervisor
 from recado.engine.turns import in_pieces
 from recado.http.api.call import Call
-from recado.http.api.rate_limits import ANONYMOUS
 from recado.http.api.request_figures import BOUNDS as REQUEST_BOUNDS
 from recado.http.api.request_figures import CLASSES, RequestFigures
 from recado.http.api.route import Access, Route
+from recado.http.callers.rate_limits import ANONYMOUS
 from recado.http.middleware.authentication import bearer_token, unauthorized
 from recado.http.routes.ops.exposition import Exposition, Family, counter, gauge, histogram
 from recado.http.wire.client_ip import within
 from recado.http.wire.reply import Reply
 from recado.services.ops.activity import Activity
-from recado.storage.core.batch import COMMIT_BOUNDS, batchers
-from recado.storage.core.postgres import Database
+from recado.storage.core.connections.batch import COMMIT_BOUNDS, batchers
+from recado.storage.core.connections.postgres import Database
 from recado.storage.ops.ops import Backlogs, QueueTotals
 from recado.storage.ops.scope import INSTALLATION, Scope
 

@@ -19,8 +19,8 @@ from recado.domain.messages.changes import NumberChanged
 from recado.domain.ops.sender_activity import MINUTES
 from recado.http.api.audit import actor_of
 from recado.http.api.call import Call
-from recado.http.api.missing import found
 from recado.http.api.route import Route
+from recado.http.problems.missing import found
 from recado.http.routes.core.dependencies import Dependencies
 from recado.http.routes.core.groups import Group
 from recado.http.routes.ops.ops_models import (
@@ -37,7 +37,7 @@ from recado.http.routes.ops.samples import Sample, Samples, reply_of
 from recado.http.routes.ops.stream import MEMORY, OperatorStream
 from recado.http.wire.reply import Reply, StreamReply
 from recado.storage.core import audit
-from recado.storage.core.changing import changing
+from recado.storage.core.connections.changing import changing
 from recado.storage.ops import ops
 from recado.storage.ops.scope import INSTALLATION, Scope
 from recado.storage.senders import numbers

@@ -22,7 +22,7 @@ from recado.http.routes.ops.ops_views import (
 )
 from recado.http.wire.rendering import JSON, dump
 from recado.http.wire.reply import Reply, StreamReply
-from recado.storage.core.fair_places import FairPlaces
+from recado.storage.core.shares.fair_places import FairPlaces
 from recado.storage.ops.scope import Scope
 
 STEP_BYTES: Final = 256 * 1024  # that are sent at once

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from recado.domain.access.scopes import PII
 from recado.domain.core.ids import PUSH_DEVICE
 from recado.http.api.call import Call
-from recado.http.api.missing import found
 from recado.http.api.route import Idempotency, Route
+from recado.http.problems.missing import found
 from recado.http.routes.core.dependencies import Dependencies
 from recado.http.routes.core.groups import Group
 from recado.http.routes.core.resource import Resource
@@ -26,7 +26,7 @@ from recado.http.routes.push.device_models import (
 )
 from recado.http.wire.reply import Reply
 from recado.services.push.registrations import DeviceRegistrations, Registration
-from recado.storage.core.rows import Executor
+from recado.storage.core.statements.rows import Executor
 from recado.storage.push import devices
 from recado.storage.push.devices import PUSH_DEVICES, PushDevice
 

@@ -9,9 +9,9 @@ from recado.domain.core.metadata import metadata_errors
 from recado.domain.core.retention import MESSAGES_MONTHS, months_before
 from recado.domain.push.dispatch_ids import dispatch_id
 from recado.http.api.call import Call
-from recado.http.api.missing import found
 from recado.http.api.paging import CursorQuery, items_of
 from recado.http.api.route import MIB, Idempotency, Route
+from recado.http.problems.missing import found
 from recado.http.routes.core.dependencies import Dependencies
 from recado.http.routes.core.groups import Group
 from recado.http.routes.push.message_models import (

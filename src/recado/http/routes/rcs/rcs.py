@@ -11,9 +11,9 @@ from recado.domain.core.ids import MESSAGE
 from recado.domain.core.metadata import metadata_errors
 from recado.domain.core.retention import MESSAGES_MONTHS, months_before
 from recado.http.api.call import Call
-from recado.http.api.missing import found
 from recado.http.api.page_items import PageItems, each
 from recado.http.api.route import Idempotency, Route
+from recado.http.problems.missing import found
 from recado.http.routes.core.dependencies import Dependencies
 from recado.http.routes.core.groups import Group
 from recado.http.routes.core.phones import phone_at

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from recado.domain.core.ids import NUMBER, ORGANIZATION
 from recado.http.api.call import Call
-from recado.http.api.missing import found
 from recado.http.api.route import Route
+from recado.http.problems.missing import found
 from recado.http.routes.core.dependencies import Dependencies
 from recado.http.routes.core.groups import ADMINISTRATION
 from recado.http.routes.senders.number_models import NumberAdminPatch, NumberOut, number_view

@@ -23,16 +23,16 @@ from recado.domain.senders.number import (
 )
 from recado.domain.senders.sender import SenderKey
 from recado.http.api.call import Call
-from recado.http.api.missing import found
 from recado.http.api.models import ApiModel, Timestamp
 from recado.http.api.route import Route
+from recado.http.problems.missing import found
 from recado.http.routes.core.dependencies import Dependencies
 from recado.http.routes.senders.number_models import NameStatus, ProfileOut
 from recado.http.routes.senders.numbers import number_resource
 from recado.http.wire.reply import Reply
 from recado.services.senders.number_refresh import Checked, NumberRefresh
+from recado.storage.core.connections.postgres import Database
 from recado.storage.core.directory import Directory
-from recado.storage.core.postgres import Database
 from recado.storage.senders import numbers, usage
 from recado.storage.senders.numbers import Number, NumberKey
 

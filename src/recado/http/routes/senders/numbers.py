@@ -15,8 +15,8 @@ from recado.domain.core.ids import NUMBER
 from recado.domain.messages.changes import NumberChanged
 from recado.domain.senders.number import NUMBER_MACHINE, NumberEvent, what_to_do
 from recado.http.api.call import Call
-from recado.http.api.provider_failures import answered_with_502
 from recado.http.api.route import Route
+from recado.http.problems.provider_failures import answered_with_502
 from recado.http.routes.core.dependencies import Dependencies
 from recado.http.routes.core.groups import Group
 from recado.http.routes.core.phones import phone_at
@@ -35,7 +35,7 @@ from recado.http.wire.reply import Reply
 from recado.services.senders.accounts import ACCESS_TOKEN, account_of, required
 from recado.services.senders.number_refresh import ASK_AGAIN
 from recado.storage.core.crypto import KeyRing
-from recado.storage.core.rows import Executor
+from recado.storage.core.statements.rows import Executor
 from recado.storage.journeys.uses import refuse_while_used
 from recado.storage.senders import numbers
 from recado.storage.senders.numbers import NUMBERS, Number

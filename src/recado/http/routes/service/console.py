@@ -12,9 +12,9 @@ from importlib.resources.abc import Traversable
 from typing import Any, Final
 
 from recado.http.api.call import Call
-from recado.http.api.missing import no_page
-from recado.http.api.rate_limits import ANONYMOUS
 from recado.http.api.route import Access, Route
+from recado.http.callers.rate_limits import ANONYMOUS
+from recado.http.problems.missing import no_page
 from recado.http.routes.service.kept_file import KeptFile
 from recado.http.wire.reply import Reply
 

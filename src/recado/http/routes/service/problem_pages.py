@@ -13,9 +13,9 @@ import orjson
 
 from recado.domain.core.errors import problem_slug
 from recado.http.api.call import Call
-from recado.http.api.missing import no_page
-from recado.http.api.problem_texts import Explained, explained
-from recado.http.api.problems import ProblemRenderer
+from recado.http.problems.missing import no_page
+from recado.http.problems.problem_texts import Explained, explained
+from recado.http.problems.problems import ProblemRenderer
 from recado.http.wire.reply import Reply
 
 _HEADERS: Final = {

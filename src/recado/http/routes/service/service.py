@@ -8,13 +8,13 @@ from typing import Any
 
 from recado.domain.core.errors import Unavailable
 from recado.http.api.call import Call
-from recado.http.api.document_texts import DESCRIPTION, GROUPS
-from recado.http.api.examples import examples
-from recado.http.api.missing import no_page
 from recado.http.api.models import ApiModel
-from recado.http.api.openapi import document
-from recado.http.api.rate_limits import ANONYMOUS
 from recado.http.api.route import Access, Route
+from recado.http.callers.rate_limits import ANONYMOUS
+from recado.http.openapi.document import document
+from recado.http.openapi.document_texts import DESCRIPTION, GROUPS
+from recado.http.openapi.written_examples import examples
+from recado.http.problems.missing import no_page
 from recado.http.routes.service.console import console_routes
 from recado.http.routes.service.kept_file import KeptFile
 from recado.http.routes.service.problem_pages import ProblemPages

@@ -14,8 +14,8 @@ from recado.domain.links.text_links import short_link
 from recado.domain.links.tracked import LONGEST_URL
 from recado.domain.messages.gsm_alphabet import outside
 from recado.http.api.call import Call
-from recado.http.api.missing import found
 from recado.http.api.route import Idempotency, Route
+from recado.http.problems.missing import found
 from recado.http.routes.core.dependencies import Dependencies
 from recado.http.routes.core.groups import Group
 from recado.http.routes.core.phones import phone_at, searched_phone

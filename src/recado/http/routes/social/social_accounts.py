@@ -16,8 +16,8 @@ from recado.domain.senders.social_account import (
     how_to_connect,
 )
 from recado.http.api.call import Call
-from recado.http.api.provider_failures import answered_with_502
 from recado.http.api.route import Route
+from recado.http.problems.provider_failures import answered_with_502
 from recado.http.routes.core.dependencies import Dependencies
 from recado.http.routes.core.groups import Group
 from recado.http.routes.core.resource import Resource, each

@@ -14,7 +14,7 @@ from recado.http.routes.templates.template_models import stored_components, temp
 from recado.http.wire.reply import Reply
 from recado.services.templates.template_flows import as_there
 from recado.services.templates.template_review import submitted, without_step
-from recado.storage.core.rows import Executor
+from recado.storage.core.statements.rows import Executor
 from recado.storage.senders import numbers
 from recado.storage.senders.numbers import Number
 from recado.storage.templates import templates

@@ -9,8 +9,8 @@ from recado.domain.core.errors import Problem
 from recado.domain.core.ids import NUMBER, TEMPLATE
 from recado.domain.core.references import reference_not_found
 from recado.http.api.call import Call
-from recado.http.api.provider_failures import answered_with_502
 from recado.http.api.route import Route
+from recado.http.problems.provider_failures import answered_with_502
 from recado.http.routes.core.dependencies import Dependencies
 from recado.http.routes.core.groups import Group
 from recado.http.routes.core.resource import Resource, each
@@ -30,9 +30,9 @@ from recado.http.wire.reply import Reply
 from recado.services.senders.accounts import account_of, required
 from recado.services.templates.template_review import change_of, without_step
 from recado.services.templates.template_sync import TemplateSync
+from recado.storage.core.connections.postgres import Connection
 from recado.storage.core.crypto import KeyRing
-from recado.storage.core.postgres import Connection
-from recado.storage.core.rows import Executor
+from recado.storage.core.statements.rows import Executor
 from recado.storage.journeys.uses import refuse_while_used
 from recado.storage.senders import numbers
 from recado.storage.templates import templates

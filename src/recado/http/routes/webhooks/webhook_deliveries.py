@@ -13,10 +13,10 @@ from recado.domain.core.ids import DELIVERY, WEBHOOK, created_at
 from recado.domain.messages.changes import DeliveriesQueued
 from recado.domain.webhooks.webhook import SubscriptionStatus
 from recado.http.api.call import Call
-from recado.http.api.missing import found
 from recado.http.api.paging import Cursors, items_of
 from recado.http.api.route import Route
-from recado.http.api.tampering import tampering_recorded
+from recado.http.problems.missing import found
+from recado.http.problems.tampering import tampering_recorded
 from recado.http.routes.core.dependencies import Dependencies
 from recado.http.routes.core.resource import Resource
 from recado.http.routes.webhooks.webhook_edits import refuse_deleted
@@ -32,8 +32,8 @@ from recado.http.routes.webhooks.webhook_views import (
 from recado.http.routes.webhooks.webhooks import subscription_resource
 from recado.http.wire.reply import Reply
 from recado.services.webhooks.webhook_payload import envelope
+from recado.storage.core.connections.postgres import Connection
 from recado.storage.core.crypto import KeyRing
-from recado.storage.core.postgres import Connection
 from recado.storage.webhooks import deliveries, events
 from recado.storage.webhooks.deliveries import PENDING, Delivery
 from recado.storage.webhooks.webhooks import Subscription

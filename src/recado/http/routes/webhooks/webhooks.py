@@ -16,9 +16,9 @@ from recado.domain.core.ids import WEBHOOK
 from recado.domain.messages.changes import DeliveriesQueued, SubscriptionChanged
 from recado.http.api.audit import PII_GRANT
 from recado.http.api.call import Call
-from recado.http.api.principal import Principal
 from recado.http.api.route import Route
-from recado.http.api.tampering import tampering_recorded
+from recado.http.callers.principal import Principal
+from recado.http.problems.tampering import tampering_recorded
 from recado.http.routes.core.dependencies import Dependencies
 from recado.http.routes.core.groups import Group
 from recado.http.routes.core.resource import Resource
@@ -52,9 +52,9 @@ from recado.http.routes.webhooks.webhook_views import (
     webhook_view,
 )
 from recado.http.wire.reply import Reply
-from recado.storage.core.changing import changing
+from recado.storage.core.connections.changing import changing
 from recado.storage.core.crypto import KeyRing
-from recado.storage.core.rows import Executor
+from recado.storage.core.statements.rows import Executor
 from recado.storage.webhooks import webhooks
 from recado.storage.webhooks.webhooks import SUBSCRIPTIONS, Subscription
 

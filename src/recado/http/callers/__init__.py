@@ -1,0 +1,1 @@
+"""Who calls, what he may grant, and how often he may call."""

@@ -1,0 +1,1 @@
+"""The database: pools of connections, batches, and what a failure means."""

@@ -1,0 +1,51 @@
+"""A few threads for work on files, which would hold the event loop. An owner has half of them at most (C31).
+
+An owner is an organization as a rule: a disk that is slow for its many files keeps nobody else's waiting.
+"""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, ParamSpec, TypeVar
+
+from recado.domain.core.errors import Unavailable
+from recado.storage.core.shares.fair_places import FairPlaces
+from recado.storage.core.shielded import to_its_end
+
+THREADS: Final = 4
+OF_ONE: Final = 2
+MOST_WAITING: Final = 5_000  # steps of an owner
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class FairThreads:
+    """A service (`start`, `stop`); `name`: of its threads."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._threads: ThreadPoolExecutor | None = None
+        self._places = FairPlaces(THREADS, each=OF_ONE, most_waiting=MOST_WAITING)
+
+    async def start(self) -> None:
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix=self._name)
+
+    async def stop(self) -> None:
+        threads, self._threads = self._threads, None
+        if threads is not None:
+            await asyncio.to_thread(threads.shutdown)
+
+    async def run(self, owner: str, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Do it in a thread, when the owner's turn has come."""
+        if not self._places.take(owner):
+            await self._places.turn(owner)
+        if self._threads is None:
+            self._places.leave(owner)
+            raise Unavailable("The service stops.")
+        done = self._threads.submit(work, *args, **kwargs)
+        # The thread has its place until it is done, also when nobody waits for it any more.
+        tell = asyncio.get_running_loop().call_soon_threadsafe
+        done.add_done_callback(lambda _: tell(self._places.leave, owner))
+        # Who is cancelled goes when the thread has ended: it may hold a file that is closed next.
+        return await to_its_end(asyncio.wrap_future(done))

@@ -1,0 +1,1 @@
+"""SQL by name: statements, their rows, and those that every plain record has."""
