@@ -100,7 +100,7 @@ from recado.storage.audience.segment_evaluation import Evaluation
 from recado.storage.billing.prices import PriceDirectory
 from recado.storage.core.statements.moves import AfterCommit
 from recado.storage.dispatch.begun_calls import BegunCalls
-from recado.storage.dispatch.dispatch import Taken
+from recado.storage.dispatch.epochs import TakenEpoch
 from recado.storage.journeys import execution_counts, step_counts
 from recado.storage.webhooks.webhooks import SubscriptionDirectory
 
@@ -362,7 +362,7 @@ class ActorSystem:
             self.root.add_service("ledger check", LedgerCheck(db, clock=clock, ids=ids))
         self._lost: asyncio.Future[BaseException] | None = None
 
-    def own(self, taken: Taken, lease: Lease) -> None:
+    def own(self, taken: TakenEpoch, lease: Lease) -> None:
         """Before the start: the numbers are this process's, which begins calls for as long as the lease holds."""
         self.sending.taken = taken
         self.sending.lease = self._begun.lease = lease

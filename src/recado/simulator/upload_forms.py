@@ -14,7 +14,7 @@ class TooLong(Exception):
 
 
 @dataclass(slots=True)
-class UploadForm:
+class ReceivedForm:
     """`fields`: all parts but the file, by name."""
 
     fields: dict[str, bytes] = field(default_factory=dict)
@@ -22,9 +22,9 @@ class UploadForm:
     mime_type: str = ""
 
 
-async def read_form(request: web.BaseRequest) -> UploadForm:
+async def read_form(request: web.BaseRequest) -> ReceivedForm:
     """Raises `TooLong`; ValueError for what is no form, or has a part within a part."""
-    form = UploadForm()
+    form = ReceivedForm()
     async for part in await request.multipart():
         if not isinstance(part, BodyPartReader):
             raise ValueError("a part within a part")

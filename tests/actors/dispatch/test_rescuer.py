@@ -21,9 +21,10 @@ from recado.domain.dispatch.retry import RETRY_DELAYS
 from recado.engine.clock import SystemClock, VirtualClock
 from recado.storage.core.connections.postgres import Database
 from recado.storage.core.statements.rows import pack
-from recado.storage.dispatch import dispatch, rescue, settlements
+from recado.storage.dispatch import dispatch, epochs, rescue, settlements
 from recado.storage.dispatch.begun_calls import BegunCalls
-from recado.storage.dispatch.dispatch import CLAIMED, OVERTAKEN, Claim, Taken
+from recado.storage.dispatch.dispatch import CLAIMED, OVERTAKEN, Claim
+from recado.storage.dispatch.epochs import TakenEpoch
 from recado.storage.dispatch.ownership import LOCK, Ownership, living_owner, owner_of
 from recado.storage.dispatch.settlements import Failed
 from recado.storage.messages import messages, receipts
@@ -63,7 +64,7 @@ async def queued(db: Database, *, env: str = "test", attempts: int = 0) -> str:
 
 async def claimed_by_a_dead_process(db: Database, *, env: str = "test", attempts: int = 1) -> str:
     message_id = await queued(db, env=env, attempts=attempts - 1)
-    epoch = await dispatch.take_epoch(db, NOW)
+    epoch = await epochs.take_epoch(db, NOW)
     assert await dispatch.claim(db, [Claim(ORGANIZATION, message_id, 1, False, NOW)], epoch, NOW) == [CLAIMED]
     return message_id
 
@@ -88,8 +89,8 @@ def rescued(database: Database, monkeypatch: pytest.MonkeyPatch) -> Rescued:
     @asynccontextmanager
     async def take_over(*, idempotent_in: str = "", notes: Path | None = None) -> AsyncIterator[Rescuer]:
         """A new process, with an adapter that declares itself idempotent in one environment only."""
-        epoch = await dispatch.take_epoch(database, NOW)
-        taken = Taken(epoch, NOW, 0.0, await dispatch.opened(database, epoch))
+        epoch = await epochs.take_epoch(database, NOW)
+        taken = TakenEpoch(epoch, NOW, 0.0, await epochs.opened(database, epoch))
         records: Any = SimpleNamespace(
             db=database,
             clock=CLOCK,
@@ -162,7 +163,7 @@ async def test_what_a_living_peer_has_in_hand_is_its_own(
 ) -> None:
     """However old its epoch is, and its claim."""
     message_id = await claimed_by_a_dead_process(database)
-    peer = await dispatch.current_epoch(database)
+    peer = await epochs.current_epoch(database)
     async with rescued(idempotent_in=idempotent_in) as rescuer:
         await database.execute("update dispatch set reason = null, not_before = null, claimed_epoch = $1", peer)
         await database.execute("update dispatch set claimed_at = claimed_at - interval '1 hour'")
@@ -179,7 +180,7 @@ async def test_what_a_living_peer_has_in_hand_is_its_own(
 
 async def test_a_note_stays_as_long_as_anything_that_it_names_is_under_way(database: Database) -> None:
     message_id = await claimed_by_a_dead_process(database)
-    epoch = await dispatch.current_epoch(database)
+    epoch = await epochs.current_epoch(database)
     later = NOW + timedelta(seconds=1)
     assert await rescue.forget_settled(database, epoch, NOW) == 0  # too young
     assert await rescue.forget_settled(database, epoch, later) == 0
@@ -192,7 +193,7 @@ async def test_a_note_stays_while_a_row_that_it_names_could_not_be_marked(databa
     await database.execute("delete from claims")
     both = (pack([ORGANIZATION] * 2), pack([marked, changed]))
     await database.execute("insert into claims values (1, $1, $2, $3)", NOW, *both)
-    epoch = await dispatch.take_epoch(database, NOW)
+    epoch = await epochs.take_epoch(database, NOW)
 
     async with database.transaction() as another:
         await another.execute("update dispatch set expires_at = expires_at + interval '1 s' where id = $1", changed)
@@ -212,7 +213,7 @@ async def noted(db: Database, folder: Path, *departures: tuple[str, float], clai
     """The notes of the process that claimed last: of calls for messages, so many seconds after now. `claimed`: when."""
     calls = BegunCalls(folder, boot="this boot", notes=16)
     row = await db.fetchrow("select epoch, taken_at from hosts order by epoch desc limit 1")
-    await dispatch.note_opened(db, row["epoch"])
+    await epochs.note_opened(db, row["epoch"])
     calls.open(*row)
     for message_id, seconds in departures:
         claimed_at, departed_at = NOW + timedelta(seconds=claimed), NOW + timedelta(seconds=seconds)
@@ -235,7 +236,7 @@ async def test_what_a_dead_process_sent_directly_is_given_to_nobody_else(
 ) -> None:
     """Its content is gone with the process: it fails where no call of it began, and is uncertain where one did."""
     message_id = IDS.new(MESSAGE)
-    epoch = await dispatch.take_epoch(database, NOW)
+    epoch = await epochs.take_epoch(database, NOW)
     await stored(database, message_id, claim=OwnClaim(epoch, NOW))
     await noted(database, tmp_path, *([(message_id, 0.04)] if called else []))
     async with rescued(notes=tmp_path, idempotent_in="test"):
@@ -250,8 +251,8 @@ async def test_what_a_dead_process_sent_directly_is_given_to_nobody_else(
 
 async def test_a_process_that_lost_the_numbers_stores_nothing_that_it_would_send_directly(database: Database) -> None:
     message_id = IDS.new(MESSAGE)
-    epoch = await dispatch.take_epoch(database, NOW)
-    await dispatch.take_epoch(database, NOW)
+    epoch = await epochs.take_epoch(database, NOW)
+    await epochs.take_epoch(database, NOW)
     (result,) = await messages.accept(
         database, [of(message_id, claim=OwnClaim(epoch, NOW), key_hash=b"k" * 32, fingerprint=b"f" * 32)]
     )
@@ -341,7 +342,7 @@ async def test_an_owner_that_ended_while_it_started_hides_no_notes(
 ) -> None:
     message_id = await claimed_by_a_dead_process(database)
     await noted(database, tmp_path)
-    await dispatch.take_epoch(database, NOW + timedelta(seconds=5))  # and then it was killed
+    await epochs.take_epoch(database, NOW + timedelta(seconds=5))  # and then it was killed
     async with rescued(notes=tmp_path):
         assert await state(database, message_id) == ("queued", None, None, 0)
 
@@ -349,7 +350,7 @@ async def test_an_owner_that_ended_while_it_started_hides_no_notes(
 async def test_notes_of_another_ownership_of_the_numbers_prove_nothing(
     database: Database, rescued: Rescued, tmp_path: Path
 ) -> None:
-    await dispatch.take_epoch(database, NOW)
+    await epochs.take_epoch(database, NOW)
     await noted(database, tmp_path)
     message_id = await claimed_by_a_dead_process(database)
     async with rescued(notes=tmp_path):
@@ -425,7 +426,7 @@ class Owning:
     fenced: list[int]  # the epochs of owners before that begin no more calls
 
 
-async def owning(database: Database, taken: Taken, folder: Path, lost: list[BaseException]) -> Owning:
+async def owning(database: Database, taken: TakenEpoch, folder: Path, lost: list[BaseException]) -> Owning:
     records: Any = SimpleNamespace(db=database, clock=CLOCK, sender_for=lambda channel, env: None)
     sending: Any = SimpleNamespace(epoch=taken.epoch, taken=taken, unanswered={})
     begun = BegunCalls(folder, boot="this boot")

@@ -32,7 +32,7 @@ from recado.storage.access.directories import Directories
 from recado.storage.contacts import contact_erasures
 from recado.storage.core.connections.postgres import Database
 from recado.storage.core.crypto import KeyRing
-from recado.storage.dispatch import dispatch
+from recado.storage.dispatch import epochs
 from recado.storage.dispatch.begun_calls import BegunCalls, FormerCalls
 from recado.storage.ops.scope import INSTALLATION, Scope
 from recado.storage.push import departures as stored
@@ -95,7 +95,7 @@ class Push:
 
     async def departs(self, *, former: FormerCalls | None = None, most_in_flight: int = IN_FLIGHT) -> PushDepartures:
         """A new process takes over."""
-        self.epoch = await dispatch.take_epoch(self.db, self.clock.now())
+        self.epoch = await epochs.take_epoch(self.db, self.clock.now())
         epoch = self.epoch
         self.running = PushDepartures(
             self.db, clock=self.clock, ids=self.ids, keys=self.keys, sender_of=lambda *_: self.sender,
@@ -498,7 +498,7 @@ async def test_while_the_lease_is_over_nothing_begins_to_leave(push: Push) -> No
 async def test_what_had_certainly_not_begun_leaves_after_a_crash(push: Push) -> None:
     await push.register("one", "two")
     message = await push.send()
-    epoch = await dispatch.take_epoch(push.db, push.clock.now())
+    epoch = await epochs.take_epoch(push.db, push.clock.now())
     async with push.db.transaction() as connection:
         (lane,) = await stored.lanes(connection, push.clock.now())
         claim = await stored.claim(connection, lane, epoch, push.clock.now(), 500)
@@ -603,7 +603,7 @@ async def test_a_process_that_was_overtaken_claims_nothing(push: Push) -> None:
     await departures.stop()
     await push.send()
     old = push.epoch
-    await dispatch.take_epoch(push.db, push.clock.now())
+    await epochs.take_epoch(push.db, push.clock.now())
     async with push.db.transaction() as connection:
         (lane,) = await stored.lanes(connection, push.clock.now())
         assert (await stored.claim(connection, lane, old, push.clock.now(), 500)).targets == []

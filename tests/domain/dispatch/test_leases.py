@@ -15,7 +15,7 @@ from recado.domain.dispatch.leases import (
     TTL,
     WINDOW,
     Lease,
-    Look,
+    LeaseVerdict,
     endless,
     look,
     offset_of,
@@ -28,16 +28,16 @@ seconds = st.floats(0.0, 20.0, allow_nan=False)
 @pytest.mark.parametrize(
     ("left", "renewed", "dead", "take_over", "follows"),
     [
-        (4.0, False, False, False, Look.WAIT),
-        (4.0, True, False, False, Look.REFUSE),
-        (0.0, False, False, False, Look.TAKE),
-        (-30.0, True, False, False, Look.TAKE),
-        (4.0, True, True, False, Look.TAKE),
-        (4.0, True, False, True, Look.TAKE),
+        (4.0, False, False, False, LeaseVerdict.WAIT),
+        (4.0, True, False, False, LeaseVerdict.REFUSE),
+        (0.0, False, False, False, LeaseVerdict.TAKE),
+        (-30.0, True, False, False, LeaseVerdict.TAKE),
+        (4.0, True, True, False, LeaseVerdict.TAKE),
+        (4.0, True, False, True, LeaseVerdict.TAKE),
     ],
 )
 def test_what_follows_of_the_lease_of_another(
-    left: float, renewed: bool, dead: bool, take_over: bool, follows: Look
+    left: float, renewed: bool, dead: bool, take_over: bool, follows: LeaseVerdict
 ) -> None:
     assert look(left=left, renewed=renewed, dead=dead, take_over=take_over) is follows
 

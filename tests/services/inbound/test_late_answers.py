@@ -16,7 +16,7 @@ from recado.services.effects.consequences import Consequences
 from recado.services.inbound.receipts import Receipts
 from recado.storage.core.connections.postgres import Database
 from recado.storage.core.statements.moves import Moved
-from recado.storage.dispatch import dispatch, settlements
+from recado.storage.dispatch import dispatch, epochs, settlements
 from recado.storage.dispatch.dispatch import CLAIMED
 from recado.storage.dispatch.settlements import Uncertain
 
@@ -55,7 +55,7 @@ class Doubt:
         self.message_id = await stored(self.db)
         await self.db.execute("update dispatch set coins = 600, attempts = $1", attempts - 1)
         await self.db.execute("update messages set attempts = $1", attempts - 1)
-        epoch = await dispatch.take_epoch(self.db, NOW)
+        epoch = await epochs.take_epoch(self.db, NOW)
         assert await dispatch.claim(self.db, [of(self.message_id)], epoch, NOW) == [CLAIMED]
         await settlements.uncertain(self.db, [Uncertain(ORGANIZATION, self.message_id, NUMBER, LEFT_AT)])
 

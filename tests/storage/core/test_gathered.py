@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from recado.storage.core import gathered
-from recado.storage.core.gathered import Gathered
+from recado.storage.core.gathered import GatheredBytes
 
 
 @pytest.mark.parametrize("refusal", [None, errno.EISDIR, errno.EOPNOTSUPP])
@@ -24,7 +24,7 @@ def test_what_is_too_much_for_memory_is_in_a_file_that_nobody_sees(
         return opens(path, flags, mode)
 
     monkeypatch.setattr(gathered.os, "open", open_or_fail)
-    held = Gathered(str(tmp_path), 10)
+    held = GatheredBytes(str(tmp_path), 10)
     held.write(b"0123456789")
     assert isinstance(held.file, BytesIO)
     held.write(b"ab")
@@ -36,7 +36,7 @@ def test_what_is_too_much_for_memory_is_in_a_file_that_nobody_sees(
 
 
 def test_a_folder_that_is_not_there_is_an_error_only_when_a_file_is_needed(tmp_path: Path) -> None:
-    held = Gathered(str(tmp_path / "none"), 1)
+    held = GatheredBytes(str(tmp_path / "none"), 1)
     held.write(b"0")
     with pytest.raises(FileNotFoundError):
         held.write(b"1")

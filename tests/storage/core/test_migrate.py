@@ -22,7 +22,7 @@ from recado.storage.core.connections.postgres import Database
 from recado.storage.core.upkeep import migrate as migrate_module
 from recado.storage.core.upkeep.migrate import Migration, MigrationError, migrate, pending, read_migrations
 from recado.storage.core.upkeep.partitions import ensure_partitions
-from recado.storage.dispatch import dispatch, ownership
+from recado.storage.dispatch import epochs, ownership
 from recado.storage.dispatch.ownership import owner_of
 from recado.storage.messages import receipts
 
@@ -489,9 +489,9 @@ async def test_the_owner_of_an_earlier_version_is_over_and_epochs_and_its_file_g
     await migrate(database)
     before = await owner_of(database)
     assert (before.pid == 4711) is followed
-    epoch = await dispatch.take_epoch(database, datetime.now(UTC))
+    epoch = await epochs.take_epoch(database, datetime.now(UTC))
     assert epoch == 8
-    assert await dispatch.opened(database, epoch) == (6, datetime(2026, 1, 1, tzinfo=UTC))
+    assert await epochs.opened(database, epoch) == (6, datetime(2026, 1, 1, tzinfo=UTC))
     busy_for = await database.fetchval(ownership.SQL.busy_for, epoch)
     assert (busy_for > 4.0) is followed  # it may live on
     assert await database.fetchval("select array_agg(distinct epoch) from shards having count(*) = 256") == [8]
@@ -501,8 +501,8 @@ async def test_the_owner_of_an_earlier_version_is_over_and_epochs_and_its_file_g
 async def test_a_new_database_had_no_owner(database: Database) -> None:
     await migrated_until(database, "_hosts")
     await migrate(database)
-    assert await dispatch.take_epoch(database, datetime.now(UTC)) == 1
-    assert await dispatch.opened(database, 1) is None
+    assert await epochs.take_epoch(database, datetime.now(UTC)) == 1
+    assert await epochs.opened(database, 1) is None
     assert await database.fetchval(ownership.SQL.busy_for, 1) is None
 
 

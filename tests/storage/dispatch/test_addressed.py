@@ -12,7 +12,7 @@ from recado.domain.core.ids import MESSAGE, IdSource
 from recado.domain.senders.sender import SenderKey
 from recado.engine.clock import SystemClock, VirtualClock
 from recado.storage.core.connections.postgres import Database
-from recado.storage.dispatch import addressed, dispatch, settlements
+from recado.storage.dispatch import addressed, dispatch, epochs, settlements
 from recado.storage.dispatch.dispatch import CLAIMED, Claim
 from recado.storage.dispatch.settlements import Departed, Failed, Returned, Uncertain
 from recado.storage.messages import messages
@@ -75,7 +75,7 @@ class Day:
 
 @pytest.fixture
 async def day(database: Database) -> Day:
-    return Day(database, await dispatch.take_epoch(database, NOW - 30 * HOUR))
+    return Day(database, await epochs.take_epoch(database, NOW - 30 * HOUR))
 
 
 async def counted(db: Database) -> dict[int, datetime]:

@@ -11,7 +11,7 @@ from recado.domain.core.ids import CONTACT, MESSAGE, IdSource
 from recado.domain.core.phones import phone_hash
 from recado.engine.clock import SystemClock, VirtualClock
 from recado.storage.core.connections.postgres import Database
-from recado.storage.dispatch import dispatch, settlements
+from recado.storage.dispatch import dispatch, epochs, settlements
 from recado.storage.dispatch.dispatch import CLAIMED, LOST, OPTED_OUT, OVERTAKEN, WINDOW_CLOSED, Claim
 from recado.storage.dispatch.settlements import Returned
 from recado.storage.messages import messages
@@ -47,7 +47,7 @@ async def attempts(db: Database, message_id: str) -> int:
 
 
 async def test_a_batch_of_claims_that_runs_again_gets_what_its_first_run_committed(database: Database) -> None:
-    epoch = await dispatch.take_epoch(database, NOW)
+    epoch = await epochs.take_epoch(database, NOW)
     batch = [of(await stored(database)) for _ in range(3)]
 
     assert await dispatch.claim(database, batch, epoch, NOW) == [CLAIMED] * 3
@@ -56,7 +56,7 @@ async def test_a_batch_of_claims_that_runs_again_gets_what_its_first_run_committ
 
 
 async def test_another_claim_of_a_claimed_row_is_lost(database: Database) -> None:
-    epoch = await dispatch.take_epoch(database, NOW)
+    epoch = await epochs.take_epoch(database, NOW)
     first = of(await stored(database))
 
     assert await dispatch.claim(database, [first], epoch, NOW) == [CLAIMED]
@@ -65,10 +65,10 @@ async def test_another_claim_of_a_claimed_row_is_lost(database: Database) -> Non
 
 async def test_what_an_earlier_owner_claimed_is_lost_to_the_next_even_at_the_same_moment(database: Database) -> None:
     claim = of(await stored(database))
-    before = await dispatch.take_epoch(database, NOW)
+    before = await epochs.take_epoch(database, NOW)
     assert await dispatch.claim(database, [claim], before, NOW) == [CLAIMED]
 
-    after = await dispatch.take_epoch(database, NOW)
+    after = await epochs.take_epoch(database, NOW)
 
     assert await dispatch.claim(database, [claim], after, NOW) == [LOST]
 
@@ -76,7 +76,7 @@ async def test_what_an_earlier_owner_claimed_is_lost_to_the_next_even_at_the_sam
 async def test_a_free_form_message_outside_the_window_is_told_apart_from_one_that_is_claimed(
     database: Database,
 ) -> None:
-    epoch = await dispatch.take_epoch(database, NOW)
+    epoch = await epochs.take_epoch(database, NOW)
     closed, claimed = await stored(database, "text"), await stored(database, "text")
     assert await dispatch.claim(database, [of(claimed)], epoch, NOW) == [CLAIMED]
 
@@ -86,7 +86,7 @@ async def test_a_free_form_message_outside_the_window_is_told_apart_from_one_tha
 
 
 async def test_a_return_that_runs_again_leaves_the_next_claim_of_its_message_alone(database: Database) -> None:
-    epoch = await dispatch.take_epoch(database, NOW)
+    epoch = await epochs.take_epoch(database, NOW)
     message_id = await stored(database)
     assert await dispatch.claim(database, [of(message_id)], epoch, NOW) == [CLAIMED]
     back = Returned(ORGANIZATION, "test", "chatapp", message_id, NOW, None, None, None, True, NOW)
@@ -122,7 +122,7 @@ def asking(message_id: str, phone: str = "+5511987654321", at: Any = NOW) -> Cla
 
 @pytest.mark.parametrize("by", ["registry", "contact"])
 async def test_whoever_opted_out_is_not_claimed_when_consent_is_asked_for(database: Database, by: str) -> None:
-    epoch = await dispatch.take_epoch(database, NOW)
+    epoch = await epochs.take_epoch(database, NOW)
     await refuse(database, "+5511987654321", by=by)
     await refuse(database, "+5511987654329", by=by, env="live")
     refused, exempt, elsewhere = [await stored(database) for _ in range(3)]
@@ -135,7 +135,7 @@ async def test_whoever_opted_out_is_not_claimed_when_consent_is_asked_for(databa
 
 
 async def test_a_refusal_under_a_former_spelling_keeps_a_message_from_being_claimed(database: Database) -> None:
-    epoch = await dispatch.take_epoch(database, NOW)
+    epoch = await epochs.take_epoch(database, NOW)
     await refuse(database, "+5215512345678", by="registry")
     refused, other, exempt = [await stored(database) for _ in range(3)]
 
@@ -145,7 +145,7 @@ async def test_a_refusal_under_a_former_spelling_keeps_a_message_from_being_clai
 
 
 async def test_a_refusal_is_that_of_its_own_row_whatever_the_order_of_the_batch(database: Database) -> None:
-    epoch = await dispatch.take_epoch(database, NOW)
+    epoch = await epochs.take_epoch(database, NOW)
     await refuse(database, "+5511987654321", by="registry")
     others, refused = [await stored(database) for _ in range(4)], await stored(database)
 
@@ -157,18 +157,18 @@ async def test_a_refusal_is_that_of_its_own_row_whatever_the_order_of_the_batch(
 
 async def test_a_process_that_lost_its_numbers_says_of_no_message_why_it_should_end(database: Database) -> None:
     """Such a verdict would end the message, which is another's now."""
-    before = await dispatch.take_epoch(database, NOW)
+    before = await epochs.take_epoch(database, NOW)
     await refuse(database, "+5511987654321", by="registry")
     refused, closed, free = [await stored(database, kind) for kind in ("template", "text", "template")]
     batch = [asking(refused), of(closed, free_form=True), asking(free, "+5511987654322")]
-    after = await dispatch.take_epoch(database, LATER)
+    after = await epochs.take_epoch(database, LATER)
 
     assert await dispatch.claim(database, batch, before, LATER) == [OVERTAKEN] * 3
     assert await dispatch.claim(database, batch, after, LATER) == [OPTED_OUT, WINDOW_CLOSED, CLAIMED]
 
 
 async def test_of_a_row_that_is_held_or_claimed_a_refusal_says_nothing(database: Database) -> None:
-    epoch = await dispatch.take_epoch(database, NOW)
+    epoch = await epochs.take_epoch(database, NOW)
     held, claimed = await stored(database), await stored(database)
     assert await dispatch.claim(database, [asking(claimed)], epoch, NOW) == [CLAIMED]
     await database.execute("update dispatch set not_before = $2 where id = $1", held, LATER)

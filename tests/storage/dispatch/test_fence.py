@@ -18,7 +18,7 @@ from recado.domain.core.errors import Unavailable
 from recado.domain.core.ids import MESSAGE, IdSource
 from recado.engine.clock import SystemClock, VirtualClock
 from recado.storage.core.connections.postgres import Database
-from recado.storage.dispatch import dispatch
+from recado.storage.dispatch import dispatch, epochs
 from recado.storage.dispatch.dispatch import CLAIMED, FENCE, LOST, Claim
 from recado.storage.dispatch.ownership import Owned, Ownership, session_name
 from recado.storage.messages import messages
@@ -141,7 +141,7 @@ async def test_nothing_is_taken_from_a_process_whose_claims_could_not_be_ended(d
         with pytest.raises(Owned, match=r"^process 4711 on web-1 .* claims under way .*: end that process"):
             await second.take(take_over=True)
         await connection.execute("commit")
-    assert await dispatch.current_epoch(database) == epoch
+    assert await epochs.current_epoch(database) == epoch
 
 
 async def test_who_began_to_take_the_place_and_died_leaves_it_as_it_was(database: Database, hosts: Any) -> None:

@@ -15,7 +15,7 @@ from recado.domain.core.ids import MESSAGE, lowest_id
 from recado.storage.contacts import contact_erasures, contacts
 from recado.storage.contacts.contact_erasures import Erasure
 from recado.storage.core.connections.postgres import Database
-from recado.storage.dispatch import departures, dispatch, settlements, withdrawals
+from recado.storage.dispatch import departures, dispatch, epochs, settlements, withdrawals
 from recado.storage.dispatch.departures import Following
 from recado.storage.dispatch.dispatch import CLAIMED, HeldRow
 from recado.storage.dispatch.settlements import Departed, Failed, Returned, Uncertain
@@ -72,7 +72,7 @@ SENDING = (depart, fail, give_back, leave_uncertain, report)
 async def test_who_waits_for_the_first_of_its_rows_has_none_of_the_others(
     database: Database, statement: Statement
 ) -> None:
-    epoch = await dispatch.take_epoch(database, NOW)
+    epoch = await epochs.take_epoch(database, NOW)
     first, second = sorted([await stored(database), await stored(database)])
     if statement in SENDING:
         assert await dispatch.claim(database, [of(first), of(second)], epoch, NOW) == [CLAIMED] * 2
@@ -99,7 +99,7 @@ async def test_a_departure_that_waits_for_its_message_has_not_counted_in_its_min
     database: Database, statement: Statement
 ) -> None:
     """Reports of other messages of that minute change messages first, and then the minute."""
-    epoch = await dispatch.take_epoch(database, NOW)
+    epoch = await epochs.take_epoch(database, NOW)
     first, second = sorted([await stored(database), await stored(database)])
     assert await dispatch.claim(database, [of(first), of(second)], epoch, NOW) == [CLAIMED] * 2
     await statement(database, epoch, [first])

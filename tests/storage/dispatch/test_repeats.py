@@ -16,7 +16,7 @@ from recado.services.effects.consequences import Consequences
 from recado.storage.batches import batches
 from recado.storage.core.audit import AuditPrincipal
 from recado.storage.core.connections.postgres import Database
-from recado.storage.dispatch import dispatch, rescue, settlements, withdrawals
+from recado.storage.dispatch import dispatch, epochs, rescue, settlements, withdrawals
 from recado.storage.dispatch.dispatch import CLAIMED, OPTED_OUT, HeldRow
 from recado.storage.dispatch.settlements import Failed, Returned, Uncertain
 from recado.storage.messages import message_moves, message_reads, receipts
@@ -37,7 +37,7 @@ async def in_doubt(db: Database) -> str:
     """A message whose call had no answer, and that waits for its repeat."""
     message_id = await stored(db)
     await db.execute("update messages set price_coins = 600, price_kind = 'utility' where id = $1", message_id)
-    epoch = await dispatch.take_epoch(db, NOW)
+    epoch = await epochs.take_epoch(db, NOW)
     assert await dispatch.claim(db, [of(message_id)], epoch, NOW) == [CLAIMED]
     call = Returned(ORGANIZATION, "test", "chatapp", message_id, NOW, DUE, "retry", None, False, LEFT_AT, LEFT_AT)
     await settlements.returned(db, [call], epoch)
@@ -58,7 +58,7 @@ async def held(db: Database) -> str:
 
 async def claimed(db: Database) -> str:
     message_id = await ready(db)
-    epoch = await dispatch.current_epoch(db)
+    epoch = await epochs.current_epoch(db)
     assert await dispatch.claim(db, [of(message_id, AGAIN)], epoch, AGAIN) == [CLAIMED]
     return message_id
 
@@ -67,16 +67,16 @@ async def slowed_down(db: Database) -> str:
     """Its repeat was not let in: that says nothing of the call before."""
     message_id = await claimed(db)
     back = Returned(ORGANIZATION, "test", "chatapp", message_id, AGAIN, None, None, None, True, AGAIN)
-    await settlements.returned(db, [back], await dispatch.current_epoch(db))
+    await settlements.returned(db, [back], await epochs.current_epoch(db))
     return message_id
 
 
 async def after_a_restart(db: Database) -> str:
     message_id = await stored(db)
     await db.execute("update messages set price_coins = 600, price_kind = 'utility' where id = $1", message_id)
-    epoch = await dispatch.take_epoch(db, NOW)
+    epoch = await epochs.take_epoch(db, NOW)
     assert await dispatch.claim(db, [of(message_id, LEFT_AT)], epoch, LEFT_AT) == [CLAIMED]
-    epoch = await dispatch.take_epoch(db, NOW)
+    epoch = await epochs.take_epoch(db, NOW)
     assert await rescue.send_again(db, "chatapp", "test", epoch, NOW, NOW) == 1
     return message_id
 
@@ -220,7 +220,7 @@ async def test_a_repeat_whose_recipient_refused_since_fails_its_claim_and_is_unc
     await refuse(database, PHONE, by="registry")
 
     claim = asking(message_id, PHONE, AGAIN)
-    assert await dispatch.claim(database, [claim], await dispatch.current_epoch(database), AGAIN) == [OPTED_OUT]
+    assert await dispatch.claim(database, [claim], await epochs.current_epoch(database), AGAIN) == [OPTED_OUT]
 
     assert await fails(database, message_id) == 0
     assert (await row(database, message_id))["reason"] == "uncertain"
@@ -268,6 +268,6 @@ async def test_the_last_repeat_without_an_answer_is_uncertain_and_counted_once(d
 
 async def test_a_repeat_of_a_dead_process_that_no_adapter_bears_any_more_is_uncertain(database: Database) -> None:
     message_id = await claimed(database)
-    epoch = await dispatch.take_epoch(database, AGAIN)
+    epoch = await epochs.take_epoch(database, AGAIN)
     assert await rescue.rescue(database, epoch, NOW) == 1
     assert tuple(await row(database, message_id)) == ("uncertain", AGAIN, True, None)

@@ -18,7 +18,7 @@ from recado.domain.channels.source import Source
 from recado.domain.core.ids import MESSAGE, IdSource
 from recado.storage.core.connections.postgres import Database
 from recado.storage.core.statements.moves import Moved
-from recado.storage.dispatch import dispatch, settlements
+from recado.storage.dispatch import dispatch, epochs, settlements
 from recado.storage.dispatch.dispatch import CLAIMED
 from recado.storage.dispatch.settlements import Departed, Failed, Uncertain
 from recado.storage.messages import receipts
@@ -32,7 +32,7 @@ Settling = Callable[[Any, str], Awaitable[Any]]
 
 async def sending(db: Database) -> str:
     message_id = await stored(db)
-    epoch = await dispatch.take_epoch(db, NOW)
+    epoch = await epochs.take_epoch(db, NOW)
     assert await dispatch.claim(db, [of(message_id)], epoch, NOW) == [CLAIMED]
     return message_id
 

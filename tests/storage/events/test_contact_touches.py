@@ -11,7 +11,7 @@ from recado.domain.core.ids import MESSAGE
 from recado.domain.messages.message import MessageEvent
 from recado.storage.core.connections.postgres import Database
 from recado.storage.core.upkeep import retention
-from recado.storage.dispatch import departures, dispatch, settlements
+from recado.storage.dispatch import departures, dispatch, epochs, settlements
 from recado.storage.dispatch.departures import Following
 from recado.storage.dispatch.dispatch import CLAIMED
 from recado.storage.dispatch.settlements import Departed
@@ -33,7 +33,7 @@ async def sending(db: Database, contact_id: str | None = CONTACT_ID) -> str:
         held_base_ms=0, accepted_at=NOW, contact_id=contact_id,
     )  # fmt: skip
     assert await messages.accept(db, [new]) == [messages.STORED]
-    epoch = await dispatch.take_epoch(db, NOW)
+    epoch = await epochs.take_epoch(db, NOW)
     assert await dispatch.claim(db, [of(message_id)], epoch, NOW) == [CLAIMED]
     return message_id
 

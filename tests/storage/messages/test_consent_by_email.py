@@ -18,7 +18,7 @@ from recado.domain.contacts.contact import email_hash, email_key
 from recado.domain.core.ids import CONTACT, MESSAGE
 from recado.domain.core.phones import phone_hash
 from recado.storage.core.connections.postgres import Database
-from recado.storage.dispatch import dispatch
+from recado.storage.dispatch import dispatch, epochs
 from recado.storage.dispatch.dispatch import CLAIMED, OPTED_OUT, Claim
 from recado.storage.messages import messages, recipients
 from recado.storage.messages.messages import STORED, ConsentCheck, NewMessage, NoConsent
@@ -54,7 +54,7 @@ def asking_by_email(message_id: str, email: str, at: Any = NOW) -> Claim:
 
 
 async def test_whoever_opted_out_by_address_is_not_claimed_and_phones_are_asked_beside(database: Database) -> None:
-    epoch = await dispatch.take_epoch(database, NOW)
+    epoch = await epochs.take_epoch(database, NOW)
     await register(database, ANA)
     await register(database, BIA, env="live")
     await refuse(database, "+5511987654321", by="registry")
@@ -73,7 +73,7 @@ async def test_whoever_opted_out_by_address_is_not_claimed_and_phones_are_asked_
 async def test_of_several_contacts_with_an_address_one_that_refused_is_enough(
     database: Database, second: str, verdict: str
 ) -> None:
-    epoch = await dispatch.take_epoch(database, NOW)
+    epoch = await epochs.take_epoch(database, NOW)
     await contact(database, ANA, "granted")
     await contact(database, ANA.lower(), second, phone="+5511987650002")
     await contact(database, ANA, "denied", phone="+5511987650003", env="live")

@@ -13,7 +13,7 @@ from tests.storage.webhooks.test_events import plan_of
 from recado.domain.channels.source import Source
 from recado.domain.messages.message import Cause
 from recado.storage.core.connections.postgres import Database
-from recado.storage.dispatch import departures, dispatch, settlements
+from recado.storage.dispatch import departures, dispatch, epochs, settlements
 from recado.storage.dispatch.departures import Following
 from recado.storage.dispatch.dispatch import CLAIMED
 from recado.storage.dispatch.settlements import Departed, Failed, LookUps, Returned, Uncertain
@@ -38,7 +38,7 @@ async def named(db: Database, reference: str, account: str | None = None, source
 
 async def sending(db: Database) -> str:
     message_id = await stored(db)
-    epoch = await dispatch.take_epoch(db, NOW)
+    epoch = await epochs.take_epoch(db, NOW)
     assert await dispatch.claim(db, [of(message_id)], epoch, NOW) == [CLAIMED]
     return message_id
 
@@ -132,7 +132,7 @@ async def uncertain(db: Database, message_id: str) -> None:
 
 async def waits_for_its_repeat(db: Database, message_id: str) -> None:
     call = Returned(ORGANIZATION, "test", "chatapp", message_id, NOW, NOW, "retry", None, False, NOW, NOW)
-    await settlements.returned(db, [call], await dispatch.current_epoch(db))
+    await settlements.returned(db, [call], await epochs.current_epoch(db))
 
 
 async def given_up(db: Database, message_id: str) -> None:

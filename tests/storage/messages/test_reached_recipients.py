@@ -14,7 +14,7 @@ from recado.domain.core.ids import MESSAGE
 from recado.storage.contacts import contact_erasures
 from recado.storage.contacts.contact_erasures import Erasure
 from recado.storage.core.connections.postgres import Database
-from recado.storage.dispatch import departures, dispatch, settlements
+from recado.storage.dispatch import departures, dispatch, epochs, settlements
 from recado.storage.dispatch.departures import Following
 from recado.storage.dispatch.dispatch import CLAIMED
 from recado.storage.dispatch.settlements import Departed
@@ -38,7 +38,7 @@ async def sending(db: Database, *, channel: str = "sms", env: str = "live", reci
         scheduled_at=None, due_at=NOW, ttl=timedelta(hours=1), held_base_ms=0, accepted_at=NOW,
     )  # fmt: skip
     assert await messages.accept(db, [new]) == [messages.STORED]
-    epoch = await dispatch.take_epoch(db, NOW)
+    epoch = await epochs.take_epoch(db, NOW)
     assert await dispatch.claim(db, [of(message_id)], epoch, NOW) == [CLAIMED]
     return message_id
 

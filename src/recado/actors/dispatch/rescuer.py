@@ -26,9 +26,10 @@ from recado.engine.periodic import Periodic
 from recado.services.dispatch.records import Records
 from recado.services.dispatch.sending import Sending
 from recado.storage.access.organizations import ENVIRONMENTS
-from recado.storage.dispatch import dispatch, rescue, settlements
+from recado.storage.dispatch import dispatch, epochs, rescue, settlements
 from recado.storage.dispatch.begun_calls import BegunCalls, FormerCalls
-from recado.storage.dispatch.dispatch import BLOCK, Taken
+from recado.storage.dispatch.dispatch import BLOCK
+from recado.storage.dispatch.epochs import TakenEpoch
 from recado.storage.dispatch.ownership import owner_of
 from recado.storage.dispatch.settlements import Failed, Returned
 
@@ -100,7 +101,7 @@ class Rescuer:
         await self._read_notes(taken)
         await self._rescue()
         # An owner that ends before this has claimed nothing, and leaves the file of the one before to the next.
-        await dispatch.note_opened(self._records.db, taken.epoch)
+        await epochs.note_opened(self._records.db, taken.epoch)
         self._begun.open(taken.epoch, taken.at)
         await self._watch.start()
         self._sending.overtaken = self._watch.hint  # a claim may see it before the next look
@@ -115,7 +116,7 @@ class Rescuer:
     async def watch(self) -> None:
         """See whether the numbers are still ours, and whether a claim of ours came that nobody waits for."""
         db, epoch = self._records.db, self._sending.epoch
-        if await dispatch.current_epoch(db) != epoch:
+        if await epochs.current_epoch(db) != epoch:
             self._begun.overtaken()
             self._lost(OwnershipLost(f"{await owner_of(db)} has taken the numbers over"))
             return
@@ -124,7 +125,7 @@ class Rescuer:
         await self._put_back_unanswered()
         await rescue.forget_settled(db, epoch, self._records.clock.now() - FORGET_AFTER)
 
-    async def _read_notes(self, taken: Taken) -> None:
+    async def _read_notes(self, taken: TakenEpoch) -> None:
         """Which calls the owner before us had begun, where it can be known; from now on it begins none."""
         before = taken.opened_before
         if before is None:

@@ -55,7 +55,7 @@ def endless() -> Lease:
     return Lease(lambda: 0.0, math.inf)
 
 
-class Look(Enum):
+class LeaseVerdict(Enum):
     """What whoever wants the place does, seeing the lease of another."""
 
     TAKE = "take"
@@ -63,14 +63,14 @@ class Look(Enum):
     REFUSE = "refuse"
 
 
-def look(*, left: float, renewed: bool, dead: bool, take_over: bool) -> Look:
+def look(*, left: float, renewed: bool, dead: bool, take_over: bool) -> LeaseVerdict:
     """What follows of a lease with so many seconds left.
 
     `renewed`: it was since the first look, so its holder lives. `dead`: its process is certainly no more.
     """
     if dead or take_over or left <= 0.0:
-        return Look.TAKE
-    return Look.REFUSE if renewed else Look.WAIT
+        return LeaseVerdict.TAKE
+    return LeaseVerdict.REFUSE if renewed else LeaseVerdict.WAIT
 
 
 def opens_in(busy_for: float | None, offset: float) -> float:

@@ -19,7 +19,7 @@ from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem, Unavailable
 from recado.http.wire.body import body_chunks
 from recado.http.wire.body_pace import BodyPace
-from recado.storage.core.gathered import Gathered
+from recado.storage.core.gathered import GatheredBytes
 from recado.storage.core.shares.fair_threads import FairThreads
 
 MOST_AT_ONCE: Final = 32
@@ -61,7 +61,7 @@ class _Body:
     __slots__ = ("bytes", "digest", "size")
 
     def __init__(self, folder: str | None) -> None:
-        self.bytes = Gathered(folder, IN_MEMORY)
+        self.bytes = GatheredBytes(folder, IN_MEMORY)
         self.digest = sha256()
         self.size = 0
 

@@ -29,8 +29,9 @@ from recado.services.ops.activity import Activity
 from recado.storage.core.connections.batch import Batcher
 from recado.storage.core.connections.postgres import Database
 from recado.storage.core.upkeep.partitions import partition_repair
-from recado.storage.dispatch import dispatch, settlements
-from recado.storage.dispatch.dispatch import OVERTAKEN, Claim, HeldRow, Taken
+from recado.storage.dispatch import dispatch, epochs, settlements
+from recado.storage.dispatch.dispatch import OVERTAKEN, Claim, HeldRow
+from recado.storage.dispatch.epochs import TakenEpoch
 from recado.storage.dispatch.settlements import Departed, Failed, Onward, Returned, Uncertain
 from recado.storage.messages import messages
 from recado.storage.messages.messages import AcceptResult, NewMessage, OwnClaim, Stored
@@ -92,7 +93,7 @@ class Sending:
         self.lease = endless()
         # Told when a claim shows that another process owns the numbers.
         self.overtaken: Callable[[], None] | None = None
-        self.taken: Taken | None = None
+        self.taken: TakenEpoch | None = None
         repair = partition_repair(db, clock)
         self._accepts: Batcher[NewMessage, AcceptResult] = Batcher(
             "accept",
@@ -148,9 +149,9 @@ class Sending:
         """Takes the numbers, unless they are taken already."""
         if self.taken is None:
             now = self._clock.now()
-            epoch = await dispatch.take_epoch(self._db, now)
+            epoch = await epochs.take_epoch(self._db, now)
             opens_at = self._clock.monotonic() + WINDOW
-            self.taken = Taken(epoch, now, opens_at, await dispatch.opened(self._db, epoch))
+            self.taken = TakenEpoch(epoch, now, opens_at, await epochs.opened(self._db, epoch))
         await self._batchers.start()
 
     async def stop(self) -> None:

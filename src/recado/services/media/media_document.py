@@ -15,7 +15,7 @@ import structlog
 
 from recado.domain.core.errors import Problem, Unavailable, field_refused
 from recado.domain.media.media_types import LARGEST, too_large
-from recado.storage.core.gathered import Gathered
+from recado.storage.core.gathered import GatheredBytes
 
 MEMBER: Final = "dataBase64"
 MOST_CHARACTERS: Final = 140_000_000
@@ -49,7 +49,7 @@ def read_document(body: IO[bytes], folder: str | None) -> MediaDocument:
     where there is no room for the file.
     """
     body.seek(0)
-    file = Gathered(folder, IN_MEMORY)
+    file = GatheredBytes(folder, IN_MEMORY)
     try:
         return _Cut(body, file).run()
     except BaseException as error:
@@ -63,7 +63,7 @@ def read_document(body: IO[bytes], folder: str | None) -> MediaDocument:
 class _Cut:
     """One pass over the body: outside of texts only braces, brackets and quotes matter."""
 
-    def __init__(self, body: IO[bytes], file: Gathered) -> None:
+    def __init__(self, body: IO[bytes], file: GatheredBytes) -> None:
         self._body = body
         self._file = file
         self._held = b""

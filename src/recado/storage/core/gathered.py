@@ -7,7 +7,7 @@ from io import BytesIO
 from typing import IO
 
 
-class Gathered:
+class GatheredBytes:
     """`folder`: where a file is, None: the system's own; `in_memory`: bytes that need none. OSError without room."""
 
     __slots__ = ("_folder", "_in_memory", "file")

@@ -12,7 +12,6 @@ from typing import Any
 from recado.domain.channels.address import Address, AddressKind
 from recado.domain.channels.policies import states_before
 from recado.domain.channels.policy import Obeys
-from recado.domain.dispatch.leases import TTL
 from recado.domain.messages.message import MessageEvent
 from recado.domain.senders.sender import SenderKey
 from recado.storage.contacts.opt_outs import by_email, pack_spellings, texts
@@ -59,59 +58,11 @@ class HeldRow:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """An ownership: its epoch, and the moment at which it was taken.
-
-    `opens_at`: monotonic moment from which messages may depart. `opened_before`: epoch and moment of the last owner
-    that began a file of begun calls; None: there is none.
-    """
-
-    epoch: int
-    at: datetime
-    opens_at: float
-    opened_before: tuple[int, datetime] | None
-
-
 CLAIMED, LOST, WINDOW_CLOSED, OPTED_OUT = "claimed", "lost", "window_closed", "opted_out"
 IN_WINDOW = "in_window"
 """Claimed as well: a template into an open window, which counts toward no tier."""
 OVERTAKEN = "overtaken"
 """Not claimed, and never will be: another process owns the numbers."""
-
-
-async def opened(executor: Executor, epoch: int) -> tuple[int, datetime] | None:
-    """Epoch and moment of the last owner before this one that could claim: they name its file of begun calls."""
-    row = await executor.fetchrow(SQL.opened, epoch)
-    return None if row is None else (row["epoch"], row["taken_at"])
-
-
-async def note_opened(executor: Executor, epoch: int) -> None:
-    """The owner of this epoch begins its file now: what earlier ones had in hand is sorted out."""
-    await executor.execute(SQL.note_opened, epoch)
-
-
-async def take_epoch(
-    executor: Executor,
-    now: datetime,
-    *,
-    host: str | None = None,
-    pid: int | None = None,
-    sessions: str | None = None,
-    dead: Sequence[int] = (),
-) -> int:
-    """Become the one process that may claim; earlier owners can claim nothing from now on.
-
-    `dead`: the epochs whose processes are certainly no more.
-    """
-    epoch: int = await executor.fetchval(SQL.take_epoch, now, host, pid, sessions, TTL, list(dead))
-    return epoch
-
-
-async def current_epoch(executor: Executor) -> int:
-    """The epoch of the process that owns the numbers now."""
-    epoch: int = await executor.fetchval(SQL.current_epoch)
-    return epoch
 
 
 async def claim(db: Database, rows: Sequence[Claim], epoch: int, now: datetime) -> list[str]:

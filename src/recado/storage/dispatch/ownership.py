@@ -18,13 +18,13 @@ import structlog
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Unavailable
 from recado.domain.core.timestamps import format_timestamp
-from recado.domain.dispatch.leases import MOST_OFFSET, TTL, Lease, Look, look, offset_of, opens_in
+from recado.domain.dispatch.leases import MOST_OFFSET, TTL, Lease, LeaseVerdict, look, offset_of, opens_in
 from recado.storage.core.connections import server_clock
 from recado.storage.core.connections.failures import connection_lost
 from recado.storage.core.statements.rows import Executor, reader
 from recado.storage.core.statements.sql import load
-from recado.storage.dispatch import dispatch
-from recado.storage.dispatch.dispatch import Taken
+from recado.storage.dispatch import dispatch, epochs
+from recado.storage.dispatch.epochs import TakenEpoch
 
 SQL = load("ownership")
 log = structlog.get_logger(__name__)
@@ -137,7 +137,7 @@ class Ownership:
         self.lease = Lease(elapsed)
         self.not_ended: Owner | None = None  # whose place was taken though sessions of it went on
 
-    async def take(self, *, take_over: bool = False) -> Taken:
+    async def take(self, *, take_over: bool = False) -> TakenEpoch:
         """Become the owner; raises `Owned` when another lives, unless its place is to be taken.
 
         Comes back at once when there is none, or it stopped in order, or ran here and is dead; else when its lease is
@@ -161,9 +161,9 @@ class Ownership:
                     )
                     for row in standing
                 ]
-                if Look.REFUSE in looks:
+                if LeaseVerdict.REFUSE in looks:
                     await self._refuse(connection)
-                if Look.WAIT not in looks:
+                if LeaseVerdict.WAIT not in looks:
                     for row in standing:
                         await self._displace(connection, row)
                     taken = await self._begin(connection, dead, offset)
@@ -251,15 +251,15 @@ class Ownership:
 
     async def _begin(
         self, connection: "asyncpg.Connection[asyncpg.Record]", dead: Sequence[int], offset: float
-    ) -> Taken:
+    ) -> TakenEpoch:
         now, asked_at = self._clock.now(), self.lease.asked()
-        epoch = await dispatch.take_epoch(
+        epoch = await epochs.take_epoch(
             connection, now, host=self._host, pid=self._pid, sessions=self._sessions, dead=dead
         )
         busy_for: float | None = await connection.fetchval(SQL.busy_for, epoch)
         opens_at = self._clock.monotonic() + opens_in(busy_for, offset)
         self.lease.renewed(asked_at)
-        return Taken(epoch, now, opens_at, await dispatch.opened(connection, epoch))
+        return TakenEpoch(epoch, now, opens_at, await epochs.opened(connection, epoch))
 
     async def _displace(self, connection: "asyncpg.Connection[asyncpg.Record]", row: asyncpg.Record) -> None:
         """End the sessions of an owner, and let no claim of its epoch commit any more."""

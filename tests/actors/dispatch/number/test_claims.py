@@ -10,7 +10,7 @@ from recado.actors.dispatch.lane_messages import Look
 from recado.actors.dispatch.rescuer import LAST_CLAIMS, LOOK_EVERY, Rescuer
 from recado.services.dispatch import sending
 from recado.services.dispatch.row import row_from
-from recado.storage.dispatch import dispatch
+from recado.storage.dispatch import dispatch, epochs
 from recado.storage.dispatch.begun_calls import BegunCalls
 from recado.storage.dispatch.dispatch import CLAIMED, LOST
 
@@ -51,7 +51,7 @@ async def test_a_claim_that_shows_another_owner_is_not_repeated_and_ends_this_pr
     rescuer = Rescuer(line.context.records, sending=line.context.sending, begun=BegunCalls(None), lost=lost.append)
     await rescuer.start()
     await line.goes_on(LOOK_EVERY + 0.1)
-    await dispatch.take_epoch(line.db, line.clock.now())
+    await epochs.take_epoch(line.db, line.clock.now())
     await line.queue(3)
     await line.goes_on(LOOK_EVERY / 2)
     assert lost
