@@ -8,12 +8,13 @@ import aiohttp
 from tests.acceptance.caller import Request
 from tests.acceptance.samples import new, sample
 from tests.acceptance.samples_numbers import number
+from tests.acceptance.samples_social import connected_account
 from tests.acceptance.tenants import CUSTOMER, Tenant
 from tests.media_files import PNG
 from tests.program import Api
 from tests.waiting import until
 
-from recado.domain.core.ids import MEDIA, NUMBER, SOCIAL_ACCOUNT
+from recado.domain.core.ids import MEDIA, NUMBER
 
 PARTS = ("owner", "env", "kind", "year", "month", "name")
 
@@ -30,12 +31,12 @@ async def binary(api: Api, tenant: Tenant) -> Request:
 
 @sample("uploadSocialMedia")
 async def social_upload(api: Api, tenant: Tenant) -> Request:
-    return Request({"id": tenant.ids[SOCIAL_ACCOUNT]}, body=in_json())
+    return replace(await connected_account(api, tenant), body=in_json())
 
 
 @sample("uploadSocialMediaBinary")
 async def social_binary(api: Api, tenant: Tenant) -> Request:
-    return Request({"id": tenant.ids[SOCIAL_ACCOUNT]}, headers=binary_headers(), raw=PNG)
+    return replace(await connected_account(api, tenant), headers=binary_headers(), raw=PNG)
 
 
 def in_json() -> dict[str, str]:

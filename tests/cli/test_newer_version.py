@@ -32,7 +32,7 @@ class Newer:
 
     def __init__(self, folder: Path, data_dir: Path) -> None:
         self.migrations = folder / "migrations"
-        here = Path(sys.modules[read_migrations.__module__].__file__ or "").parents[1] / "migrations"
+        here = Path(sys.modules[read_migrations.__module__].__file__ or "").parents[2] / "migrations"
         shutil.copytree(here, self.migrations)
         (self.migrations / f"{len(read_migrations()) + 1:04}_newer.sql").write_text("create table newer ();")
         self._start = [sys.executable, "-c", NEWER, str(self.migrations)]

@@ -24,7 +24,7 @@ from recado.config.settings import load_settings
 from recado.domain.core.errors import Unavailable
 from recado.engine.clock import SystemClock
 from recado.http.server import ANSWER_SECONDS
-from recado.storage.dispatch.dispatch import current_epoch
+from recado.storage.dispatch.epochs import current_epoch
 from recado.storage.dispatch.ownership import Owned, Owner, Ownership
 from recado.storage.embedded.embedded import EmbeddedPostgres
 

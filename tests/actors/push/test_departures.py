@@ -629,6 +629,20 @@ async def test_a_process_that_was_overtaken_puts_nothing_back(push: Push) -> Non
     assert push.sender.calls_for("token") == 1
 
 
+async def test_what_an_overtaken_process_had_not_begun_is_left_to_its_successor(push: Push) -> None:
+    await push.register(*(f"token {n}" for n in range(300)))
+    push.sender.hold = asyncio.Event()
+    await push.send()
+    overtaken = await push.departs(most_in_flight=100)
+    await until(lambda: len(push.sender.got) == 25, 10.0, "as many calls as an organization may have")
+    old = push.epoch
+    await epochs.take_epoch(push.db, push.clock.now())
+    push.begun.lease = Lease(push.clock.monotonic)  # it is over
+    push.sender.hold.set()
+    await overtaken.stop()
+    assert await push.db.fetchval("select count(*) from push_blocks where epoch = $1 and not over", old) > 0
+
+
 async def test_a_stop_puts_back_what_has_not_begun(push: Push) -> None:
     await push.register(*(f"token {n}" for n in range(900)))
     push.sender.hold = asyncio.Event()

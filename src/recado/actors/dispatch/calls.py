@@ -146,7 +146,7 @@ class Calls:
         `settlement_of`: what becomes of the message, None when it is called for once more; where it is not given, what
         becomes of all that were queued.
 
-        False: another process owns the numbers, and what is claimed here is its to decide.
+        False: no call may begin, as another process owns the numbers, or this one's renewal is late (C14.5.6).
         """
         row = departure.row
         assert row.claimed_at is not None  # noqa: S101 - what departs is claimed

@@ -306,7 +306,8 @@ class Departures:
             )
             gateway.take(now, forced=row.force)
             if not self._context.calls.begin(departure, self._ended):
-                gateway.ended(None, 0)  # another process owns the numbers: it decides what becomes of the row
+                gateway.ended(None, 0)
+                self._call_off(claimed)  # of a row that another process owns by now, this changes nothing
                 continue
             if claimed.permit:
                 gateway.used()

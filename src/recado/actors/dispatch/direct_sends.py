@@ -316,6 +316,9 @@ class DirectSends:
             if not self._context.calls.begin(departure, _into(ended), settlement_of):
                 self._in_doubt.discard(row.id)
                 gateway.ended(None, pauses)
+                if not self._context.sending.lease.holds():  # it may be renewed yet
+                    continue
+                permitted.hand_back()
                 return None
             permitted.used()
             permit = False
@@ -336,6 +339,8 @@ class DirectSends:
             permit = True
         if permit:
             permitted.hand_back()
+        if not self._context.sending.lease.holds():
+            return None
         await self._context.sending.settle(self._failed(row, NOT_TAKEN), hurries=True)
         return Retry()
 

@@ -91,7 +91,6 @@ class PushLane:
         self._failed: BaseException | None = None
         self.begun: dict[str, PushOutcome | None] = {}
         """Calls that are not settled, with what they came to where that is known."""
-        self._overtaken = False  # another process owns the queue
         self.stopping = False
         self.opened_at = self._clock.monotonic()
 
@@ -228,15 +227,14 @@ class PushLane:
                     breaker.unrecorded(self._clock.monotonic())
                     await self._back(target, 0.0)
                     return
-                if not self._work.began(key, told, message):
-                    self.stopping = self._overtaken = True
-                    return
-                self.begun[told] = None
-                since = self._clock.monotonic()
-                outcome = await self._sender.send(_notification(target, message, told, self._clock), self._credential,
-                                                  target.attempts + 1)  # fmt: skip
-                took = self._clock.monotonic() - since
-                self._work.called(key, self._sender.name, took, ok=isinstance(outcome, Accepted))
+                in_time = self._work.began(key, told, message)
+                if in_time:
+                    self.begun[told] = None
+                    since = self._clock.monotonic()
+                    outcome = await self._sender.send(_notification(target, message, told, self._clock),
+                                                      self._credential, target.attempts + 1)  # fmt: skip
+                    took = self._clock.monotonic() - since
+                    self._work.called(key, self._sender.name, took, ok=isinstance(outcome, Accepted))
         finally:
             begun[0] -= 1
         if outcome is None:
@@ -320,7 +318,7 @@ class PushLane:
             self._spawn(self._back(self._targets.popleft(), 0.0))
         if self._under_way:
             await asyncio.gather(*self._under_way, return_exceptions=True)
-        if self._failed is None and self._blocks and not self._overtaken:
+        if self._failed is None and self._blocks:
             await self._work.over(self.key, self._blocks)
 
 

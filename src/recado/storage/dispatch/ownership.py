@@ -196,6 +196,7 @@ class Ownership:
             return
         try:
             if self._epoch is not None:
+                self.lease.lost()  # also for a part whose stop was cut off
                 await self._connection.execute(SQL.leave, self._epoch, timeout=ANSWER_LIMIT)
         except Exception as error:
             if not connection_lost(error):

@@ -166,13 +166,17 @@ async def targets(
     ]
 
 
+class NotOurs(Exception):
+    """Another process owns the queue, or is about to: nothing was put back."""
+
+
 async def settle(connection: Executor, outcomes: Sequence[PushOutcome], epoch: int, now: datetime) -> list[Moves]:
     """Write outcomes, in a transaction; answers what moved. Those of a message that is over are lost.
 
-    A process that is not the owner any more puts nothing back: the owner may have called for it by now.
+    A process that is not the owner any more puts nothing back, as the owner may have called for it by now: `NotOurs`.
     """
     if any(o.due_at is not None for o in outcomes) and not await connection.fetchval(SQL.owns, epoch):
-        outcomes = [o for o in outcomes if o.due_at is None]
+        raise NotOurs
     keys = [(o.lane.organization_id, o.lane.env, o.message_id) for o in outcomes]
     held = {row["id"]: Moves(read(row)) for row in await connection.fetch(SQL.hold_messages, *columns(keys, 3))}
     last = {(o.message_id, o.place): o for o in outcomes if o.message_id in held}
