@@ -387,7 +387,7 @@ MESSAGES = [
     ),
     Slip(
         "media", "POST /messages", 422, "MEDIA_NOT_FOUND",
-        "The media does not exist, or is no longer kept: upload it with POST /numbers/{id}/media.",
+        "The media does not exist, or is no longer kept: upload it to a number or a social account.",
         text(type="media", payload={"kind": "image", "media": {"id": "med_1"}}), path="/payload/media/id",
     ),
     Slip(

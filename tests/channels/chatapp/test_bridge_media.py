@@ -10,6 +10,7 @@ from tests.channels.behaviours import breaks_inside, hangs, resets_after_reading
 from tests.channels.chatapp.cloud_answers import chunks_of, replies
 
 from recado.channels.chatapp.bridge import Bridge
+from recado.channels.core.bridge.bridge import ChannelBridge
 from recado.channels.core.errors import ProviderError
 from recado.channels.core.media_transfer import LARGEST
 from recado.channels.core.provider import Account
@@ -129,3 +130,20 @@ async def test_media_that_breaks_off_or_is_longer_than_any_is_not_taken(
         assert media.size is None
         with pytest.raises(ProviderError, match="longer"):
             assert [chunk async for chunk in media.chunks] == []
+
+
+async def test_connections_of_media_are_closed_though_closing_the_others_fails(
+    fake_bridge: Any, bridge_to: Any, account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_bridge.behaviour = replies({"mediaId": "m-1"})
+    bridge: Bridge = await bridge_to(fake_bridge.url)
+
+    async def fails(self: ChannelBridge) -> None:
+        raise OSError("cannot close")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ChannelBridge, "stop", fails)
+        with pytest.raises(OSError, match="cannot close"):
+            await bridge.stop()
+    with pytest.raises(ProviderError, match="connect_failed"):
+        await bridge.upload_media(account, chunks_of(b"x"), size=1, mime_type="image/png", filename="f")

@@ -145,6 +145,7 @@ def test_social_takes_no_documents_and_no_stickers(content: bytes, declared: str
     with pytest.raises(Problem) as refused:
         form_of(declared, seen(content), len(content), MEDIA_LIMITS)
     assert refused.value.code == "MEDIA_TYPE_NOT_ALLOWED"
+    assert refused.value.detail == "Only image, audio and video are taken here."
 
 
 def test_of_a_bomb_only_names_are_read() -> None:

@@ -140,7 +140,8 @@ def form_of(declared: str, seen: Seen, size: int, limits: Mapping[str, int] = LI
     mime_type = declared if declared in same_kind else same_kind[0]
     kind = KINDS[mime_type]
     if kind not in limits:
-        raise Problem("MEDIA_TYPE_NOT_ALLOWED", f"Media of kind {kind} is not taken here: {', '.join(limits)} is.")
+        *others, last = limits
+        raise Problem("MEDIA_TYPE_NOT_ALLOWED", f"Only {', '.join(others)} and {last} are taken here.")
     form = MediaForm(kind, mime_type, seen.voice, STILL if kind == STICKER and not seen.animated else limits[kind])
     if size > form.limit:
         raise too_large(form.limit, kind)

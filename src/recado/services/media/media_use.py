@@ -87,7 +87,7 @@ def check_size(channel: str, found: KeptMedia, named: NamedMedia) -> None:
 
 def no_media(named: NamedMedia) -> Problem:
     """422: nobody uploaded it here, or its 30 days are over."""
-    detail = "The media does not exist, or is no longer kept: upload it with POST /numbers/{id}/media."
+    detail = "The media does not exist, or is no longer kept: upload it to a number or a social account."
     return field_refused("MEDIA_NOT_FOUND", named.path, detail, field=named.path.strip("/").replace("/", "."))
 
 
@@ -117,21 +117,32 @@ class MediaUse:
         self._places = FairPlaces(HANDED_OVER, each=OF_ONE, most_waiting=MOST_WAITING)
         self._under_way: dict[tuple[str, str], asyncio.Task[str]] = {}  # by media and sender
 
-    def at_hand(self, organization_id: str, env: str, sender_id: str, named: NamedMedia) -> bool:
-        """Whether it is known, without waiting, that the sender can send it; raises `Problem` where it never can."""
-        found = self._directory.peek((organization_id, env, named.id))
-        if found is None or sender_id not in found.provider_ids:
-            return False
-        self._check(found, named)
-        return True
+    def at_hand(self, organization_id: str, env: str, sender_id: str, named: NamedMedia) -> KeptMedia | None:
+        """The upload that a payload names, where it is known without waiting that the sender's provider has got it.
 
-    async def check(self, channel: str, organization_id: str, env: str, named: NamedMedia) -> KeptMedia:
-        """The upload that a payload names; `Problem` 422 where there is none, of another kind, or too large."""
+        Whether it may be sent so is left to `check_use`.
+        """
+        found = self._directory.peek((organization_id, env, named.id))
+        return None if found is None or sender_id not in found.provider_ids else found
+
+    async def find(self, organization_id: str, env: str, named: NamedMedia) -> KeptMedia:
+        """The upload that a payload names, not checked; `Problem` 422 where there is none."""
         found = await self._directory.get((organization_id, env, named.id))
         if found is None:
             raise no_media(named)
-        self._check(found, named)
+        return found
+
+    def check_use(self, channel: str, found: KeptMedia, named: NamedMedia) -> None:
+        """`Problem` 422 where the upload's time is over, or it is of another kind or larger than the channel sends."""
+        if found.expires_at <= self._clock.now():
+            raise no_media(named)
+        check_kind(named, found)
         check_size(channel, found, named)
+
+    async def check(self, channel: str, organization_id: str, env: str, named: NamedMedia) -> KeptMedia:
+        """The upload that a payload names; raises as `find` and `check_use`."""
+        found = await self.find(organization_id, env, named)
+        self.check_use(channel, found, named)
         return found
 
     def check_provider(self, channel: str, env: str, sender_id: str, found: KeptMedia) -> None:
@@ -189,11 +200,6 @@ class MediaUse:
         return SentMedia(await self.ready(sender, found), found.kind)
 
     # Parts ------------------------------------------------------------------------------------------------------------
-
-    def _check(self, found: KeptMedia, named: NamedMedia) -> None:
-        if found.expires_at <= self._clock.now():
-            raise no_media(named)
-        check_kind(named, found)
 
     async def _give(self, sender: MediaSender, found: KeptMedia) -> str:
         async with self._places.place(found.organization_id):

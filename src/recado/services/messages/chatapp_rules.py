@@ -26,6 +26,7 @@ from recado.services.messages.replacing import replacement
 from recado.storage.access.organizations import Organization, OrganizationDirectory
 from recado.storage.billing.prices import PriceDirectory
 from recado.storage.flows.flows import FlowDirectory, SendableFlow
+from recado.storage.media.media import KeptMedia
 from recado.storage.messages.chat_windows import WINDOW, ChatWindows
 from recado.storage.messages.messages import NewMessage
 from recado.storage.senders.numbers import Number, NumberDirectory
@@ -89,9 +90,14 @@ class ChatAppRules:
             if price is None:
                 return None
         named = media_of(draft, template)
-        if named is not None and not (self._media and self._media.at_hand(*key, draft.sender_id, named)):
+        if named is None:
+            return self._checked(draft, number, organization, template, flow, price)
+        found = None if self._media is None else self._media.at_hand(*key, draft.sender_id, named)
+        if self._media is None or found is None:
             return None
-        return self._checked(draft, number, organization, template, flow, price)
+        new = self._checked(draft, number, organization, template, flow, price)
+        check_found(self._media, named, template, found)
+        return new
 
     async def read(self, draft: MessageDraft) -> NewMessage:
         """The row, from records that are read first where they are not at hand."""
@@ -242,11 +248,17 @@ async def check_media(
         return
     if media is None:
         raise no_media(named)
-    found = await media.check(CHATAPP, draft.organization_id, draft.env, named)
-    if template is not None and header_media(template.components) is None:
-        raise _mismatch(named.path, f"The header of the template {template.id} takes no media.")
+    found = await media.find(draft.organization_id, draft.env, named)
+    check_found(media, named, template, found)
     if sends:
         media.check_provider(CHATAPP, number.env, number.id, found)
+
+
+def check_found(media: MediaUse, named: NamedMedia, template: Template | None, found: KeptMedia) -> None:
+    """A number sends the upload as it is named (C8.2.4), and the template's header takes media (C15.2.1)."""
+    media.check_use(CHATAPP, found, named)
+    if template is not None and header_media(template.components) is None:
+        raise _mismatch(named.path, f"The header of the template {template.id} takes no media.")
 
 
 def check_references(draft: MessageDraft, number: Number | None, template: Template | None) -> None:

@@ -69,9 +69,13 @@ class SocialRules:
             if price is None:
                 return None
         named = named_media(draft.type, draft.payload)
-        if named is not None and not self._media.at_hand(*owner, account.id, named):
+        found = None if named is None else self._media.at_hand(*owner, account.id, named)
+        if named is not None and found is None:
             return None
-        return self._row(draft, account, organization, price)
+        new = self._row(draft, account, organization, price)
+        if named is not None and found is not None:
+            self._media.check_use(SOCIAL, found, named)
+        return new
 
     async def read(self, draft: MessageDraft) -> NewMessage:
         check_content(draft)

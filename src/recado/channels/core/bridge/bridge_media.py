@@ -35,8 +35,10 @@ class MediaBridge(ChannelBridge):
         await self._media.start()
 
     async def stop(self) -> None:
-        await super().stop()
-        await self._media.stop()
+        try:
+            await super().stop()
+        finally:
+            await self._media.stop()
 
     async def upload_media(
         self, account: Account, content: AsyncIterable[bytes], *, size: int, mime_type: str, filename: str
