@@ -44,6 +44,7 @@ def test_a_batch_is_bulk_unless_said_and_its_recipients_are_trimmed() -> None:
         ({"recipients": [{"to": 5}]}, "VALIDATION_ERROR", ["/recipients/0/to"]),
         ({"recipients": ["+5511987654321"]}, "VALIDATION_ERROR", ["/recipients/0"]),
         ({"recipients": [{"templateVars": ["x" * 1025]}]}, "VALIDATION_ERROR", ["/recipients/0/templateVars/0"]),
+        ({"templateVars": ["x" * 1024] * 4 + ["x"]}, "VALIDATION_ERROR", ["/templateVars"]),
         ({"recipients": ...}, "AUDIENCE_INVALID", [""]),
         ({"listId": "lst_1"}, "AUDIENCE_INVALID", ["/recipients", "/listId"]),
         ({"recipients": ..., "listId": "lst_1", "segmentId": "seg_1"}, "AUDIENCE_INVALID", ["/listId", "/segmentId"]),

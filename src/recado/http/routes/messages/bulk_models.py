@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NotRequired, Required
 
-from pydantic import ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field
+from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
 from recado.domain.batches.batch import MAX_RECIPIENTS, BatchStatus
@@ -102,11 +103,24 @@ class TextBatchBody(BatchBody):
     recipients: Annotated[list[TextRecipient], _LENGTHS] | None = None
 
 
+MOST_SHARED: Final = 4_096  # characters: they are stored with each message
+
+
+def _few(values: list[str]) -> list[str]:
+    if sum(map(len, values)) > MOST_SHARED:
+        raise PydanticCustomError(
+            "too_long", "must have at most {most} characters in all", {"most": f"{MOST_SHARED:,}"}
+        )
+    return values
+
+
 class _ChatAppContent(ApiModel):
     number_id: Id | None = None
     type: MessageType
     template_id: Id | None = None
-    template_vars: Variables | None = None
+    template_vars: Annotated[Variables, AfterValidator(_few)] | None = Field(
+        default=None, description=f"Of those who have none of their own; at most {MOST_SHARED:,} characters in all."
+    )
     payload: Payload = None
 
     @property
