@@ -118,7 +118,7 @@ class Installation:
                 application_name=self._application_name,
             )
             await self._database.start()
-            if self.settings.embedded and not take_over:
+            if (self.settings.embedded or migrate_given) and not take_over:
                 await self._spare_a_service(self._database)
             if self.settings.embedded or migrate_given:
                 self.applied = await migrate(self._database)

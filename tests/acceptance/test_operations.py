@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
-import pytest
 from tests.acceptance.samples import SAMPLES
 from tests.acceptance.served import Served
 from tests.acceptance.test_openapi import operations
@@ -32,7 +31,7 @@ def row(route: Route) -> str:
 
 
 def test_the_contract_lists_each_operation_that_is_served_and_states_how_many_they_are(
-    served: Served, capsys: pytest.CaptureFixture[str]
+    served: Served,
 ) -> None:
     listed = [f"| {method} | {path} | `{name}` |" for method, path, name, _ in LISTED]
     routes = [row(route) for route in (*served.routes, _ONLY_WITH_CLOUD) if route.documented]
@@ -41,8 +40,6 @@ def test_the_contract_lists_each_operation_that_is_served_and_states_how_many_th
     assert left == [], "no route has these rows of the last table of docs/contract.md any more"
     assert len(listed) == len(set(listed))
     assert re.findall(r"\*\*(\d+) operations\*\*", PAGE) == [str(len(routes))]
-    with capsys.disabled():
-        print(f" {len(routes)} operations")
 
 
 def test_the_rule_of_each_operation_says_what_it_takes_and_answers() -> None:

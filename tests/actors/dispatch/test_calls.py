@@ -26,6 +26,7 @@ from recado.domain.channels.policies import POLICIES
 from recado.domain.channels.policy import Deadline
 from recado.domain.channels.source import Source
 from recado.domain.core.errors import Unavailable
+from recado.domain.dispatch.leases import endless
 from recado.domain.messages.message import Cause
 from recado.engine.clock import VirtualClock
 from recado.services.dispatch.row import Row
@@ -37,7 +38,7 @@ ACCOUNT = chatapp_account()
 
 def sending(**parts: Any) -> Any:
     """What calls need of it."""
-    return SimpleNamespace(activity=Activity(VirtualClock(NOW)), **parts)
+    return SimpleNamespace(activity=Activity(VirtualClock(NOW)), lease=endless(), **parts)
 
 
 class Provider:

@@ -37,8 +37,6 @@ def test_flat_small_values_pass(value: dict[str, Any]) -> None:
         ({"a": None}, "/metadata/a", "METADATA_INVALID"),
         ({"a": {}}, "/metadata/a", "METADATA_INVALID"),
         ({"a": ["x"]}, "/metadata/a", "METADATA_INVALID"),
-        ({"a": 1e308}, "/metadata/a", "METADATA_INVALID"),
-        ({"a": -1.5e-300}, "/metadata/a", "METADATA_INVALID"),
         ({"a": "x\0y"}, "/metadata/a", "INVALID_CHARACTER"),
     ],
 )

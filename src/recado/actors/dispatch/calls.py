@@ -38,6 +38,7 @@ from recado.domain.channels.policies import POLICIES, carrier_of
 from recado.domain.channels.source import Source
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Unavailable
+from recado.domain.dispatch.leases import MARGIN
 from recado.domain.dispatch.pair_pacing import PairPacing
 from recado.domain.dispatch.retry import MAX_ATTEMPTS, RETRY_DELAYS, retry_delay
 from recado.domain.messages.message import Cause, FailureCode, WaitReason, last_error
@@ -253,11 +254,16 @@ class Calls:
         if content_of is None:
             return await _sent(departure, _message(row, departure.template))
         message = _message(row, departure.template)
+        begun = self._clock.monotonic()
         try:
             async with content_of(row) as content:
                 if isinstance(content, Cause):
                     return Refused(content.code, content.text)
+                if not self._sending.lease.holds():
+                    return NoPlace()
                 if isinstance(content, NewPayload):
+                    if self._clock.monotonic() - begun > MARGIN:
+                        return NoPlace()  # its turn is over: it comes again at its pace, with its media at hand
                     message.payload = content.payload
                     return await _sent(departure, message)
                 message.details = {**(row.details or {}), CONTENT: content}

@@ -4,7 +4,6 @@ import re
 from typing import Any, Final
 
 from recado.domain.core.errors import FieldError
-from recado.domain.core.json_size import stored_size
 
 MAX_KEYS: Final = 20
 MAX_TEXT: Final = 256
@@ -47,12 +46,6 @@ def metadata_errors(value: Any, path: str = "/metadata") -> list[FieldError]:
                     f"{path}/{key}",
                     "METADATA_INVALID",
                     "A value of metadata must be a text, a number or true or false.",
-                )
-            )
-        elif isinstance(item, float) and stored_size(item) > MAX_TEXT:
-            found.append(
-                FieldError(
-                    f"{path}/{key}", "METADATA_INVALID", f"A number has at most {MAX_TEXT} characters, all its digits."
                 )
             )
     return found

@@ -16,6 +16,7 @@ from recado.engine.periodic import Periodic
 from recado.services.media.new_blobs import NewBlobs
 from recado.services.media.provider_media import MediaExpired, ProviderMedia
 from recado.storage.core.connections.postgres import Database
+from recado.storage.core.crypto import Tampered
 from recado.storage.media import inbound_media
 from recado.storage.media.inbound_media import InboundMedia
 
@@ -79,7 +80,7 @@ class InboundCopies:
         try:
             async with asyncio.timeout(SECONDS):
                 await self._store(media)
-        except (MediaExpired, ProviderError, Problem, TimeoutError) as error:
+        except (MediaExpired, ProviderError, Problem, Tampered, TimeoutError) as error:
             if isinstance(error, Unavailable):
                 raise
             gone = isinstance(error, MediaExpired) or media.attempts >= len(AFTER)

@@ -21,7 +21,7 @@ MEMBER: Final = "dataBase64"
 MOST_CHARACTERS: Final = 140_000_000
 MOST_BESIDE: Final = 64 * 1024  # bytes of all other members
 IN_MEMORY: Final = 256 * 1024  # bytes
-_PIECE: Final = 1024 * 1024  # bytes
+_PIECE: Final = 64 * 1024  # bytes: the interpreter's lock is held for one of them
 _SPACE: Final = b" \t\r\n"
 _STRUCTURE: Final = re.compile(rb'["{}\[\]]')
 # At its closing quote, or where the piece ends; an escape is not cut in two. Possessive: no byte is looked at twice.

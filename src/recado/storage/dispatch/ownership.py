@@ -38,6 +38,8 @@ _READINGS = 3  # of the server's clock
 _SERVING = "recado serve "  # how the names of serving processes' sessions begin
 _SETTINGS = {
     "idle_session_timeout": "0",
+    # A process that stands still while it takes a place holds the rows that the owner renews.
+    "idle_in_transaction_session_timeout": "5s",
     # A machine that is gone says nothing: 11 s later the server knows.
     "tcp_keepalives_idle": "5",
     "tcp_keepalives_interval": "2",
@@ -149,8 +151,7 @@ class Ownership:
         first_seen: dict[int, datetime] = {}
         while True:
             async with connection.transaction():
-                await connection.execute(SQL.one_takes)
-                standing = await connection.fetch(SQL.standing, *LOCK)
+                standing = await self._standing(connection)
                 dead = [row["epoch"] for row in standing if self._dead(row)]
                 looks = [
                     look(
@@ -171,6 +172,17 @@ class Ownership:
             await self._clock.sleep(_POLL)
         self._epoch = taken.epoch
         return taken
+
+    async def _standing(self, connection: "asyncpg.Connection[asyncpg.Record]") -> "list[asyncpg.Record]":
+        """Those whose epochs are not dead. Nobody else takes a place, nor renews, until the transaction ends."""
+        try:
+            await connection.execute(f"set local lock_timeout = '{ANSWER_LIMIT:g}s'")
+            await connection.execute(SQL.one_takes)
+            return await connection.fetch(SQL.standing, *LOCK)
+        except asyncpg.LockNotAvailableError:
+            raise Owned(
+                "another process is about to take the place, and stands still: end that process, then start again"
+            ) from None
 
     async def keep(self) -> None:
         """Renew the lease, also after the server was away. Where another has the place by then, it is over."""

@@ -38,9 +38,8 @@ class CodeLookup(Generic[V]):
         self._owner = owner
         self._monotonic = clock.monotonic
         self._known: dict[str, tuple[float, V | None]] = {}  # until when, and what
-        self._codes: dict[
-            Hashable, deque[str]
-        ] = {}  # of each owner, the oldest first; None has those that do not exist
+        # Of each owner, the oldest first; None has those that do not exist.
+        self._codes: dict[Hashable, deque[str]] = {}
         self._kept = 0
         self._look_ups: Batcher[str, V | None] = Batcher(
             name, self._look_up, clock=clock, concurrency=1, max_queue=MOST_WAITING, deadline=ASKED_FOR, linger=LINGER,

@@ -38,4 +38,6 @@ where
     claimed_epoch is not null and claimed_at is not null and reason is distinct from 'uncertain'
     and (select not notes_claims from dispatchers where shard = 0);
 
-drop table dispatchers;
+-- A service of an earlier version that runs still reads this table: it finds that another has taken the numbers, and ends. A later
+-- version drops it.
+update dispatchers set epoch = epoch + 1, owner_host = null, owner_pid = null, owned_since = null;

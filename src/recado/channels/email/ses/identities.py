@@ -34,9 +34,8 @@ async def identity_of(client: Any, domain: str) -> SenderLook | None:
         code = _code(error)
         if code not in _NOT_ALLOWED:
             raise ProviderError("unreachable", "provider_error", f"SES answered {code}") from None
-        asked = error.operation_name
-        log.warning("ses_identity_not_told", operation=asked)
-        return None if asked == "GetEmailIdentity" else SenderLook((), False)
+        log.warning("ses_identity_not_told", operation=error.operation_name)
+        return None
     except (exceptions.BotoCoreError, OSError, ValueError):
         raise ProviderError("unreachable", "no_answer", "SES did not answer") from None
 
