@@ -26,10 +26,10 @@ from recado.domain.channels.policies import POLICIES
 from recado.domain.channels.policy import Deadline
 from recado.domain.channels.source import Source
 from recado.domain.core.errors import Unavailable
-from recado.domain.dispatch.leases import endless
+from recado.domain.dispatch.leases import Lease, endless
 from recado.domain.messages.message import Cause
 from recado.engine.clock import VirtualClock
-from recado.services.dispatch.row import Row
+from recado.services.dispatch.row import NewPayload, Row
 from recado.services.ops.activity import Activity
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -227,14 +227,16 @@ async def test_calls_of_one_environment_take_no_room_of_the_same_account_in_the_
 class Made:
     """Makes the content of e-mails, or does not."""
 
-    def __init__(self, content: object) -> None:
+    def __init__(self, content: object, clock: VirtualClock, seconds: float) -> None:
         self.content = content
         self.open = 0
+        self._clock, self._seconds = clock, seconds
 
     @asynccontextmanager
     async def __call__(self, row: Any) -> AsyncIterator[object]:
         if isinstance(self.content, Exception):
             raise self.content
+        await self._clock.advance(self._seconds)
         self.open += 1
         yield self.content
         self.open -= 1
@@ -256,10 +258,16 @@ class Taking(Provider):
         return self.outcome
 
 
-async def call_of_made(content: object, details: Any = None) -> tuple[Outcome | None, list[tuple[Any, int]]]:
-    """A call for a message of which `content` is made."""
-    made = Made(content)
-    calls = Calls(sending(settle=AsyncMock()), clock=VirtualClock(NOW), expect=lambda at: None, contents={EMAIL: made})
+async def call_of_made(
+    content: object, details: Any = None, *, seconds: float = 0.0, lease: Lease | None = None
+) -> tuple[Outcome | None, list[tuple[Any, int]]]:
+    """A call for a message of which `content` is made, in so many seconds."""
+    clock = VirtualClock(NOW)
+    made = Made(content, clock, seconds)
+    work = sending(settle=AsyncMock())
+    if lease is not None:
+        work.lease = lease
+    calls = Calls(work, clock=clock, expect=lambda at: None, contents={EMAIL: made})
     each = departure(Accepted("1"))
     each.row.channel, each.row.details = EMAIL, details
     provider = Taking(Accepted("1"), made)
@@ -291,6 +299,17 @@ async def test_nobody_is_called_where_no_content_can_be_made(content: object, ou
     assert [line["error"] for line in lines if line["event"] == "content_not_made"] == (
         ["ValueError"] if outcome == Retry() else []
     )
+
+
+async def test_media_that_come_late_wait_for_their_turn_again() -> None:
+    """A thousand messages may wait for one file: they leave at their pace, and not all at once."""
+    media = NewPayload({"media": 1})
+    assert (await call_of_made(media, seconds=0.2))[0] == Accepted("1")
+    assert await call_of_made(media, seconds=0.3) == (NoPlace(), [])
+
+
+async def test_nobody_is_called_when_the_lease_ended_meanwhile() -> None:
+    assert await call_of_made("a body", lease=Lease(lambda: 0.0)) == (NoPlace(), [])
 
 
 async def test_content_that_came_with_the_message_is_not_made_again() -> None:

@@ -13,7 +13,7 @@ from tests.channels.behaviours import Behaviour, closes_after_reading, hangs, re
 from tests.channels.conftest import NOW
 from tests.channels.email.conftest import sending
 from tests.channels.email.sns_messages import TOPIC
-from tests.channels.peer import FakeBridge
+from tests.channels.peer import Connection, FakeBridge
 from tests.domain.email.test_mime import read
 from tests.program import free_port
 
@@ -235,6 +235,17 @@ async def test_an_identity_wants_the_records_of_its_keys(
 async def test_an_access_key_that_may_only_send_is_no_verdict_on_a_sender(peer: FakeBridge, ses: Ses) -> None:
     peer.behaviour = error(403, "AccessDeniedException", "not authorized to perform `ses:GetEmailIdentity'")
     assert await ses.identity("example.com", "org") is None
+
+
+async def test_an_access_key_that_may_tell_ses_no_domain_is_no_verdict_on_a_sender(peer: FakeBridge, ses: Ses) -> None:
+    answers = iter([error(404, "NotFoundException"), error(403, "AccessDeniedException", "not authorized")])
+
+    async def in_turn(connection: Connection) -> None:
+        await next(answers)(connection)
+
+    peer.behaviour = in_turn
+    assert await ses.identity("example.com", "org") is None
+    assert len(peer.requests) == 2
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from tests.services.media.conftest import NOW, ORGANIZATION, Shelf, refused, unr
 from tests.waiting import until
 
 from recado.domain.core.ids import MESSAGE
+from recado.storage.core.crypto import Tampered
 from recado.storage.media import inbound_media
 from recado.storage.media.inbound_media import Expected, InboundMedia
 
@@ -65,6 +66,14 @@ async def test_an_attempt_after_a_failure_succeeds(shelf: Shelf) -> None:
     await shelf.clock.advance(10)
     await shelf.copies.work()
     assert (await found(shelf, message_id)).stored_type == "image/png"
+
+
+async def test_a_number_whose_secret_cannot_be_read_keeps_no_other_waiting(shelf: Shelf) -> None:
+    garbled, other = await came(shelf), await came(shelf)
+    shelf.provider.fails.append(Tampered("num_1", "altered"))
+    await shelf.copies.work()
+    assert sorted([(await found(shelf, each)).attempts for each in (garbled, other)]) == [0, 1]
+    assert len(shelf.files()) == 1
 
 
 async def test_what_the_provider_no_longer_has_is_given_up_at_once(shelf: Shelf) -> None:

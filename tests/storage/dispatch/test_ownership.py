@@ -113,6 +113,17 @@ async def test_whoever_comes_second_is_told_who_serves_the_database(database: Da
     assert not second.lease.holds()
 
 
+async def test_who_stands_still_while_it_takes_the_place_is_not_waited_for(
+    database: Database, processes: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ownership, "ANSWER_LIMIT", 0.2)
+    process, _ = processes()
+    async with session(database, "taker") as taker, taker.transaction():
+        await taker.execute(ownership.SQL.one_takes)
+        with pytest.raises(Owned, match="stands still: end that process, then start again"):
+            await process.take(take_over=True)
+
+
 async def test_who_stopped_in_order_is_followed_at_once(database: Database, processes: Any) -> None:
     first, _ = processes("web-1", 4711)
     before = await first.take()
