@@ -14,6 +14,7 @@ from recado.config.settings import load_settings
 from recado.engine.clock import SystemClock
 from recado.installation import Installation
 from recado.storage.core.upkeep.migrate import read_migrations
+from recado.storage.dispatch.ownership import LOCK
 
 
 async def test_a_given_database_with_a_pending_migration_is_refused_with_the_command_and_left_alone(
@@ -36,6 +37,9 @@ async def test_a_given_database_with_a_pending_migration_is_refused_with_the_com
         assert line.startswith("the database lacks 0001_initial, ")
         assert line.endswith(f", {read_migrations()[-1].name}: apply with 'recado migrate'")
         tables = await asyncpg.connect(**{**postgres, "database": "recado_pending"})
+        await tables.execute("select pg_advisory_lock($1, $2)", *LOCK)  # as a service of an earlier version has it
+        with pytest.raises(SettingsError, match=r"of this one: stop it first$"):
+            await installation.start(migrate_given=True)
         assert await tables.fetchval("select count(*) from pg_tables where schemaname = 'public'") == 0
         await tables.close()
     finally:

@@ -143,8 +143,10 @@ class Installation:
         if await pending(database) and (owner := await staying_owner(database, self.clock)) is not None:
             told = (
                 f"{owner} serves this database with an earlier version of Recado, which could not go on with the tables"
-                " of this one: stop it first, or take its place with 'recado serve --take-over'"
+                " of this one: stop it first"
             )
+            if self.settings.embedded:
+                told += ", or take its place with 'recado serve --take-over'"
             raise SettingsError([told])
 
     async def _fill_when_empty(self) -> NewOrganization | None:
