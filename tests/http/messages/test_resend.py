@@ -1,5 +1,7 @@
 """POST /messages/resend: failed messages are sent again as a batch of copies, each once (C15.4)."""
 
+import asyncio
+from collections import Counter
 from datetime import timedelta
 from typing import Any
 
@@ -8,7 +10,9 @@ from tests.causes import cause
 from tests.http.messages.resending import NOWHERE, copies, failed, message, resend, second_template
 
 from recado.domain.core.retention import CONTENT_MONTHS, months_before
+from recado.services.batches.resend import PLANS_WAITING
 from recado.storage.dispatch.settlements import Failed
+from recado.storage.messages import resends
 
 
 async def test_failed_messages_are_sent_again_as_copies(mail: Any) -> None:
@@ -126,6 +130,28 @@ async def test_a_filter_finds_what_failed_of_a_campaign_or_a_batch(mail: Any) ->
     once_more = await resend(mail, {"filter": {"batchId": batch_id}})
     assert (once_more.status, once_more.body["matched"]) == (202, 0)
     assert (once_more.body["skipped"], once_more.body["batch"]["status"]) == ({"ALREADY_REPLACED": 2}, "failed")
+
+
+async def test_resends_by_a_filter_are_planned_one_after_the_other(mail: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each may hold ten thousand messages."""
+    await failed(mail, campaignId="spring")
+    under_way: list[int] = []
+    found, running = resends.failed, 0
+
+    async def counted(*given: Any) -> Any:
+        nonlocal running
+        running += 1
+        under_way.append(running)
+        try:
+            return await found(*given)
+        finally:
+            running -= 1
+
+    monkeypatch.setattr(resends, "failed", counted)
+    asked = [resend(mail, {"filter": {"campaignId": "spring"}, "dryRun": True}) for _ in range(PLANS_WAITING + 2)]
+    statuses = Counter([answer.status for answer in await asyncio.gather(*asked)])
+    assert statuses == {200: PLANS_WAITING + 1, 503: 1}
+    assert set(under_way) == {1}
 
 
 async def test_a_filter_takes_a_period(mail: Any) -> None:

@@ -5,6 +5,7 @@ replaced once.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -38,11 +39,15 @@ from recado.storage.batches.batch_making import ALREADY_REPLACED, NewBatch
 from recado.storage.batches.batch_rows import Recipients
 from recado.storage.core.audit import AuditPrincipal, entry_of
 from recado.storage.core.connections.postgres import Database
+from recado.storage.core.shares.fair_places import FairPlaces
 from recado.storage.messages import recipients, resends
 from recado.storage.messages.chat_windows import WINDOW
 from recado.storage.messages.recipients import RecipientKey, of_address
 from recado.storage.messages.resends import FailedFilter, Old
 
+PLANS_AT_ONCE, PLANS_WAITING = 2, 20
+"""Resends by a filter that are planned at a time, of an organization one, and that wait of each: a plan holds up to ten
+thousand messages."""
 _MILLISECOND = timedelta(milliseconds=1)
 FILTER = "/filter"
 MIXED = "template"  # the type of a batch whose messages have one each, or that has none
@@ -86,6 +91,7 @@ class Resends:
         self._acceptance = acceptance
         self._maker = maker
         self._ids = ids
+        self._plans = FairPlaces(PLANS_AT_ONCE, most_waiting=PLANS_WAITING)
 
     @property
     def charges(self) -> bool:
@@ -93,23 +99,32 @@ class Resends:
         return self._maker.charges
 
     async def send(self, resend: Resend) -> AcceptedBatch | ReplayedBatch:
-        """Send again what can be. Raises `Problem` for what forbids it as a whole, as that there is nothing to send."""
+        """Send again what can be. Raises `Problem` for what forbids it as a whole, as that there is nothing to send.
+
+        `Unavailable` where too many plans of the organization wait already.
+        """
         replayed = await self._acceptance.replay(resend)
         if replayed is not None:
             return replayed
-        new = await self._plan(resend)
-        if not new.requested:
-            field = "filter" if resend.message_ids is None else "messageIds"
-            raise field_refused(
-                "EMPTY_AUDIENCE", f"/{field}", "No failed message matches: there is nothing to send again."
-            )
-        return await self._acceptance.store(new)
+        async with self._turn(resend):
+            new = await self._plan(resend)
+            if not new.requested:
+                field = "filter" if resend.message_ids is None else "messageIds"
+                raise field_refused(
+                    "EMPTY_AUDIENCE", f"/{field}", "No failed message matches: there is nothing to send again."
+                )
+            return await self._acceptance.store(new)
 
     async def estimate(self, resend: Resend) -> NewBatch:
-        """The batch that `send` would make, with its price; nothing is stored."""
-        new = await self._plan(resend)
-        await self._maker.prepare(new)
-        return new
+        """The batch that `send` would make, with its price; nothing is stored. `Unavailable` as `send`."""
+        async with self._turn(resend):
+            new = await self._plan(resend)
+            await self._maker.prepare(new)
+            return new
+
+    def _turn(self, resend: Resend) -> AbstractAsyncContextManager[None]:
+        """Of the messages that a filter finds, one organization has few in hand at a time; a list is short."""
+        return nullcontext() if resend.message_ids is not None else self._plans.place(resend.organization_id)
 
     # The plan -------------------------------------------------------------------------------------------------------
 

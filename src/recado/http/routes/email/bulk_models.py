@@ -3,7 +3,6 @@
 from typing import Annotated, Final, Literal, NotRequired
 
 from pydantic import AfterValidator, ConfigDict, Field
-from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
 from recado.domain.batches.batch import MAX_RECIPIENTS
@@ -14,18 +13,14 @@ from recado.http.api.models import most_members
 from recado.http.routes.email.message_models import From
 from recado.http.routes.email.part_texts import Subject
 from recado.http.routes.email.template_models import Values, VariableName
-from recado.http.routes.messages.bulk_models import BatchBody, BatchContent
+from recado.http.routes.messages.bulk_models import MOST_SHARED, BatchBody, BatchContent, check_shared
 from recado.http.routes.messages.message_models import Id, Metadata
 
-MOST_SHARED: Final = 4_096  # characters: they are stored with each message
 LONGEST_OWN: Final = 1_024
 
 
 def _few(values: dict[str, Value]) -> dict[str, Value]:
-    if sum(len(name) + _length(value) for name, value in values.items()) > MOST_SHARED:
-        raise PydanticCustomError(
-            "too_long", "must have at most {most} characters in all", {"most": f"{MOST_SHARED:,}"}
-        )
+    check_shared(sum(len(name) + _length(value) for name, value in values.items()))
     return values
 
 

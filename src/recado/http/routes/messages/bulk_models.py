@@ -106,11 +106,16 @@ class TextBatchBody(BatchBody):
 MOST_SHARED: Final = 4_096  # characters: they are stored with each message
 
 
-def _few(values: list[str]) -> list[str]:
-    if sum(map(len, values)) > MOST_SHARED:
+def check_shared(characters: int) -> None:
+    """Raise the finding of what all messages share, where it has too many."""
+    if characters > MOST_SHARED:
         raise PydanticCustomError(
             "too_long", "must have at most {most} characters in all", {"most": f"{MOST_SHARED:,}"}
         )
+
+
+def _few(values: list[str]) -> list[str]:
+    check_shared(sum(map(len, values)))
     return values
 
 
