@@ -19,7 +19,8 @@ from recado.domain.core.ids import MESSAGE, IdSource
 from recado.engine.clock import SystemClock, VirtualClock
 from recado.storage.core.connections.postgres import Database
 from recado.storage.dispatch import dispatch, epochs
-from recado.storage.dispatch.dispatch import CLAIMED, FENCE, LOST, Claim
+from recado.storage.dispatch.dispatch import CLAIMED, LOST, Claim
+from recado.storage.dispatch.epochs import FENCE
 from recado.storage.dispatch.ownership import Owned, Ownership, session_name
 from recado.storage.messages import messages
 from recado.storage.messages.messages import NewMessage, OwnClaim

@@ -26,8 +26,6 @@ CLAIM_BY_EMAIL = by_email(SQL.claim, place=13)
 _CLAIMABLE = [*states_before(MessageEvent.CLAIM), *states_before(MessageEvent.REPEAT)]
 _NOBODY: list[Any] = [None, None, None, CLAIMED_AS]
 
-FENCE = 0x7266
-"""Of the lock, with the epoch, that claims share until they are committed: 29286 in the statements that claim."""
 BLOCK = 1_000
 OF_EACH, MOST_SENDERS = 200, 500
 

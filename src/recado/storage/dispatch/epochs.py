@@ -10,6 +10,9 @@ from recado.storage.core.statements.sql import load
 
 SQL = load("epochs")
 
+FENCE = 0x7266
+"""Of the lock, with the epoch, that claims share until they are committed: 29286 in the statements that claim."""
+
 
 @dataclass(frozen=True, slots=True)
 class TakenEpoch:

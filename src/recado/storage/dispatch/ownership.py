@@ -23,7 +23,7 @@ from recado.storage.core.connections import server_clock
 from recado.storage.core.connections.failures import connection_lost
 from recado.storage.core.statements.rows import Executor, reader
 from recado.storage.core.statements.sql import load
-from recado.storage.dispatch import dispatch, epochs
+from recado.storage.dispatch import epochs
 from recado.storage.dispatch.epochs import TakenEpoch
 
 SQL = load("ownership")
@@ -281,7 +281,7 @@ class Ownership:
         try:
             async with connection.transaction():
                 await connection.execute(f"set local lock_timeout = '{PATIENCE:g}s'")
-                await connection.execute(SQL.fence, dispatch.FENCE, row["epoch"])
+                await connection.execute(SQL.fence, epochs.FENCE, row["epoch"])
         except asyncpg.LockNotAvailableError:
             raise Owned(
                 f"{owner} has claims under way that could not be ended: end that process, then start again"
