@@ -3,7 +3,7 @@ insert into api_key_tokens (token_hash, organization_id, key_id, valid_until) va
 
 -- name: by_token_hash
 select k.*, t.valid_until as token_valid_until, o.status = 'suspended' as organization_suspended,
-    o.hide_phone_hash
+    o.moving as organization_moving, o.hide_phone_hash
 from api_key_tokens t
 join api_keys k on k.organization_id = t.organization_id and k.id = t.key_id
 join organizations o on o.id = t.organization_id
@@ -43,6 +43,15 @@ where organization_id = $1 and env = $2 and id = $3 and revoked_at is null
 returning *
 
 -- name: touch
-update api_keys k set last_used_at = greatest(k.last_used_at, used.at)
-from unnest($1::text[], $2::text[], $3::timestamptz[]) as used (organization_id, id, at)
-where k.organization_id = used.organization_id and k.id = used.id
+-- As of sessions: in the order of their ids, for every process writes those that it has seen.
+with locked as materialized (
+    select k.organization_id, k.id, used.at
+    from unnest($1::text[], $2::text[], $3::timestamptz[]) as used (organization_id, id, at)
+    join api_keys k on k.organization_id = used.organization_id and k.id = used.id
+    where k.last_used_at is null or k.last_used_at < used.at
+    order by k.id
+    for no key update of k
+)
+update api_keys k set last_used_at = greatest(k.last_used_at, l.at)
+from locked l
+where k.organization_id = l.organization_id and k.id = l.id

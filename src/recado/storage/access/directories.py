@@ -2,8 +2,10 @@
 
 from recado.domain.core.clock import Clock
 from recado.domain.messages.changes import (
+    AccountChanged,
     Change,
     FlowChanged,
+    KeyChanged,
     NumberChanged,
     OrganizationChanged,
     SocialAccountChanged,
@@ -54,6 +56,10 @@ class Directories:
                 self.keys.forget_organization(organization_id)
                 self.sessions.forget_organization(organization_id)
                 self.prices.forget(organization_id)
+            case KeyChanged(key_id):
+                self.keys.forget_key(key_id)
+            case AccountChanged(account_id):
+                self.sessions.forget_account(account_id)
             case SubscriptionChanged(organization_id, env, _):
                 self.subscriptions.forget((organization_id, env))
 

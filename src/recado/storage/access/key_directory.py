@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from recado.domain.core.errors import Problem
-from recado.storage.access import api_keys
+from recado.storage.access import api_keys, organizations
 from recado.storage.access.api_keys import ApiKey
 from recado.storage.access.token_directory import TokenDirectory
 
@@ -35,6 +35,8 @@ class KeyDirectory(TokenDirectory[KnownKey, tuple[str, str]]):
         row: Mapping[str, Any] | None = await self._executor.fetchrow(api_keys.SQL.by_token_hash, hashed)
         if row is None:
             return None
+        if row["organization_moving"]:
+            raise organizations.on_the_move()
         record = api_keys.read(row)
         ends = [end for end in (record.expires_at, record.revoked_at, row["token_valid_until"]) if end is not None]
         return KnownKey(record, min(ends) if ends else None, row["organization_suspended"], row["hide_phone_hash"])

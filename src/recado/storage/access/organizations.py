@@ -36,7 +36,10 @@ SANDBOX_PHONE = "+15555550100"  # reserved for fiction: nobody can be called by 
 
 @dataclass(frozen=True, slots=True)
 class Organization(Identified):
-    """One customer. `held_ms`: time for which its queues stood still; `held_since`: since when they do now."""
+    """One customer. `held_ms`: time for which its queues stood still; `held_since`: since when they do now.
+
+    `moving`: on the way to another database, and suspended for that.
+    """
 
     id: str
     name: str
@@ -55,6 +58,7 @@ class Organization(Identified):
     revision: int
     updated_at: datetime
     hide_phone_hash: bool = False
+    moving: bool = False
 
     @property
     def suspended(self) -> bool:
@@ -165,6 +169,17 @@ async def create_organization(
 async def all_organizations(executor: Executor) -> list[Organization]:
     """Oldest first."""
     return [read(row) for row in await executor.fetch(SQL.all)]
+
+
+def on_the_move() -> Unavailable:
+    """503 for whoever asks for an organization while it is moved to another cell."""
+    return Unavailable("The organization is being moved to another database: try again shortly.", retry_after=5)
+
+
+def refuse_on_the_move(organization: Organization | None) -> None:
+    """Raises `Unavailable` for one that is moved: what is made of it meanwhile may stay behind."""
+    if organization is not None and organization.moving:
+        raise on_the_move()
 
 
 def with_status(organization: Organization, status: str, now: datetime) -> Organization:

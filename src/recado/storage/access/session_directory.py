@@ -7,7 +7,7 @@ from typing import Any
 
 from recado.domain.access.account import AccountStatus
 from recado.domain.core.errors import Problem
-from recado.storage.access import accounts, sessions
+from recado.storage.access import accounts, organizations, sessions
 from recado.storage.access.accounts import UserAccount
 from recado.storage.access.token_directory import TokenDirectory
 
@@ -39,6 +39,8 @@ class SessionDirectory(TokenDirectory[KnownSession, str]):
         row: Mapping[str, Any] | None = await self._executor.fetchrow(sessions.SQL.by_token_hash, hashed)
         if row is None:
             return None
+        if row["organization_moving"]:
+            raise organizations.on_the_move()
         account = accounts.read(row)
         used_at = max(row["last_used_at"], self._used.get(row["session_id"], row["last_used_at"]))
         ends_at = min(row["expires_at"], used_at + sessions.IDLE)

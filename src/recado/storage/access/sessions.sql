@@ -5,7 +5,7 @@ values ($1, $2, $3, $4, $5, $6, $7)
 -- name: by_token_hash
 select
     a.*, s.id as session_id, s.live_hash, s.expires_at, s.last_used_at, s.ended_at,
-    o.status = 'suspended' as organization_suspended, o.hide_phone_hash
+    o.status = 'suspended' as organization_suspended, o.moving as organization_moving, o.hide_phone_hash
 from sessions s
 join accounts a on a.id = s.account_id
 join organizations o on o.id = s.organization_id

@@ -62,7 +62,7 @@ _FAILURE = re.compile(r" \[\d+\] (?:PANIC|FATAL):  (.+)$", re.MULTILINE)
 _SETTINGS = {
     "listen_addresses": "",
     "unix_socket_permissions": "0700",
-    "max_connections": "60",
+    "max_connections": "120",
     "shared_buffers": "256MB",
     "huge_pages": "off",
     "jit": "off",

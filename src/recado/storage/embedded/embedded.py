@@ -169,6 +169,7 @@ class EmbeddedPostgres:
         """Starts the server again whenever it ends while we use it. What fails again and again is told once."""
         failures = 0
         ended_at = 0.0
+        told = False  # that it ended
         while True:
             pid = cluster.pid()
             if pid is None:  # ended already, or runs where its process is not visible to us: in another container
@@ -182,6 +183,7 @@ class EmbeddedPostgres:
                 async with self._changing(cluster):
                     if not failures and not cluster.listening():
                         log.warning("postgres_ended", pid=pid)
+                        told = True
                     await self._ensure_running(cluster)
             except Exception as error:  # noqa: BLE001 - whatever it is, the next try may succeed
                 failures += 1
@@ -189,10 +191,10 @@ class EmbeddedPostgres:
                 tell("postgres_not_restarted", error=str(error))
                 await self._clock.sleep(backoff(failures, 2 * _FIRST_PAUSE, _LONGEST_PAUSE))
             else:
-                if failures:
+                if told or failures:
                     seconds = round(self._clock.monotonic() - ended_at, 1)
                     log.warning("postgres_restarted", seconds=seconds, failures=failures)
-                failures = 0
+                failures, told = 0, False
 
 
 async def _make_database(arguments: dict[str, Any]) -> None:
