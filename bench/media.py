@@ -1,35 +1,47 @@
 """Media: how fast a large file goes through the service, beside the pace that C31 allows its organization, and those of
-several organizations, beside the disk itself; many downloads at once, beside a bare aiohttp application that gives the
-same file; and what each takes of memory meanwhile.
+several organizations, beside the disk itself and beside a server that only receives; the same to a storage that speaks
+S3, beside its own pace; many downloads at once, beside a bare aiohttp application that gives the same file; and what
+each takes of memory meanwhile.
 """
 
 import asyncio
 import base64
-import http.client
 import os
 import time
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import cast
 
 import uvloop
 
-from bench.harness import Figure, Process, Say, against, forget_peak, peak, rss, running, scratch
+from bench.harness import Figure, Process, Say, against, peak, running, scratch
+from bench.media_s3 import uploads_to_s3
 from bench.recado_process import READY, Api, recado
+from bench.uploads import (
+    BLOCK,
+    PDF,
+    PDF_TYPE,
+    UPLOAD,
+    Together,
+    a_pdf,
+    at_once,
+    median_of,
+    memory,
+    processor,
+    ready_callers,
+    settled,
+    upload,
+    upload_all,
+)  # fmt: skip
 from recado.http.wire.body_pace import AT_ONCE as AT_ONCE_OF_ONE
 from recado.http.wire.body_pace import BYTES_A_SECOND
 
-UPLOAD = 100_000_000  # bytes
 DOWNLOAD = 5_000_000
 AT_ONCE = 200
-CALLERS = 24  # organizations: the paces of all together lie well above that of the disk
+CALLERS = 30  # organizations: two fewer than bodies may be here at once
 ROUNDS = 3
-BLOCK = 1024 * 1024
 LEAST = 0.7
-MOST_MEMORY = 64_000_000
 PERSON = "+5511987650000"
-_PDF = b"%PDF-1.7\n"
-_TYPE = "application/pdf"
 
 
 async def run(say: Say) -> list[Figure]:
@@ -40,74 +52,56 @@ async def run(say: Say) -> list[Figure]:
         Api(service) as api,
     ):
         file = folder / "file.pdf"
-        file.write_bytes(_PDF + os.urandom(DOWNLOAD - len(_PDF)))
-        async with running(
-            Process(folder, "bare", "-m", "bench.files", "--port", "{port}", "--file", str(file)), "/"
-        ) as bare:
+        file.write_bytes(a_pdf(DOWNLOAD))
+        receives = ("-m", "bench.receiver", "--port", "{port}", "--folder", str(folder))
+        async with (
+            running(Process(folder, "bare", "-m", "bench.files", "--port", "{port}", "--file", str(file)), "/") as bare,
+            running(Process(folder, "receiver", *receives), "/") as receiver,
+        ):
             number = (await api.sender("media")).number_id
-            return [
-                *await _uploads(say, service, api, number),
-                *await _downloads(say, service, bare, api, number, file),
-            ]
+            uploads = await _uploads(say, service, receiver, api, number)
+            downloads = await _downloads(say, service, bare, api, number, file)
+    async with scratch() as folder:
+        return [*uploads, *await uploads_to_s3(say, folder), *downloads]
 
 
-async def _uploads(say: Say, service: Process, api: Api, number: str) -> list[Figure]:
+async def _uploads(say: Say, service: Process, receiver: Process, api: Api, number: str) -> list[Figure]:
     """From the first byte sent to the last answer, which comes when the file is stored and the provider has it."""
-    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(CALLERS))  # each waits in a thread
-    content = _PDF + os.urandom(UPLOAD - len(_PDF))
-    callers = [(api.token, number), *[await _caller(service, turn) for turn in range(1, CALLERS)]]
-    await asyncio.gather(*(asyncio.to_thread(_upload, service, *each, content[:BLOCK]) for each in callers))
-    one, together, disk = list[float](), list[float](), list[float]()
+    content = a_pdf(UPLOAD)
+    callers = await ready_callers(service, (api.token, number), CALLERS)
+    one, together, bare, disk = list[float](), list[Together](), list[Together](), list[float]()
     used_by_one = used_together = 0
     for turn in range(ROUNDS):
         say(f"media: uploads of {UPLOAD / 1e6:g} MB, round {turn + 1} of {ROUNDS}")
-        before = _settled(service)
-        one.append(UPLOAD / await asyncio.to_thread(_upload, service, *callers[0], content) / 1e6)
+        before = settled(service)
+        one.append(UPLOAD / await asyncio.to_thread(upload, service, *callers[0], content) / 1e6)
         used_by_one = max(used_by_one, peak(service.pid) - before)
-        before, began = _settled(service), time.perf_counter()
-        await asyncio.gather(*(asyncio.to_thread(_upload, service, *each, content) for each in callers))
-        together.append(CALLERS * UPLOAD / (time.perf_counter() - began) / 1e6)
+        before = settled(service)
+        together.append(await upload_all(service, callers, content))
         used_together = max(used_together, peak(service.pid) - before)
+        bare.append(await upload_all(receiver, callers, content))
         disk.append(await _write_all(service.data_dir, content))
     allowed = UPLOAD / ((UPLOAD - AT_ONCE_OF_ONE) / BYTES_A_SECOND) / 1e6
+    paces = [each.pace for each in together]
     return [
         against(f"upload of {UPLOAD / 1e6:g} MB, beside the pace of an organization", one, [allowed], "MB/s", LEAST),
-        _memory(used_by_one),
-        against(f"– of {CALLERS} organizations at once, beside the disk", together, disk, "MB/s", LEAST),
-        _memory(used_together),
+        memory(used_by_one),
+        against(f"– of {CALLERS} organizations at once, beside the disk", paces, disk, "MB/s", LEAST),
+        against("– beside all of their paces", paces, [CALLERS * allowed], "MB/s", None),
+        against(
+            "– beside a server that only reads, hashes and writes", paces, [each.pace for each in bare], "MB/s", LEAST
+        ),
+        processor("– processor time of the service for a MB, beside that of this server", together, bare),
+        Figure("– that of the clients, who have the same processors", f"{median_of(together, 'clients'):.2f} ms"),
+        memory(used_together),
     ]
-
-
-async def _caller(service: Process, turn: int) -> tuple[str, str]:
-    """The key of another organization, and its number of the sandbox."""
-    made = await service.command("org", "create", "--name", f"media {turn}", "--json")
-    return made["keys"]["test"]["token"], made["numberId"]
-
-
-def _upload(service: Process, token: str, number: str, content: bytes) -> float:
-    """Seconds that it took."""
-    connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=120)
-    headers = {
-        "Authorization": f"Bearer {token}", "Content-Type": "application/octet-stream", "x-filename": "file.pdf",
-        "x-content-type": _TYPE,
-    }  # fmt: skip
-    connection.connect()
-    began = time.perf_counter()
-    connection.request("POST", f"/numbers/{number}/media/binary", body=content, headers=headers)
-    answer = connection.getresponse()
-    told = answer.read()
-    took = time.perf_counter() - began
-    connection.close()
-    if answer.status != 201:
-        raise RuntimeError(f"an upload was refused: {told.decode()[:300]}")
-    return took
 
 
 async def _write_all(folder: Path, content: bytes) -> float:
     """MB a second: the same bytes in as many files at once, until the disk has all of them."""
     places = [folder / f"plain-{turn}" for turn in range(CALLERS)]
     began = time.perf_counter()
-    await asyncio.gather(*(asyncio.to_thread(_write, place, content) for place in places))
+    await at_once([partial(_write, place, content) for place in places])
     took = time.perf_counter() - began
     for place in places:
         place.unlink()
@@ -129,17 +123,17 @@ async def _downloads(say: Say, service: Process, bare: Process, api: Api, number
     used = 0
     for turn in range(ROUNDS):
         say(f"media: {AT_ONCE} downloads, round {turn + 1} of {ROUNDS}")
-        before = _settled(service)
+        before = settled(service)
         ours.append(await _all(service, f"/messages/{message}/media", api.token))
         used = max(used, peak(service.pid) - before)
         bound.append(await _all(bare, "/file", api.token))
     name = f"{AT_ONCE} downloads of {DOWNLOAD / 1e6:g} MB at once"
-    return [against(name, ours, bound, "MB/s", None), _memory(used)]
+    return [against(name, ours, bound, "MB/s", None), memory(used)]
 
 
 async def _received(service: Process, api: Api, number: str, file: Path) -> str:
     """A message that came, whose stored copy is the file: the sandbox takes none that is as large."""
-    media = {"mimeType": _TYPE, "dataBase64": base64.b64encode(_PDF).decode()}
+    media = {"mimeType": PDF_TYPE, "dataBase64": base64.b64encode(PDF).decode()}
     came = {"channel": "chatapp", "numberId": number, "from": PERSON, "media": media}
     message: str = (await api.call("POST", "/v2/sandbox/inbound", came))["messageId"]
     while "mediaStorage" not in await api.call("GET", f"/messages/{message}"):
@@ -192,15 +186,3 @@ class _Download(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         if not self.over.done():
             self.over.set_result(None)
-
-
-def _settled(process: Process) -> int:
-    """Resident memory now, from where its peak counts."""
-    forget_peak(process.pid)
-    return rss(process.pid)
-
-
-def _memory(used: int) -> Figure:
-    return Figure(
-        "– memory meanwhile", f"{used / 1e6:.0f} MB", target=f"< {MOST_MEMORY / 1e6:g} MB", met=used < MOST_MEMORY
-    )

@@ -52,7 +52,7 @@ class Provider:
         self.said_size = 0  # more than there is
 
     async def upload_media(
-        self, account: Account, content: AsyncIterable[bytes], *, size: int, mime_type: str, filename: str
+        self, account: Account, content: AsyncIterable[bytes | memoryview], *, size: int, mime_type: str, filename: str
     ) -> str:
         self._fail()
         came = b"".join([chunk async for chunk in content])

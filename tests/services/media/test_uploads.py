@@ -1,7 +1,6 @@
 """Uploads are kept when storage and provider have them, and leave nothing otherwise (C8.2)."""
 
 import asyncio
-from collections.abc import AsyncIterable
 from datetime import timedelta
 from typing import Any
 
@@ -12,6 +11,7 @@ from tests.services.media.conftest import NOW, ORGANIZATION, Accounts, Shelf, nu
 from recado.domain.core.errors import Problem
 from recado.domain.media.media_types import MIB
 from recado.domain.messages.message import Priority
+from recado.services.media import new_blobs
 from recado.services.media.media_use import named_media
 from recado.services.messages.chatapp_rules import check_media
 from recado.services.messages.draft import MessageDraft
@@ -42,7 +42,7 @@ async def test_what_the_provider_does_not_take_is_not_kept(shelf: Shelf, error: 
 async def test_what_the_storage_does_not_take_never_reaches_the_provider(
     shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def fails(key: str, content: AsyncIterable[bytes], file: Any) -> None:
+    async def fails(*_: Any) -> None:
         raise storage_failed()
 
     monkeypatch.setattr(shelf.blobs, "write", fails)
@@ -67,6 +67,38 @@ async def test_a_provider_that_never_answers_is_given_up_by_its_caller_and_nothi
     taking.cancel()
     await asyncio.wait([taking])
     assert (shelf.files(), await shelf.count("media"), await shelf.count("blobs")) == ([], 0, 0)
+
+
+async def test_an_upload_whose_organization_leaves_for_another_database_meanwhile_is_refused_and_leaves_nothing(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def slow(*_: Any, **__: Any) -> str:
+        await shelf.db.execute("delete from blobs")  # as a move takes it
+        return "theirs-1"
+
+    monkeypatch.setattr(shelf.provider, "upload_media", slow)
+    with pytest.raises(Problem) as failed:
+        await shelf.uploads.take(await shelf.sender(), upload(PNG))
+    assert failed.value.status == 503
+    assert (shelf.files(), await shelf.count("media")) == ([], 0)
+
+
+async def test_what_a_storage_does_not_delete_soon_holds_nobody_up_and_goes_later(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def silent(_: str) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(new_blobs, "DELETED_WITHIN", 0.05)
+    shelf.provider.fails.append(refused())
+    with monkeypatch.context() as standing_still:
+        standing_still.setattr(shelf.blobs, "delete", silent)
+        with pytest.raises(Problem):
+            async with asyncio.timeout(60):
+                await shelf.uploads.take(await shelf.sender(), upload(PNG))
+    assert (len(shelf.files()), await shelf.count("media"), await shelf.count("blobs")) == (1, 0, 1)
+    await shelf.sweep.work()
+    assert (shelf.files(), await shelf.count("blobs")) == ([], 0)
 
 
 async def test_a_wrong_type_is_refused_before_anything_is_stored(shelf: Shelf) -> None:

@@ -13,8 +13,9 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from urllib.parse import parse_qsl, urlsplit
 
 import aiohttp
@@ -26,10 +27,11 @@ from tests.waiting import until
 from yarl import URL
 
 from recado.domain.core.errors import Problem
-from recado.storage.blobs import local
+from recado.storage.blobs import file_parts, local, s3
 from recado.storage.blobs.blobs import BlobMissing, Blobs, new_key
 from recado.storage.blobs.local import LocalBlobs
-from recado.storage.blobs.s3 import PART, S3Blobs, S3Bucket
+from recado.storage.blobs.part_hashes import PartHashes
+from recado.storage.blobs.s3 import GATHERED, PART, S3Blobs, S3Bucket
 from recado.storage.blobs.signed_links import SignedLinks
 from recado.storage.core.gathered import nameless_file
 from recado.storage.core.shares.fair_places import FairPlaces
@@ -127,7 +129,7 @@ def blobs(request: pytest.FixtureRequest) -> Any:
 
 
 async def test_what_is_written_is_read_in_parts_and_deleted(blobs: Blobs) -> None:
-    for size in (1, 70_000, PART, PART + 123_456):
+    for size in (1, 70_000, GATHERED, GATHERED + 123_456):
         content = os.urandom(size)
         await blobs.write(KEY, given(content))
         assert await read(blobs, KEY, 0, size) == content
@@ -139,7 +141,7 @@ async def test_what_is_written_is_read_in_parts_and_deleted(blobs: Blobs) -> Non
         await read(blobs, KEY, 0, 1)
 
 
-@pytest.mark.parametrize("size", [1_000, 2 * PART + 1])
+@pytest.mark.parametrize("size", [1_000, 2 * GATHERED + 1])
 async def test_of_what_breaks_off_nothing_is_kept(blobs: Blobs, size: int) -> None:
     key = f"{KEY[:-1]}{size % 10}"
     with pytest.raises(ConnectionResetError):
@@ -191,7 +193,7 @@ async def test_one_organization_leaves_threads_to_another(
                 each.cancel()
             readers += [asyncio.create_task(read(in_files, KEY, 0, 7)) for _ in range(2 * THREADS)]
             await until(lambda: len(held) >= OF_ONE, 20, "its threads are at work")
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 assert await read(in_files, theirs, 0, 7) == b"content"
     finally:
         gate.set()
@@ -310,7 +312,7 @@ async def test_a_bucket_that_is_gone_fails_who_writes_as_a_storage_does(moto: in
     blobs = S3Blobs(replace(bucket(moto), name="gone"))
     await blobs.start()
     try:
-        for size in (1, PART + 1):
+        for size in (1, GATHERED + 1):
             with pytest.raises(Problem, match="STORAGE_FAILED"):
                 await blobs.write(KEY, given(os.urandom(size)))
         with pytest.raises(Problem, match="STORAGE_FAILED"):
@@ -377,3 +379,313 @@ async def test_a_full_disk_refuses_a_file_that_is_to_be_named(
     with tempfile.TemporaryFile(dir=tmp_path) as file, pytest.raises(Problem, match="STORAGE_FAILED"):
         await in_files.write(KEY, given(b"content"), file)
     assert [path for path in in_files._folder.rglob("*") if path.is_file()] == []
+
+
+@pytest.fixture(params=["at_moto", "at_rclone"])
+def in_bucket(request: pytest.FixtureRequest) -> Any:
+    return request.getfixturevalue(request.param)
+
+
+def nameless(content: bytes, folder: Path) -> IO[bytes]:
+    file = nameless_file(str(folder))
+    file.write(content)
+    return file
+
+
+async def uploads_of(blobs: S3Blobs) -> list[Any]:
+    under_way = await blobs._ready().list_multipart_uploads(Bucket="media")
+    return list(under_way.get("Uploads", []))
+
+
+async def test_a_file_goes_into_a_bucket_in_parts_of_which_pieces_are_read(in_bucket: S3Blobs, tmp_path: Path) -> None:
+    for size in (1_000, PART, 2 * PART + 123_456):
+        content = os.urandom(size)
+        with nameless(content, tmp_path) as file:
+            await in_bucket.write(KEY, given(content), file)
+        assert await read(in_bucket, KEY, 0, size) == content
+
+
+async def test_a_file_whose_parts_are_hashed_already_is_read_once(
+    at_rclone: S3Blobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def hashes(*_: Any) -> str:
+        raise AssertionError("its hashes are known")
+
+    monkeypatch.setattr(file_parts, "_digest", hashes)
+    for size in (1_000, PART + 123_456):
+        content, known = os.urandom(size), PartHashes(PART)
+        known.update(content)
+        with nameless(content, tmp_path) as file:
+            await at_rclone.write(KEY, given(b"not read"), file, known.parts())
+        assert await read(at_rclone, KEY, 0, size) == content
+
+
+async def test_a_part_whose_hash_is_not_the_signed_one_is_refused_and_leaves_nothing(
+    at_rclone: S3Blobs, tmp_path: Path
+) -> None:
+    key = f"{KEY[:-1]}d"
+
+    def tampers(request: Any, **_: Any) -> None:
+        request.headers["X-Amz-Content-SHA256"] = "0" * 64
+
+    for call in ("UploadPart", "PutObject"):
+        at_rclone._ready().meta.events.register(f"before-send.s3.{call}", tampers)
+    for size in (1_000, PART + 1):
+        with nameless(bytes(size), tmp_path) as file, pytest.raises(Problem, match="STORAGE_FAILED"):
+            await at_rclone.write(key, given(b""), file)
+        with pytest.raises(BlobMissing):
+            await read(at_rclone, key, 0, 1)
+    assert await uploads_of(at_rclone) == []
+
+
+@pytest.mark.parametrize("size", [1_000, GATHERED + 7])
+async def test_what_comes_without_a_file_is_hashed_by_threads(
+    at_rclone: S3Blobs, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hash_pieces, signed, by = file_parts._digest_of, set[str](), set[threading.Thread]()
+
+    def note(request: Any, **_: Any) -> None:
+        signed.add(request.headers["X-Amz-Content-SHA256"].decode())
+
+    def hashes(pieces: Any) -> str:
+        by.add(threading.current_thread())
+        return hash_pieces(pieces)
+
+    monkeypatch.setattr(file_parts, "_digest_of", hashes)
+    for call in ("UploadPart", "PutObject"):
+        at_rclone._ready().meta.events.register(f"before-send.s3.{call}", note)
+    content = os.urandom(size)
+    await at_rclone.write(KEY, given(content))
+    assert signed == {sha256(content[at : at + GATHERED]).hexdigest() for at in range(0, size, GATHERED)}
+    assert by
+    assert threading.main_thread() not in by
+    assert await read(at_rclone, KEY, 0, size) == content
+
+
+async def test_what_comes_without_a_file_may_be_empty(in_bucket: S3Blobs) -> None:
+    await in_bucket.write(KEY, given(b""))
+    found = await in_bucket._ready().head_object(Bucket="media", Key=KEY)
+    assert found["ContentLength"] == 0
+
+
+async def test_a_file_in_memory_goes_into_a_bucket_as_it_comes(in_bucket: S3Blobs) -> None:
+    for known in ((), (sha256(b"content").hexdigest(),)):
+        await in_bucket.write(KEY, given(b"content"), io.BytesIO(b"content"), known)
+    assert await read(in_bucket, KEY, 0, 7) == b"content"
+
+
+async def test_each_part_of_a_file_is_signed_with_the_hash_of_its_bytes(at_rclone: S3Blobs, tmp_path: Path) -> None:
+    content, signed = os.urandom(2 * PART + 7), set[str]()
+
+    def note(request: Any, **_: Any) -> None:
+        signed.add(request.headers["X-Amz-Content-SHA256"].decode())
+
+    at_rclone._ready().meta.events.register("before-send.s3.UploadPart", note)
+    with nameless(content, tmp_path) as file:
+        await at_rclone.write(KEY, given(b""), file)
+    assert signed == {sha256(content[at : at + PART]).hexdigest() for at in range(0, len(content), PART)}
+
+
+async def test_a_file_that_ends_too_early_leaves_nothing_in_a_bucket(
+    in_bucket: S3Blobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(s3, "_size", lambda _: 2 * PART)
+    key = f"{KEY[:-1]}b"
+    with nameless(bytes(PART + 1), tmp_path) as file, pytest.raises(Problem, match="STORAGE_FAILED"):
+        await in_bucket.write(key, given(b""), file)
+    with pytest.raises(BlobMissing):
+        await read(in_bucket, key, 0, 1)
+    assert await uploads_of(in_bucket) == []
+
+
+async def test_a_storage_that_stands_still_holds_nobody_up_for_long(
+    at_rclone: S3Blobs, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    async def silent(**_: Any) -> None:
+        await asyncio.Event().wait()
+
+    abort = at_rclone._ready().abort_multipart_upload
+    monkeypatch.setattr(s3, "_SENT", 1.0)  # more than the calls before and after it take
+    monkeypatch.setattr(s3, "_ABORT", 0.05)
+    for call in ("upload_part", "abort_multipart_upload", "put_object"):
+        monkeypatch.setattr(at_rclone._ready(), call, silent)
+    with pytest.raises(Problem, match="STORAGE_FAILED"):
+        async with asyncio.timeout(60):
+            await at_rclone.write(KEY, given(b"content"))
+    with nameless(bytes(2 * PART + 1), tmp_path) as file, pytest.raises(Problem, match="STORAGE_FAILED"):
+        async with asyncio.timeout(60):
+            await at_rclone.write(f"{KEY[:-1]}c", given(b""), file)
+    assert len(await uploads_of(at_rclone)) == 1
+    monkeypatch.setattr(at_rclone._ready(), "abort_multipart_upload", abort)
+    await at_rclone.delete(KEY)
+    assert len(await uploads_of(at_rclone)) == 1
+    await at_rclone.delete(f"{KEY[:-1]}c")
+    assert await uploads_of(at_rclone) == []
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["create_multipart_upload", "complete_multipart_upload", "delete_object", "list_multipart_uploads", "head_bucket"],
+)
+async def test_no_call_waits_for_ever_for_an_answer_that_trickles(
+    call: str, at_rclone: S3Blobs, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    async def trickles(**_: Any) -> None:  # each byte of it comes before the client has waited too long for one
+        await asyncio.Event().wait()
+
+    async def asks() -> None:
+        async with asyncio.timeout(60):
+            match call:
+                case "create_multipart_upload" | "complete_multipart_upload":
+                    with nameless(bytes(PART), tmp_path) as file:
+                        await at_rclone.write(KEY, given(b""), file)
+                case "head_bucket":
+                    await at_rclone.check()
+                case _:
+                    await at_rclone.delete(KEY)
+
+    with monkeypatch.context() as slow:
+        slow.setattr(s3, "_SENT", 2.0)
+        slow.setattr(at_rclone._ready(), call, trickles)
+        with pytest.raises(Problem, match="STORAGE_FAILED"):
+            await asks()
+    assert await uploads_of(at_rclone) == []
+
+
+@pytest.mark.parametrize(
+    ("call", "code"), [("list_multipart_uploads", "AccessDenied"), ("abort_multipart_upload", "NoSuchUpload")]
+)
+async def test_what_is_left_of_an_upload_keeps_no_binary_from_being_deleted(
+    at_rclone: S3Blobs, call: str, code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not every key may look for it, and it may have gone meanwhile; whatever else fails is tried again."""
+
+    async def refuses(**_: Any) -> None:
+        raise ClientError({"Error": {"Code": answered}}, call)
+
+    client = at_rclone._ready()
+    upload = {"Bucket": "media", "Key": KEY}
+    upload["UploadId"] = (await client.create_multipart_upload(**upload))["UploadId"]
+    await at_rclone.write(KEY, given(b"content"))
+    with monkeypatch.context() as refused:
+        refused.setattr(client, call, refuses)
+        answered = "SlowDown"
+        with pytest.raises(Problem, match="STORAGE_FAILED"):
+            await at_rclone.delete(KEY)
+        answered = code
+        await at_rclone.delete(KEY)
+    with pytest.raises(BlobMissing):
+        await read(at_rclone, KEY, 0, 1)
+    await at_rclone.delete(KEY)
+    assert await uploads_of(at_rclone) == []
+
+
+@pytest.fixture
+def on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system has nothing of a file in memory."""
+    monkeypatch.setattr(file_parts, "read_cached", lambda *_: None)
+
+
+@pytest.mark.usefixtures("on_disk")
+async def test_who_goes_away_while_a_file_goes_into_a_bucket_leaves_it_to_no_thread(
+    at_rclone: S3Blobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A descriptor that is closed while a thread reads may be another file's by then."""
+    began, goes_on, read_file, late = threading.Event(), threading.Event(), file_parts._read, list[bool]()
+
+    def slow(descriptor: int, at: int, length: int) -> bytes:
+        began.set()
+        goes_on.wait(10)
+        late.append(file.closed)
+        return read_file(descriptor, at, length)
+
+    monkeypatch.setattr(file_parts, "_read", slow)
+
+    async def write() -> None:
+        with file:
+            await at_rclone.write(KEY, given(b""), file)
+
+    file = nameless(bytes(2 * PART), tmp_path)
+    writing = asyncio.create_task(write())
+    await asyncio.to_thread(began.wait, 10)
+    writing.cancel()
+    await asyncio.wait([writing], timeout=0.1)
+    goes_on.set()
+    await asyncio.wait([writing])
+    assert writing.cancelled()
+    assert late
+    assert not any(late)
+    assert await uploads_of(at_rclone) == []
+
+
+@pytest.mark.usefixtures("on_disk")
+async def test_the_next_part_is_hashed_while_one_is_sent_and_each_in_its_turn(
+    at_rclone: S3Blobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hash_file, read_file, ahead, sent = file_parts._digest, file_parts._read, threading.Event(), list[int]()
+
+    def hashes(descriptor: int, at: int, length: int) -> str:
+        if at == PART:
+            ahead.set()
+        return hash_file(descriptor, at, length)
+
+    def sends(descriptor: int, at: int, length: int) -> bytes:
+        assert ahead.wait(10), "the second part is hashed before the first has left"
+        sent.append(at)
+        return read_file(descriptor, at, length)
+
+    monkeypatch.setattr(file_parts, "_digest", hashes)
+    monkeypatch.setattr(file_parts, "_read", sends)
+    with nameless(bytes(3 * PART), tmp_path) as file:
+        await at_rclone.write(KEY, given(b""), file)
+    assert sent == list(range(0, 3 * PART, file_parts.SENT))
+
+
+async def test_a_part_whose_file_was_left_is_read_no_more(at_rclone: S3Blobs, tmp_path: Path) -> None:
+    with nameless(bytes(2 * PART), tmp_path) as file:
+        parts = file_parts.FileParts(at_rclone._threads, "org_1", file)
+        each = parts.each(2 * PART, PART)
+        part = await anext(each)
+        await parts.leave()
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            await anext(aiter(part))
+        await each.aclose()
+
+
+async def test_a_part_that_breaks_on_its_way_is_sent_again_from_its_beginning(at_rclone: S3Blobs, rclone: int) -> None:
+    broken = list[int]()
+
+    async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """What comes goes to the server; the first connection that brings 3 MB ends."""
+        there, back = await asyncio.open_connection("127.0.0.1", rclone)
+        answers = asyncio.create_task(pipe(there, writer))
+        came = 0
+        while piece := await reader.read(65_536):
+            came += len(piece)
+            if came > 3_000_000 and not broken:
+                broken.append(came)
+                break
+            back.write(piece)
+            await back.drain()
+        answers.cancel()
+        for each in (writer, back):
+            each.close()
+
+    async def pipe(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+        while piece := await source.read(65_536):
+            target.write(piece)
+            await target.drain()
+
+    passes = await asyncio.start_server(pass_on, "127.0.0.1", 0)
+    blobs = S3Blobs(bucket(passes.sockets[0].getsockname()[1]))
+    await blobs.start()
+    content = os.urandom(2 * PART + 7)
+    try:
+        with nameless_file(None) as file:
+            file.write(content)
+            await blobs.write(KEY, given(b""), file)
+        assert len(broken) == 1
+        assert await read(at_rclone, KEY, 0, len(content)) == content
+    finally:
+        await blobs.stop()
+        passes.close()

@@ -170,7 +170,7 @@ class MediaUse:
     async def start(self) -> None:
         """Nothing runs until somebody asks."""
 
-    async def hand_over(self, sender: MediaSender, found: KeptMedia, content: AsyncIterable[bytes]) -> str:
+    async def hand_over(self, sender: MediaSender, found: KeptMedia, content: AsyncIterable[bytes | memoryview]) -> str:
         """Give the sender's provider the upload; what it is called there. `Problem` 502 when it does not take it."""
         store = required(self._media_for(sender.channel, sender.env), sender.channel)
         try:

@@ -1,18 +1,21 @@
 """Stores new binaries, whatever they are of: none stays that no record is kept of (C8.2.7)."""
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Callable
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime
-from typing import IO
+from typing import IO, Final
 
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem
+from recado.storage.access.organizations import on_the_move
 from recado.storage.blobs.blobs import Blobs, new_key
 from recado.storage.core.connections.postgres import Database
 from recado.storage.core.statements.rows import Executor
 from recado.storage.media import kept_blobs
 from recado.storage.media.kept_blobs import KeptBlob
+
+DELETED_WITHIN: Final = 3.0  # seconds: who is told that it failed waits so long
 
 
 class NewBlob:
@@ -21,14 +24,17 @@ class NewBlob:
     def __init__(self, blob: KeptBlob) -> None:
         self._blob = blob
         self.kept = False
+        self.noted = True
 
     @property
     def key(self) -> str:
         return self._blob.key
 
     async def keep(self, executor: Executor, until: datetime) -> None:
-        """In the commit of its record."""
-        await kept_blobs.keep(executor, self._blob, until)
+        """In the commit of its record. Raises `Unavailable`: the organization has left for another database."""
+        self.noted = await kept_blobs.keep(executor, self._blob, until)
+        if not self.noted:
+            raise on_the_move()
         self.kept = True
 
 
@@ -43,29 +49,36 @@ class NewBlobs:
 
     @asynccontextmanager
     async def stored(
-        self, organization_id: str, env: str, kind: str, content: AsyncIterable[bytes], file: IO[bytes] | None = None
+        self,
+        organization_id: str,
+        env: str,
+        kind: str,
+        content: AsyncIterable[bytes | memoryview],
+        file: IO[bytes] | None = None,
+        parts: Sequence[str] = (),
     ) -> AsyncIterator[NewBlob]:
         """Store a binary for the length of the block: it stays where the block kept it, and did not fail.
 
-        `kind`: within its key; `file`: as of `Blobs.write`. Raises `Problem` 502 when the storage fails.
+        `kind`: within its key; `file`, `parts`: as of `Blobs.write`. Raises `Problem` 502 when the storage fails.
         """
         now = self._clock.now()
         blob = KeptBlob(organization_id, env, new_key(organization_id, env, kind, now, self._random_bytes))
         noted = await kept_blobs.note(self._db, blob, now)
         new = NewBlob(blob)
         try:
-            await self._blobs.write(blob.key, content, file)
+            await self._blobs.write(blob.key, content, file, parts)
             yield new
         except BaseException:
             new.kept = False  # its commit may have failed
             raise
         finally:
             if not new.kept:
-                await asyncio.shield(self._drop(blob, noted))
+                await asyncio.shield(self._drop(new, blob, noted))
 
-    async def _drop(self, blob: KeptBlob, noted: datetime) -> None:
-        """What cannot be deleted now is by the sweeper, which knows it."""
-        with suppress(Problem):
-            if await kept_blobs.abandon(self._db, blob, noted):
-                await self._blobs.delete(blob.key)
+    async def _drop(self, new: NewBlob, blob: KeptBlob, noted: datetime) -> None:
+        """What cannot be deleted now, or not soon, is by the sweeper, which knows it."""
+        with suppress(Problem, TimeoutError):
+            if not new.noted or await kept_blobs.abandon(self._db, blob, noted):
+                async with asyncio.timeout(DELETED_WITHIN):
+                    await self._blobs.delete(blob.key)
                 await kept_blobs.forget(self._db, blob, self._clock.now())

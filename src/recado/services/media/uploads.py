@@ -1,5 +1,6 @@
 """Takes uploads: typed by their bytes, stored, given to the provider, and kept only when all was done (C8.2)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import IO, Final
 
@@ -26,7 +27,9 @@ KIND: Final = "media"
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A binary that has arrived. `declared`: its media type, as the caller says; `path`: what names it in the body."""
+    """A binary that has arrived. `declared`: its media type, as the caller says; `path`: what names it in the body;
+    `parts`: the hashes of its parts, as of `Blobs.write`.
+    """
 
     file: IO[bytes] = field(repr=False)
     size: int
@@ -34,6 +37,7 @@ class Upload:
     declared: str
     filename: str = field(repr=False)
     path: str
+    parts: Sequence[str] = ()
 
 
 class Uploads:
@@ -66,7 +70,8 @@ class Uploads:
             form = form_of(upload.declared, seen, upload.size, LIMITS_OF[sender.channel])
             now = self._clock.now()
             where = (owner, sender.env, KIND)
-            async with self._blobs.stored(*where, self._files.content(owner, upload.file), upload.file) as blob:
+            content = self._files.content(owner, upload.file, upload.size)
+            async with self._blobs.stored(*where, content, upload.file, upload.parts) as blob:
                 new = KeptMedia(
                     organization_id=owner,
                     env=sender.env,
@@ -83,7 +88,9 @@ class Uploads:
                     provider_ids={},
                     expires_at=now + KEPT,
                 )
-                provider_id = await self._use.hand_over(sender, new, self._files.content(owner, upload.file))
+                provider_id = await self._use.hand_over(
+                    sender, new, self._files.content(owner, upload.file, upload.size)
+                )
                 new = replace(new, provider_ids={sender.id: provider_id})
                 async with self._db.transaction() as connection:
                     await media.insert(connection, new)

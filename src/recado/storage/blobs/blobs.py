@@ -1,6 +1,6 @@
 """What a storage of binaries does, whichever it is (C30.4): streams in and out, and addresses that open for a while."""
 
-from collections.abc import AsyncGenerator, AsyncIterable, Callable
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Sequence
 from datetime import datetime
 from typing import IO, Final, Protocol
 
@@ -25,18 +25,25 @@ class Blobs(Protocol):
 
     async def stop(self) -> None: ...
 
-    async def write(self, key: str, content: AsyncIterable[bytes], file: IO[bytes] | None = None) -> None:
+    async def write(
+        self,
+        key: str,
+        content: AsyncIterable[bytes | memoryview],
+        file: IO[bytes] | None = None,
+        parts: Sequence[str] = (),
+    ) -> None:
         """Store a binary as it comes. Of one that breaks off, or whose caller goes away, nothing is kept.
 
         `file`: a file without a name that has all of it already, and changes no more. Where it lies on the storage's
-        own disk it gets its name there, and nothing is copied.
+        own disk it gets its name there, and nothing is copied; for a bucket it is read, in the place of `content`.
+        `parts`: the SHA-256 of each part that a bucket takes of it, where they are known.
         """
 
     def read(self, key: str, first: int, length: int) -> AsyncGenerator[bytes]:
         """So many bytes from the first on; raises `BlobMissing`."""
 
     async def delete(self, key: str) -> None:
-        """Also one that is not there."""
+        """Also one that is not there, and what a writer left of it who had no time to."""
 
     async def signed_url(self, key: str, content_type: str, disposition: str, now: datetime) -> str:
         """Where anybody may fetch the binary within 5,400 s, with these headers."""
@@ -60,9 +67,9 @@ def owner_of(key: str) -> str:
     return key.partition("/")[0]
 
 
-async def blocks(content: AsyncIterable[bytes], size: int) -> AsyncGenerator[bytes]:
+async def blocks(content: AsyncIterable[bytes | memoryview], size: int) -> AsyncGenerator[bytes]:
     """The same bytes in blocks of `size`; the last one may be shorter."""
-    held, length = list[bytes](), 0
+    held, length = list[bytes | memoryview](), 0
     async for chunk in content:
         held.append(chunk)
         length += len(chunk)

@@ -5,7 +5,7 @@ import errno
 import os
 import secrets
 import shutil
-from collections.abc import AsyncGenerator, AsyncIterable, Callable
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -43,7 +43,13 @@ class LocalBlobs:
     async def stop(self) -> None:
         await self._threads.stop()
 
-    async def write(self, key: str, content: AsyncIterable[bytes], file: IO[bytes] | None = None) -> None:
+    async def write(
+        self,
+        key: str,
+        content: AsyncIterable[bytes | memoryview],
+        file: IO[bytes] | None = None,
+        parts: Sequence[str] = (),
+    ) -> None:
         owner, place = owner_of(key), self._folder / key
         if file is not None and await self._run(owner, _name, file, place):
             return

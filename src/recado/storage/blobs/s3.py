@@ -1,26 +1,40 @@
 """A bucket of an S3, or of what speaks like it (C30.4): large binaries go in parts; of those that break, none stays."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+import os
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Collection, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import IO, Any, Final
+from typing import IO, Any, Final, TypeVar
 
 import structlog
 
 from recado.domain.core.errors import Unavailable
-from recado.storage.blobs.blobs import PIECE, SIGNED_SECONDS, BlobMissing, blocks, owner_of, storage_failed
+from recado.storage.blobs.blobs import PIECE, SIGNED_SECONDS, BlobMissing, owner_of, storage_failed
+from recado.storage.blobs.file_parts import FileParts, UploadPart, parts_of
 from recado.storage.core.shares.fair_places import FairPlaces
+from recado.storage.core.shares.fair_threads import FairThreads
+from recado.storage.core.shielded import to_its_end
 
-PART: Final = 8 * 1024 * 1024  # bytes
+PART: Final = 16 * 1024 * 1024
+"""Bytes of a part of a file. Each is a call, which costs processor time; and what is smaller goes in one."""
+GATHERED: Final = 8 * 1024 * 1024  # bytes of a part that is in memory
 CONNECTIONS: Final = 64
 OF_ONE: Final = 32  # connections that work for one organization
 MOST_WAITING: Final = 5_000  # calls of an organization
 _OWN: Final = ""  # the service itself
 _CONNECT, _READ = 5.0, 20.0  # seconds
+_SENT: Final = (
+    60.0  # seconds, for a call, however often it is tried: an answer that trickles ends no wait of the client's
+)
+_ABORT: Final = 3.0  # seconds: who waits has been told nothing yet, and a storage that stands still answers nothing
 _MISSING: Final = frozenset({"NoSuchKey", "404", "NotFound"})
+_NO_UPLOAD: Final = frozenset({"NoSuchUpload"})
+_NO_LIST: Final = frozenset({"AccessDenied", "403", "NotImplemented", "501", "MethodNotAllowed", "405"})
+"""Why uploads in parts are not listed: the bucket's own rule has to end them."""
 
+T = TypeVar("T")
 log = structlog.get_logger(__name__)
 
 
@@ -43,11 +57,15 @@ class S3Blobs:
         self._opened = AsyncExitStack()
         self._client: Any = None
         self._places = FairPlaces(CONNECTIONS, each=OF_ONE, most_waiting=MOST_WAITING)
+        self._threads = FairThreads("media")
 
     async def start(self) -> None:
         from aiobotocore.config import AioConfig
         from aiobotocore.session import get_session
 
+        from recado.storage.blobs.s3_signing import sign_parts
+
+        await self._threads.start()
         bucket = self._bucket
         config = AioConfig(
             signature_version="s3v4",  # without it, addresses are signed by version 2 (design of botocore)
@@ -58,6 +76,7 @@ class S3Blobs:
             s3={"addressing_style": "auto" if bucket.endpoint is None else "path"},
             request_checksum_calculation="when_required",
             response_checksum_validation="when_required",
+            parameter_validation=False,  # it takes no body that is read piece by piece
         )
         self._client = await self._opened.enter_async_context(
             get_session().create_client(
@@ -65,41 +84,73 @@ class S3Blobs:
                 aws_access_key_id=bucket.access_key_id, aws_secret_access_key=bucket.secret_access_key,
             )
         )  # fmt: skip
+        sign_parts(self._client)
 
     async def stop(self) -> None:
         self._client = None
         await self._opened.aclose()
+        await self._threads.stop()
 
-    async def write(self, key: str, content: AsyncIterable[bytes], file: IO[bytes] | None = None) -> None:
-        client, owner, at = self._ready(), owner_of(key), {"Bucket": self._bucket.name, "Key": key}
-        parts = blocks(content, PART)
-        first = await anext(parts, b"")
-        if len(first) < PART:
-            async with self._calling(owner):
-                await client.put_object(**at, Body=first)
+    async def write(
+        self,
+        key: str,
+        content: AsyncIterable[bytes | memoryview],
+        file: IO[bytes] | None = None,
+        parts: Sequence[str] = (),
+    ) -> None:
+        owner = owner_of(key)
+        size = 0 if file is None else await self._size_of(owner, file)
+        if file is None or not size:
+            digest = parts[0] if len(parts) == 1 else None
+            async with aclosing(parts_of(self._threads, owner, content, GATHERED, digest)) as gathered:
+                await self._write_parts(owner, key, gathered, GATHERED)
             return
-        async with self._calling(owner):
+        read = FileParts(self._threads, owner, file)
+        try:
+            async with _failing(), aclosing(read.each(size, PART, parts)) as hashed:
+                await self._write_parts(owner, key, hashed, PART)
+        finally:
+            await to_its_end(read.leave())
+
+    async def _write_parts(self, owner: str, key: str, parts: AsyncGenerator[UploadPart], most: int) -> None:
+        """One after the other: there are servers that take them in their order only. A first one that is shorter than
+        `most` bytes is all.
+        """
+        client, at = self._ready(), {"Bucket": self._bucket.name, "Key": key}
+        part: UploadPart | None = await anext(parts)
+        if part is not None and len(part) < most:
+            async with self._calling(owner), asyncio.timeout(_SENT):
+                await client.put_object(**at, Body=part)
+            return
+        async with self._calling(owner), asyncio.timeout(_SENT):
             upload = {**at, "UploadId": (await client.create_multipart_upload(**at))["UploadId"]}
         try:
-            made = [await self._part(owner, upload, 1, first)]
-            del first
-            async for part in parts:
+            made = list[dict[str, Any]]()
+            while part is not None:
                 made.append(await self._part(owner, upload, len(made) + 1, part))
-            async with self._calling(owner):
+                part = None  # of one in memory nothing is held while the next one comes
+                part = await anext(parts, None)
+            async with self._calling(owner), asyncio.timeout(_SENT):
                 await client.complete_multipart_upload(**upload, MultipartUpload={"Parts": made})
         except BaseException:
             await asyncio.shield(self._abort(upload))
             raise
 
-    async def _part(self, owner: str, upload: dict[str, Any], number: int, body: bytes) -> dict[str, Any]:
-        async with self._calling(owner):
+    async def _part(self, owner: str, upload: dict[str, str], number: int, body: UploadPart) -> dict[str, Any]:
+        async with self._calling(owner), asyncio.timeout(_SENT):
             answer = await self._ready().upload_part(**upload, PartNumber=number, Body=body)
         return {"PartNumber": number, "ETag": answer["ETag"]}
 
-    async def _abort(self, upload: dict[str, Any]) -> None:
-        """The parts that are there go; where the storage does not answer, by the bucket's own rule."""
+    async def _size_of(self, owner: str, file: IO[bytes]) -> int:
+        """Of a file; 0 where it has no descriptor, as one in memory."""
+        async with _failing():
+            return await self._threads.run(owner, _size, file)
+
+    async def _abort(self, upload: dict[str, str]) -> None:
+        """The parts that are there go; where the storage does not answer, when the key is deleted."""
         with suppress(Exception):
-            await self._ready().abort_multipart_upload(**upload)
+            async with asyncio.timeout(_ABORT):
+                await self._ready().abort_multipart_upload(**upload)
 
     async def read(self, key: str, first: int, length: int) -> AsyncGenerator[bytes]:
         left = length
@@ -115,8 +166,16 @@ class S3Blobs:
             raise storage_failed()
 
     async def delete(self, key: str) -> None:
-        async with self._calling(owner_of(key)):
-            await self._ready().delete_object(Bucket=self._bucket.name, Key=key)
+        client, at = self._ready(), {"Bucket": self._bucket.name, "Key": key}
+        async with self._calling(owner_of(key)), asyncio.timeout(_SENT):
+            await client.delete_object(**at)
+            for upload_id in await _unless(_NO_LIST, self._unfinished(key)) or ():
+                await _unless(_NO_UPLOAD, client.abort_multipart_upload(**at, UploadId=upload_id))
+
+    async def _unfinished(self, key: str) -> list[str]:
+        """Uploads in parts that a crash left, or a storage that stood still."""
+        found = await self._ready().list_multipart_uploads(Bucket=self._bucket.name, Prefix=key)
+        return [each["UploadId"] for each in found.get("Uploads", ()) if each["Key"] == key]
 
     async def signed_url(self, key: str, content_type: str, disposition: str, now: datetime) -> str:
         said = {"ResponseContentType": content_type, "ResponseContentDisposition": disposition}
@@ -127,7 +186,7 @@ class S3Blobs:
         return url
 
     async def check(self) -> None:
-        async with self._calling(_OWN, looks=True):
+        async with self._calling(_OWN, looks=True), asyncio.timeout(_SENT):
             await self._ready().head_bucket(Bucket=self._bucket.name)
 
     @asynccontextmanager
@@ -148,6 +207,22 @@ class S3Blobs:
         return self._client
 
 
+async def _unless(codes: Collection[str], call: Awaitable[T]) -> T | None:
+    """What the storage answers; None where that is one of these codes."""
+    from botocore.exceptions import ClientError
+
+    try:
+        return await call
+    except ClientError as error:
+        if _code(error) not in codes:
+            raise
+        return None
+
+
+def _code(error: Any) -> str:
+    return str(error.response.get("Error", {}).get("Code", ""))
+
+
 @asynccontextmanager
 async def _failing() -> AsyncIterator[None]:
     """What the storage answers and fails with, as ours. The log has the kind of the error, and nothing it holds."""
@@ -157,7 +232,7 @@ async def _failing() -> AsyncIterator[None]:
     try:
         yield
     except ClientError as error:
-        code = str(error.response.get("Error", {}).get("Code", ""))
+        code = _code(error)
         if code in _MISSING:
             raise BlobMissing from None
         log.error("storage_failed", storage="s3", code=code[:64])
@@ -165,3 +240,12 @@ async def _failing() -> AsyncIterator[None]:
     except (BotoCoreError, HTTPClientError, ConnectionFailed, OSError, TimeoutError) as error:
         log.error("storage_failed", storage="s3", error=type(error).__name__)
         raise storage_failed() from None
+
+
+def _size(file: IO[bytes]) -> int:
+    try:
+        descriptor = file.fileno()
+    except OSError:
+        return 0
+    file.flush()
+    return os.fstat(descriptor).st_size

@@ -31,9 +31,9 @@ async def abandon(executor: Executor, blob: KeptBlob, noted: datetime) -> bool:
     return affected(await executor.execute(SQL.abandon, *blob, noted)) > 0
 
 
-async def keep(executor: Executor, blob: KeptBlob, until: datetime) -> None:
-    """It is written: keep it until then."""
-    await executor.execute(SQL.keep, *blob, until)
+async def keep(executor: Executor, blob: KeptBlob, until: datetime) -> bool:
+    """It is written: keep it until then. False: it is not noted here any more, as its organization was moved."""
+    return affected(await executor.execute(SQL.keep, *blob, until)) > 0
 
 
 async def due(executor: Executor, now: datetime, limit: int) -> Sequence[KeptBlob]:

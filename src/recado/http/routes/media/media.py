@@ -9,7 +9,7 @@ from recado.domain.channels.policies import NUMBERS_CHANNEL
 from recado.domain.channels.social import SOCIAL
 from recado.domain.core.errors import FieldError, Problem, field_refused, validation_error
 from recado.domain.core.ids import MEDIA, NUMBER, SOCIAL_ACCOUNT
-from recado.domain.media.media_types import LARGEST, LONGEST_TYPE, safe_filename, too_large
+from recado.domain.media.media_types import LARGEST, LONGEST_FILENAME, LONGEST_TYPE, safe_filename, too_large
 from recado.http.api.call import Call
 from recado.http.api.route import Idempotency, Route
 from recado.http.bodies.parsing import parse_json, validate_body
@@ -73,11 +73,16 @@ class MediaOperations:
             body = validate_body(MediaUpload, parsed, 422)
             assert isinstance(body, MediaUpload)  # noqa: S101 - it is read as one
             upload = Upload(
-                document.file, document.size, document.sha256, body.mime_type, _named(body.filename), "/dataBase64"
+                document.file,
+                document.size,
+                document.sha256,
+                body.mime_type,
+                _named(body.filename, "/filename"),
+                "/dataBase64",
             )
             reply = _made(await self._uploads.take(call.resource, upload))
         finally:
-            document.file.close()
+            await self._files.close(call.principal.organization_id, document.file)
         if unknown:
             name_in(reply, unknown, writes=True)
         return reply
@@ -87,8 +92,9 @@ class MediaOperations:
         assert spool is not None  # noqa: S101 - as above
         if spool.size > LARGEST:
             raise too_large(LARGEST, "any")
-        filename = _named(unquote(_header(call, _FILENAME), errors="replace"))
-        upload = Upload(spool.file, spool.size, spool.digest.hex(), _header(call, _TYPE), filename, "")
+        filename = _named(unquote(_header(call, _FILENAME), errors="replace"), _FILENAME)
+        declared = _header(call, _TYPE)
+        upload = Upload(spool.file, spool.size, spool.digest.hex(), declared, filename, "", spool.parts)
         return _made(await self._uploads.take(call.resource, upload))
 
     async def read(self, call: Call) -> Reply:
@@ -106,20 +112,24 @@ def _made(new: KeptMedia) -> Reply:
 
 
 def _header(call: Call, name: str) -> str:
-    """One that is required; BAD_REQUEST (400) without it."""
+    """One that is required; BAD_REQUEST (400) without it, and for a type that is too long."""
     value = call.headers.get(name, "").strip()
-    if not value or (name == _TYPE and len(value) > LONGEST_TYPE):
+    if not value:
         raise Problem("BAD_REQUEST", f"The header {name} is required: the name and the real type of the file.")
+    if name == _TYPE and len(value) > LONGEST_TYPE:
+        raise Problem("BAD_REQUEST", f"The header {name} has at most {LONGEST_TYPE} characters.")
     return value
 
 
-def _named(given: str) -> str:
-    """As it is kept; 422 for a name of which nothing is left, or that is too long."""
-    if len(given) > 240:
-        raise field_refused("VALIDATION_ERROR", "/filename", "`filename` must have at most 240 characters.")
+def _named(given: str, path: str) -> str:
+    """As it is kept; 422 for a name of which nothing is left, or that is too long. `path`: where it was given."""
+    told = path.removeprefix("/")
+    if len(given) > LONGEST_FILENAME:
+        detail = f"`{told}` must have at most {LONGEST_FILENAME} characters."
+        raise field_refused("VALIDATION_ERROR", path, detail)
     name = safe_filename(given)
     if not name:
-        raise validation_error([FieldError("/filename", "VALIDATION_ERROR", "`filename` must name a file.")])
+        raise validation_error([FieldError(path, "VALIDATION_ERROR", f"`{told}` must name a file.")])
     return name
 
 
