@@ -123,11 +123,12 @@ def found(records: tuple[DnsRecord, ...]) -> tuple[DnsRecord, ...]:
 class Identities:
     """A provider that says what a test says of any domain, and who was asked for."""
 
-    def __init__(self, told: SenderLook | None) -> None:
+    def __init__(self, told: SenderLook | None, *, only_looks: bool = False) -> None:
         self._told = told
+        self.only_looks = only_looks
         self.asked: list[tuple[str, str]] = []
 
-    async def identity(self, domain: str, owner: str) -> SenderLook | None:
+    async def identity(self, domain: str, owner: str, *, address: str | None = None) -> SenderLook | None:
         self.asked.append((domain, owner))
         return self._told
 
@@ -149,3 +150,15 @@ async def test_whose_a_domain_is_the_name_server_says_and_whether_it_is_sent_fro
         look = await proof.sender_status("example.com", own, "org")
     assert look == SenderLook((*found(own), *records), proven)
     assert provider.asked == [("example.com", "org")]
+
+
+@pytest.mark.parametrize("proven", [True, False, None])
+async def test_a_provider_that_only_looks_shows_its_records_before_the_owner_is_proven(proven: bool | None) -> None:
+    provider = Identities(SenderLook((CNAME,), proven, untold=proven is False), only_looks=True)
+    async with asked(with_texts("svc-verify=2")) as server:
+        proof = DnsProof(server, provider)
+        missing = proof.proofs("example.com", "1")
+        look = await proof.sender_status("example.com", missing, "org")
+        assert look == SenderLook((*missing, CNAME), False, untold=proven is False)
+        own = proof.proofs("example.com", "2")
+        assert (await proof.sender_status("example.com", own, "org")).proven is proven

@@ -8,6 +8,7 @@ import pytest
 from tests.plans import indexes, plan_of, whole_tables
 
 from recado.storage.core.connections.postgres import Database
+from recado.storage.email.identities import SQL as IDENTITIES
 from recado.storage.email.senders import SENDERS
 from recado.storage.email.suppressions import SUPPRESSIONS
 from recado.storage.email.templates import TEMPLATES
@@ -25,8 +26,13 @@ insert into email_templates
     select 'org_' || i % 40, 'test', 'etpl_' || i, 'n', 's', 'h', null, null, '[]', '{}', 'active', 1, 'k', 1,
         'n' || i, now()
     from generate_series(1, 20000) i;
-analyze email_suppressions, email_senders, email_templates;
+insert into email_identities (place, domain, organization_id, told_at, remove_at, removed_at)
+    select 'ses', 'd' || i, 'org_' || i % 500, now(), case when i % 100 = 0 then now() end,
+        case when i % 100 = 1 then now() end
+    from generate_series(1, 20000) i;
+analyze email_suppressions, email_senders, email_templates, email_identities;
 """
+LONG_AGO = datetime(2026, 1, 31, tzinfo=UTC)
 OWNER = ("org_1", "test")
 
 
@@ -50,7 +56,13 @@ async def filled(database: Database) -> Database:
         (SENDERS.sql.has_default, ("org_1", "live"), "email_senders_default"),
         (SENDERS.sql.sending, ("org_1", "live", ["a@d1", "d1"]), "email_senders_organization_id_env_name_key_key"),
         (SENDERS.sql.sending, ("org_1", "live", []), "email_senders_default"),
-        (SENDERS.sql.next_default, ("org_1", "live", datetime(2026, 1, 31, tzinfo=UTC)), "email_senders_pkey"),
+        (SENDERS.sql.next_default, ("org_1", "live", LONG_AGO), "email_senders_pkey"),
+        (IDENTITIES.told_since, ("org_1", LONG_AGO), "email_identities_by_organization"),
+        (IDENTITIES.held, ("ses", ["d1", "d2"], LONG_AGO, LONG_AGO), "email_identities_by_domain"),
+        (IDENTITIES.forsake, (["d1"], LONG_AGO), "email_identities_by_domain"),
+        (IDENTITIES.lock_due, ("ses", LONG_AGO, 50), "email_identities_by_removal"),
+        (IDENTITIES.begin_removal, ([1, 2], LONG_AGO, LONG_AGO), "email_senders_by_domain"),
+        (IDENTITIES.forget, (LONG_AGO,), "email_identities_removed"),
         (TEMPLATES.sql.named, (*OWNER, "n1"), "email_templates_by_name"),
         (TEMPLATES.sql.page, (*OWNER, None, None, None, 50, 0), "email_templates_pkey"),
     ],

@@ -22,6 +22,7 @@ class EmailBridge(ChannelBridge):
     """As of any channel. Its `account` is the gateway that the installation has it for."""
 
     codes: ClassVar[Collection[str]] = codes_of(EMAIL)
+    only_looks = False  # what it does when it is asked is its own
 
     def quotable(self, message: OutboundMessage) -> Sequence[str] | None:
         """A body is stored nowhere, nor is a part of it (C10.2.5)."""
@@ -38,7 +39,7 @@ class EmailBridge(ChannelBridge):
             told["headers"] = [{"name": name, "value": value} for name, value in content.headers]
         return {**told, "transactional": content.transactional}
 
-    async def identity(self, domain: str, owner: str) -> SenderLook | None:
+    async def identity(self, domain: str, owner: str, *, address: str | None = None) -> SenderLook | None:
         """As `SenderIdentities` has it: a bridge that refuses the operation knows no senders."""
         account = Account(sender_id=BRIDGE, organization_id=owner, env="live", provider_id=BRIDGE, owner=owner)
         try:

@@ -29,6 +29,7 @@ class EmailSandbox(ChannelSandbox):
     """
 
     at_once = True
+    identities = None
 
     def __init__(self, clock: Clock, time_scale: float = 1.0, *, simulator_domain: str) -> None:
         super().__init__(clock, time_scale, usual=_USUAL, stories=_STORIES)
@@ -40,5 +41,7 @@ class EmailSandbox(ChannelSandbox):
     def proofs(self, domain: str, token: str) -> tuple[DnsRecord, ...]:
         return ()
 
-    async def sender_status(self, domain: str, records: tuple[DnsRecord, ...], owner: str) -> SenderLook:
+    async def sender_status(
+        self, domain: str, records: tuple[DnsRecord, ...], owner: str, *, address: str | None = None
+    ) -> SenderLook:
         return SenderLook(records, True)

@@ -13,6 +13,9 @@ ASKED_AGAIN_AFTER: Final = timedelta(seconds=10)
 CHECKED_EVERY: Final = timedelta(hours=24)
 MOST_MISSES: Final = 3  # daily checks in a row that a verified sender may fail, this one included
 
+MOST_PARENTS: Final = 8  # domains above one that are asked for
+IDENTITIES_A_DAY: Final = MAX_SENDERS  # that a provider is told for an organization, within 24 hours
+
 LONGEST_DOMAIN: Final = 240  # characters: the names of its records are longer
 _DOMAIN = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?")
 
@@ -63,10 +66,15 @@ class DnsRecord:
 
 @dataclass(frozen=True, slots=True)
 class SenderLook:
-    """What a look found. `records`: all that is wanted at the name server; `proven`: whether e-mail may leave."""
+    """What a look found. `records`: all that is wanted at the name server; `proven`: whether e-mail may leave, None
+    where that was not told.
+
+    `untold`: the provider knows neither the domain nor anything that covers it, and can be told.
+    """
 
     records: tuple[DnsRecord, ...]
-    proven: bool
+    proven: bool | None
+    untold: bool = False
 
 
 def domain_of(text: str) -> str | None:
@@ -78,3 +86,10 @@ def domain_of(text: str) -> str | None:
 def domain_of_address(address: str) -> str | None:
     """The domain of an address; None when that is none that mail leaves from."""
     return domain_of(address.rpartition("@")[2])
+
+
+def parents_of(domain: str) -> tuple[str, ...]:
+    """The domains above one that may belong to its owner, the nearest first: of two labels at least."""
+    labels = domain.split(".")
+    above = [".".join(labels[first:]) for first in range(1, len(labels) - 1)]
+    return tuple(above[-MOST_PARENTS:])

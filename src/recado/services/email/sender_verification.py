@@ -1,4 +1,7 @@
-"""Looks whether senders of e-mail are their organization's: when a caller asks, and once a day (C10.4)."""
+"""Looks whether senders of e-mail are their organization's: when a caller asks, and once a day (C10.4).
+
+A provider that has to be told of a domain is told when a caller asks; with the last sender the domain is taken back.
+"""
 
 import asyncio
 import math
@@ -6,8 +9,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from recado.channels.core.adapters import SenderVerifier, VerifierFor
-from recado.channels.core.errors import ProviderError
+import structlog
+
+from recado.channels.core.adapters import IdentityMaker, SenderVerifier, VerifierFor
+from recado.channels.core.errors import NothingDoneError, ProviderError
 from recado.domain.channels.email import EMAIL
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem, Unavailable, no_provider, not_found
@@ -15,19 +20,23 @@ from recado.domain.email.sender import (
     ASKED_AGAIN_AFTER,
     CHECKED_EVERY,
     EMAIL_SENDER_MACHINE,
+    IDENTITIES_A_DAY,
     MOST_MISSES,
     EmailSenderEvent,
     EmailSenderStatus,
     SenderLook,
-    domain_of_address,
+    parents_of,
 )
 from recado.storage.core.connections.postgres import Database
-from recado.storage.email import senders
+from recado.storage.email import identities, senders
+from recado.storage.email.identities import IdentityRemoval
 from recado.storage.email.senders import SENDERS, EmailSender, stored_records
 
 ASK_AGAIN = timedelta(hours=1)  # where nobody could tell
 BLOCK = 50
 AT_ONCE = 10
+
+log = structlog.get_logger()
 
 
 class SenderVerification:
@@ -52,7 +61,8 @@ class SenderVerification:
     async def verify(self, sender: EmailSender, now: datetime) -> EmailSender:
         """Look now, for a caller; answers the sender as it is then.
 
-        Raises `Problem`: RATE_LIMITED within ten seconds of the last look, 404, DEPENDENCY_FAILED; `ProviderError`.
+        Raises `Problem`: RATE_LIMITED within ten seconds of the last look, or where its organization had as many
+        domains told in a day as it may, 404, DEPENDENCY_FAILED; `ProviderError`.
         """
         verifier = self.required(sender.env)
         if not await senders.claim_check(self._database, sender, now, apart=ASKED_AGAIN_AFTER):
@@ -82,18 +92,77 @@ class SenderVerification:
                 return
 
     async def _look(self, verifier: SenderVerifier, sender: EmailSender, *, daily: bool) -> EmailSender | None:
-        """None: the sender was deleted meanwhile."""
-        domain = mail_domain(sender)
-        found = await verifier.sender_status(domain, verifier.proofs(domain, sender.token), sender.organization_id)
+        """None: the sender was deleted meanwhile. A daily look tells the provider nothing."""
+        domain, began = sender.mail_domain, self._clock.now()
+        found = await self._found(verifier, sender)
+        if found.untold and not daily and verifier.identities is not None:
+            found = await self._told(verifier, verifier.identities, sender, found)
         now = self._clock.now()
         async with self._database.transaction() as connection:
             before = await senders.get_held(connection, *SENDERS.key_of(sender))
             if before is None:
                 return None
+            maker, names = verifier.identities, (domain, *parents_of(domain))
+            if maker is not None and await identities.is_going(connection, maker.place, names, now, since=began):
+                raise Unavailable()  # what was found may be gone
             after = looked_at(before, found, now, daily=daily, again=not verifier.at_once)
             saved = await senders.save(connection, before, after, now)
         self.changed()
         return saved
+
+    async def _found(self, verifier: SenderVerifier, sender: EmailSender) -> SenderLook:
+        domain, owner = sender.mail_domain, sender.organization_id
+        return await verifier.sender_status(
+            domain, verifier.proofs(domain, sender.token), owner, address=sender.address
+        )
+
+    async def _told(
+        self, verifier: SenderVerifier, maker: IdentityMaker, sender: EmailSender, found: SenderLook
+    ) -> SenderLook:
+        """Tell the provider a domain that it does not know, within what an organization may have told in a day."""
+        domain, owner, now = sender.mail_domain, sender.organization_id, self._clock.now()
+        async with self._database.transaction() as connection:
+            told, first = await identities.told_since(connection, owner, now - CHECKED_EVERY)
+            if told >= IDENTITIES_A_DAY and first is not None:
+                raise _told_enough(first + CHECKED_EVERY - now)
+            note = await identities.note(connection, maker.place, domain, owner, now)
+        if note is None:
+            raise Unavailable()
+        try:
+            made = await maker.make(domain, owner)
+        except (NothingDoneError, Unavailable):
+            await identities.withdraw(self._database, note)
+            raise
+        if made is not None:
+            return SenderLook((*found.records, *made.records), False)
+        if note.is_new:
+            await identities.withdraw(self._database, note)
+        return await self._found(verifier, sender)
+
+    async def remove_forsaken(self) -> None:
+        """Take back at the provider what was told for senders that are gone. What fails is tried again after a day."""
+        verifier = self._verifier_for("live")
+        if verifier is None or verifier.identities is None:
+            return
+        more = True
+        while more:
+            maker, now = verifier.identities, self._clock.now()
+            due, more = await identities.begin_removals(
+                self._database, maker.place, now, again=CHECKED_EVERY, limit=BLOCK
+            )
+            for removal in due:
+                await self._remove(maker, removal)
+        await identities.forget(self._database, self._clock.now() - CHECKED_EVERY)
+
+    async def _remove(self, maker: IdentityMaker, removal: IdentityRemoval) -> None:
+        try:
+            await maker.remove(removal.domain, removal.organization_id)
+        except (ProviderError, Unavailable) as error:
+            log.warning("email_identity_not_removed", code=error.code)
+            if isinstance(error, NothingDoneError | Unavailable):
+                await identities.not_removed(self._database, removal)
+        else:
+            await identities.removed(self._database, removal, self._clock.now())
 
     async def _too_soon(self, sender: EmailSender, now: datetime) -> Problem:
         """Why it may not be looked at now."""
@@ -109,16 +178,18 @@ class SenderVerification:
         )
 
 
-def mail_domain(sender: EmailSender) -> str:
-    """The domain whose owner has to prove it."""
-    domain = sender.domain or domain_of_address(sender.address or "")
-    if domain is None:
-        raise ValueError("a sender without a domain was stored")
-    return domain
+def _told_enough(left: timedelta) -> Problem:
+    return Problem(
+        "RATE_LIMITED",
+        f"The provider is told of {IDENTITIES_A_DAY} domains of an organization within 24 hours at most.",
+        headers={"Retry-After": str(max(1, math.ceil(left.total_seconds())))},
+    )
 
 
 def looked_at(sender: EmailSender, found: SenderLook, now: datetime, *, daily: bool, again: bool) -> EmailSender:
     """The sender after a look. `again`: a verified one is looked at every day."""
+    if found.proven is None:  # it stays as it is, and a daily look is repeated
+        return replace(sender, dns_records=stored_records(found.records))
     misses = 0
     event = EmailSenderEvent.FOUND
     if not found.proven:

@@ -8,6 +8,7 @@ from recado.domain.contacts.contact import email_hash
 from recado.domain.contacts.keywords import UNSUBSCRIBE_SOURCE
 from recado.domain.email.public_tokens import PublicTokens, Unsubscription
 from recado.services.contacts.contacts import Contacts
+from recado.storage.access import organizations
 from recado.storage.contacts import contacts
 from recado.storage.contacts.opt_outs import Registrant
 from recado.storage.core.audit import SYSTEM
@@ -23,7 +24,19 @@ class Unsubscriptions:
     def __init__(self, db: Database, *, tokens: PublicTokens, changes: Contacts) -> None:
         self._db = db
         self._changes = changes
-        self.find = tokens.unsubscribed
+        self._tokens = tokens
+
+    async def find(self, token: str) -> Unsubscription | None:
+        """Whose token it is, where this database has the organization: what is recorded elsewhere binds nobody.
+
+        Raises `Unavailable` while that is moved to another one.
+        """
+        who = self._tokens.unsubscribed(token)
+        if who is None:
+            return None
+        organization = await organizations.get(self._db, who.message.organization_id)
+        organizations.refuse_on_the_move(organization)
+        return None if organization is None else who
 
     async def record(self, who: Unsubscription, *, ip: str, user_agent: str | None, now: datetime) -> None:
         """Opt out the contact that the message named, every contact with its address, and the address.

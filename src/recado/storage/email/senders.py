@@ -9,10 +9,11 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from recado.domain.core.ids import EMAIL_SENDER, Identified, IdSource, created_at
-from recado.domain.email.sender import MAX_SENDERS, DnsRecord, EmailSenderStatus
+from recado.domain.email.sender import MAX_SENDERS, DnsRecord, EmailSenderStatus, domain_of_address
 from recado.storage.core.statements.rows import Executor
 from recado.storage.core.statements.sql import load
 from recado.storage.core.statements.tables import Limit, Table, Unique, lock_organization
+from recado.storage.email import identities
 
 SANDBOX_DOMAIN = "sandbox.test"  # nobody can own it
 
@@ -45,6 +46,14 @@ class EmailSender(Identified):
     def name(self) -> str:
         """The domain or the address, as it is compared."""
         return (self.domain or self.address or "").lower()
+
+    @property
+    def mail_domain(self) -> str:
+        """The domain whose owner has to prove it."""
+        domain = self.domain or domain_of_address(self.address or "")
+        if domain is None:
+            raise ValueError("a sender without a domain was stored")
+        return domain
 
     @property
     def records(self) -> tuple[DnsRecord, ...]:
@@ -97,6 +106,8 @@ async def save(connection: Executor, before: EmailSender, after: EmailSender, no
 async def delete(connection: Executor, sender: EmailSender, now: datetime) -> None:
     """Remove it, in the transaction that holds the organization and the row. As default it is followed likewise."""
     await SENDERS.delete(connection, sender)
+    if sender.env == "live":
+        await identities.forsake(connection, sender.mail_domain, now)
     if sender.is_default:
         await connection.execute(SQL.next_default, sender.organization_id, sender.env, now)
 

@@ -18,12 +18,6 @@ TAG: Final = "recado_id"
 
 _KEPT_BACK: Final = frozenset({"Suppressed", "OnAccountSuppressionList", "OnTenantSuppressionList"})
 """Bounces and complaints of messages that SES did not send, for the address had one before."""
-_TEMPORARY: Final[Mapping[str, str]] = {
-    "MailboxFull": EmailReason.MAILBOX_FULL,
-    "MessageTooLarge": EmailReason.CONTENT_REJECTED,
-    "ContentRejected": EmailReason.CONTENT_REJECTED,
-    "AttachmentRejected": EmailReason.CONTENT_REJECTED,
-}
 _TEXT: Final = Shape[str](Text256)
 _TIME: Final = Shape[Any](Time)
 _LONGEST_TAG: Final = 64
@@ -35,7 +29,7 @@ def _bounce(bounce: Mapping[str, Any]) -> _Meaning:
     kind = text_or_none(bounce.get("bounceSubType"), 64) or ""
     if bounce.get("bounceType") == "Permanent":
         return "bounced", EmailReason.SUPPRESSED if kind in _KEPT_BACK else EmailReason.INVALID_ADDRESS
-    return "bounced", _TEMPORARY.get(kind, EmailReason.PROVIDER_ERROR)
+    return "bounced", EmailReason.MAILBOX_FULL if kind == "MailboxFull" else EmailReason.PROVIDER_ERROR
 
 
 def _complaint(complaint: Mapping[str, Any]) -> _Meaning | None:

@@ -1,8 +1,8 @@
 """The SES adapter: e-mails out through its API, and what SNS brings of them back (C10.2.13, C29.1, C29.5)."""
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -11,13 +11,13 @@ import structlog
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from yarl import URL
 
-from recado.channels.core.errors import MalformedCallback, ProviderError
+from recado.channels.core.errors import MalformedCallback, NothingDoneError, ProviderError
 from recado.channels.core.events import CallbackEvent
 from recado.channels.core.provider import Accepted, Account, Down, NoPlace, OutboundMessage, Outcome, Unknown
 from recado.channels.core.references import NamedBy
 from recado.channels.email.composing import PLACE_WITHIN, TIMEOUT, Composer, quotable_of, unsendable_outcome
 from recado.channels.email.ses.answers import outcome_of
-from recado.channels.email.ses.identities import identity_of
+from recado.channels.email.ses.identities import identity_of, make_identity, remove_identity
 from recado.channels.email.ses.reports import TAG, events_of
 from recado.channels.email.ses.sns import NOTIFICATION, Envelope, SnsHosts, envelope_of, key_of
 from recado.channels.http.answer import Answer
@@ -63,6 +63,7 @@ class Ses:
     paces_pairs = False
     read_with: Collection[str] = ()
     challenged = False
+    only_looks = True
 
     def __init__(
         self,
@@ -150,14 +151,35 @@ class Ses:
         taken = answer.get("MessageId")
         return Accepted(taken) if isinstance(taken, str) and 0 < len(taken) <= 255 else Unknown()
 
-    async def identity(self, domain: str, owner: str) -> SenderLook | None:
-        """As `SenderIdentities` has it. Among the calls that send, with a place of its organization's."""
-        client = self._client
-        if client is None:
-            raise ProviderError("unreachable", "stopped", "the adapter is stopped")
+    # Identities: among the calls that send, each with a place of its organization's -----------------------------------
+
+    @property
+    def place(self) -> str:
+        """The region, and the account that the topic belongs to."""
+        return f"{self._options.region}:{account_of(self._options.topic)}"
+
+    async def identity(self, domain: str, owner: str, *, address: str | None = None) -> SenderLook | None:
+        """As `SenderIdentities` has it."""
+        async with self._asking(owner) as client:
+            return await identity_of(client, domain, address)
+
+    async def make(self, domain: str, owner: str) -> SenderLook | None:
+        """As `IdentityMaker` has it."""
+        async with self._asking(owner) as client:
+            return await make_identity(client, domain)
+
+    async def remove(self, domain: str, owner: str) -> None:
+        """As `IdentityMaker` has it."""
+        async with self._asking(owner) as client:
+            await remove_identity(client, domain)
+
+    @asynccontextmanager
+    async def _asking(self, owner: str) -> AsyncIterator[Any]:
+        if self._client is None:
+            raise NothingDoneError("unreachable", "stopped", "the adapter is stopped")
         try:
             async with asyncio.timeout(self._timeout), self._places(owner):
-                return await identity_of(client, domain)
+                yield self._client
         except TimeoutError:
             raise ProviderError("unreachable", "no_answer", "SES did not answer") from None
 
@@ -218,6 +240,12 @@ class Ses:
     async def _get(self, url: str) -> bytes | None:
         answer = await self._http.request("GET", URL(url, encoded=True), {"User-Agent": "Recado"})
         return answer.body if isinstance(answer, Answer) and answer.status == 200 and answer.complete else None
+
+
+def account_of(topic: str) -> str:
+    """The number of the account in the ARN of a topic."""
+    parts = topic.split(":")
+    return parts[4] if len(parts) > 4 else ""
 
 
 def _client(options: SesOptions) -> Any:

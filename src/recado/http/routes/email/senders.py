@@ -22,7 +22,7 @@ from recado.http.routes.email.sender_models import (
     sender_view,
 )
 from recado.http.wire.reply import Reply
-from recado.services.email.sender_verification import SenderVerification, mail_domain
+from recado.services.email.sender_verification import SenderVerification
 from recado.storage.core.statements.tables import lock_organization
 from recado.storage.email import senders
 from recado.storage.email.senders import SENDERS, EmailSender, stored_records
@@ -47,7 +47,7 @@ class EmailSenderOperations:
             display_name=body.display_name,
             token=self.random_bytes(TOKEN_BYTES).hex(),
         )
-        new = replace(new, dns_records=stored_records(verifier.proofs(mail_domain(new), new.token)))
+        new = replace(new, dns_records=stored_records(verifier.proofs(new.mail_domain, new.token)))
         if verifier.at_once:
             new = replace(new, status=EmailSenderStatus.VERIFIED, verified_at=new.updated_at)
         async with self.senders.database.transaction() as connection:
