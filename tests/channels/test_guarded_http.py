@@ -60,7 +60,7 @@ class Peer:
 
     async def asked(self, times: int) -> None:
         """Comes back when so many requests are there."""
-        async with asyncio.timeout(5.0), self.arrived:
+        async with asyncio.timeout(60), self.arrived:
             await self.arrived.wait_for(lambda: len(self.requests) >= times)
 
 
@@ -209,7 +209,7 @@ async def test_calls_that_are_broken_off_leave_no_connection_behind(peer: Peer) 
     await peer.asked(1)
     call.cancel()
     await asyncio.gather(call, return_exceptions=True)
-    async with asyncio.timeout(5.0):
+    async with asyncio.timeout(60):
         await peer.gone.wait()
     assert call.cancelled()
 
@@ -225,7 +225,7 @@ async def test_a_connection_is_used_again_after_its_name_was_looked_up_anew(peer
 
 
 async def test_calls_on_connections_that_are_used_again_end_in_time_each_for_itself(peer: Peer) -> None:
-    endpoint = World(call_limit=0.2).endpoint(f"http://hooks.example.com:{peer.port}/")
+    endpoint = World(call_limit=1.0).endpoint(f"http://hooks.example.com:{peer.port}/")
     assert [(await each).status for each in [asyncio.ensure_future(post(endpoint)) for _ in range(3)]] == [200] * 3
     answered, peer.answer = peer.answer, b""
     first = asyncio.ensure_future(post(endpoint))
@@ -237,7 +237,7 @@ async def test_calls_on_connections_that_are_used_again_end_in_time_each_for_its
     assert third.status == 200
     for hanging in (first, second):
         response = await hanging
-        assert (response.status, response.error) == (None, "no complete answer within 0.2 s")
+        assert (response.status, response.error) == (None, "no complete answer within 1 s")
     assert peer.connections == 3
     assert (await post(endpoint)).status == 200
     endpoint.close()

@@ -57,7 +57,7 @@ class Provider:
             self.changed.notify_all()
 
     async def until(self, **counts: int) -> None:
-        async with asyncio.timeout(5.0), self.changed:
+        async with asyncio.timeout(60), self.changed:
             await self.changed.wait_for(lambda: all(getattr(self, name) >= least for name, least in counts.items()))
 
 
@@ -142,6 +142,13 @@ async def test_an_answer_is_whole_up_to_a_limit(provider: Provider, http: LeanHt
     provider.answer = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (length, b"x" * length)
     outcome = await post(http)
     assert outcome == Answer(200, None, b"x" * LONGEST_READ, length <= LONGEST_READ)
+
+
+async def test_a_name_that_is_none_is_not_sent_to() -> None:
+    client = LeanHttp(URL(f"http://{'a' * 64}.example.com"), clock=VirtualClock(START))
+    await client.start()
+    assert await client.post(client.head("/", {}), b"") == NotSent()
+    await client.stop()
 
 
 async def test_a_name_that_nobody_knows_is_not_sent_to() -> None:

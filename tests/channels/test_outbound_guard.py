@@ -270,4 +270,4 @@ async def test_a_name_that_waits_in_a_full_line_is_looked_up_at_once_for_another
         names.answer.set()
         assert (await waits).host == "hooks.example.com"
         refused = await asyncio.gather(*silent, return_exceptions=True)
-    assert {type(each) for each in refused} == {NameRefused}
+    assert all(isinstance(each, NameRefused) for each in refused)

@@ -7,15 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.simulator.behaviour import REFUSALS, Behaviour, Given, Plan, Shares
+from recado.simulator.behaviour import REFUSALS, Behaviour, Given, Plan, RequestShares
 
 
-def plans(shares: Shares, count: int = 1, *, seed: int = 1, latency: float = 0.0, receipts: float = 0.2) -> list[Plan]:
+def plans(
+    shares: RequestShares, count: int = 1, *, seed: int = 1, latency: float = 0.0, receipts: float = 0.2
+) -> list[Plan]:
     behaviour = Behaviour(shares, seed=seed, latency=latency, receipt_delay=receipts)
     return [behaviour.plan() for _ in range(count)]
 
 
-MIXED = Shares(slow_down=0.2, refuse=0.1, lost=0.1, error=0.1, duplicate=0.3, early=0.3, shuffle=0.3, silent=0.1)
+MIXED = RequestShares(slow_down=0.2, refuse=0.1, lost=0.1, error=0.1, duplicate=0.3, early=0.3, shuffle=0.3, silent=0.1)
 
 
 def test_the_same_seed_draws_the_same_plans_and_another_seed_others() -> None:
@@ -33,7 +35,7 @@ def test_requests_meet_their_fates_in_the_shares_asked_for() -> None:
 
 
 def test_by_default_everything_is_accepted_at_once_then_delivered_then_read() -> None:
-    (plan,) = plans(Shares())
+    (plan,) = plans(RequestShares())
 
     assert (plan.given, plan.latency, plan.early, plan.referenced) == (Given.ACCEPTED, 0.0, False, True)
     assert [receipt.status for receipt in plan.receipts] == ["delivered", "read"]
@@ -42,7 +44,7 @@ def test_by_default_everything_is_accepted_at_once_then_delivered_then_read() ->
 
 @given(st.integers(), st.sampled_from(["slow_down", "refuse", "lost", "error"]))
 def test_only_processed_messages_have_receipts(seed: int, fate: str) -> None:
-    (plan,) = plans(Shares(**{fate: 1.0}), seed=seed)
+    (plan,) = plans(RequestShares(**{fate: 1.0}), seed=seed)
 
     assert bool(plan.receipts) is plan.given.processed is (fate in ("lost", "error"))
     assert plan.referenced, "a message whose answer is lost can be settled only by its reference"
@@ -51,40 +53,40 @@ def test_only_processed_messages_have_receipts(seed: int, fate: str) -> None:
 @pytest.mark.parametrize(
     ("shares", "statuses"),
     [
-        (Shares(shuffle=1), ["read", "delivered"]),
-        (Shares(duplicate=1), ["delivered", "delivered", "read", "read"]),
-        (Shares(undelivered=1), ["failed"]),
-        (Shares(silent=1), []),
+        (RequestShares(shuffle=1), ["read", "delivered"]),
+        (RequestShares(duplicate=1), ["delivered", "delivered", "read", "read"]),
+        (RequestShares(undelivered=1), ["failed"]),
+        (RequestShares(silent=1), []),
     ],
 )
-def test_receipts_come_as_asked_for(shares: Shares, statuses: list[str]) -> None:
+def test_receipts_come_as_asked_for(shares: RequestShares, statuses: list[str]) -> None:
     for plan in plans(shares, 20):
         assert [receipt.status for receipt in plan.receipts] == statuses
 
 
 def test_slow_downs_and_refusals_use_both_of_their_statuses_and_known_codes() -> None:
-    assert {plan.status for plan in plans(Shares(slow_down=1), 50)} == {429, 503}
-    refusals = plans(Shares(refuse=1), 100)
+    assert {plan.status for plan in plans(RequestShares(slow_down=1), 50)} == {429, 503}
+    refusals = plans(RequestShares(refuse=1), 100)
     assert {plan.status for plan in refusals} == {400, 422}
     assert {plan.code for plan in refusals} == set(REFUSALS)
-    assert {plan.hang for plan in plans(Shares(lost=1), 50)} == {True, False}
+    assert {plan.hang for plan in plans(RequestShares(lost=1), 50)} == {True, False}
 
 
 def test_latencies_spread_around_their_median() -> None:
-    latencies = sorted(plan.latency for plan in plans(Shares(), 2_001, latency=0.1))
+    latencies = sorted(plan.latency for plan in plans(RequestShares(), 2_001, latency=0.1))
 
     assert latencies[1_000] == pytest.approx(0.1, rel=0.1)
     assert 0 < latencies[0] < 0.05
     assert 0.2 < latencies[-1] <= 1.0
 
 
-@pytest.mark.parametrize("name", [field.name for field in fields(Shares)])
+@pytest.mark.parametrize("name", [field.name for field in fields(RequestShares)])
 @pytest.mark.parametrize("value", [-0.1, 1.1, float("nan")])
 def test_a_share_beyond_its_bounds_is_refused(name: str, value: float) -> None:
     with pytest.raises(ValueError, match=name):
-        Shares(**{name: value})
+        RequestShares(**{name: value})
 
 
 def test_fates_that_sum_to_more_than_all_requests_are_refused() -> None:
     with pytest.raises(ValueError, match="sum"):
-        Shares(slow_down=0.5, lost=0.6)
+        RequestShares(slow_down=0.5, lost=0.6)

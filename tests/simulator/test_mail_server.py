@@ -155,6 +155,6 @@ async def test_a_stop_ends_what_is_under_way(tmp_path: Path, public: Public) -> 
     simulator = Simulator(options)
     await simulator.start()
     assert isinstance(await sent(simulator, public, "open@shop.example"), Accepted)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await simulator.stop()
     assert public.came == []

@@ -24,7 +24,7 @@ from recado.channels.core.provider import (
 )
 from recado.engine.clock import SystemClock
 from recado.simulator import operations
-from recado.simulator.behaviour import Given, Shares
+from recado.simulator.behaviour import Given, RequestShares
 from recado.simulator.record import notes, read_record, recipient_hash
 from recado.simulator.server import Simulator, SimulatorOptions
 
@@ -57,7 +57,7 @@ async def play(service: Any, secret: str, tmp_path: Path) -> AsyncIterator[Play]
                 record=record,
                 secret=secret,
                 token="t",
-                shares=Shares(**shares),
+                shares=RequestShares(**shares),
                 receipt_delay=0.002,
                 gather_seconds=0,
                 retry_after=3,
@@ -123,7 +123,7 @@ async def test_every_request_is_recorded_once_with_its_own_provider_id(play: Pla
 
 
 async def test_lost_answers_leave_processed_messages_and_their_receipts(play: Play, service: Any) -> None:
-    bridge, record = await play(lost=1, timeout=0.3)
+    bridge, record = await play(lost=1, timeout=1.5)
     messages = [replace(MESSAGE, id=f"msg_{number:021}") for number in range(8)]  # enough for both ways to lose one
 
     outcomes = await asyncio.gather(*(bridge.send(message, ACCOUNT, 1) for message in messages))
@@ -168,7 +168,7 @@ async def test_an_early_receipt_has_been_taken_when_the_answer_comes(play: Play,
 
 
 async def test_the_record_says_when_a_request_was_answered_and_which_receipts_follow(play: Play) -> None:
-    bridge, record = await play(lost=0.5, unreferenced=1, timeout=0.3)
+    bridge, record = await play(lost=0.5, unreferenced=1, timeout=1.5)
     messages = [replace(MESSAGE, id=f"msg_{number:021}") for number in range(16)]
 
     outcomes = await asyncio.gather(*(bridge.send(message, ACCOUNT, 1) for message in messages))

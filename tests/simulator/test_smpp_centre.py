@@ -16,7 +16,7 @@ from recado.channels.core.provider import Accepted, Account, Down, Outcome, Refu
 from recado.channels.sms.smpp.session import SmppLogin, SmppTimes
 from recado.channels.sms.smpp.smpp import Smpp, SmppOptions
 from recado.engine.clock import SystemClock
-from recado.simulator.behaviour import Given, Shares
+from recado.simulator.behaviour import Given, RequestShares
 from recado.simulator.options import SimulatorOptions
 from recado.simulator.record import notes, read_record, recipient_hash, unsent
 from recado.simulator.server import Simulator
@@ -35,7 +35,7 @@ class Sender:
             SmppLogin(host="127.0.0.1", port=port, system_id="recado", password=password),
             SmppOptions(source="28282", times=SmppTimes(bind=20.0, answer=answer)),
             account="gateway_a",
-            segments=lambda text: self.segments or [text],
+            segments=lambda text, *, wide: self.segments or [text],
             clock=SystemClock(),
             chance=Random(7),
         )
@@ -109,14 +109,14 @@ async def test_what_is_sent_is_on_the_record_and_reported(start: Start, tmp_path
 @pytest.mark.parametrize(
     ("shares", "given", "kinds"),
     [
-        (Shares(slow_down=1), Given.SLOW_DOWN, SlowDown),
-        (Shares(refuse=1), Given.REFUSED, Refused),
-        (Shares(error=1), Given.FAILED, Unknown),
-        (Shares(silent=1), Given.ACCEPTED, Accepted),
+        (RequestShares(slow_down=1), Given.SLOW_DOWN, SlowDown),
+        (RequestShares(refuse=1), Given.REFUSED, Refused),
+        (RequestShares(error=1), Given.FAILED, Unknown),
+        (RequestShares(silent=1), Given.ACCEPTED, Accepted),
     ],
 )
 async def test_each_fate_has_its_outcome(
-    start: Start, tmp_path: Path, shares: Shares, given: Given, kinds: type[Outcome]
+    start: Start, tmp_path: Path, shares: RequestShares, given: Given, kinds: type[Outcome]
 ) -> None:
     simulator = await start(shares=shares)
     async with before(simulator.smpp_port) as sender:
@@ -127,7 +127,7 @@ async def test_each_fate_has_its_outcome(
 
 async def test_all_trouble_at_once_loses_no_receipt_and_no_connection(start: Start, tmp_path: Path) -> None:
     simulator = await start(
-        shares=Shares(
+        shares=RequestShares(
             slow_down=0.15, refuse=0.15, lost=0.1, error=0.05, duplicate=0.3, early=0.3, undelivered=0.2, silent=0.1
         ),
         odd_receipts=OddReceipts(unknown=0.3, malformed=0.5),
@@ -155,7 +155,7 @@ async def test_all_trouble_at_once_loses_no_receipt_and_no_connection(start: Sta
 async def test_an_unbind_is_on_the_record_and_what_it_cut_off_is_not_answered_there(
     start: Start, tmp_path: Path
 ) -> None:
-    simulator = await start(shares=Shares(lost=0.2), latency=0.02)
+    simulator = await start(shares=RequestShares(lost=0.2), latency=0.02)
     async with before(simulator.smpp_port, answer=0.5) as sender:
         outcomes = await asyncio.gather(*(sender.send(place) for place in range(SENT)))
     record = tmp_path / "sent.jsonl"

@@ -29,7 +29,7 @@ class Given(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shares:
+class RequestShares:
     """Shares of all requests, 0 to 1. The first four exclude one another and sum to at most 1."""
 
     slow_down: float = 0.0
@@ -84,7 +84,7 @@ class Behaviour:
 
     def __init__(
         self,
-        shares: Shares,
+        shares: RequestShares,
         *,
         seed: int,
         latency: float,

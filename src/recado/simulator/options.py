@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from recado.simulator.behaviour import Shares
+from recado.simulator.behaviour import RequestShares
 from recado.simulator.outbox import GATHER_SECONDS
 from recado.simulator.smpp_centre import OddReceipts
 
@@ -29,7 +29,7 @@ class SimulatorOptions:
     seed: int = 1
     callback_url: str | None = None  # for sends that name none
     cloud_callback_url: str | None = None  # of the hosted API, whose sends name none
-    shares: Shares = field(default_factory=Shares)
+    shares: RequestShares = field(default_factory=RequestShares)
     codes: Mapping[int, float] = field(default_factory=dict)
     latency: float = 0.0
     receipt_delay: float = 0.2

@@ -19,6 +19,7 @@ from recado.channels.core.provider import Accepted, Down, Outcome, Refused, Retr
 from recado.channels.push.notification import PushCredential, PushNotification
 from recado.domain.core.clock import Clock
 from recado.domain.core.ids import PUSH_DEVICE, IdSource
+from recado.domain.dispatch import breaker
 from recado.domain.dispatch.leases import Lease
 from recado.domain.push.message import PushContent
 from recado.engine.clock import SystemClock
@@ -270,6 +271,25 @@ async def test_operators_see_what_becomes_of_devices_and_which_service_is_in_tro
         assert (state.troubled, state.circuit.value) == (troubled, "open" if troubled else "closed")
 
 
+@pytest.mark.parametrize("share", [1, 2])
+async def test_of_lanes_that_wait_for_a_circuit_an_organization_has_a_share(
+    push: Push, monkeypatch: pytest.MonkeyPatch, share: int
+) -> None:
+    monkeypatch.setattr(departures, "MOST_RESTING_OF_ORGANIZATION", share)
+    tokens = [f"{platform} {n}" for platform in ("android", "ios") for n in range(5)]
+    await push.register(*tokens)
+    await push.db.execute("update push_devices set platform = 'ios' where token like 'ios%'")
+    push.sender.script = {token: [Down("connect_failed")] * 50 for token in tokens}
+    await push.send()
+    running = await push.departs()
+
+    def both_ended() -> bool:
+        return {each.token for each in push.sender.got} == {*tokens} and not running._lanes
+
+    await until(both_ended, 5.0, "both lanes have ended")
+    assert len(running.lanes) == share
+
+
 async def test_a_message_that_reaches_nobody_has_failed(push: Push) -> None:
     await push.register("refused")
     push.sender.script = {"refused": [Refused("too_long", "")]}
@@ -310,7 +330,7 @@ async def test_who_opts_out_before_so_many_others_that_it_is_forgotten_gets_noth
     push: Push, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """C31: beyond the organization's share the devices are looked at again, and nobody else's are."""
-    monkeypatch.setattr(departures, "MOST_LEFT_OF_ORGANIZATION", 10)
+    monkeypatch.setattr(departures, "MOST_REFUSALS_OF_ORGANIZATION", 10)
     device = dict(zip(("first", "second"), await push.register("first", "second"), strict=True))
     push.sender.hold = asyncio.Event()
     message = await push.send()
@@ -334,7 +354,7 @@ async def test_who_opts_out_before_so_many_others_that_it_is_forgotten_gets_noth
 async def test_a_call_that_refusals_overtook_waits_until_its_device_is_looked_at_again(
     push: Push, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(departures, "MOST_LEFT_OF_ORGANIZATION", 10)
+    monkeypatch.setattr(departures, "MOST_REFUSALS_OF_ORGANIZATION", 10)
     (device,) = await push.register("leaves")
     claimed = PushDepartures.claim
     others = iter(range(100))
@@ -409,6 +429,49 @@ async def test_a_host_in_trouble_holds_up_no_other(push: Push) -> None:
 
     await until(good, 5.0, "the good host has all")
     assert sum(push.sender.calls_for(f"bad {n}") for n in range(20)) <= 20
+
+
+async def test_a_circuit_stays_open_for_what_is_sent_next(push: Push, monkeypatch: pytest.MonkeyPatch) -> None:
+    """C29.2: a lane ends when its devices wait, and the next one may begin at once."""
+    monkeypatch.setattr(breaker, "FIRST_PAUSE", 2.0)
+    tokens = [f"token {n}" for n in range(5)]
+    await push.register(*tokens)
+    push.sender.script = {token: [Down("connect_failed")] for token in tokens}
+    called_at: list[float] = []
+    monkeypatch.setattr(push.sender, "gateway_of", lambda *_: "one")
+    send = push.sender.send
+
+    async def timed(*given: Any) -> Outcome:
+        called_at.append(push.clock.monotonic())
+        return await send(*given)
+
+    monkeypatch.setattr(push.sender, "send", timed)
+    await push.send()
+    running = await push.departs()
+    await until(lambda: len(called_at) == 5 and not running._lanes, 5.0, "the lane has ended")
+    message = await push.send()
+    assert (await push.ends(message)).status == "completed"
+    assert called_at[5] - called_at[4] >= 1.9
+
+
+async def test_what_is_remembered_of_hosts_in_trouble_is_bounded(push: Push, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each browser may be registered at a host of its own."""
+    monkeypatch.setattr(push_lane, "MOST_BREAKERS", 6)
+    monkeypatch.setattr(push_lane, "AT_ONCE", 2)
+    remembered: list[int] = []
+
+    def gateway(token: str) -> str:
+        remembered.extend(len(lane.circuits) for lane in running.lanes)
+        return token
+
+    push.sender.gateways = gateway
+    tokens = [f"bad {n}" for n in range(30)]
+    await push.register(*tokens)
+    push.sender.script = {token: [Down("connect_failed")] for token in tokens}
+    message = await push.send()
+    running = await push.departs()
+    assert (await push.ends(message)).status == "completed"
+    assert 4 <= max(remembered) <= 6
 
 
 async def test_an_unknown_outcome_is_never_sent_again_and_fails_after_a_day(push: Push) -> None:
@@ -752,7 +815,7 @@ async def test_a_deleted_contact_leaves_no_device_of_its_own_however_many_it_has
 ) -> None:
     gone, stays = await contacts_with_devices(push, 2, devices_each=5)
     monkeypatch.setattr(devices, "UNLINKED_AT_ONCE", 2)
-    more = [await devices.unlink(push.db, push.organization_id, "test", gone) for _ in range(3)]
+    more = [await devices.unlink(push.db, push.organization_id, "test", gone, push.clock.now()) for _ in range(3)]
     assert more == [True, True, False]
     rows = await push.db.fetch("select contact_id, user_name from push_devices order by contact_id nulls last")
     assert [tuple(row) for row in rows] == [(stays, "Ana")] * 5 + [(None, None)] * 5
@@ -763,10 +826,29 @@ async def test_a_device_that_was_registered_while_its_contact_was_deleted_is_unl
     await push.db.execute("delete from contacts")
     key = (push.organization_id, "test", gone)
     async with push.db.transaction() as connection:
-        await contact_erasures.begin(connection, key, push.clock.now())
+        await contact_erasures.begin(connection, key, push.clock.now(), refused=False)
     await ContactErasure(push.db, effects=Consequences(), clock=push.clock).work()
     assert await push.db.fetchval("select count(*) from push_devices where contact_id is not null") == 0
     assert await push.db.fetchval("select user_name from push_devices") is None
+
+
+@pytest.mark.parametrize("refused", [False, True])
+async def test_the_refusal_of_a_deleted_contact_holds_for_all_of_its_devices_however_many_are_left(
+    push: Push, refused: bool
+) -> None:
+    (gone,) = await contacts_with_devices(push, 1, devices_each=3)
+    await push.db.execute("delete from contacts")
+    async with push.db.transaction() as connection:
+        await contact_erasures.begin(
+            connection, (push.organization_id, "test", gone), push.clock.now(), refused=refused
+        )
+    message = await push.send()  # before they are unlinked
+    await push.departs()
+    await push.ends(message)
+    assert len(push.sender.got) == (0 if refused else 3)
+    await ContactErasure(push.db, effects=Consequences(), clock=push.clock).work()
+    rows = await push.db.fetch("select status, opted_out_at is not null, contact_id, user_name from push_devices")
+    assert {tuple(row) for row in rows} == {("opted_out" if refused else "registered", refused, None, None)}
 
 
 async def test_a_lane_that_never_ends_makes_way_for_another_organization(

@@ -6,12 +6,15 @@ from typing import Any
 import pytest
 from tests.channels.chatapp.cloud_answers import LISTED, TEMPLATE, replies
 
+from recado.channels.chatapp import cloud as cloud_module
 from recado.channels.chatapp.cloud import Cloud
+from recado.channels.core.errors import ProviderError
 from recado.channels.core.provider import (
     Account,
     ProviderTemplate,
     Submission,
 )
+from recado.engine.clock import VirtualClock
 
 
 async def test_a_template_is_submitted_in_the_words_of_the_api(
@@ -182,6 +185,37 @@ async def test_templates_are_listed_page_after_page_without_those_that_could_not
     ]
     assert [request.path.partition("&after=")[2] for request in fake_bridge.requests] == ["", "next%3D1"]
     assert all(request.path.startswith("/base/ba-1/message_templates?fields=id") for request in fake_bridge.requests)
+
+
+async def test_a_list_is_read_in_turns_that_others_have_too(
+    fake_bridge: Any, cloud_to: Any, account: Account, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rests: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        rests.append(seconds)
+
+    monkeypatch.setattr(clock, "sleep", sleep)
+    fake_bridge.behaviour = replies({"data": [LISTED] * 30})
+    cloud: Cloud = await cloud_to(fake_bridge.url)
+    assert len(await cloud.list_templates(account)) == 30
+    assert rests == [0] * 30
+
+
+async def test_a_list_that_never_ends_is_read_up_to_so_many_bytes(
+    fake_bridge: Any, cloud_to: Any, account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cloud_module, "_LONGEST_LIST", 50_000)
+    page = {
+        "data": [{**LISTED, "more": "x" * 10_000}],
+        "paging": {"cursors": {"after": "a"}, "next": "http://a.example/"},
+    }
+    fake_bridge.behaviour = replies(*[page] * 10)
+    cloud: Cloud = await cloud_to(fake_bridge.url)
+    with pytest.raises(ProviderError) as failure:
+        await cloud.list_templates(account)
+    assert (failure.value.kind, failure.value.code) == ("unreachable", "malformed_answer")
+    assert len(fake_bridge.requests) == 5
 
 
 async def test_a_template_is_deleted_by_name_and_id(fake_bridge: Any, cloud_to: Any, account: Account) -> None:

@@ -1,5 +1,6 @@
 """Firebase Cloud Messaging against a stub of its own: tokens that another library verifies, and every answer."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 from urllib.parse import parse_qs
@@ -16,7 +17,7 @@ from yarl import URL
 from recado.channels.core.provider import Accepted, Down, Outcome, Refused, Retry, SlowDown, Unknown
 from recado.channels.push.fcm import SCOPE, Fcm
 from recado.channels.push.notification import UNREGISTERED, PushCredential, PushNotification
-from recado.engine.clock import SystemClock
+from recado.engine.clock import SystemClock, VirtualClock
 
 DISPATCH = "dsp_" + "0" * 21
 SIGNED_WITH = rsa.generate_private_key(65_537, 2_048)
@@ -93,6 +94,26 @@ async def test_a_notification_is_handed_over_with_a_token_that_was_asked_for_onc
     assert message["data"] == {"dispatchId": DISPATCH, "deepLink": "app://7", "data": '{"order":7}'}
 
 
+async def test_a_device_of_apple_s_gets_the_same_over_firebase_as_from_apple(
+    fake_bridge: FakeBridge, clock: VirtualClock
+) -> None:
+    """As long as it is worth being delivered, with a sound, and with its image."""
+    fake_bridge.behaviour = service()
+    base = URL(f"http://127.0.0.1:{fake_bridge.port}")
+    fcm = Fcm(base, base / "token", clock=clock)
+    await fcm.start()
+    expires = str(int(clock.now().timestamp()) + 600)
+    for shown, aps in (
+        ({}, {"sound": "default"}),
+        ({"image_url": "https://example.com/a.png"}, {"sound": "default", "mutable-content": 1}),
+    ):
+        assert await fcm.send(notification(seconds=600, **shown), credential(account()), 1) == Accepted(DISPATCH)
+        message: Any = fake_bridge.requests[-1].json["message"]
+        assert message["apns"] == {"headers": {"apns-expiration": expires}, "payload": {"aps": aps}}
+        assert message["android"]["ttl"] == "600s"
+    await fcm.stop()
+
+
 async def test_a_silent_one_shows_nothing(fcm: Fcm, fake_bridge: FakeBridge) -> None:
     fake_bridge.behaviour = service()
     await fcm.send(notification(title=None, body=None, silent=True), credential(account()), 1)
@@ -101,7 +122,11 @@ async def test_a_silent_one_shows_nothing(fcm: Fcm, fake_bridge: FakeBridge) -> 
     assert message["apns"]["payload"] == {"aps": {"content-available": 1}}
 
 
-GONE = {"error": {"details": [{"errorCode": "UNREGISTERED"}]}}
+def told(code: Any) -> dict[str, Any]:
+    return {"error": {"details": [{"@type": "another"}, {"errorCode": code}]}}
+
+
+GONE = told("UNREGISTERED")
 
 
 @pytest.mark.parametrize(
@@ -111,11 +136,16 @@ GONE = {"error": {"details": [{"errorCode": "UNREGISTERED"}]}}
         (service(400, GONE), UNREGISTERED),
         (service(400, {"error": {"details": "?"}}), "provider_error"),
         (service(400, ["?"]), "provider_error"),
+        (service(404, {"error": {"status": "NOT_FOUND"}}), Down("not_found")),
+        (service(404, told(["UNREGISTERED"])), Down("not_found")),
+        (service(403, told("SENDER_ID_MISMATCH")), "invalid_token"),
+        (service(401, told("THIRD_PARTY_AUTH_ERROR")), "unauthorized"),
         (service(401), Down("unauthorized")),
         (service(403), Down("forbidden")),
         (service(429, headers="Retry-After: 11\r\n"), SlowDown(11.0)),
         (service(503), Retry(None)),
         (service(500), Unknown()),
+        (service(tokens=429), SlowDown(None)),
         (service(tokens=400), Down("unauthorized")),
         (service(tokens=500), Down("connect_failed")),
         (service(token={"access_token": 7}), Down("unauthorized")),
@@ -140,3 +170,43 @@ async def test_an_app_without_an_account_sends_nothing(fcm: Fcm, fake_bridge: Fa
     assert isinstance(outcome, Refused)
     assert outcome.code == "no_credentials"
     assert fake_bridge.requests == []
+
+
+@pytest.mark.parametrize("seconds", [0, -7, 1, 299, "nan", "inf", 1e300])
+async def test_a_token_is_kept_however_odd_its_life(fcm: Fcm, fake_bridge: FakeBridge, seconds: Any) -> None:
+    fake_bridge.behaviour = service(token={**TOKEN, "expires_in": seconds})
+    for _ in range(2):
+        assert await fcm.send(notification(), credential(account()), 1) == Accepted(DISPATCH)
+    asked = [request for request in fake_bridge.requests if request.path == "/token"]
+    assert len(asked) == (1 if seconds in (1, 299, "inf", 1e300) else 2)
+
+
+async def test_many_refusals_of_one_token_ask_for_one_other(fcm: Fcm, fake_bridge: FakeBridge) -> None:
+    """The late ones speak of the token before."""
+    given = 0
+    late = asyncio.Event()
+
+    async def behave(connection: Connection) -> None:
+        nonlocal given
+        while True:
+            request = await connection.read_request()
+            if request.path == "/token":
+                given += 1
+                await connection.answer(200, orjson.dumps({**TOKEN, "access_token": f"token-{given}"}))
+                continue
+            if request.headers["authorization"] == "Bearer token-2":
+                late.set()
+                await connection.answer(200, b"{}")
+                continue
+            if b"late" in request.body:
+                await late.wait()
+            await connection.answer(401, b"{}")
+
+    fake_bridge.behaviour = behave
+    sender = credential(account())
+    waiting = asyncio.create_task(fcm.send(notification(title="late"), sender, 1))
+    assert await fcm.send(notification(), sender, 1) == Down("unauthorized")
+    assert await fcm.send(notification(), sender, 1) == Accepted(DISPATCH)
+    assert await waiting == Down("unauthorized")
+    assert await fcm.send(notification(), sender, 1) == Accepted(DISPATCH)
+    assert given == 2

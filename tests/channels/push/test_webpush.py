@@ -26,12 +26,13 @@ from tests.channels.peer import FakeBridge
 from tests.program import free_port
 from tests.waiting import until
 
-from recado.channels.core.provider import Accepted, Down, Outcome, Refused, Retry, SlowDown, Unknown
-from recado.channels.http.outbound_guard import OutboundGuard
+from recado.channels.core.provider import Accepted, Down, NoPlace, Outcome, Refused, Retry, SlowDown, Unknown
+from recado.channels.http.outbound_guard import Lookup, OutboundGuard
 from recado.channels.push.notification import UNREGISTERED, PushCredential, PushNotification
 from recado.channels.push.web_encryption import LONGEST
 from recado.channels.push.webpush import WebPush
 from recado.domain.core.base64url import base64url
+from recado.domain.core.errors import Unavailable
 from recado.domain.push.vapid import RANDOM_BYTES, vapid_pair
 from recado.engine.clock import SystemClock
 
@@ -218,6 +219,28 @@ async def test_an_address_inside_is_never_called(fake_bridge: FakeBridge, token:
         outcome = await adapter.send(notification(token), credential(), 1)
     assert isinstance(outcome, Refused)
     assert outcome.code == "invalid_token"
+
+
+async def no_name_server(host: str, port: int) -> list[str]:
+    raise OSError("it is away")
+
+
+async def of_no_use(host: str, port: int) -> list[str]:
+    return ["10.0.0.7"]
+
+
+async def busy(host: str, port: int) -> list[str]:
+    raise Unavailable
+
+
+@pytest.mark.parametrize(
+    ("lookup", "expected"),
+    [(no_name_server, Down("connect_failed")), (busy, NoPlace()), (of_no_use, "invalid_token")],
+)
+async def test_a_name_that_cannot_be_learned_now_costs_no_notification(lookup: Lookup, expected: Outcome | str) -> None:
+    async with opened(OutboundGuard(clock=SystemClock(), lookup=lookup)) as adapter:
+        outcome = await adapter.send(notification("https://push.example.com/7"), credential(), 1)
+    assert expected == (outcome.code if isinstance(outcome, Refused) else outcome)
 
 
 @pytest.mark.parametrize(

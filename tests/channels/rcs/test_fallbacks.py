@@ -216,6 +216,151 @@ async def test_what_cannot_be_taken_back_stays_and_lets_the_rest_of_its_price_go
     assert purse.told == []
 
 
+ERASED = "recipient = '+55*********21', recipient_hash = null, payload = null"
+TO_BE_ERASED = "contact_id = 'ctc_1'"
+
+
+@pytest.mark.parametrize(("meanwhile", "change"), [(False, ERASED), (True, ERASED), (True, TO_BE_ERASED)])
+async def test_what_was_for_a_contact_that_is_deleted_gets_no_sms(
+    purse: RcsPurse, meanwhile: bool, change: str
+) -> None:
+    message = await gone(purse)
+
+    async def erase(*_: Any) -> bool:
+        await purse.database.execute(f"update messages set {change} where id = $1", message.id)
+        return True
+
+    if meanwhile:
+        purse.provider.revoke = erase  # type: ignore[method-assign]
+    else:
+        await erase()
+    await purse.due()
+    assert (await purse.read(message)).status == "sent"
+    assert (purse.provider.asked, purse.told) == ([], [])
+    assert await purse.standing() == (1_000_000 - 1_100, 0)
+    assert not await purse.database.fetchval("select exists (select from dispatch where id = $1)", message.id)
+
+
+BATCH = """
+insert into batches (
+    organization_id, env, id, channel, sender_id, type, class, status, requested, skipped, skipped_reasons, errors,
+    ttl_ms, held_base_ms, blocks_left, open, finished_at, updated_at
+)
+values ($1, $2, 'btc_1', 'rcs', 'rte_1', 'text', 2, $3, 1, 0, '{}', '[]', 0, 0, 0, false, $4, now())
+"""
+JOURNEY = """
+insert into journeys (
+    organization_id, env, id, chain_id, status, entradas_encerradas, withdrawn, name, fuso_horario, gatilho, inicio,
+    reentrada, intervalo_reentrada_horas, passos, canais, fluxo, uses, updated_at
+)
+values ($1, $2, 'jrn_1', 'jrn_1', $3, $4, $5, 'Welcome', 'UTC', '{}', 'a', 'nunca', 0, '[]', '{}', '{}', '{}', now())
+"""
+EXECUTION = """
+insert into executions (
+    organization_id, env, journey_id, id, chain_id, versao, contact_id, status, motivo, origem, teste, hurried, entrada,
+    step_id, arrived_at, started_at
+)
+values ($1, $2, 'jrn_1', 'exe_1', 'jrn_1', 1, 'ctc_1', $3, $4, 'api', $5, false, '{}', 'a', now(), now())
+"""
+OF_JOURNEY = "update messages set journey_id = 'jrn_1', metadata = '{\"journeyRunId\": \"exe_1\"}' where id = $1"
+
+
+async def queued_as(purse: RcsPurse, message: NewMessage) -> tuple[str, str] | None:
+    """Whose its SMS is in the queue; None: there is none, nothing was taken back, and the rest of the price is free."""
+    row = await purse.database.fetchrow("select owner, source_kind from dispatch where id = $1", message.id)
+    if row is None:
+        assert (await purse.read(message)).status == "sent"
+        assert (purse.provider.asked, purse.told) == ([], [])
+        assert await purse.standing() == (1_000_000 - 1_100, 0)
+    await check(purse)
+    return None if row is None else tuple(row)
+
+
+@pytest.mark.parametrize(
+    ("status", "over_for", "owner"),
+    [
+        ("running", None, ("btc_1", "batch")),
+        ("paused", None, ("btc_1", "batch")),
+        ("completed", -1, ("btc_1", "batch")),
+        ("canceled", -1, None),
+        ("canceled", 1, ("single", "single")),  # it was sent again afterwards
+    ],
+)
+async def test_the_sms_of_a_batch_waits_in_its_turn_and_does_not_outlive_its_cancel(
+    purse: RcsPurse, status: str, over_for: int | None, owner: tuple[str, str] | None
+) -> None:
+    message = await gone(purse)
+    await purse.database.execute("update messages set batch_id = 'btc_1' where id = $1", message.id)
+    over_at = None if over_for is None else CLOCK.now() - timedelta(hours=over_for)
+    await purse.database.execute(BATCH, purse.organization_id, ENV, status, over_at)
+    await purse.due()
+    assert await queued_as(purse, message) == owner
+
+
+JOURNEYS_OWN = ("jrn_1", "journey")
+
+
+@pytest.mark.parametrize(
+    ("status", "superseded", "withdrawn", "ended", "test", "owner"),
+    [
+        ("ativa", False, False, None, False, JOURNEYS_OWN),
+        ("pausada", False, False, None, False, JOURNEYS_OWN),
+        ("ativa", False, False, ("concluida", "fim"), False, JOURNEYS_OWN),
+        ("ativa", False, False, ("concluida", "meta_atingida"), False, None),
+        ("ativa", False, False, ("cancelada", "operador"), False, None),
+        ("ativa", False, False, ("erro", "falha_interna"), False, JOURNEYS_OWN),
+        ("arquivada", False, True, ("concluida", "fim"), False, None),
+        ("arquivada", True, False, ("concluida", "fim"), False, JOURNEYS_OWN),
+        ("arquivada", True, True, ("concluida", "fim"), False, None),
+        ("arquivada", True, True, ("cancelada", "jornada_arquivada"), False, None),
+        ("rascunho", False, False, None, True, ("exe_1", "journey")),
+    ],
+)
+async def test_the_sms_of_a_journey_waits_in_its_turn_and_does_not_outlive_what_withdraws(
+    purse: RcsPurse,
+    status: str,
+    superseded: bool,
+    withdrawn: bool,
+    ended: tuple[str, str] | None,
+    test: bool,
+    owner: tuple[str, str] | None,
+) -> None:
+    message = await gone(purse)
+    await purse.database.execute(OF_JOURNEY, message.id)
+    await purse.database.execute(JOURNEY, purse.organization_id, ENV, status, superseded, withdrawn)
+    await purse.database.execute(EXECUTION, purse.organization_id, ENV, *(ended or ("ativa", None)), test)
+    await purse.due()
+    assert await queued_as(purse, message) == owner
+    obeys = await purse.database.fetchval("select obeys_quiet_hours from dispatch where id = $1", message.id)
+    assert obeys is (None if owner is None else not test)
+
+
+async def test_a_batch_that_is_canceled_while_its_message_is_taken_back_sends_no_sms(purse: RcsPurse) -> None:
+    message = await gone(purse)
+    await purse.database.execute("update messages set batch_id = 'btc_1' where id = $1", message.id)
+
+    async def meanwhile(*_: Any) -> bool:
+        await purse.database.execute(BATCH, purse.organization_id, ENV, "canceled", CLOCK.now())
+        return True
+
+    purse.provider.revoke = meanwhile  # type: ignore[method-assign]
+    await purse.due()
+    assert await queued_as(purse, message) is None
+
+
+@pytest.mark.parametrize("journey", [None, "jrn_1"])
+async def test_the_sms_of_a_code_obeys_consent_where_a_journey_sent_it(purse: RcsPurse, journey: str | None) -> None:
+    message = await gone(purse)
+    await purse.database.execute(
+        """update messages set journey_id = $2, details = details || '{"route": "easy_otp_rcs"}' where id = $1""",
+        message.id,
+        journey,
+    )
+    await purse.due()
+    obeys = await purse.database.fetchval("select consent_hash is not null from dispatch where id = $1", message.id)
+    assert obeys is (journey is not None)
+
+
 async def test_a_provider_that_does_not_say_is_asked_again_and_at_last_no_more(purse: RcsPurse) -> None:
     message = await gone(purse)
     await purse.due(ProviderError("unreachable", "no_answer", "nobody"))

@@ -21,7 +21,7 @@ GATEWAY = Account(sender_id="premium", organization_id="org_1", env="live", prov
 TIMES = SmppTimes(bind=20.0)
 
 
-def segments(text: str) -> list[str]:
+def segments(text: str, *, wide: bool) -> list[str]:
     """A part for each line: what fits into a part is not this adapter's to know."""
     return text.split("\n")
 

@@ -92,6 +92,24 @@ def test_a_network_that_does_not_know_the_number_says_so(error: bytes, code: str
     assert read_receipt(pdu, "text") == DeliveryReceipt("7", "failed", code)
 
 
+@pytest.mark.parametrize("coding", ["utf-16-be", "latin-1"])
+def test_a_receipt_may_be_in_the_coding_of_its_message_or_only_say_so(coding: str) -> None:
+    body = ShortMessage(esm_class=4, data_coding=8, short_message="id:77 stat:DELIVRD err:000 text:Olá".encode(coding))
+    assert read_receipt(Pdu(command=Command.DELIVER_SM, body=body), "text") == DeliveryReceipt("77", "delivered")
+
+
+def test_a_receipt_is_kept_as_it_was_given() -> None:
+    body = ShortMessage(source_addr="5511987654321", esm_class=4, short_message=b"id:1a stat:undeliv err:069 text:Ola")
+    receipt = read_receipt(Pdu(command=Command.DELIVER_SM, body=body), "hex")
+    assert receipt == DeliveryReceipt("26", "failed", "carrier_rejected")
+    assert receipt.told == {
+        "id": "1a",
+        "status": "UNDELIV",
+        "statusDescription": "err:069",
+        "to": "5511987654321",
+    }
+
+
 def test_a_receipt_may_come_in_the_payload() -> None:
     pdu = deliver(tlvs=((Tag.MESSAGE_PAYLOAD, b"id:7 stat:DELIVRD"),))
     assert read_receipt(pdu, "text") == DeliveryReceipt("7", "delivered")

@@ -43,8 +43,16 @@ async def answered(centre: Centre, sequence: int) -> int:
 async def test_a_receipt_is_stored_and_answered(centre: Centre, made: Made, stored: Stored) -> None:
     await bound(centre, made)
     assert await answered(centre, centre.link.bring(RECEIPT)) == 0
+    receipt = {"id": "77", "status": "DELIVRD", "statusDescription": "err:000"}
     assert stored.events == [
-        {"kind": "status", "status": "delivered", "at": AT, "providerMessageId": "77", "account": "gateway_a"}
+        {
+            "kind": "status",
+            "status": "delivered",
+            "at": AT,
+            "providerMessageId": "77",
+            "account": "gateway_a",
+            "receipt": receipt,
+        }
     ]
 
 
@@ -55,7 +63,8 @@ async def test_what_is_stored_is_read_again_as_events(centre: Centre, made: Made
     for body in (refused, written):
         assert await answered(centre, centre.link.bring(body)) == 0
     failed, came = [event for body in stored.bodies for event in adapter.parse_callback({}, body)]
-    assert failed == Status("failed", NOW, "78", None, "carrier_rejected", "gateway_a")
+    told = {"id": "78", "status": "UNDELIV"}
+    assert failed == Status("failed", NOW, "78", None, "carrier_rejected", "gateway_a", told)
     assert came == Inbound(
         "gateway_a", "5511987654321", NOW, "text", {"text": {"body": "Olá"}}, came.provider_message_id
     )

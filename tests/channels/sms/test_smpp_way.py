@@ -3,6 +3,7 @@
 import re
 import signal
 from pathlib import Path
+from typing import Any
 
 import orjson
 from tests.program import Api, Program, Service, free_port, running
@@ -28,11 +29,14 @@ async def test_an_sms_leaves_over_smpp_and_is_delivered_by_its_receipt(tmp_path:
             body = {"to": "+5511987654321", "text": "Olá! " + "ã" * 70, "route": "otp"}
             sent = await api.call("POST", "/v2/sms/messages", body)
 
+            read: dict[str, Any] = {}
+
             async def delivered() -> bool:
-                read = await api.call("GET", f"/v2/sms/messages/{sent['id']}")
+                read.update(await api.call("GET", f"/v2/sms/messages/{sent['id']}"))
                 return bool(read["status"] == "delivered" and read["provider"] == "gateway_a")
 
             await until(delivered, PATIENCE, "its receipt has come", every=0.1)
+            assert read["providerReceipt"]["status"] == "DELIVRD"
     finally:
         simulator.end(signal.SIGTERM)
     rows = [orjson.loads(line) for line in record.read_bytes().splitlines()]

@@ -5,8 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recado.channels.sms.smpp import gsm7
-from recado.channels.sms.smpp.pdu import Command, DataMessage, Pdu, ShortMessage, Tag
+from recado.channels.sms.smpp.pdu import HEADER, Command, DataMessage, Pdu, ShortMessage, Tag, decode
+from recado.channels.sms.smpp.submits import SmppAddress, Submits
 from recado.channels.sms.smpp.texts import Alphabet, Part, part_of, parts_of, text_of
+from recado.domain.messages.sms_text import segment_texts
 
 ALPHABET = "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ !\"#¤%&'()*+,-./0123456789:;<=>?¡ABCXYZÄÖÑÜ§¿abcxyzäöñüà\f^{}\\[~]|€"
 GSM_TEXTS = st.text(st.sampled_from(ALPHABET), max_size=153)
@@ -162,3 +164,18 @@ def test_nothing_that_people_send_raises(esm_class: int, coding: int, octets: by
     for alphabet in ("gsm7", "gsm7_packed", "latin1"):
         text = text_of(Pdu(command=Command.DELIVER_SM, body=body), alphabet)
         assert text is None or "\0" not in text
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("character", ["a", "{", "ã", "😀"])
+def test_a_part_and_its_header_fit_into_a_short_message(character: str, wide: bool) -> None:
+    """That has 140 octets, of which a header with a wide reference takes one more."""
+    submits = Submits(segment_texts, alphabet="gsm7_packed", wide_reference=wide)
+    told = []
+    for body in submits.bodies("msg_1", SmppAddress(0, 0, ""), "+5511987654321", character * 500):
+        part = decode(HEADER.pack(HEADER.size + len(body), Command.SUBMIT_SM, 0, 1) + body)
+        assert isinstance(part.body, ShortMessage)
+        assert len(part.body.short_message) <= 140
+        told.append(text_of(part, "gsm7_packed"))
+    assert len(told) > 3
+    assert "".join(str(each) for each in told) == character * 500

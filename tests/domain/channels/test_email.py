@@ -67,6 +67,8 @@ def test_every_code_has_a_reason() -> None:
 def test_the_code_of_a_bounce_says_what_its_provider_told(code: str | None, told: BounceType | None) -> None:
     kept = bounce_code(code, told)
     assert bounce_type(kept) is (told or bounce_type(code))
+    if bounce_type(kept) is BounceType.TEMPORARY:
+        assert kept in ("mailbox_full", "provider_error")
 
 
 def test_a_permanent_bounce_and_a_complaint_suppress_the_address() -> None:

@@ -17,7 +17,7 @@ from recado.channels.core.events import Event
 from recado.channels.core.provider import FlowDefinition, OutboundMessage, TemplateSubmission
 from recado.engine.clock import SystemClock
 from recado.simulator import cloud_api
-from recado.simulator.behaviour import Shares
+from recado.simulator.behaviour import RequestShares
 from recado.simulator.options import SimulatorOptions
 from recado.simulator.server import Simulator
 
@@ -74,7 +74,7 @@ class Service:
             await self._runner.cleanup()
 
     async def until(self, condition: Callable[["Service"], bool]) -> None:
-        async with asyncio.timeout(20), self._changed:
+        async with asyncio.timeout(60), self._changed:
             await self._changed.wait_for(lambda: condition(self))
 
     async def has(self, count: int) -> list[Any]:
@@ -127,7 +127,7 @@ async def play(app: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     parts: list[Any] = []
 
     async def start(timeout: float = 10.0, **options: Any) -> Stage:
-        shares = {name: options.pop(name) for name in list(options) if name in Shares.__slots__}
+        shares = {name: options.pop(name) for name in list(options) if name in RequestShares.__slots__}
         simulator = Simulator(
             SimulatorOptions(
                 **{
@@ -135,7 +135,7 @@ async def play(app: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
                     "secret": "s",
                     "app_secret": APP_SECRET,
                     "cloud_callback_url": app.url,
-                    "shares": Shares(**shares),
+                    "shares": RequestShares(**shares),
                     "receipt_delay": 0.002,
                     "gather_seconds": 0,
                     "retry_after": 3,

@@ -225,9 +225,9 @@ async def test_devices_that_many_change_at_once_are_counted_for_their_contacts(d
     async def erase() -> None:
         contact = contacts[drawn.randint(4, 7)]
         async with database.transaction() as connection:
-            await devices.unlink(connection, *ONE, contact)
+            await devices.unlink(connection, *ONE, contact, NOW)
             await connection.execute("delete from contacts where id = $1", contact)
-        await devices.unlink(database, *ONE, contact)
+        await devices.unlink(database, *ONE, contact, NOW)
 
     async def some(what: Callable[[], Awaitable[None]], times: int) -> None:
         for _ in range(times):

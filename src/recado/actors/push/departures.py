@@ -20,10 +20,12 @@ from recado.actors.push.push_lane import CLAIMED_AT_ONCE, PushLane
 from recado.channels.push.notification import PushCredential, PushSender
 from recado.domain.core.clock import Clock
 from recado.domain.core.ids import IdSource
+from recado.domain.dispatch.breaker import Breaker
 from recado.domain.messages.message import FailureCode
 from recado.domain.push.dispatch_ids import dispatch_id
 from recado.domain.push.message import LIFETIME, PUSH, DispatchStatus
 from recado.domain.push.recent_refusals import RecentRefusals, Refuser
+from recado.domain.webhooks.webhook import SubscriptionKey
 from recado.engine.periodic import Periodic
 from recado.services.ops.activity import Activity, ConnectionKey
 from recado.storage.billing import wallet
@@ -36,7 +38,6 @@ from recado.storage.push import departures, messages
 from recado.storage.push.apps import CREDENTIALS_FIELD, PUSH_APPS, VAPID_FIELD
 from recado.storage.push.departures import LeftBlock, LeftDevice, PushClaim, PushLaneKey, PushOutcome, PushTarget
 from recado.storage.push.messages import UNKNOWN, PushMessage
-from recado.storage.webhooks.webhooks import SubscriptionKey
 
 log = structlog.get_logger()
 
@@ -46,10 +47,13 @@ MOST_LANES_OF_ORGANIZATION: Final = 12
 IN_FLIGHT: Final = 4_000  # devices of all lanes, where there are descriptors for a connection of each (C31)
 IN_FLIGHT_OF_ORGANIZATION: Final = 1_000  # or a quarter of what all have
 TURN: Final = 30.0  # seconds that a lane has when others wait for its place
-MOST_RESTING: Final = 1_000  # lanes of which operators see what troubles them
-LEFT_FOR: Final = 120.0  # seconds for which it is remembered who opted out: lanes look at devices again before
-MOST_LEFT: Final = 100_000  # who opted out and is remembered; beyond, lanes look at devices again sooner
-MOST_LEFT_OF_ORGANIZATION: Final = 10_000
+MOST_RESTING: Final = 1_000  # lanes that ended, of which it is kept in mind what troubles them
+MOST_RESTING_OF_ORGANIZATION: Final = 100
+TROUBLE_KEPT_FOR: Final = 600.0  # seconds after the last pause: a lane ends whenever its devices wait for a circuit
+TROUBLE_KEPT_OF_LANE: Final = 100  # gateways
+REFUSALS_KEPT_FOR: Final = 120.0  # seconds for which it is remembered who opted out: lanes look at devices again before
+MOST_REFUSALS: Final = 100_000  # who opted out and is remembered; beyond, lanes look at devices again sooner
+MOST_REFUSALS_OF_ORGANIZATION: Final = 10_000
 AT_STOP: Final = 10.0  # seconds that a stop gives calls under way
 MOST_OUTCOMES: Final = 40_000  # that wait to be written
 
@@ -96,7 +100,10 @@ class PushDepartures:
         self._opened_at: dict[str, float] = {}  # by organization: when its last lane was
         self._failed: dict[PushLaneKey, dict[str, PushOutcome | None]] = {}  # with the calls that they had begun
         self._resting: dict[PushLaneKey, PushLane] = {}
-        self._left = RecentRefusals(seconds=LEFT_FOR, most=MOST_LEFT, most_of_organization=MOST_LEFT_OF_ORGANIZATION)
+        self._troubled: dict[PushLaneKey, tuple[float, Mapping[str, Breaker]]] = {}  # until when, of lanes that ended
+        self._refusals = RecentRefusals(
+            seconds=REFUSALS_KEPT_FOR, most=MOST_REFUSALS, most_of_organization=MOST_REFUSALS_OF_ORGANIZATION
+        )
         self._sorted_out = False
         self._stopping = False
         self._outcomes: Batcher[PushOutcome, None] = Batcher(
@@ -130,13 +137,13 @@ class PushDepartures:
 
     def opted_out(self, organization_id: str, device_id: str) -> None:
         """Nothing may begin to leave for this device any more."""
-        self._left.add(organization_id, (device_id,), self.clock.monotonic())
+        self._refusals.add(organization_id, (device_id,), self.clock.monotonic())
 
     def refused(self, recipients: Iterable[tuple[str, str, int]]) -> None:
         """Nothing may begin to leave for these people any more (C12.5.3)."""
         now = self.clock.monotonic()
         for organization_id, of_it in groupby(recipients, key=itemgetter(0)):
-            self._left.add(organization_id, of_it, now)
+            self._refusals.add(organization_id, of_it, now)
 
     @property
     def in_flight(self) -> int:
@@ -151,8 +158,9 @@ class PushDepartures:
     async def work(self) -> None:
         """Look once at all that is due."""
         now = self.clock.now()
-        self._left.tidy(self.clock.monotonic())
+        self._refusals.tidy(self.clock.monotonic())
         self._resting = {key: lane for key, lane in self._resting.items() if lane.rests_until > self.clock.monotonic()}
+        self._troubled = {key: kept for key, kept in self._troubled.items() if kept[0] > self.clock.monotonic()}
         if not self._sorted_out:
             await self._sort_out()
         await self._sort_out_failed()
@@ -209,11 +217,11 @@ class PushDepartures:
     def called(self, lane: PushLaneKey, provider: str, seconds: float, *, ok: bool) -> None:
         self._activity.called(ConnectionKey(lane.organization_id, lane.env, PUSH, provider), seconds, ok=ok)
 
-    def has_left(self, lane: PushLaneKey, refusers: Iterable[Refuser], known_at: float) -> bool:
-        return self._left.since(lane.organization_id, refusers, known_at)
+    def has_refused(self, lane: PushLaneKey, refusers: Iterable[Refuser], known_at: float) -> bool:
+        return self._refusals.since(lane.organization_id, refusers, known_at)
 
     def outdated(self, lane: PushLaneKey, known_at: float) -> bool:
-        return self._left.forgotten(lane.organization_id) >= known_at
+        return self._refusals.forgotten(lane.organization_id) >= known_at
 
     # ----------------------------------------------------------------------------------------------------------------
 
@@ -240,7 +248,8 @@ class PushDepartures:
         if credential is None or sender is None:
             await self._refuse(key)
             return
-        lane = PushLane(key, self, sender, credential, **self._retry)
+        _, troubled = self._troubled.pop(key, (0.0, {}))
+        lane = PushLane(key, self, sender, credential, troubled=troubled, **self._retry)
         task = asyncio.create_task(lane.run(), name="push lane")
         self._lanes[key] = (lane, task)
         self._opened_at[key.organization_id] = lane.opened_at
@@ -249,13 +258,23 @@ class PushDepartures:
 
     def _closed(self, key: PushLaneKey, task: asyncio.Task[None]) -> None:
         lane, _ = self._lanes.pop(key)
-        if lane.rests_until > self.clock.monotonic() and len(self._resting) < MOST_RESTING:
+        now = self.clock.monotonic()
+        if lane.rests_until > now and self._may_keep(self._resting, key.organization_id):
             self._resting[key] = lane
+        troubled = lane.troubled(TROUBLE_KEPT_OF_LANE)
+        if troubled and self._may_keep(self._troubled, key.organization_id):
+            ready_at = max(breaker.ready_at() for breaker in troubled.values())
+            self._troubled[key] = (max(now, ready_at) + TROUBLE_KEPT_FOR, troubled)
         if lane.stopping and not self._stopping:
             self.hint()  # somebody waits for its place
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("push_lane_failed", app_id=key.app_id, platform=key.platform, error=type(error).__name__)
             self._failed[key] = lane.begun
+
+    def _may_keep(self, kept: Mapping[PushLaneKey, object], organization_id: str) -> bool:
+        """Whether one more lane that ended may be kept in mind there."""
+        own = sum(key.organization_id == organization_id for key in kept)
+        return own < MOST_RESTING_OF_ORGANIZATION and len(kept) < MOST_RESTING
 
     async def _credential(self, key: PushLaneKey) -> PushCredential | None:
         app = await PUSH_APPS.get(self._db.hot, key.organization_id, key.env, key.app_id)

@@ -6,7 +6,7 @@ left when the process stops goes back to the queue.
 
 import asyncio
 from collections import deque
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine, Iterable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final, Protocol
@@ -62,7 +62,7 @@ class PushWork(Protocol):
     def called(self, lane: PushLaneKey, provider: str, seconds: float, *, ok: bool) -> None:
         """A call took so long; `ok`: the provider took it."""
 
-    def has_left(self, lane: PushLaneKey, refusers: Iterable[Refuser], known_at: float) -> bool:
+    def has_refused(self, lane: PushLaneKey, refusers: Iterable[Refuser], known_at: float) -> bool:
         """Whether the device or its contact opted out since it was looked at (a moment of the monotonic clock)."""
 
     def outdated(self, lane: PushLaneKey, known_at: float) -> bool:
@@ -70,11 +70,13 @@ class PushWork(Protocol):
 
 
 class PushLane:
-    """One run: until nothing is left to claim. `retry_after`: seconds, as `RETRY_AFTER`."""
+    """One run: until nothing is left to claim. `retry_after`: seconds, as `RETRY_AFTER`; `troubled`: breakers by
+    gateway, as the run before left them.
+    """
 
     def __init__(
         self, key: PushLaneKey, work: PushWork, sender: PushSender, credential: PushCredential,
-        *, retry_after: tuple[float, ...] = RETRY_AFTER,
+        *, retry_after: tuple[float, ...] = RETRY_AFTER, troubled: Mapping[str, Breaker] | None = None,
     ) -> None:  # fmt: skip
         self.key = key
         self._work = work
@@ -87,7 +89,10 @@ class PushLane:
         self._blocks: list[tuple[str, int]] = []
         self._known_at = 0.0
         self._under_way: set[asyncio.Task[None]] = set()
-        self._breakers: dict[str, tuple[Breaker, list[int]]] = {}  # with the calls under way
+        # With the calls under way.
+        self._breakers: dict[str, tuple[Breaker, list[int]]] = {
+            name: (breaker, [0]) for name, breaker in (troubled or {}).items()
+        }
         self._failed: BaseException | None = None
         self.begun: dict[str, PushOutcome | None] = {}
         """Calls that are not settled, with what they came to where that is known."""
@@ -120,6 +125,11 @@ class PushLane:
         return max(
             (b.ready_at() for b, _ in self._breakers.values() if b.state is not BreakerState.CLOSED), default=0.0
         )
+
+    def troubled(self, most: int) -> dict[str, Breaker]:
+        """The breakers that the next run has to know, of at most so many gateways: the latest."""
+        found = [(name, breaker) for name, (breaker, _) in self._breakers.items() if not _is_quiet(breaker)]
+        return dict(found[-most:])
 
     async def run(self) -> None:
         """Claim and send until there is nothing."""
@@ -220,15 +230,16 @@ class PushLane:
         if target.phone is not None:
             refusers.append((key.organization_id, key.env, recipient_hash(key.organization_id, target.phone)))
         outcome: Outcome | None = None
-        in_time = self._work.may_begin()
+        back_in: float | None = None  # seconds, of one that is not called yet
         try:
-            if in_time and target.leaves and not self._work.has_left(key, refusers, known_at):
+            if not self._work.may_begin():
+                back_in = RENEWED_EVERY
+            elif target.leaves and not self._work.has_refused(key, refusers, known_at):
                 if self._work.outdated(key, known_at):
-                    breaker.unrecorded(self._clock.monotonic())
-                    await self._back(target, 0.0)
-                    return
-                in_time = self._work.began(key, told, message)
-                if in_time:
+                    back_in = 0.0
+                elif not self._work.began(key, told, message):
+                    back_in = RENEWED_EVERY
+                else:
                     self.begun[told] = None
                     since = self._clock.monotonic()
                     outcome = await self._sender.send(_notification(target, message, told, self._clock),
@@ -239,8 +250,8 @@ class PushLane:
             begun[0] -= 1
         if outcome is None:
             breaker.unrecorded(self._clock.monotonic())
-            if not in_time:
-                await self._back(target, RENEWED_EVERY)
+            if back_in is not None:
+                await self._back(target, back_in)
                 return
             await self._work.settle(self._as(target, DispatchStatus.FAILED, OPTED_OUT))
             return
@@ -301,11 +312,20 @@ class PushLane:
         found = self._breakers.get(gateway)
         if found is None:
             if len(self._breakers) >= MOST_BREAKERS:
-                self._breakers = {
-                    name: each for name, each in self._breakers.items() if not each[0].clean or each[1][0]
-                }
+                self._forget_breakers()
             found = self._breakers[gateway] = (Breaker(), [0])
         return found
+
+    def _forget_breakers(self) -> None:
+        """Those of hosts without calls under way: of which nothing is to be remembered, and the oldest of the others.
+
+        Half of them, and not one: anyone who registers browsers may name a host for each.
+        """
+        idle = [(_is_quiet(breaker), name) for name, (breaker, begun) in self._breakers.items() if not begun[0]]
+        idle.sort(key=lambda found: not found[0])
+        quiet = sum(found[0] for found in idle)
+        for _, name in idle[: max(quiet, MOST_BREAKERS // 2)]:
+            del self._breakers[name]
 
     async def _wait(self, seconds: float) -> None:
         end = self._clock.monotonic() + seconds
@@ -320,6 +340,11 @@ class PushLane:
             await asyncio.gather(*self._under_way, return_exceptions=True)
         if self._failed is None and self._blocks:
             await self._work.over(self.key, self._blocks)
+
+
+def _is_quiet(breaker: Breaker) -> bool:
+    """Whether there is nothing to remember of it."""
+    return breaker.clean and breaker.untroubled
 
 
 def _notification(target: PushTarget, message: PushMessage, told: str, clock: Clock) -> PushNotification:

@@ -46,14 +46,16 @@ from recado.channels.core.provider import (
 )
 from recado.channels.core.references import NamedBy
 from recado.channels.core.signing import header, signing_key
+from recado.channels.http.answer import Answer
 from recado.channels.http.outbound_http import MAX_ANSWER, MEDIA_CONNECTIONS
 
 _is_id = re.compile(r"[0-9A-Za-z_\-]{1,1024}").fullmatch
 _PRODUCT = {"messaging_product": PRODUCT}
 _PROFILE = f"{PRODUCT}_business_profile"
-_PAGE = 100  # templates
-_MOST_PAGES = 60  # an account holds at most 6,000 templates
-_LONGEST_PAGE = 8 * 1024 * 1024  # bytes
+_PAGE = 50  # templates
+_MOST_PAGES = 120  # an account holds at most 6,000 templates
+_LONGEST_PAGE = 2 * 1024 * 1024  # bytes: it is parsed in one go
+_LONGEST_LIST = 32 * 1024 * 1024  # bytes of all pages
 _HEADS_REMEMBERED = 1_000  # of numbers: what begins each of their sends
 
 
@@ -152,7 +154,8 @@ class Cloud(HttpProvider):
         if known is not None and held is not None:
             await self._call("POST", account, known, body=cloud_templates.edit(template, held.get("category")))
             return Submission(known)
-        answer = await self._templates("POST", account, body=cloud_templates.submission(template))
+        made = await self._templates("POST", account, body=cloud_templates.submission(template))
+        answer = self._result(account, made)
         template_id = cloud_answers.id_of(answer)
         return Submission(template_id, cloud_templates.verdict(answer, template_id, self._clock.now()))
 
@@ -169,23 +172,29 @@ class Cloud(HttpProvider):
         wanted = {"name": name}
         if provider_template_id is not None:  # else all languages of that name
             wanted["hsm_id"] = provider_template_id
-        await self._templates("DELETE", account, query=wanted)
+        self._result(account, await self._templates("DELETE", account, query=wanted))
 
     async def list_templates(self, account: Account) -> list[ProviderTemplate]:
         found: list[ProviderTemplate] = []
         wanted = {"fields": cloud_templates.LISTED_FIELDS, "limit": str(_PAGE)}
+        left = _LONGEST_LIST
         for _ in range(_MOST_PAGES):
-            page = await self._templates("GET", account, query=wanted, longest=_LONGEST_PAGE)
-            found += cloud_templates.listed(page)
+            answer = await self._templates("GET", account, query=wanted, longest=min(_LONGEST_PAGE, left))
+            left -= len(answer.body)
+            page = self._result(account, answer)
+            for template in cloud_templates.listed(page):
+                if template is not None:
+                    found.append(template)
+                await self._clock.sleep(0)  # a template may be long: others have their turn between two
             after = cloud_templates.next_page(page)
             if after is None:
                 break
             wanted["after"] = after
         return found
 
-    async def _templates(self, method: str, account: Account, **options: Any) -> Mapping[str, Any]:
+    async def _templates(self, method: str, account: Account, **options: Any) -> Answer:
         business_account = details_of(account).business_account_id
-        return await self._call(method, account, business_account, "message_templates", **options)
+        return await self._asked(method, account, business_account, "message_templates", **options)
 
     # Flows ------------------------------------------------------------------------------------------------------------
 
@@ -213,7 +222,7 @@ class Cloud(HttpProvider):
     # Media ------------------------------------------------------------------------------------------------------------
 
     async def upload_media(
-        self, account: Account, content: AsyncIterable[bytes], *, size: int, mime_type: str, filename: str
+        self, account: Account, content: AsyncIterable[bytes | memoryview], *, size: int, mime_type: str, filename: str
     ) -> str:
         """Hand over `size` bytes; the id under which messages of this number send them. Raises `ProviderError`."""
         form = media_transfer.upload_form(
@@ -229,8 +238,7 @@ class Cloud(HttpProvider):
             body=form.parts,
             timeout=media_transfer.UPLOAD_TIMEOUT,
         )
-        answered = arrived(answer, "upload_media", self.noun)
-        return cloud_answers.id_of(cloud_answers.operation_result(answered, personal=(token,)))
+        return cloud_answers.id_of(self._result(account, arrived(answer, "upload_media", self.noun)))
 
     @asynccontextmanager
     async def open_media(self, account: Account, media_ref: str) -> AsyncIterator[OpenMedia]:
@@ -270,16 +278,31 @@ class Cloud(HttpProvider):
         *,
         query: Mapping[str, str] | None = None,
         body: Mapping[str, Any] | None = None,
-        longest: int = MAX_ANSWER,
     ) -> Mapping[str, Any]:
         """One operation other than a send; raises `ProviderError`."""
+        return self._result(account, await self._asked(method, account, object_id, edge, query=query, body=body))
+
+    def _result(self, account: Account, answer: Answer) -> Mapping[str, Any]:
+        return cloud_answers.operation_result(answer, personal=(_token(account),))
+
+    async def _asked(
+        self,
+        method: str,
+        account: Account,
+        object_id: str,
+        edge: str = "",
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Mapping[str, Any] | None = None,
+        longest: int = MAX_ANSWER,
+    ) -> Answer:
+        """The answer to one of these operations, whatever it says; raises `ProviderError` where none came."""
         url, token = self._url(object_id, edge) % (query or {}), _token(account)
         sent = None if body is None else orjson.dumps(body)
         answer = await self._http.request(
             method, url, json_headers(token), owner=account.owner, body=sent, longest=longest
         )
-        answered = arrived(answer, f"{method} {edge}".strip(), self.noun)
-        return cloud_answers.operation_result(answered, personal=(token,))
+        return arrived(answer, f"{method} {edge}".strip(), self.noun)
 
 
 def _token(account: Account) -> str:

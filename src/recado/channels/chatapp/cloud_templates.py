@@ -1,7 +1,7 @@
 """Templates in the form of the hosted API, both ways (C11.2). Pure."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Annotated, Any, Final, Literal, get_args
@@ -138,13 +138,14 @@ def _examples(payload: Mapping[str, Any]) -> list[str]:
 # What the provider lists ---------------------------------------------------------------------------------------------
 
 
-def listed(page: Mapping[str, Any]) -> list[ProviderTemplate]:
-    """The templates of one page. Those that this service could not send are left out: other kinds of components,
-    named variables, states and categories of another time. Raises `ProviderError`.
+def listed(page: Mapping[str, Any]) -> Iterator[ProviderTemplate | None]:
+    """The templates of one page, read one by one as they are asked for. Raises `ProviderError`.
+
+    None for one that this service could not send: other kinds of components, named variables, states and categories of
+    another time.
     """
-    items = enumerate(read(_PAGE, page, "list").get("data", ()))
-    found = (_listed(item, f"data[{index}]") for index, item in items)
-    return [template for template in found if template is not None]
+    for index, item in enumerate(read(_PAGE, page, "list").get("data", ())):
+        yield _listed(item, f"data[{index}]")
 
 
 def _listed(item: object, where: str) -> ProviderTemplate | None:

@@ -164,12 +164,35 @@ class SenderVerifier(Protocol):
     def proofs(self, domain: str, token: str) -> tuple[DnsRecord, ...]:
         """What the owner of a domain is to enter at its name server."""
 
-    async def sender_status(self, domain: str, records: tuple[DnsRecord, ...], owner: str) -> SenderLook:
-        """The same records, each with whether it is found now, and what the provider wants besides. `owner`: the
-        organization that asks.
+    @property
+    def identities(self) -> "IdentityMaker | None":
+        """Who tells the provider of domains; None: nobody has to."""
 
+    async def sender_status(
+        self, domain: str, records: tuple[DnsRecord, ...], owner: str, *, address: str | None = None
+    ) -> SenderLook:
+        """The same records, each with whether it is found now, and what the provider wants besides. It makes nothing.
+
+        `owner`: the organization that asks; `address`: of a sender that is a single one.
         Raises `ProviderError` when that cannot be told.
         """
+
+
+class IdentityMaker(Protocol):
+    """Tells a provider of domains that e-mail is to leave from, and takes them back (C10.4)."""
+
+    @property
+    def place(self) -> str:
+        """The account at the provider."""
+
+    async def make(self, domain: str, owner: str) -> SenderLook | None:
+        """Tell it a domain that it did not know. None: that did not make it; it knows it already, or may not be told.
+
+        Raises `NothingDoneError` where nothing was made, `ProviderError` where that is not known.
+        """
+
+    async def remove(self, domain: str, owner: str) -> None:
+        """Take a domain back; one that is not there is gone already. Raises `ProviderError`."""
 
 
 class ChatOpener(Protocol):

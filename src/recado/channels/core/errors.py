@@ -25,6 +25,10 @@ class ProviderError(Exception):
         self.text = text
 
 
+class NothingDoneError(ProviderError):
+    """As it is; and it is certain that the provider did nothing of what it was asked to."""
+
+
 class MalformedCallback(Exception):
     """A callback, or one event in it, does not have the shape of the protocol.
 

@@ -25,7 +25,7 @@ class MediaStore(Protocol):
     """Takes media that messages then send, and gives what people sent. Raises `ProviderError`."""
 
     async def upload_media(
-        self, account: Account, content: AsyncIterable[bytes], *, size: int, mime_type: str, filename: str
+        self, account: Account, content: AsyncIterable[bytes | memoryview], *, size: int, mime_type: str, filename: str
     ) -> str:
         """Hand over `size` bytes; the id under which messages of this account send them."""
 

@@ -24,7 +24,7 @@ class MediaSandbox(ChannelSandbox):
         self._sent: OrderedDict[str, tuple[str, bytes]] = OrderedDict()  # by reference: type and content
 
     async def upload_media(
-        self, account: Account, content: AsyncIterable[bytes], *, size: int, mime_type: str, filename: str
+        self, account: Account, content: AsyncIterable[bytes | memoryview], *, size: int, mime_type: str, filename: str
     ) -> str:
         """Read to its end, and not kept: nobody looks at it. Its id is made of its size and its beginning."""
         came, digest = 0, sha256(f"{account.provider_id} {size}".encode())

@@ -30,11 +30,11 @@ class UploadForm:
 
     content_type: str
     length: int
-    parts: AsyncIterator[bytes] = field(repr=False)
+    parts: AsyncIterator[bytes | memoryview] = field(repr=False)
 
 
 def upload_form(
-    fields: Sequence[FormField], content: AsyncIterable[bytes], *, size: int, mime_type: str, filename: str
+    fields: Sequence[FormField], content: AsyncIterable[bytes | memoryview], *, size: int, mime_type: str, filename: str
 ) -> UploadForm:
     """The fields, then the part `file`. `size`: bytes of its content; one of another length breaks the request off."""
     boundary = secrets.token_hex(_BOUNDARY_BYTES)
@@ -42,7 +42,7 @@ def upload_form(
     head += _part(boundary, f'name="file"; filename="{header_text(filename)}"', header_text(mime_type))
     tail = f"\r\n--{boundary}--\r\n".encode()
 
-    async def parts() -> AsyncIterator[bytes]:
+    async def parts() -> AsyncIterator[bytes | memoryview]:
         yield head
         async for chunk in content:
             yield chunk

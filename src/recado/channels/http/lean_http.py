@@ -91,7 +91,7 @@ class LeanHttp:
             found = await asyncio.get_running_loop().getaddrinfo(
                 self._base.host, self._base.port, type=socket.SOCK_STREAM
             )
-        except OSError:
+        except (OSError, UnicodeError):  # the latter for what is no name at all
             found = []
         finally:
             self._asking = None

@@ -48,6 +48,14 @@ class NameRefused(UrlRefused):
     """Refused for what the name server said. One text for all: anyone who asks learns nothing of names inside."""
 
 
+class NameUnknown(NameRefused):
+    """The name has no address, or none can be learned now: at another time it may."""
+
+
+class LookupsBusy(UrlRefused):
+    """Too many names of the same organization are being resolved: this one was not asked for."""
+
+
 _OPENED_WITH = "the operator may open networks with RECADO_SSRF_ALLOW_CIDRS"
 NOT_PUBLIC = f"its name does not exist, or leads to addresses that are not public ({_OPENED_WITH})"
 
@@ -196,7 +204,8 @@ class OutboundGuard:
         found = (target.host,) if target.literal else tuple(await self._resolve(target, owner))
         opened = bool(found) and all(lies_in(address, self._allowed) for address in found)
         if not opened and (fault is not None or not found or not all(map(is_public, found))):
-            raise (UrlRefused if target.literal else NameRefused)(fault or NOT_PUBLIC)
+            named = NameRefused if found or fault else NameUnknown
+            raise (UrlRefused if target.literal else named)(fault or NOT_PUBLIC)
         if len(self._known) >= _KEPT_NAMES:
             self._known.clear()
         key = (target.scheme, live, target.host, target.port)
@@ -214,7 +223,7 @@ class OutboundGuard:
             async with asyncio.timeout(LOOKUP_LIMIT):
                 return await asyncio.shield(asking)
         except Unavailable:
-            raise UrlRefused("too many names of this organization are being resolved") from None
+            raise LookupsBusy("too many names of this organization are being resolved") from None
         except (OSError, UnicodeError):  # a time-out is an OSError
             return ()
 

@@ -17,7 +17,7 @@ from recado.channels.http.answer import Answer, Lost, NotSent
 from recado.channels.http.outbound_guard import Turn
 from recado.domain.core.errors import Unavailable
 
-Body = bytes | AsyncIterable[bytes]
+Body = bytes | AsyncIterable[bytes | memoryview]
 Shares = Callable[[int], Turn]
 """Shares so many connections among accounts."""
 

@@ -5,6 +5,7 @@ The addresses are the operator's: what a service account's file says of them is 
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -25,7 +26,13 @@ GRANT: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 TOKEN_LIFE: Final = 3_600  # seconds
 RENEWED_BEFORE: Final = 300.0  # seconds before its end
 MOST_TOKENS: Final = 1_000
-_UNREGISTERED: Final = ("UNREGISTERED", "NOT_FOUND")
+_UNAUTHORIZED: Final = Down("unauthorized")
+_OF_THE_TOKEN: Final[Mapping[str, Outcome]] = {
+    "UNREGISTERED": Refused(UNREGISTERED, "the token is not registered any more"),
+    "SENDER_ID_MISMATCH": Refused("invalid_token", "the token is one of another project"),
+    "THIRD_PARTY_AUTH_ERROR": Refused("unauthorized", "the project has no good key of Apple's, or of browsers"),
+}
+"""Error codes of Firebase that speak of one token, whatever the status: the project's others go on."""
 
 
 class Fcm:
@@ -64,34 +71,37 @@ class Fcm:
             f"/v1/projects/{account['project_id']}/messages:send",
             {"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
         )
-        answer = await self._http.post(head, orjson.dumps({"message": _message_of(notification)}))
-        if isinstance(answer, Answer) and answer.status == 401:
-            self._tokens.pop(_key(credential, account), None)
-        return self._outcome(answer, notification)
+        answer = await self._http.post(head, orjson.dumps({"message": self._message_of(notification)}))
+        outcome = self._outcome(answer, notification)
+        key = _key(credential, account)
+        if outcome == _UNAUTHORIZED and self._tokens.get(key, (0.0, ""))[1] == token:
+            del self._tokens[key]
+        return outcome
 
     def _outcome(self, answer: Answer | NotSent | Lost, notification: PushNotification) -> Outcome:
         if isinstance(answer, NotSent):
             return Down("connect_failed")
         if isinstance(answer, Lost):
             return Unknown()
+        if answer.status == 200:
+            return Accepted(notification.dispatch_id)
+        told = _OF_THE_TOKEN.get(_code_of(answer.body))
+        if told is not None:
+            return told
         after = retry_after(answer.retry_after, self._clock.now())
         match answer.status:
-            case 200:
-                return Accepted(notification.dispatch_id)
             case 401:
-                return Down("unauthorized")
+                return _UNAUTHORIZED
             case 403:
                 return Down("forbidden")
-            case 404:
-                return Refused(UNREGISTERED, "the token is not registered any more")
+            case 404:  # of the project, or of the address: it says nothing of the token
+                return Down("not_found")
             case 429:
                 return SlowDown(after)
             case 503:
                 return Retry(after)
             case status if status >= 500:
                 return Unknown()
-        if _code_of(answer.body) in _UNREGISTERED:
-            return Refused(UNREGISTERED, "the token is not registered any more")
         return Refused("provider_error", f"the service answered {answer.status}")
 
     async def _token(self, credential: PushCredential, account: Any) -> str | Outcome:
@@ -112,19 +122,45 @@ class Fcm:
         answer = await self._tokens_http.post(head, form)
         if not isinstance(answer, Answer) or answer.status >= 500:
             return Down("connect_failed")
+        if answer.status == 429:
+            return SlowDown(retry_after(answer.retry_after, self._clock.now()))
         if answer.status != 200:
-            return Down("unauthorized")
+            return _UNAUTHORIZED
         try:
             given = orjson.loads(answer.body)
             token, seconds = given["access_token"], float(given.get("expires_in", TOKEN_LIFE))
         except (ValueError, TypeError, KeyError, AttributeError):
-            return Down("unauthorized")
+            return _UNAUTHORIZED
         if not isinstance(token, str) or not token.isascii() or not token.isprintable():
-            return Down("unauthorized")
-        self._tokens[key] = (self._clock.monotonic() + seconds - RENEWED_BEFORE, token)
+            return _UNAUTHORIZED
+        life = min(seconds, TOKEN_LIFE) if seconds > 0 else 0.0
+        self._tokens[key] = (self._clock.monotonic() + life - min(RENEWED_BEFORE, life / 2), token)
         if len(self._tokens) > MOST_TOKENS:
             self._tokens.popitem(last=False)
         return token
+
+    def _message_of(self, notification: PushNotification) -> dict[str, Any]:
+        """All values of `data` are texts there. `apns` is for devices of ios whose app has no key of Apple's."""
+        told = notification.told()
+        data = {name: value if isinstance(value, str) else orjson.dumps(value).decode() for name, value in told.items()}
+        if notification.actions:
+            data["actions"] = orjson.dumps([dict(action) for action in notification.actions]).decode()
+        silent = notification.silent
+        expires = int(self._clock.now().timestamp()) + notification.seconds
+        apns: dict[str, Any] = {"headers": {"apns-expiration": str(expires)}}
+        message: dict[str, Any] = {"token": notification.token, "data": data, "apns": apns}
+        message["android"] = {"ttl": f"{notification.seconds}s", "priority": "NORMAL" if silent else "HIGH"}
+        if silent:
+            apns["headers"]["apns-priority"] = "5"
+            apns["payload"] = {"aps": {"content-available": 1}}
+            return message
+        shown = {"title": notification.title, "body": notification.body, "image": notification.image_url}
+        message["notification"] = {name: value for name, value in shown.items() if value is not None}
+        aps: dict[str, Any] = {"sound": "default"}
+        if notification.image_url is not None or notification.actions:
+            aps["mutable-content"] = 1
+        apns["payload"] = {"aps": aps}
+        return message
 
     def _assertion(self, account: Any) -> str:
         now = int(self._clock.now().timestamp())
@@ -144,25 +180,11 @@ def _key(credential: PushCredential, account: Any) -> tuple[str, str]:
     return credential.app_id, str(account["client_email"]) + str(hash(account["private_key"]))
 
 
-def _message_of(notification: PushNotification) -> dict[str, Any]:
-    """All values of `data` are texts there."""
-    told = notification.told()
-    data = {name: value if isinstance(value, str) else orjson.dumps(value).decode() for name, value in told.items()}
-    if notification.actions:
-        data["actions"] = orjson.dumps([dict(action) for action in notification.actions]).decode()
-    message: dict[str, Any] = {"token": notification.token, "data": data}
-    message["android"] = {"ttl": f"{notification.seconds}s", "priority": "NORMAL" if notification.silent else "HIGH"}
-    if notification.silent:
-        message["apns"] = {"payload": {"aps": {"content-available": 1}}, "headers": {"apns-priority": "5"}}
-    else:
-        shown = {"title": notification.title, "body": notification.body, "image": notification.image_url}
-        message["notification"] = {name: value for name, value in shown.items() if value is not None}
-    return message
-
-
-def _code_of(body: bytes) -> str | None:
+def _code_of(body: bytes) -> str:
+    """Firebase's own code of an error; empty where it says none."""
     try:
         details = orjson.loads(body)["error"]["details"]
-        return next((each["errorCode"] for each in details if "errorCode" in each), None)
+        code = next((each["errorCode"] for each in details if "errorCode" in each), "")
     except (ValueError, TypeError, KeyError, AttributeError):
-        return None
+        return ""
+    return code if isinstance(code, str) else ""

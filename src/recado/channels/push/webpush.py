@@ -11,11 +11,18 @@ from typing import Final
 
 import orjson
 
-from recado.channels.core.provider import Accepted, Down, Outcome, Refused, Retry, SlowDown, Unknown
+from recado.channels.core.provider import Accepted, Down, NoPlace, Outcome, Refused, Retry, SlowDown, Unknown
 from recado.channels.http.answer import Answer, retry_after
 from recado.channels.http.connection_pool import ConnectionPool, default_tls
 from recado.channels.http.http_connection import ConnectionBroke, TooLate
-from recado.channels.http.outbound_guard import OutboundGuard, ParsedUrl, UrlRefused, target_of
+from recado.channels.http.outbound_guard import (
+    LookupsBusy,
+    NameUnknown,
+    OutboundGuard,
+    ParsedUrl,
+    UrlRefused,
+    target_of,
+)
 from recado.channels.push.notification import UNREGISTERED, PushCredential, PushNotification
 from recado.channels.push.web_encryption import LONGEST, encrypted, vapid_token
 from recado.domain.core.clock import Clock
@@ -86,10 +93,12 @@ class WebPush:
         try:
             known = self._guard.known(target, live=self._live)
             addresses = known or await self._guard.addresses(target, live=self._live, owner=owner)
+        except LookupsBusy:
+            return NoPlace()
+        except NameUnknown:  # of a name server that is away, too
+            return Down("connect_failed")
         except UrlRefused:
             return Refused("invalid_token", "the address of the browser may not be called")
-        except (OSError, TimeoutError):
-            return Down("connect_failed")
         find = partial(self._found, addresses)
         try:
             answer = await self._pool(target).post(request, CALL_LIMIT, find, only=addresses, again=True)

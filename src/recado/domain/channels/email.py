@@ -82,10 +82,14 @@ def bounce_type(code: str | None) -> BounceType:
 
 
 def bounce_code(code: str | None, told: str | None) -> str | None:
-    """The code of a bounce, made to agree with what its provider `told`: `bounce_type` says the same of it."""
-    if told == BounceType.PERMANENT and code not in PERMANENT:
-        return EmailReason.INVALID_ADDRESS
-    return FailureCode.PROVIDER_ERROR if told == BounceType.TEMPORARY and code in PERMANENT else code
+    """The code of a bounce, made to agree with what its provider `told`: `bounce_type` says the same of it.
+
+    A temporary one says only whether the mailbox was full (C10.2.8).
+    """
+    permanent = told == BounceType.PERMANENT if told in set(BounceType) else code in PERMANENT
+    if permanent:
+        return code if code in PERMANENT else EmailReason.INVALID_ADDRESS
+    return EmailReason.MAILBOX_FULL if code == EmailReason.MAILBOX_FULL else FailureCode.PROVIDER_ERROR
 
 
 def suppresses(status: str, code: str | None) -> SuppressionReason | None:

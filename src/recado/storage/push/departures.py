@@ -12,13 +12,14 @@ from datetime import datetime
 from typing import Final
 
 from recado.domain.push.message import PUSH_MACHINE, DispatchStatus, PushEvent, PushStatus
+from recado.storage.core.statements import fence
 from recado.storage.core.statements.rows import Executor, columns, reader
 from recado.storage.core.statements.sql import load
 from recado.storage.push import devices
 from recado.storage.push.audiences import BLOCK
 from recado.storage.push.messages import UNKNOWN, PushKey, PushMessage, read
 
-SQL = load("push_departures")
+SQL = load("push_departures", owner=fence.owner("$6"))
 
 DUE_AT_ONCE: Final = 20  # messages
 LEFT_AT_ONCE: Final = 20  # blocks
@@ -139,7 +140,7 @@ async def lanes(executor: Executor, now: datetime) -> list[PushLaneKey]:
 async def claim(connection: Executor, lane: PushLaneKey, epoch: int, now: datetime, most: int) -> PushClaim:
     """Claim some `most` devices for this process, in a transaction; those first that are due once more."""
     of = (lane.organization_id, lane.env, lane.app_id, lane.platform)
-    again = await connection.fetch(SQL.claim_again, *of, now, most, UNKNOWN, epoch)
+    again = await connection.fetch(SQL.claim_again, *of, now, epoch, UNKNOWN, most)
     found = [(row["message_id"], row["place"], row["device_id"], row["attempts"]) for row in again]
     blocks: list[tuple[str, int]] = []
     if len(found) < most:
@@ -175,7 +176,7 @@ async def settle(connection: Executor, outcomes: Sequence[PushOutcome], epoch: i
 
     A process that is not the owner any more puts nothing back, as the owner may have called for it by now: `NotOurs`.
     """
-    if any(o.due_at is not None for o in outcomes) and not await connection.fetchval(SQL.owns, epoch):
+    if any(o.due_at is not None for o in outcomes) and not await fence.owns(connection, epoch):
         raise NotOurs
     keys = [(o.lane.organization_id, o.lane.env, o.message_id) for o in outcomes]
     held = {row["id"]: Moves(read(row)) for row in await connection.fetch(SQL.hold_messages, *columns(keys, 3))}

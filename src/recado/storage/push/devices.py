@@ -180,12 +180,14 @@ async def invalidate(connection: Executor, devices: Sequence[tuple[str, str, str
     await count(connection, [(replace(read(row), status=DeviceStatus.REGISTERED), None) for row in rows])
 
 
-async def unlink(connection: Executor, organization_id: str, env: str, contact_id: str) -> bool:
+async def unlink(connection: Executor, organization_id: str, env: str, contact_id: str, now: datetime) -> bool:
     """Take what is personal out of some devices of a contact that is deleted (C12.6); whether more may have it.
+
+    Those of one that refused have opted out from then on (C22.2).
 
     Nobody counts them any more for the contact (`count`): that goes in the same transaction, or has gone before.
     """
-    done = affected(await connection.execute(SQL.unlink, organization_id, env, contact_id, UNLINKED_AT_ONCE))
+    done = affected(await connection.execute(SQL.unlink, organization_id, env, contact_id, UNLINKED_AT_ONCE, now))
     return done == UNLINKED_AT_ONCE
 
 

@@ -62,7 +62,7 @@ where exists (
 -- The next blocks of a lane, the first of each message before the second of any; their messages are under way. So many that
 -- there are $5 devices or a few more. Nothing for a process that is not the owner any more (dispatch.sql: claim).
 with owner as (
-    select epoch from hosts where epoch = $6 and ended_at is null and pg_try_advisory_xact_lock_shared(29286, $6::bigint::integer)
+    {owner}
 ),
 next as (
     select b.message_id, b.number, sum(cardinality(b.devices)) over (order by b.number, b.message_id) as devices,
@@ -97,25 +97,33 @@ returning b.message_id, b.number, b.devices;
 
 -- name: claim_again
 -- Devices of a lane that are due once more. From now on, until it is settled, the outcome of each is unknown.
-update push_dispatches d set due_at = null, code = $7, claimed_at = $5, epoch = $8
+update push_dispatches d set due_at = null, code = $7, claimed_at = $5, epoch = $6
 from (
     select h.message_id, h.place from push_dispatches h
     where
         h.organization_id = $1 and h.env = $2 and h.app_id = $3 and h.platform = $4 and h.due_at <= $5
-        and exists (
-            select from hosts where epoch = $8 and ended_at is null and pg_try_advisory_xact_lock_shared(29286, $8::bigint::integer)
-        )
-    order by h.due_at limit $6
+        and exists ({owner})
+    order by h.due_at limit $8
     for no key update skip locked
 ) g
 where d.organization_id = $1 and d.env = $2 and d.message_id = g.message_id and d.place = g.place
 returning d.message_id, d.place, d.device_id, d.attempts;
 
 -- name: targets
--- How these devices stand now. `leaves`: they may be sent to.
+-- How these devices stand now. `leaves`: they may be sent to. Those of a contact that refused, was deleted, and has them still, may not.
 select
     g.n, d.token, d.p256dh, d.auth, c.phone,
-    coalesce(d.status = 'registered' and c.opt_in_status is distinct from 'denied', false) as leaves
+    coalesce(
+        d.status = 'registered' and c.opt_in_status is distinct from 'denied'
+        and (
+            d.contact_id is null or c.id is not null
+            or not exists (
+                select from contact_erasures e
+                where e.organization_id = d.organization_id and e.env = d.env and e.contact_id = d.contact_id and e.refused
+            )
+        ),
+        false
+    ) as leaves
 from unnest($3::text[]) with ordinality as g (device_id, n)
 left join push_devices d on d.organization_id = $1 and d.env = $2 and d.id = g.device_id
 left join contacts c on c.organization_id = d.organization_id and c.env = d.env and c.id = d.contact_id
@@ -130,10 +138,6 @@ join push_messages m on m.organization_id = g.organization_id and m.env = g.env 
 where m.open
 order by m.organization_id, m.env, m.id
 for no key update of m;
-
--- name: owns
--- Whether the process is the owner, which it stays until the commit.
-select true from hosts where epoch = $1 and ended_at is null and pg_try_advisory_xact_lock_shared(29286, $1::bigint::integer);
 
 -- name: settle
 -- What became of devices whose messages this transaction holds. One that is final stays as it is: a commit that runs once more

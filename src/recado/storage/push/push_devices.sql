@@ -138,6 +138,7 @@ group by platform;
 
 -- name: unlink
 -- Some devices of a contact that is deleted stay the app's, and say nothing of a person any more; held in the order of their ids.
+-- The contact's refusal becomes theirs: nobody else would know of it.
 with given as materialized (
     select id from push_devices where organization_id = $1 and env = $2 and contact_id = $3 limit $4
 ),
@@ -149,6 +150,17 @@ held as materialized (
     for no key update of d
 )
 update push_devices d
-set contact_id = null, external_id = null, user_name = null, user_email = null, user_phone = null
-from held h
+set
+    contact_id = null, external_id = null, user_name = null, user_email = null, user_phone = null,
+    status = case when d.status = 'registered' and r.denied then 'opted_out' else d.status end,
+    opted_out_at = case when d.status = 'registered' and r.denied then $5 else d.opted_out_at end,
+    updated_at = case when d.status = 'registered' and r.denied then $5 else d.updated_at end
+from
+    held h,
+    (
+        select
+            exists (select from contacts where organization_id = $1 and env = $2 and id = $3 and opt_in_status = 'denied')
+            or exists (select from contact_erasures where organization_id = $1 and env = $2 and contact_id = $3 and refused)
+            as denied
+    ) r
 where d.organization_id = $1 and d.env = $2 and d.id = h.id;

@@ -108,7 +108,7 @@ class Receiver:
 
     async def has(self, count: int) -> list[tuple[bytes, str]]:
         """All callbacks, once they hold that many events of ours."""
-        async with asyncio.timeout(20), self._changed:
+        async with asyncio.timeout(60), self._changed:
             await self._changed.wait_for(lambda: len(self.events()) >= count)
         return self.bodies
 

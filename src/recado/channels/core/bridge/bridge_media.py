@@ -41,7 +41,7 @@ class MediaBridge(ChannelBridge):
             await self._media.stop()
 
     async def upload_media(
-        self, account: Account, content: AsyncIterable[bytes], *, size: int, mime_type: str, filename: str
+        self, account: Account, content: AsyncIterable[bytes | memoryview], *, size: int, mime_type: str, filename: str
     ) -> str:
         """A form of two parts: `request`, JSON as of any operation, and `file`. Raises `ProviderError`."""
         request = self.request_body(account, filename=filename, mimeType=mime_type, size=size)

@@ -24,7 +24,7 @@ from recado.channels.sms.smpp.pdu import (
     body_octets,
     decode,
 )
-from recado.channels.sms.smpp.statuses import CommandStatus
+from recado.channels.sms.smpp.statuses import NOT_BOUND, CommandStatus
 from recado.domain.core.clock import Clock, TimerHandle
 
 ENQUIRE_EVERY: Final = 30.0  # seconds
@@ -355,6 +355,8 @@ class SmppConnection(asyncio.Protocol):
             return
         if not asked.answer.done():
             asked.answer.set_result((status, octets[HEADER_LENGTH:]))
+        if status in NOT_BOUND:  # it would say so for ever: another connection may be bound
+            self.retire()
         self._freed()
 
     def _freed(self) -> None:

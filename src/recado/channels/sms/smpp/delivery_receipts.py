@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from recado.channels.core.events import ReportStatus
 from recado.channels.sms.smpp.pdu import DataMessage, Pdu, ShortMessage, Tag
+from recado.channels.sms.smpp.texts import UCS2
 from recado.domain.channels.sms import SmsReason
 
 MessageIds = Literal["text", "hex", "hex_decimal", "decimal_hex"]
@@ -43,11 +44,12 @@ _STATES: Final = {
 @dataclass(frozen=True, slots=True)
 class DeliveryReceipt:
     """`message_id`: as in `canonical_id`; `status` None: nothing that a message could be moved by; `code`: of a
-    failure."""
+    failure; `told`: the receipt as the SMS centre gave it, in the fields of `providerReceipt` (C16.1)."""
 
     message_id: str
     status: ReportStatus | None
     code: str | None = None
+    told: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
 
 
 def is_receipt(pdu: Pdu) -> bool:
@@ -61,14 +63,18 @@ def is_receipt(pdu: Pdu) -> bool:
 def read_receipt(pdu: Pdu, ids: MessageIds) -> DeliveryReceipt | None:
     """What a receipt tells; None where it names no message. TLVs are believed before the text."""
     body = pdu.body
+    if not isinstance(body, ShortMessage | DataMessage):
+        return None
     text = body.short_message if isinstance(body, ShortMessage) else b""
-    text = text or pdu.tlv(Tag.MESSAGE_PAYLOAD) or b""
+    text = (text or pdu.tlv(Tag.MESSAGE_PAYLOAD) or b"")[:_LONGEST]
+    # Some write the receipt in the coding of the message that it is of; others only say so.
+    wide = body.data_coding == UCS2 and text[:1] == b"\0"
     fields: dict[str, str] = {}
-    for name, value in _FIELD.findall(text[:_LONGEST].decode("latin-1")):
+    for name, value in _FIELD.findall(text.decode("utf-16-be", "replace") if wide else text.decode("latin-1")):
         fields.setdefault(name.lower(), value)  # what follows `text:` is a person's
     named = pdu.tlv(Tag.RECEIPTED_MESSAGE_ID)
-    message_id = fields.get("id", "") if named is None else named.rstrip(b"\0").decode("latin-1")
-    message_id = canonical_id(message_id, ids, receipt=True)
+    given_id = fields.get("id", "") if named is None else named.rstrip(b"\0").decode("latin-1")
+    message_id = canonical_id(given_id, ids, receipt=True)
     if not message_id or len(message_id) > _LONGEST_ID or "\0" in message_id:
         return None
     state = pdu.tlv(Tag.MESSAGE_STATE) or b""
@@ -76,7 +82,12 @@ def read_receipt(pdu: Pdu, ids: MessageIds) -> DeliveryReceipt | None:
     status, code = _MEANINGS.get(word, (None, None))
     if status == "failed" and _no_such_number(pdu.tlv(Tag.NETWORK_ERROR_CODE) or b""):
         code = SmsReason.INVALID_NUMBER
-    return DeliveryReceipt(message_id, status, code)
+    told = {"id": given_id, "status": word}
+    if body.source_addr:
+        told["to"] = body.source_addr
+    if "err" in fields:
+        told["statusDescription"] = f"err:{fields['err']}"
+    return DeliveryReceipt(message_id, status, code, told)
 
 
 def canonical_id(message_id: str, ids: MessageIds, *, receipt: bool) -> str:

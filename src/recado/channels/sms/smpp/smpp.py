@@ -304,7 +304,14 @@ class Smpp:
             if receipt is None or receipt.status is None:
                 self._drop("smpp_receipt_of_no_use", "no id" if receipt is None else "no status")
                 return None
-            return Report(receipt.status, self._clock.now(), receipt.message_id, None, receipt.code, self._account)
+            return Report(
+                receipt.status,
+                self._clock.now(),
+                receipt.message_id,
+                code=receipt.code,
+                account=self._account,
+                receipt=receipt.told,
+            )
         text = text_of(pdu, self._alphabet)
         if text is None or not body.source_addr:
             self._drop("smpp_message_dropped", "no text" if text is None else "no sender")

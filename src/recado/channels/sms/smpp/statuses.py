@@ -37,9 +37,10 @@ class CommandStatus(IntEnum):
 
 _TOO_FAST: Final = frozenset({CommandStatus.THROTTLED, CommandStatus.QUEUE_FULL})
 _FOR_NOW: Final = frozenset({CommandStatus.SYSTEM_ERROR, CommandStatus.SUBMIT_FAILED, CommandStatus.TEMPORARY_ERROR})
-_NOT_BOUND: Final = frozenset(
+NOT_BOUND: Final = frozenset(
     {CommandStatus.WRONG_BIND_STATE, CommandStatus.INVALID_SYSTEM_ID, CommandStatus.INVALID_PASSWORD}
 )
+"""To the SMS centre nobody is bound on that connection, whatever it said before."""
 _IN_DOUBT: Final = frozenset({CommandStatus.UNKNOWN_ERROR})
 _REFUSALS: Final[Mapping[int, str]] = {
     CommandStatus.INVALID_DESTINATION: SmsReason.INVALID_NUMBER,
@@ -65,7 +66,7 @@ def outcome_of(status: int) -> Outcome:
         return SlowDown()
     if status in _FOR_NOW:
         return Retry()
-    if status in _NOT_BOUND:
+    if status in NOT_BOUND:
         return Down("not_bound")
     if status in _IN_DOUBT:
         return Unknown()

@@ -6,9 +6,9 @@ became of the message, and nothing needs to be remembered until then. What this 
 lost on its way although the last one arrived.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 from zlib import crc32
 
 from recado.channels.sms.smpp.texts import Alphabet, parts_of
@@ -23,8 +23,12 @@ _LONGEST_ADDRESS: Final = 20
 _RECEIPT: Final = b"\x01"
 _NO_RECEIPT: Final = b"\0"
 
-Segments = Callable[[str], Sequence[str]]
-"""Splits a text into what fits into one short message each."""
+
+class Segments(Protocol):
+    """Splits a text into what fits into one short message each. `wide`: beside a header with a reference of two octets,
+    which is longer."""
+
+    def __call__(self, text: str, *, wide: bool) -> Sequence[str]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +78,9 @@ class Submits:
         digits = to.removeprefix("+")
         if not digits.isascii() or not digits.isdigit() or len(digits) > _LONGEST_ADDRESS:
             raise ValueError("the recipient is no phone")
-        parts = parts_of(self._segments(text), self._alphabet, crc32(message_id.encode()), wide=self._wide)
+        parts = parts_of(
+            self._segments(text, wide=self._wide), self._alphabet, crc32(message_id.encode()), wide=self._wide
+        )
         # service_type, both addresses; then esm_class, protocol, priority, schedule, validity, receipt, replacement,
         # coding, canned message, length of the text, the text.
         head = b"\0%b\x01\x01%b\0" % (source.octets, digits.encode())
