@@ -185,24 +185,21 @@ async def test_whoever_is_no_contact_is_nobody_to_mark(told: Told) -> None:
     assert await told.moves(await told.message("failed", 77, error=GONE)) == {1: [], 2: []}
 
 
-async def test_a_mark_written_during_the_first_look_is_cleared_by_the_next_delivery(
-    told: Told, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    look = reachability.any_marked
-
-    async def looks_too_early(executor: Any, environment: Any) -> bool:
-        found = await look(executor, environment)
-        assert await told.moves(await told.message("failed", error=GONE)) == {1: ["chatapp"], 2: []}
-        return found
-
-    with monkeypatch.context() as patch:
-        patch.setattr(reachability, "any_marked", looks_too_early)
-        await told.moves(await told.message("delivered", 2))
+async def test_a_mark_of_another_process_is_cleared_by_the_next_delivery(told: Told) -> None:
+    """This one had looked before, and found nobody who was marked."""
+    other = Told(told.db)
+    await told.moves(await told.message("delivered", 2))
+    assert await other.moves(await other.message("failed", error=GONE)) == {1: ["chatapp"], 2: []}
     assert await told.moves(await told.message("delivered")) == {1: [], 2: []}
 
 
-async def test_deliveries_where_nobody_is_marked_cost_nothing(told: Told) -> None:
-    await told.moves(await told.message("delivered"))
+async def test_of_deliveries_where_nobody_is_marked_no_contact_is_looked_for(
+    told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def looked_for(*arguments: Any, **named: Any) -> Any:
+        raise AssertionError(arguments)
+
+    monkeypatch.setattr(reachability, "clear", looked_for)
     async with told.db.transaction() as connection:
         assert await told.reachability.write(connection, [await told.message("delivered")]) is None
 

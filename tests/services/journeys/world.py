@@ -18,6 +18,7 @@ from tests.storage.journeys.rows import new_entry
 
 from recado.domain.core.ids import EXECUTION, WEBHOOK
 from recado.domain.journeys.execution import ExecutionOrigin, ExecutionStatus
+from recado.domain.webhooks.webhook import SubscriptionKey
 from recado.storage.journeys import executions
 from recado.storage.journeys.entries import begin_test, enter
 from recado.storage.journeys.executions import Execution
@@ -191,7 +192,7 @@ class World:
 
     async def _call(self) -> int:
         """Make the calls that are wanted; how many were."""
-        key = (self.way.organization.id, self._webhook_id)
+        key = SubscriptionKey(self.way.organization.id, self._webhook_id)
         calls, found = await self.way.step_calls.claim({key: 10})
         for made in calls:
             call = made.call

@@ -78,7 +78,7 @@ async def test_every_look_up_takes_its_index(filled: Database) -> None:
         (contacts.SQL.by_external_ids, (*one, ["x7"]), "contacts_external_id"),
         (contacts.SQL.by_email, (*one, "e7"), "contacts_email"),
         (opt_outs.SQL.entries, names, "opt_outs_pkey"),
-        (contact_consents.SQL.of_contact, (*one, "cnt_7", 1_000, 100), "contact_consents_pkey"),
+        (contact_consents.SQL.of_contact, (*one, "cnt_7", 1_000, NOW, 100), "contact_consents_pkey"),
         (contact_consents.SQL.purge, (NOW,), "contact_consents_age"),
         (debtor_groups.SQL.of_contacts, (*one, ["cnt_7"]), "debtor_groups_contact"),
         (contact_erasures.SQL.due, (NOW, 10), "contact_erasures_due"),

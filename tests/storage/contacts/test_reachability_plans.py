@@ -37,3 +37,4 @@ async def test_contacts_are_found_by_their_phones_and_the_marked_among_the_marke
     await database.execute("analyze contacts")
     assert await of_contacts(database, SQL.mark, *MESSAGES, ["131026"]) == {"contacts_phone", "contacts_pkey"}
     assert await of_contacts(database, SQL.clear, *MESSAGES) == {"contacts_unreachable", "contacts_pkey"}
+    assert await of_contacts(database, SQL.with_marks, ["org_7"], ["live"]) == {"contacts_unreachable"}

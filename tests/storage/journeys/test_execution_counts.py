@@ -48,7 +48,7 @@ async def test_who_counts_waits_for_nobody_who_counts_in_the_same_journey(databa
     entered = ((ORGANIZATION, ENV, journey.id), None, ExecutionStatus.ATIVA)
     async with database.transaction() as connection:
         await execution_counts.add(connection, [entered, entered])
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await execution_counts.add(database, [entered])
             await execution_counts.fold(database)
         assert await counts(database, journey) == {"ativa": 1, "concluida": 0, "cancelada": 0, "erro": 0}

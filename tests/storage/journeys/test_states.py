@@ -143,9 +143,10 @@ async def test_the_last_pauses_are_kept_with_their_journey(database: Database, m
 
 async def test_an_archived_one_holds_nothing_back_and_has_its_messages_withdrawn(database: Database) -> None:
     before = await stored(database, JourneyStatus.PAUSADA, pausada_em=START, pausas=(START, START))
+    assert not before.withdrawn
     async with database.transaction() as connection:
         after = await states.archive(connection, before, LATER)
-    assert (after.pausas, after.pauses.paused_at) == ((), None)
+    assert (after.pausas, after.pauses.paused_at, after.withdrawn) == ((), None, True)
     (noted,) = await withdrawals.noted(database)
     assert noted == withdrawals.of_archived(ORGANIZATION, "test", before.id)
 

@@ -58,7 +58,7 @@ class ContactErasure:
                     await contact_erasures.erase_events(self._db, each.key, kept=without_details)
                     await customer_events.erase_contact(self._db, *each.key)
                     await executions.erase_contact(self._db, *each.key)
-                    while await push_devices.unlink(self._db, *each.key):
+                    while await push_devices.unlink(self._db, *each.key, now):
                         pass
                     left: Erasure | None = each
                     while left is not None:

@@ -9,6 +9,7 @@ import asyncpg
 from recado.domain.contacts.consent import (
     ConsentChange,
     ConsentRefusal,
+    ConsentStatus,
     ConsentUpdate,
     OptOutEntry,
     decide,
@@ -167,7 +168,7 @@ class Contacts:
         organization_id, env, contact_id = key
         async with self._db.transaction() as connection:
             # Before the contact is locked: who changes devices has locked them when it counts them for their contacts.
-            await push_devices.unlink(connection, organization_id, env, contact_id)
+            await push_devices.unlink(connection, organization_id, env, contact_id, now)
             before = await self._locked(connection, key, check)
             if before.consent.revoked_at is not None:  # the registry may not know its present address yet
                 refusal = OptOutEntry(before.consent.revoked_at, before.consent.source)
@@ -179,7 +180,7 @@ class Contacts:
             await lists.leave(connection, organization_id, env, [contact_id])
             if before.email is not None:
                 await suppressions.forget_address(connection, organization_id, env, before.email)
-            await contact_erasures.begin(connection, key, now)
+            await contact_erasures.begin(connection, key, now, refused=before.consent.status is ConsentStatus.DENIED)
             await idempotency.erase(connection, *key)
             await audit.write(
                 connection, self._ids, by, "contact.delete",

@@ -36,7 +36,8 @@ class Reachability:
 
     def __init__(self, db: Database, *, clock: Clock) -> None:
         self._db = db
-        self._marked: dict[Environment, bool] = {}  # where a delivery may clear a mark; elsewhere it costs nothing
+        # Where a delivery may clear a mark. Of others it is asked each time: any process may set the first one.
+        self._marked: set[Environment] = set()
         self._told: Batcher[News, None] = Batcher(
             "reachability", self._write, clock=clock, concurrency=1, linger=_LINGER
         )
@@ -63,7 +64,7 @@ class Reachability:
 
     def _matters(self, move: Moved) -> bool:
         if move.to_status in ARRIVED:  # a message that is read had mostly arrived before, and told so
-            return move.from_status not in ARRIVED and self._marked.get((move.organization_id, move.env), True)
+            return move.from_status not in ARRIVED
         return move.to_status in FAILURES
 
     def _note(self, told: Sequence[News]) -> None:
@@ -93,13 +94,12 @@ class Reachability:
         left: list[News] = []
         if failed := [each for each, arrived in told if not arrived]:
             noted = await reachability.mark(executor, failed, channel, waiting=waiting)
-            self._marked |= dict.fromkeys(noted.there, True)
+            self._marked |= noted.there
             left += [(channel, each, False) for each in noted.left]
         arrived = [each for each, arrived in told if arrived]
-        for environment in {each[:2] for each in arrived} - self._marked.keys():
-            found = await reachability.any_marked(executor, environment)
-            self._marked.setdefault(environment, found)  # a mark that was written meanwhile counts
-        if cleared := [each for each in arrived if self._marked[each[:2]]]:
+        if asked := {each[:2] for each in arrived} - self._marked:
+            self._marked |= await reachability.with_marks(executor, asked)
+        if cleared := [each for each in arrived if each[:2] in self._marked]:
             noted = await reachability.clear(executor, cleared, channel, waiting=waiting)
             left += [(channel, each, True) for each in noted.left]
         return left

@@ -17,6 +17,7 @@ from recado.domain.core.events import JOURNEY_ACTION
 from recado.domain.core.ids import DELIVERY, EVENT, IdSource
 from recado.domain.journeys.journey import JourneyStatus
 from recado.domain.journeys.steps import WebhookStep
+from recado.domain.webhooks.webhook import SubscriptionKey
 from recado.services.journeys.standing import Standing
 from recado.services.webhooks.webhook_payload import enveloped
 from recado.storage.core.connections.postgres import Connection, Database
@@ -24,7 +25,7 @@ from recado.storage.core.statements.moves import AfterCommit
 from recado.storage.journeys import step_calls
 from recado.storage.journeys.step_calls import CallResult, ClaimedCall, ToldCall, WantedCall
 from recado.storage.webhooks import webhooks
-from recado.storage.webhooks.webhooks import QUEUES, Subscription, SubscriptionKey
+from recado.storage.webhooks.webhooks import QUEUES, Subscription
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +104,14 @@ class StepCalls:
         Raises `Unavailable`.
         """
         claimed = await step_calls.claim(self._db.hot, rooms, self._clock.now())
-        found = Counter((each.organization_id, each.webhook_id) for each in claimed)
+        found = Counter(SubscriptionKey(each.organization_id, each.webhook_id) for each in claimed)
         if not claimed:
             return [], found
         told = await step_calls.told(self._db.hot, claimed)
         subscriptions = await webhooks.of_keys(self._db.hot, found)
         to_make, others = [], []
         for call, its in zip(claimed, told, strict=True):
-            subscription = subscriptions.get((call.organization_id, call.webhook_id))
+            subscription = subscriptions.get(SubscriptionKey(call.organization_id, call.webhook_id))
             if its is None or subscription is None or not _may_be_made(call, its, subscription):
                 others.append(CallResult(call, self._clock.now()))
             else:

@@ -71,9 +71,12 @@ async def append(connection: Executor, changes: Sequence[tuple[Contact, ConsentU
         )
 
 
-async def of_contact(executor: Executor, contact: Contact, *, before: int = LATEST, limit: int) -> list[ConsentEntry]:
-    """Newest first, those of revisions below `before`."""
-    rows = await executor.fetch(SQL.of_contact, contact.organization_id, contact.env, contact.id, before, limit)
+async def of_contact(
+    executor: Executor, contact: Contact, now: datetime, *, before: int = LATEST, limit: int
+) -> list[ConsentEntry]:
+    """Newest first, those of revisions below `before`; none that is past its time, removed or not (C32)."""
+    key = (contact.organization_id, contact.env, contact.id)
+    rows = await executor.fetch(SQL.of_contact, *key, before, now - KEPT, limit)
     return [read(row) for row in rows]
 
 

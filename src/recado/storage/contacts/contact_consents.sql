@@ -13,9 +13,9 @@ on conflict do nothing;
 
 -- name: of_contact
 select * from contact_consents
-where organization_id = $1 and env = $2 and contact_id = $3 and revision < $4
+where organization_id = $1 and env = $2 and contact_id = $3 and revision < $4 and recorded_at >= $5
 order by revision desc
-limit $5;
+limit $6;
 
 -- name: forget
 delete from contact_consents where organization_id = $1 and env = $2 and contact_id = $3;

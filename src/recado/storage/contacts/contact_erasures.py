@@ -40,9 +40,9 @@ class Erasure:
     seen: bool = False
 
 
-async def begin(connection: Executor, key: Key, now: datetime) -> None:
-    """Note, in the transaction of the deletion, what is left to do."""
-    await connection.execute(SQL.begin, *key, now)
+async def begin(connection: Executor, key: Key, now: datetime, *, refused: bool) -> None:
+    """Note, in the transaction of the deletion, what is left to do. `refused`: its devices opt out (C22.2)."""
+    await connection.execute(SQL.begin, *key, now, refused)
 
 
 async def due(executor: Executor, now: datetime, limit: int) -> list[Erasure]:

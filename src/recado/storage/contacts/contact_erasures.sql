@@ -1,5 +1,5 @@
 -- name: begin
-insert into contact_erasures (organization_id, env, contact_id, due_at) values ($1, $2, $3, $4)
+insert into contact_erasures (organization_id, env, contact_id, due_at, refused) values ($1, $2, $3, $4, $5)
 on conflict do nothing;
 
 -- name: due

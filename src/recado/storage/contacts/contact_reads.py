@@ -4,7 +4,6 @@ What is searched for may have few matches or a hundred thousand. They are found 
 10,001: few are sorted, many are met soon enough along the order of the list.
 """
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -12,10 +11,10 @@ from typing import Any, Final
 
 from recado.domain.contacts.contact import Contact, tag_key
 from recado.domain.contacts.contact_search import Inside, SearchTerm, search_mark, search_terms
-from recado.domain.core.errors import Unavailable
 from recado.storage.contacts import list_pages
 from recado.storage.contacts.contacts import WIDE, read
 from recado.storage.contacts.list_pages import Milestones
+from recado.storage.core.connections.read_limit import in_time
 from recado.storage.core.statements.compose import compose
 from recado.storage.core.statements.rows import COUNTED_TO, Executor, Page, page
 from recado.storage.core.statements.sql import fragments
@@ -24,7 +23,6 @@ from recado.storage.core.statements.wide_rows import bounded, rows_of
 SQL = fragments("contact_reads")
 
 _NARROWING: Final = ("opt_in_status", "source", "external_id", "company_id", "updated_since")
-READ_LIMIT = 5.0  # seconds that one list may take
 
 Query = tuple[str, list[Any]]
 Position = tuple[datetime | None, str]
@@ -90,21 +88,18 @@ async def list_page(
     """
     if wanted.q is not None and not _terms(wanted):
         return NOBODY
-    try:
-        async with asyncio.timeout(READ_LIMIT):
-            if wanted.list_id is not None and not _narrows(wanted):
-                rows, total = await list_pages.page(
-                    executor,
-                    (wanted.organization_id, wanted.env, wanted.list_id),
-                    Milestones() if milestones is None else milestones,
-                    limit=limit + 1,
-                    skip=skip,
-                    after_id=None if after is None else after[1],
-                )
-            else:
-                rows, total = await _filtered(executor, wanted, limit, skip, after, counted)
-    except TimeoutError:
-        raise Unavailable("The search took too long: narrow it with another filter.") from None
+    async with in_time("narrow it with another filter"):
+        if wanted.list_id is not None and not _narrows(wanted):
+            rows, total = await list_pages.page(
+                executor,
+                (wanted.organization_id, wanted.env, wanted.list_id),
+                Milestones() if milestones is None else milestones,
+                limit=limit + 1,
+                skip=skip,
+                after_id=None if after is None else after[1],
+            )
+        else:
+            rows, total = await _filtered(executor, wanted, limit, skip, after, counted)
     items = [read(row) for row in rows[:limit]]
     return page(items, total, more=rows_of(rows) > len(items))
 

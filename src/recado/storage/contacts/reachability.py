@@ -1,6 +1,6 @@
 """On which channels contacts cannot be reached: set by a provider's final word, cleared by a delivery (C13.2)."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,10 +44,10 @@ async def clear(executor: Executor, reached: Sequence[Told], channel: str, *, wa
     return _noted(await executor.fetch(sql, *columns(list(reached), 3), channel))
 
 
-async def any_marked(executor: Executor, environment: Environment) -> bool:
-    """Whether anybody there is marked."""
-    found: bool = await executor.fetchval(SQL.any_marked, *environment)
-    return found
+async def with_marks(executor: Executor, environments: Collection[Environment]) -> set[Environment]:
+    """Those of these in which anybody is marked."""
+    rows = await executor.fetch(SQL.with_marks, *columns(list(environments), 2))
+    return {(row["organization_id"], row["env"]) for row in rows}
 
 
 def _noted(rows: Sequence[Any]) -> Noted:

@@ -90,5 +90,12 @@ cleared as (
 select f.organization_id, f.env, f.message_id, l.id is not null as done
 from found f left join locked l on l.organization_id = f.organization_id and l.env = f.env and l.id = f.id;
 
--- name: any_marked
-select exists (select from contacts where organization_id = $1 and env = $2 and unreachable <> '{}');
+-- name: with_marks
+select g.organization_id, g.env
+from unnest($1::text[], $2::text[]) as g (organization_id, env)
+cross join lateral (
+    select phone from contacts
+    where organization_id = g.organization_id and env = g.env and unreachable <> '{}'
+    order by phone
+    limit 1
+) c;

@@ -57,10 +57,14 @@ class ListedJourney(Identified):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Journey(ListedJourney):
-    """A journey. `passos`: its steps as JSON. `pausas`: begin and end of its last pauses, as `OwnerPauses` has them."""
+    """A journey. `passos`: its steps as JSON. `pausas`: begin and end of its last pauses, as `OwnerPauses` has them.
+
+    `withdrawn`: a customer archived it, so what it has made goes no further.
+    """
 
     passos: tuple[Mapping[str, Any], ...]
     pausas: tuple[datetime, ...] = ()
+    withdrawn: bool = False
 
     @property
     def pauses(self) -> OwnerPauses:

@@ -76,7 +76,8 @@ async def archive(connection: Executor, before: Journey, now: datetime) -> Journ
     tests = await connection.fetch(SQL.queued_tests, *key, lowest_id(EXECUTION, now - TESTED_WITHIN))
     owners = [before.id, *[row["id"] for row in tests]]
     await withdrawals.note(connection, [withdrawals.of_archived(*key[:2], owner) for owner in owners])
-    return await JOURNEYS.save(connection, before, replace(before, status=status, arquivada_em=now, pausas=()), now)
+    archived = replace(before, status=status, arquivada_em=now, pausas=(), withdrawn=True)
+    return await JOURNEYS.save(connection, before, archived, now)
 
 
 async def pause_itself(

@@ -12,9 +12,10 @@ from typing import Final, NamedTuple
 from recado.domain.contacts.consent import ConsentStatus
 from recado.domain.journeys.journey import JourneyStatus
 from recado.domain.journeys.webhook_calls import LastCall
+from recado.domain.webhooks.webhook import SubscriptionKey
 from recado.storage.core.statements.rows import Executor, affected, columns, reader
 from recado.storage.core.statements.sql import load
-from recado.storage.webhooks.webhooks import QUEUES, SubscriptionKey
+from recado.storage.webhooks.webhooks import QUEUES
 
 SQL: Final = load("step_calls")
 
@@ -122,7 +123,7 @@ async def facts_of(
 async def waiting(executor: Executor, after: SubscriptionKey, most: int) -> list[SubscriptionKey]:
     """The next subscriptions after one of which calls are to be made."""
     rows = await executor.fetch(SQL.waiting, *after, most)
-    return [(row["organization_id"], row["webhook_id"]) for row in rows]
+    return [SubscriptionKey(row["organization_id"], row["webhook_id"]) for row in rows]
 
 
 async def claim(executor: Executor, rooms: Mapping[SubscriptionKey, int], now: datetime) -> list[ClaimedCall]:
