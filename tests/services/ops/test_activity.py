@@ -32,7 +32,7 @@ def test_departures_count_for_their_channel_their_sender_and_their_connection() 
     assert seen.sent == {"chatapp": 2, "sms": 1}
     sender = seen.sender("num_1")
     assert sender is not None
-    assert sender.lately(seen.minute) == (2, 0)
+    assert sender.lately(seen.minute) == (2, 0, 0)
     assert seen.sender("sms:live:a") is None  # organizations share its name
     own = seen.connections[ConnectionKey("org_1", "live", "chatapp", None)]
     assert (len(own), own.percentiles(1.0)) == (2, [1_500])
@@ -47,8 +47,11 @@ def test_failures_count_by_channel_and_code_and_with_their_sender() -> None:
     sender = seen.sender("num_1")
     assert sender is not None
     assert sender.errors(seen.minute) == {"rejected": 1, "expired": 1}
-    assert [(each.message_id, each.code) for each in sender.failures] == [("msg_2", "expired"), ("msg_2", "rejected")]
-    assert "provider says" not in repr(sender.failures)
+    assert [(each.message_id, each.code) for each in sender.hour.failures] == [
+        ("msg_2", "expired"),
+        ("msg_2", "rejected"),
+    ]
+    assert "provider says" not in repr(sender.hour.failures)
 
 
 def test_a_call_that_was_not_taken_counts_with_its_connection() -> None:
@@ -66,7 +69,7 @@ async def test_queues_are_noted_and_who_was_idle_for_an_hour_is_forgotten() -> N
     await seen.waits({"num_2": 5})
     sender = seen.sender("num_2")
     assert sender is not None
-    assert sender.series(seen.minute)[-1].queued == 5
+    assert sender.hour.series(seen.minute)[-1].queued == 5
     await clock.advance(3_600)
     await seen.waits({"num_2": 1})
     assert seen.sender("num_1") is None

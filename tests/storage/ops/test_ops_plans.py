@@ -48,9 +48,9 @@ async def filled(database: Database) -> Database:
     [
         (SQL.usage, (["org_1", "org_1"], ["num_1_1", "num_1_2"], DAY)),
         (SQL.minutes, ("org_1", "num_1_1", DAY)),
-        (SQL.queues, ("org_1", "live")),
+        (SQL.queues, (["org_1"], ["live"])),
         (SQL.queue_of_sender, ("org_1", "num_1_1")),
-        (SQL.subscriptions, ("org_1", "live", MOST_COUNTED)),
+        (SQL.subscriptions, (["org_1"], ["live"], MOST_COUNTED)),
     ],
 )
 async def test_no_table_that_grows_is_read_from_one_end_to_the_other(

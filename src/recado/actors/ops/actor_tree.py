@@ -5,17 +5,19 @@ sees everything.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextvars import Context
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
-from typing import Final
+from typing import Any, Final, Protocol
 
 import structlog
 
+from recado.actors.ops.live_actor import actor_of
 from recado.domain.core.errors import Unavailable, conflict
 from recado.domain.senders.sender import SenderKey
-from recado.engine.child import Child
+from recado.engine.child import Child, Node
 from recado.engine.supervisor import Supervisor
 from recado.engine.turns import in_pieces, turns
 from recado.storage.core.connections.postgres import Database
@@ -40,10 +42,25 @@ class ActorPlace:
 
     path: str
     parent: Supervisor
-    child: Child
+    kind: str
+    key: object
+    restart: Callable[[], Coroutine[Any, Any, None]]
     organization_id: str | None = None
     env: str | None = None
     target_id: str | None = None
+
+
+class LanesAway(Protocol):
+    """Lanes of numbers that other processes have."""
+
+    async def lane(self, sender: SenderKey) -> str | None:
+        """Its kind, while it is in memory there; None: it is not, or that process does not answer in time."""
+
+    async def restart_lane(self, sender: SenderKey) -> None:
+        """Restart it."""
+
+    async def lanes(self, scope: Scope, most: int | None) -> Sequence[list[Any]]:
+        """Those of the scope, or so many of each process, as they are said (`said_of_actor`)."""
 
 
 class ActorTree:
@@ -56,9 +73,17 @@ class ActorTree:
         self._lanes = lanes
         self._webhooks = webhooks
         self._restarts: dict[str, tuple[ActorPlace, asyncio.Task[None]]] = {}
+        self._away: LanesAway | None = None
+
+    def have_away(self, away: "LanesAway") -> None:
+        """Other processes have lanes, at paths as they would have here."""
+        self._away = away
 
     async def children(self, scope: Scope, most: int | None = None) -> AsyncGenerator[list[Child]]:
-        """Everything of the scope, parents first, some at a time, each part in a turn of its own; `most`: no more."""
+        """Everything of the scope that is here, parents first, some at a time, each part in a turn of its own.
+
+        `most`: no more.
+        """
         found = islice(self._root.family() if scope.whole else iter(await self._owned(scope, most)), most)
         while True:
             await turns.next()
@@ -67,27 +92,53 @@ class ActorTree:
                 return
             yield some
 
+    async def lanes_away(self, scope: Scope, most: int | None = None) -> AsyncGenerator[list[Node]]:
+        """Lanes of the scope that other processes have, likewise."""
+        if self._away is None or most == 0:
+            return
+        found = list(islice(await self._away.lanes(scope, most), most))
+        async for some in in_pieces(found, AT_ONCE):
+            yield [actor_of(said, self._lanes.path) for said in some]
+
+    async def lanes_here(self, scope: Scope, most: int | None = None) -> list[Child]:
+        """Lanes of the scope that this process has, or so many."""
+        if scope.whole:
+            return self._lanes.children()[:most]
+        return (await self._lanes_of(scope, most))[:most]
+
     async def find(self, scope: Scope, path: str) -> "ActorPlace | None":
         """What is at the path; None: nothing that the scope holds."""
         parent = self._root.parent_of(path)
         child = None if parent is None else parent.named(path)
+        if parent is self._lanes and child is None and self._away is not None:
+            return await self._find_away(self._away, scope, path)
         if parent is None or child is None or not (scope.whole or await self._holds(scope, parent, child)):
             return None
-        key = child.key
+        key, place = child.key, partial(ActorPlace, path, parent, child.kind, child.key)
+        restart = partial(parent.restart_child, child)
         if parent is self._lanes and isinstance(key, SenderKey):
-            return ActorPlace(path, parent, child, key.organization_id, key.env, key.sender_id)
+            return place(restart, key.organization_id, key.env, key.sender_id)
         if parent is self._webhooks and isinstance(key, tuple):
-            return ActorPlace(path, parent, child, key[0], scope.env or None, key[1])
-        return ActorPlace(path, parent, child)
+            return place(restart, key[0], scope.env or None, key[1])
+        return place(restart)
+
+    async def _find_away(self, away: "LanesAway", scope: Scope, path: str) -> "ActorPlace | None":
+        parts = path.removeprefix(self._lanes.path + "/").split(":")
+        if len(parts) != len(SenderKey._fields):
+            return None  # only numbers are elsewhere, and their ids have no colon
+        key = SenderKey(*parts)
+        if not (scope.whole or scope.holds(key.organization_id, key.env)) or (kind := await away.lane(key)) is None:
+            return None
+        owner = (key.organization_id, key.env, key.sender_id)
+        return ActorPlace(path, self._lanes, kind, key, partial(away.restart_lane, key), *owner)
 
     def admit(self, place: "ActorPlace") -> None:
         """`Unavailable` while too many restarts are under way, in all or of its organization, for one more.
 
         409 for what is restarted with the whole program alone.
         """
-        if place.parent is self._root and place.child.key in ONLY_WITH_THE_PROGRAM:
-            name = place.child.name
-            detail = f"`{name}` knows which calls have begun, and is restarted with the whole program alone."
+        if place.parent is self._root and place.key in ONLY_WITH_THE_PROGRAM:
+            detail = f"`{place.key}` knows which calls have begun, and is restarted with the whole program alone."
             raise conflict("CONFLICT", detail)
         if place.path in self._restarts:
             return
@@ -103,9 +154,8 @@ class ActorTree:
         self.admit(place)
         if place.path in self._restarts:
             return
-        work = place.parent.restart_child(place.child)
         # What starts there runs on, and not with the share of whoever ordered it.
-        task = asyncio.get_running_loop().create_task(work, name="operator's restart", context=Context())
+        task = asyncio.get_running_loop().create_task(place.restart(), name="operator's restart", context=Context())
         self._restarts[place.path] = place, task
         task.add_done_callback(lambda done: self._ended(place.path, done))
 
@@ -123,7 +173,8 @@ class ActorTree:
             return key[1] in await ops.subscription_ids(self._db, scope)
         return False
 
-    async def _owned(self, scope: Scope, most: int | None) -> list[Child]:
+    async def _lanes_of(self, scope: Scope, most: int | None) -> list[Child]:
+        """Those of an organization, or so many and some more."""
         found: list[Child] = []
         owner, env = scope.organization_id, scope.env
         async for some in in_pieces(self._lanes.children(), PASSED_AT_ONCE):
@@ -133,6 +184,10 @@ class ActorTree:
             ]  # fmt: skip
             if most is not None and len(found) >= most:
                 break
+        return found
+
+    async def _owned(self, scope: Scope, most: int | None) -> list[Child]:
+        found, owner = await self._lanes_of(scope, most), scope.organization_id
         mine = {
             key[1]: child
             for child in self._webhooks.children()

@@ -1,16 +1,16 @@
 """The live state of connections to providers: accounts of senders, summed by channel, or a shared gateway (C34.1)."""
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final
+from typing import Any, Final, Protocol
 
 from recado.actors.dispatch.lane_context import LaneContext
 from recado.actors.ops.kept import Kept
-from recado.domain.channels.policies import POLICIES
+from recado.domain.channels.policies import NUMBERS_CHANNEL, POLICIES
 from recado.domain.channels.policy import SenderKind
 from recado.domain.dispatch.breaker import BreakerState
-from recado.domain.ops.recent_calls import RecentCalls
+from recado.domain.ops.recent_calls import MOST_JOINED, RecentCalls
 from recado.domain.senders.sender import SenderKey
 from recado.engine.supervisor import Supervisor
 from recado.engine.turns import turns
@@ -47,10 +47,24 @@ class ProviderState:
         if queue.oldest_due is not None and (self.oldest_at is None or queue.oldest_due < self.oldest_at):
             self.oldest_at = queue.oldest_due
 
+    def add(self, other: "ProviderState") -> None:
+        """Count what another process has of the same accounts."""
+        self.in_flight += other.in_flight
+        self.calls = RecentCalls.joined((self.calls, other.calls))
+        self.circuit = max(self.circuit, other.circuit, key=_WORSE.__getitem__)
+        self.troubled += other.troubled
+
     def breaks(self, circuit: BreakerState) -> None:
         """Count a circuit."""
         self.troubled += circuit is not BreakerState.CLOSED
         self.circuit = max(self.circuit, circuit, key=_WORSE.__getitem__)
+
+
+class ProvidersAway(Protocol):
+    """Other processes that send for senders with an account of their own."""
+
+    async def accounts(self, scope: Scope, most: int) -> "Sequence[Sequence[ProviderState]]":
+        """Of each process that answers in time, as `ProviderStates.accounts`. `most`: calls of all of them."""
 
 
 class ProviderStates:
@@ -71,6 +85,11 @@ class ProviderStates:
         self._activity = activity
         self._queues = queues
         self._others: list[Callable[[Scope], Awaitable[list[ProviderState]]]] = []
+        self._away: ProvidersAway | None = None
+
+    def have_away(self, away: ProvidersAway) -> None:
+        """Other processes send, too."""
+        self._away = away
 
     def add(self, others: Callable[[Scope], Awaitable[list[ProviderState]]]) -> None:
         """Show these as well, of what leaves through no lane of a channel's; their last calls are added here."""
@@ -90,14 +109,38 @@ class ProviderStates:
         every = [state for states in found.values() for state in states]
         for others in self._others:
             every += await others(scope)
+        away = () if self._away is None else await self._away.accounts(scope, MOST_JOINED)
+        most = MOST_JOINED // (1 + len(away))
         for state in every:
-            state.calls = RecentCalls.joined(
+            state.calls = self._calls(scope, state, most)
+        for elsewhere in (state for states in away for state in states):
+            if mine := found.get((elsewhere.env, elsewhere.channel)):
+                mine[0].add(elsewhere)
+        return every
+
+    async def accounts(self, scope: Scope, most: int) -> list[ProviderState]:
+        """Of this process alone: numbers, which may be in several; without what waits. `most`: calls of all."""
+        found = {
+            (env, NUMBERS_CHANNEL): states
+            for env in (ENVIRONMENTS if scope.whole else (scope.env,))
+            if (states := self._own(NUMBERS_CHANNEL, env))
+        }
+        await self._look_at_accounts(scope, found)
+        every = [state for states in found.values() for state in states]
+        for state in every:
+            state.calls = self._calls(scope, state, most // len(every))
+        return every
+
+    def _calls(self, scope: Scope, state: ProviderState, most: int) -> RecentCalls:
+        connection = (state.env, state.channel, state.gateway)
+        return RecentCalls.joined(
+            (
                 calls
                 for key, calls in self._activity.connections.items()
-                if scope.holds(key.organization_id, key.env)
-                and (key.env, key.channel, key.gateway) == (state.env, state.channel, state.gateway)
-            )
-        return every
+                if scope.holds(key.organization_id, key.env) and (key.env, key.channel, key.gateway) == connection
+            ),
+            most,
+        )
 
     def _own(self, channel: str, env: str) -> list[ProviderState]:
         provider = self._records.sender_for(channel, env)
@@ -139,3 +182,18 @@ def _of_states(
         states = found.get((queue.env, queue.channel))
         if states:
             yield states[0], queue
+
+
+def said_of_accounts(state: ProviderState) -> list[Any]:
+    """As another process hears it."""
+    calls = state.calls.said
+    return [state.env, state.channel, state.provider, state.in_flight, calls, state.circuit.value, state.troubled]
+
+
+def accounts_of(said: list[Any]) -> ProviderState:
+    """As another process said it."""
+    env, channel, provider, in_flight, calls, circuit, troubled = said
+    return ProviderState(
+        env, channel, provider, None,
+        in_flight=in_flight, calls=RecentCalls.said_by(calls), circuit=BreakerState(circuit), troubled=troubled,
+    )  # fmt: skip

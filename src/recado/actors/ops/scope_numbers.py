@@ -1,37 +1,40 @@
 """The numbers of a scope as they were looked at last: a look costs what moves, and not what rests (C34.1).
 
-Of ten thousand numbers most do nothing for minutes. Each knows until when what is shown of it stays the same, and a few
-figures tell whether anything happened to it meanwhile. What is stored of numbers is read again where it was changed.
+Of ten thousand numbers most do nothing for minutes. Each knows until when what is shown of it stays the same, and
+actors note that they stir. What is stored of numbers is read again where it was changed.
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from heapq import heappop, heappush
+from itertools import count
 from math import inf
 from operator import attrgetter
 from typing import Any, Final
 
 from recado.actors.ops.number_state import NO_QUEUE, Counts, NumberReader, NumberState, key_of, steady_until
 from recado.domain.core.clock import Clock
-from recado.domain.dispatch.pacing import Pacer
-from recado.engine.actor_cell import ActorCell
-from recado.engine.child import State
 from recado.engine.turns import in_pieces, turns
 from recado.storage.core.statements.rows import Executor
 from recado.storage.ops import ops
-from recado.storage.ops.ops import SenderId, SenderQueue
+from recado.storage.ops.ops import ChangedNumbers, SenderId, SenderQueue
 from recado.storage.ops.scope import Scope
 
 AT_ONCE: Final = 250  # numbers in a turn of the event loop
-PASSED_AT_ONCE: Final = 2_500  # of which is only found whether they rest
+PASSED_AT_ONCE: Final = 2_500  # of which is only found that they rest no more
 DAY: Final = timedelta(days=1)
 REST: Final = 60.0
-"""Seconds, at most: then a number at rest is looked at again, for what leaves its day, and what is stored of that."""
+"""Seconds, at most: then a number in memory is looked at again, for what leaves its day, and what is stored of the days
+of the others is read again.
+"""
+LONG_REST: Final = 300.0
+"""Seconds, at most, that one without an actor rests while that is what it was."""
 COMMITS_WITHIN: Final = timedelta(seconds=60)
 """Of the moment with which a change is stamped."""
+LATELY: Final = timedelta(seconds=4)
 ALL_AGAIN: Final = 300.0  # seconds, after which all rows are read, whatever was changed by hand
-NO_PACER: Final = Pacer(1.0)
 _PLACE: Final = attrgetter("place")
 
 Sums = tuple[int, int, int, int, int, int]
@@ -43,8 +46,7 @@ class _Known:
     """A number, its state at the last look, and what it was made of."""
 
     __slots__ = (
-        "anchor", "cell", "cell_state", "id", "key", "pacer", "place", "restarts", "rests_until", "row", "state",
-        "usage", "usage_until",
+        "id", "key", "listed_at", "place", "row", "state", "steady_until", "usage", "usage_until",
     )  # fmt: skip
 
     def __init__(self, row: Mapping[str, Any]) -> None:
@@ -53,19 +55,19 @@ class _Known:
         self.id = self.key.sender_id
         self.state: NumberState | None = None
         self.place = (1, 0, self.id)  # of none that was looked at
-        self.rests_until = 0.0
-        self.pacer = NO_PACER
-        self.anchor = NO_PACER.anchor
-        self.cell: ActorCell | None = None
-        self.cell_state = State.STOPPED
-        self.restarts = 0
+        self.steady_until = 0.0  # but for its usage, which is read again
+        self.listed_at = inf  # when it is looked for in the list of those that rest
         self.usage = (0, 0)
         self.usage_until = 0.0
 
     @property
-    def rest(self) -> float:
-        """How long it rests at most, in seconds: each for another time, so that they do not all end at once."""
-        return REST * (0.5 + (hash(self.id) & 1023) / 2048)
+    def rests_until(self) -> float:
+        return min(self.steady_until, self.usage_until or inf)
+
+    @property
+    def part(self) -> float:
+        """The part of the longest rest that it takes: each another one, so that they do not all end at once."""
+        return 0.5 + (hash(self.id) & 1023) / 2048
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +81,19 @@ class ScopeLook:
 class ScopeNumbers:
     """Looks at the numbers of one scope, again and again."""
 
-    def __init__(self, scope: Scope, executor: Executor, *, clock: Clock, live: NumberReader) -> None:
+    def __init__(
+        self,
+        scope: Scope,
+        executor: Executor,
+        *,
+        clock: Clock,
+        live: NumberReader,
+        lately: Callable[[Scope], Awaitable[ChangedNumbers]],
+    ) -> None:
+        """`lately`: what was changed of a scope that was looked at `LATELY`: others are read with it."""
         self._scope = scope
         self._executor = executor
+        self._lately = lately
         self._clock = clock
         self._live = live
         self._turn = asyncio.Lock()
@@ -94,7 +106,10 @@ class ScopeNumbers:
         self._sums: list[int] = list(NO_SUMS)
         self._queues: Mapping[SenderId, SenderQueue] = {}
         self._suspended: frozenset[str] = frozenset()
-        self._counts: Counts = (0, 0)
+        self._counts: Counts = (0, 0, 0)
+        self._restless: dict[_Known, None] = {}  # those that move by the second
+        self._resting: list[tuple[float, int, _Known]] = []  # the others, those first that rest least long
+        self._numbered = count()
         self._read_at: datetime | None = None  # None: nothing is known
         self._all_again_at = 0.0
 
@@ -122,7 +137,11 @@ class ScopeNumbers:
         now, since = self._clock.now(), self._read_at
         if since is None:
             self._all_again_at = 0.0
-        changes = await ops.changes(self._executor, self._scope, (since or now) - COMMITS_WITHIN)
+        if since is not None and now - since <= LATELY:
+            changes = await self._lately(self._scope)
+        else:
+            found = await ops.changes(self._executor, [self._scope], (since or now) - COMMITS_WITHIN)
+            changes = found[self._scope]
         moved: dict[_Known, None] = {}
         if since is None or changes.changed is None or self._clock.monotonic() >= self._all_again_at:
             moved = await self._read_all()
@@ -184,9 +203,9 @@ class ScopeNumbers:
     # What moves -------------------------------------------------------------------------------------------------------
 
     def _touched(self, queues: Mapping[SenderId, SenderQueue]) -> list[_Known]:
-        """Those of which something waits since then, that came into memory, or of which a message failed."""
+        """Those of which something waits since then, whose actor did anything, or of which a message failed."""
         former, self._queues = self._queues, queues
-        since, self._counts = self._counts, self._live.counts
+        since, self._counts = self._counts, self._live.note_from_now()
         touched = self._live.touched(since)
         if touched is None:
             return list(self._order)
@@ -195,21 +214,47 @@ class ScopeNumbers:
         return [known for key in touched if (known := self._known.get(key)) is not None]
 
     async def _stirring(self) -> dict[_Known, None]:
-        """Those that rest no more: their time is over, something left, or their actor failed or is gone."""
-        moved: dict[_Known, None] = {}
-        async for some in in_pieces(self._order, PASSED_AT_ONCE):
-            monotonic = self._clock.monotonic()
-            for each in some:
-                if each.rests_until <= monotonic or (
-                    (cell := each.cell) is not None
-                    and (
-                        each.pacer.anchor != each.anchor
-                        or cell.state is not each.cell_state
-                        or cell.restarts != each.restarts
-                    )
-                ):
-                    moved[each] = None
-        return moved
+        """Those that move by the second, and those whose rest is over."""
+        moved, self._restless = self._restless, {}
+        aged: list[_Known] = []
+        resting, monotonic, passed = self._resting, self._clock.monotonic(), 0
+        while resting and resting[0][0] <= monotonic:
+            listed_at, _, known = heappop(resting)
+            if listed_at == known.listed_at:
+                known.listed_at = inf
+                if known.steady_until <= monotonic:
+                    moved[known] = None
+                elif known.rests_until <= monotonic:
+                    aged.append(known)
+                else:  # it was looked at meanwhile
+                    self._list(known)
+            if not (passed := passed + 1) % PASSED_AT_ONCE:
+                await turns.next()
+        moved.update(dict.fromkeys(await self._other_usage([each for each in aged if self._knows(each)])))
+        return {each: None for each in moved if self._knows(each)}
+
+    async def _other_usage(self, aged: Sequence[_Known]) -> list[_Known]:
+        """Of those whose usage is to be read again, and nothing else, those where it is another."""
+        other = []
+        for start in range(0, len(aged), ops.NUMBERS_AT_ONCE):
+            some = aged[start : start + ops.NUMBERS_AT_ONCE]
+            before = [each.usage for each in some]
+            await self._read_usage(some)
+            for each, usage in zip(some, before, strict=True):
+                if each.usage == usage and each.usage_until:
+                    self._list(each)
+                else:
+                    other.append(each)
+        return other
+
+    def _knows(self, known: _Known) -> bool:
+        return self._known.get((known.key.organization_id, known.id)) is known
+
+    def _list(self, known: _Known) -> None:
+        """Look for it when its rest is over, unless one does so before."""
+        if known.rests_until < known.listed_at:
+            known.listed_at = known.rests_until
+            heappush(self._resting, (known.listed_at, next(self._numbered), known))
 
     # Looks ------------------------------------------------------------------------------------------------------------
 
@@ -241,7 +286,7 @@ class ScopeNumbers:
         read = await ops.usage(self._executor, senders, self._clock.now() - DAY)
         for number_id, used in read.items():
             known = wanted[number_id]
-            known.usage, known.usage_until = used, monotonic + known.rest
+            known.usage, known.usage_until = used, monotonic + REST * known.part
 
     def _look_at_one(self, known: _Known, now: datetime, monotonic: float) -> bool:
         """Whether its place among all is another now."""
@@ -253,19 +298,24 @@ class ScopeNumbers:
             self._add(known.state, -1)
         self._add(state, 1)
         known.state = state
-        gateway = self._live.gateway(known.id)
-        known.pacer = NO_PACER if gateway is None else gateway.pacer
-        known.anchor = known.pacer.anchor
-        known.cell = cell = self._live.cell(key)
-        known.cell_state, known.restarts = (State.STOPPED, 0) if cell is None else (cell.state, cell.restarts)
-        known.rests_until = min(
-            known.usage_until or inf, monotonic + known.rest, steady_until(state, gateway, now, monotonic)
-        )
+        known.steady_until = self._steady_until(known, state, now, monotonic)
+        if known.rests_until <= monotonic:
+            self._restless[known] = None
+        else:
+            self._list(known)
         place = (-state.trouble, -state.due, known.id)
         if place == known.place:
             return False
         known.place = place
         return True
+
+    def _steady_until(self, known: _Known, state: NumberState, now: datetime, monotonic: float) -> float:
+        """Until when nothing of it moves by itself, but for what is stored of its usage; `monotonic` where it may."""
+        live = self._live
+        if not live.rests(known.key):
+            return monotonic
+        longest = LONG_REST if known.usage_until else REST  # what leaves a day in memory is seen by looking again
+        return min(steady_until(state, live.gateway(known.id), now, monotonic), monotonic + longest * known.part)
 
     def _add(self, state: NumberState, times: int) -> None:
         sums = self._sums

@@ -3,17 +3,17 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from operator import attrgetter
 
-from recado.actors.ops.kept import Kept
+from recado.actors.ops.kept import MOST_SCOPES, Kept, KeptTogether
 from recado.domain.core.clock import Clock
 from recado.domain.dispatch.breaker import BreakerState
 from recado.domain.ops.recent_calls import RecentCalls
-from recado.domain.webhooks.webhook import SubscriptionStatus
+from recado.domain.webhooks.webhook import SubscriptionKey, SubscriptionStatus
 from recado.storage.core.connections.postgres import Database
 from recado.storage.ops import ops
 from recado.storage.ops.ops import SubscriptionBacklog
 from recado.storage.ops.scope import Scope
-from recado.storage.webhooks.webhooks import SubscriptionKey
 
 _NO_CALLS = RecentCalls()
 
@@ -43,8 +43,11 @@ class WebhookStates:
         self._clock = clock
         self._in_flight = in_flight
         self._calls = calls
-        self._backlogs: Kept[Scope, list[SubscriptionBacklog]] = Kept(
-            lambda scope: ops.subscriptions(db.searches, scope), clock=clock
+        self._backlogs: Kept[Scope, list[SubscriptionBacklog]] = KeptTogether(
+            lambda scopes: ops.subscriptions(db.searches, scopes),
+            clock=clock,
+            most=MOST_SCOPES,
+            apart=attrgetter("whole"),
         )
 
     async def of(self, scope: Scope) -> list[WebhookState]:
@@ -55,7 +58,7 @@ class WebhookStates:
         return found
 
     def _state(self, stored: SubscriptionBacklog, now: datetime) -> WebhookState:
-        key = (stored.organization_id, stored.id)
+        key = SubscriptionKey(stored.organization_id, stored.id)
         in_flight = self._in_flight(key)
         circuit = BreakerState.CLOSED
         if stored.status == SubscriptionStatus.FAILING:

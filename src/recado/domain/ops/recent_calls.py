@@ -22,14 +22,26 @@ class RecentCalls:
         self._next = 0
 
     @classmethod
-    def joined(cls, parts: Iterable["RecentCalls"]) -> Self:
-        """Those of several connections, as of one; for reading only."""
+    def joined(cls, parts: Iterable["RecentCalls"], most: int = MOST_JOINED) -> Self:
+        """Those of several connections, as of one, some more than `most`; for reading only."""
         whole = cls()
         for part in parts:
             whole._ring.extend(part._ring)
-            if len(whole._ring) >= MOST_JOINED:
+            if len(whole._ring) >= most:
                 break
         return whole
+
+    @classmethod
+    def said_by(cls, said: Iterable[int]) -> Self:
+        """Those of which another process says this."""
+        whole = cls()
+        whole._ring.extend(said)
+        return whole
+
+    @property
+    def said(self) -> list[int]:
+        """As another process hears them."""
+        return self._ring.tolist()
 
     def __len__(self) -> int:
         return len(self._ring)

@@ -6,7 +6,7 @@ Kept in memory only for senders that send: a restart forgets it. A minute is its
 from array import array
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -44,6 +44,63 @@ class MinuteFigures:
     failed: int
     queued: int | None
     p95_ms: int | None
+
+    def joined(self, other: "MinuteFigures") -> "MinuteFigures":
+        """With what another process knows of the same minute; `p95_ms` of the one that sent more in it."""
+        queued = other.queued if self.queued is None else self.queued
+        busier, idler = (self, other) if self.sent >= other.sent else (other, self)
+        p95_ms = idler.p95_ms if busier.p95_ms is None else busier.p95_ms
+        return MinuteFigures(self.minute, self.sent + other.sent, self.failed + other.failed, queued, p95_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class SenderHour:
+    """What is known of a sender's last hour: minutes of which anything is known, and failures, the newest first."""
+
+    minutes: tuple[MinuteFigures, ...] = ()
+    failures: tuple[SenderFailure, ...] = ()
+
+    def joined(self, other: "SenderHour") -> "SenderHour":
+        """With what another process knows."""
+        minutes = {each.minute: each for each in self.minutes}
+        for each in other.minutes:
+            known = minutes.get(each.minute)
+            minutes[each.minute] = each if known is None else known.joined(each)
+        failures = sorted((*self.failures, *other.failures), key=lambda each: each.at, reverse=True)
+        return SenderHour(tuple(minutes[each] for each in sorted(minutes)), tuple(failures[:FAILURES]))
+
+    def series(self, minute: int) -> list[MinuteFigures]:
+        """The hour that ends with this minute, without a gap."""
+        known = {each.minute: each for each in self.minutes}
+        return [
+            known.get(each) or MinuteFigures(each, 0, 0, None, None)
+            for each in range(minute - MINUTES + 1, minute + 1)
+        ]  # fmt: skip
+
+
+Lately = tuple[int, int, int]
+"""Of the last five minutes: messages that left, that failed, and that failed after they had left."""
+NOTHING_LATELY: Final[Lately] = (0, 0, 0)
+
+
+def joined_lately(one: Lately, other: Lately) -> Lately:
+    """Of two processes."""
+    return one[0] + other[0], one[1] + other[1], one[2] + other[2]
+
+
+def every_and_failed(lately: Lately) -> tuple[int, int]:
+    """Messages that left or failed, and those that failed. One that did both counts once if both lie in them."""
+    sent, failed, late = lately
+    return max(sent + failed - late, failed), failed
+
+
+def joined_errors(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
+    """Failures by code, of two processes; codes beyond the bound count together."""
+    found = dict(one)
+    for code, count in other.items():
+        kept = code if code in found or len(found) < MOST_CODES else OTHER
+        found[kept] = found.get(kept, 0) + count
+    return found
 
 
 class SenderActivity:
@@ -96,15 +153,12 @@ class SenderActivity:
     # What is shown ----------------------------------------------------------------------------------------------------
 
     @property
-    def failures(self) -> list[SenderFailure]:
-        """The last ones, the newest first."""
-        return [] if self._failures is None else list(reversed(self._failures))
+    def hour(self) -> SenderHour:
+        """All that is known of minutes, and the last failures."""
+        return SenderHour(tuple(self._known()), () if self._failures is None else tuple(reversed(self._failures)))
 
-    def lately(self, minute: int) -> tuple[int, int]:
-        """Messages that left or failed in the last five minutes, of which this one is the last, and those that failed.
-
-        One that had left, and failed later, counts once if both lie in them.
-        """
+    def lately(self, minute: int) -> Lately:
+        """Of the five minutes of which this one is the last."""
         past, place, first = self._past, len(self._past), minute - LATELY
         sent, failed, late = (self._sent, self._failed, self._late) if self._minute > first else (0, 0, 0)
         while place and past[place - _WIDTH] > first:
@@ -112,7 +166,7 @@ class SenderActivity:
             sent += past[place + 1]
             failed += past[place + 2]
             late += past[place + 3]
-        return max(sent + failed - late, failed), failed
+        return sent, failed, late
 
     def errors(self, minute: int) -> dict[str, int]:
         """Failures of those minutes, by code."""
@@ -123,11 +177,6 @@ class SenderActivity:
             if minute - LATELY < at <= minute:
                 found[code] = found.get(code, 0) + count
         return found
-
-    def series(self, minute: int) -> list[MinuteFigures]:
-        """The last hour, the present minute last; without a gap."""
-        known = {each.minute: each for each in self._known()}
-        return [known.get(each) or nothing_in(each) for each in range(minute - MINUTES + 1, minute + 1)]
 
     def idle(self, minute: int) -> bool:
         """Whether nothing of the last hour would be missing without it."""
@@ -169,11 +218,6 @@ class SenderActivity:
                 return round(low + (high - low) * (wanted - before) / count)
             before += count
         return BOUNDS[-1]
-
-
-def nothing_in(minute: int) -> MinuteFigures:
-    """A minute of which nothing is known."""
-    return MinuteFigures(minute, 0, 0, None, None)
 
 
 def _or_none(number: int) -> int | None:

@@ -17,19 +17,23 @@ export function useLoad(read, deps, { every } = {}) {
   useEffect(() => {
     const abort = new AbortController();
     let timer;
+    let latest = 0;
     setState(NOTHING);
     const load = async () => {
       clearTimeout(timer);
+      const mine = (latest += 1);
+      const passed = () => abort.signal.aborted || mine !== latest; // a later reading says what is there
       setState((before) => ({ ...before, loading: true }));
       const at = new Date().toISOString();
       try {
         const data = await read(abort.signal);
-        if (!abort.signal.aborted) setState({ data, error: null, loading: false, at });
+        if (!passed()) setState({ data, error: null, loading: false, at });
       } catch (error) {
-        if (!abort.signal.aborted) setState((before) => ({ ...before, error, loading: false }));
+        if (!passed()) setState((before) => ({ ...before, error, loading: false }));
       }
+      if (passed()) return;
       const next = typeof every === "function" ? every() : every;
-      if (next && !abort.signal.aborted) timer = setTimeout(() => (document.hidden ? wait() : load()), 1000 * next);
+      if (next) timer = setTimeout(() => (document.hidden ? wait() : load()), 1000 * next);
     };
     const wait = () => document.addEventListener("visibilitychange", load, { once: true, signal: abort.signal });
     again.current = load;

@@ -4,7 +4,7 @@ Filled where a batch is committed, never in the turn of an actor. Nothing of it 
 """
 
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 from typing import Final, NamedTuple
@@ -13,6 +13,7 @@ from recado.domain.channels.policies import NUMBERS_CHANNEL
 from recado.domain.core.clock import Clock
 from recado.domain.ops.recent_calls import RecentCalls
 from recado.domain.ops.sender_activity import SenderActivity, SenderFailure
+from recado.domain.senders.sender import SenderKey
 from recado.engine.turns import in_pieces
 from recado.storage.dispatch.settlements import Departed, Failed
 from recado.storage.ops.ops import SenderId
@@ -45,7 +46,7 @@ class Activity:
         self.sent: Counter[str] = Counter()
         self.failed: Counter[tuple[str, str]] = Counter()
         self.fallen = 0
-        self._fallen: deque[SenderId] = deque(maxlen=LAST_FALLEN)
+        self._fallen: deque[SenderKey] = deque(maxlen=LAST_FALLEN)
         self._senders: dict[str, SenderActivity] = {}
         self._connections: dict[ConnectionKey, RecentCalls] = {}
 
@@ -66,7 +67,17 @@ class Activity:
     def fallen_since(self, fallen: int) -> list[SenderId] | None:
         """The numbers of the messages that failed since the count was this; None: they are too many to remember."""
         count = self.fallen - fallen
-        return None if count > LAST_FALLEN else list(islice(reversed(self._fallen), count))
+        if count > LAST_FALLEN:
+            return None
+        return [(key.organization_id, key.sender_id) for key in islice(reversed(self._fallen), count)]
+
+    def fallen_lately(self) -> Iterator[SenderKey]:
+        """Those of the last failed messages whose numbers still show them among the last minutes' errors."""
+        minute = self.minute
+        for key in dict.fromkeys(self._fallen):
+            activity = self._senders.get(key.sender_id)
+            if activity is not None and activity.lately(minute)[1]:
+                yield key
 
     def departed(self, rows: Sequence[Departed]) -> None:
         """These departures are committed."""
@@ -96,7 +107,7 @@ class Activity:
                 failure = SenderFailure(row.failed_at, row.id, code)
                 self._sender(row.sender_id, minute).fell(minute, failure, late=late)
                 self.fallen += 1
-                self._fallen.append((row.organization_id, row.sender_id))
+                self._fallen.append(SenderKey(row.organization_id, row.env, row.channel, row.sender_id))
 
     def taken_on(self, channel: str, messages: int) -> None:
         """So many are accepted, in a commit of their own."""

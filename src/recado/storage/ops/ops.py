@@ -10,7 +10,7 @@ from recado.domain.messages.message import CLASSES, WaitReason
 from recado.storage.access.organizations import SUSPENDED
 from recado.storage.core.statements.rows import Executor, columns
 from recado.storage.core.statements.sql import load
-from recado.storage.ops.scope import Scope
+from recado.storage.ops.scope import INSTALLATION, Scope
 
 SQL = load("ops")
 
@@ -118,13 +118,16 @@ async def numbers_of(executor: Executor, senders: Sequence[SenderId]) -> Sequenc
     return rows
 
 
-async def changes(executor: Executor, scope: Scope, since: datetime) -> ChangedNumbers:
-    """What has changed among the numbers of the scope since a moment."""
-    if scope.whole:
-        row = await executor.fetchrow(SQL.all_changes, since, SUSPENDED, NUMBERS_AT_ONCE + 1)
-    else:
-        about = (scope.organization_id, scope.env, since, SUSPENDED, NUMBERS_AT_ONCE + 1)
-        row = await executor.fetchrow(SQL.changes, *about)
+async def changes(executor: Executor, scopes: Sequence[Scope], since: datetime) -> dict[Scope, ChangedNumbers]:
+    """What has changed among the numbers of these scopes since a moment; the whole installation is read by itself."""
+    about = (since, SUSPENDED, NUMBERS_AT_ONCE + 1)
+    if INSTALLATION in scopes:
+        return {INSTALLATION: _changed(await executor.fetchrow(SQL.all_changes, *about))}
+    rows = await executor.fetch(SQL.changes, *_named(scopes), *about)
+    return {Scope(row["organization_id"], row["env"]): _changed(row) for row in rows}
+
+
+def _changed(row: Mapping[str, Any]) -> ChangedNumbers:
     changed = list(zip(row["organization_ids"] or (), row["ids"] or (), strict=True))
     return ChangedNumbers(
         row["numbers"], changed if len(changed) <= NUMBERS_AT_ONCE else None, frozenset(row["suspended"])
@@ -143,11 +146,12 @@ async def owner_of_number(executor: Executor, number_id: str) -> tuple[str, str]
     return None if row is None else (row["organization_id"], row["env"])
 
 
-async def queues(executor: Executor, scope: Scope) -> dict[SenderId, SenderQueue]:
-    """What waits of each sender that has something."""
-    if scope.whole:
-        return _queues(await executor.fetch(SQL.all_queues))
-    return _queues(await executor.fetch(SQL.queues, scope.organization_id, scope.env))
+async def queues(executor: Executor, scopes: Sequence[Scope]) -> dict[Scope, dict[SenderId, SenderQueue]]:
+    """What waits of each sender that has something, by scope; the whole installation is read by itself."""
+    if INSTALLATION in scopes:
+        return {INSTALLATION: _queues(await executor.fetch(SQL.all_queues))}
+    rows = _by_scope(scopes, await executor.fetch(SQL.queues, *_named(scopes)))
+    return {scope: _queues(some) for scope, some in rows.items()}
 
 
 async def queue_of(executor: Executor, organization_id: str, sender_id: str) -> SenderQueue | None:
@@ -168,19 +172,13 @@ async def minutes(executor: Executor, organization_id: str, sender_id: str, sinc
     return {row["minute"]: row["sent"] for row in rows}
 
 
-async def subscriptions(executor: Executor, scope: Scope) -> list[SubscriptionBacklog]:
-    """Each with what waits for it."""
-    if scope.whole:
-        rows = await executor.fetch(SQL.all_subscriptions, MOST_COUNTED)
+async def subscriptions(executor: Executor, scopes: Sequence[Scope]) -> dict[Scope, list[SubscriptionBacklog]]:
+    """Each with what waits for it, by scope; the whole installation is read by itself."""
+    if INSTALLATION in scopes:
+        rows = {INSTALLATION: await executor.fetch(SQL.all_subscriptions, MOST_COUNTED)}
     else:
-        rows = await executor.fetch(SQL.subscriptions, scope.organization_id, scope.env, MOST_COUNTED)
-    return [
-        SubscriptionBacklog(
-            row["organization_id"], row["env"], row["id"], row["status"], row["probe_at"], row["backlog"],
-            None if row["oldest_id"] is None else created_at(row["oldest_id"]),
-        )
-        for row in rows
-    ]  # fmt: skip
+        rows = _by_scope(scopes, await executor.fetch(SQL.subscriptions, *_named(scopes), MOST_COUNTED))
+    return {scope: [_subscription(row) for row in some] for scope, some in rows.items()}
 
 
 async def queue_totals(executor: Executor) -> list[QueueTotals]:
@@ -197,6 +195,24 @@ async def subscription_ids(executor: Executor, scope: Scope) -> frozenset[str]:
     """Of an environment."""
     rows = await executor.fetch(SQL.subscription_ids, scope.organization_id, scope.env)
     return frozenset(row["id"] for row in rows)
+
+
+def _named(scopes: Sequence[Scope]) -> list[list[Any]]:
+    return columns([(scope.organization_id, scope.env) for scope in scopes], 2)
+
+
+def _by_scope(scopes: Iterable[Scope], rows: Iterable[Mapping[str, Any]]) -> dict[Scope, list[Mapping[str, Any]]]:
+    found: dict[Scope, list[Mapping[str, Any]]] = {scope: [] for scope in scopes}
+    for row in rows:
+        found[Scope(row["organization_id"], row["env"])].append(row)
+    return found
+
+
+def _subscription(row: Mapping[str, Any]) -> SubscriptionBacklog:
+    return SubscriptionBacklog(
+        row["organization_id"], row["env"], row["id"], row["status"], row["probe_at"], row["backlog"],
+        None if row["oldest_id"] is None else created_at(row["oldest_id"]),
+    )  # fmt: skip
 
 
 def _queues(rows: Iterable[Mapping[str, Any]]) -> dict[SenderId, SenderQueue]:

@@ -24,15 +24,19 @@ from numbers
 where (organization_id, id) in (select * from unnest($1::text[], $2::text[])) and deleted_at is null
 
 -- name: changes
--- How many numbers an environment has, and which of them were changed since $3, deleted ones too, $5 at most; whether its
+-- How many numbers each of these environments has, and which of them were changed since $3, deleted ones too, $5 at most; whether its
 -- organization is suspended.
 select
-    count(*) filter (where deleted_at is null) as numbers,
-    (array_agg(organization_id) filter (where updated_at > $3))[1:$5] as organization_ids,
-    (array_agg(id) filter (where updated_at > $3))[1:$5] as ids,
-    array(select id from organizations where id = $1 and status = $4) as suspended
-from numbers
-where organization_id = $1 and env = $2
+    g.organization_id, g.env, c.*, array(select id from organizations where id = g.organization_id and status = $4) as suspended
+from unnest($1::text[], $2::text[]) as g (organization_id, env)
+cross join lateral (
+    select
+        count(*) filter (where deleted_at is null) as numbers,
+        (array_agg(organization_id) filter (where updated_at > $3))[1:$5] as organization_ids,
+        (array_agg(id) filter (where updated_at > $3))[1:$5] as ids
+    from numbers
+    where organization_id = g.organization_id and env = g.env
+) c
 
 -- name: all_changes
 select
@@ -55,13 +59,17 @@ where n.organization_id = $1 and n.env = $2 and n.id = $3 and n.deleted_at is nu
 select organization_id, env from numbers where id = $1 and deleted_at is null
 
 -- name: queues
--- What waits of each sender of an environment, by class and by what holds it back.
-select
-    organization_id, env, sender_id, channel, class, claimed_epoch is not null as claimed, reason, count(*) as messages,
-    min(due_at) as first_due, min(not_before) filter (where not_before < 'infinity') as first_release
-from dispatch
-where organization_id = $1 and env = $2
-group by organization_id, env, sender_id, channel, class, claimed_epoch is not null, reason
+-- What waits of each sender of these environments, by class and by what holds it back.
+select q.*
+from unnest($1::text[], $2::text[]) as g (organization_id, env)
+cross join lateral (
+    select
+        organization_id, env, sender_id, channel, class, claimed_epoch is not null as claimed, reason, count(*) as messages,
+        min(due_at) as first_due, min(not_before) filter (where not_before < 'infinity') as first_release
+    from dispatch
+    where organization_id = g.organization_id and env = g.env
+    group by organization_id, env, sender_id, channel, class, claimed_epoch is not null, reason
+) q
 
 -- name: queue_of_sender
 -- The same of one sender, ready rows and held ones each through its own index.
@@ -99,9 +107,14 @@ select
 from unnest($1::text[], $2::text[]) as g (organization_id, id)
 
 -- name: subscriptions
--- With what is queued for each: counted up to $3, the oldest by its id.
+-- Of these environments, with what is queued for each: counted up to $3, the oldest by its id.
 select w.organization_id, w.env, w.id, w.status, w.probe_at, q.backlog, q.oldest_id
-from webhook_subscriptions w
+from unnest($1::text[], $2::text[]) as g (organization_id, env)
+cross join lateral (
+    select organization_id, env, id, status, probe_at from webhook_subscriptions
+    where organization_id = g.organization_id and env = g.env and deleted_at is null
+    offset 0
+) w
 cross join lateral (
     select count(*) as backlog, min(id) as oldest_id
     from (
@@ -111,8 +124,7 @@ cross join lateral (
         limit $3
     ) head
 ) q
-where w.organization_id = $1 and w.env = $2 and w.deleted_at is null
-order by w.id
+order by w.organization_id, w.id
 
 -- name: all_subscriptions
 select w.organization_id, w.env, w.id, w.status, w.probe_at, q.backlog, q.oldest_id

@@ -1,5 +1,5 @@
 // One delivery of a webhook: what it says, and what became of each attempt (C23.1).
-import { html } from "../lib.js";
+import { html, useRef } from "../lib.js";
 import { part } from "../api.js";
 import { useGet } from "../load.js";
 import { Facts, Json, Page, Section } from "../parts/page.js";
@@ -13,9 +13,14 @@ import { t } from "../texts.js";
 export const path = "/webhooks/:id/deliveries/:deliveryId";
 export const title = "delivery.title";
 
+const LOOK_EVERY = 2; // seconds, until it is settled
+
 export function render({ params }) {
   const address = `/webhooks/${part(params.id)}`;
-  const read = useGet(`${address}/deliveries/${part(params.deliveryId)}`);
+  const latest = useRef("pending");
+  const every = () => (latest.current === "pending" ? LOOK_EVERY : undefined);
+  const read = useGet(`${address}/deliveries/${part(params.deliveryId)}`, {}, { every });
+  latest.current = read.data?.status ?? "pending"; // nothing is read yet where a replay leads to the new delivery
   const list = `/webhooks/${params.id}`;
   return html`
     <${Page} title=${t("delivery.title")} back=${{ href: href(list), text: t("webhook.title") }}

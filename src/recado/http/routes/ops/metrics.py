@@ -9,14 +9,13 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_network
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from recado.actors.dispatch.call_room import CallRoom
-from recado.actors.dispatch.gateway import Gateway
 from recado.actors.dispatch.lane_context import LaneContext
 from recado.actors.ops.kept import Kept
+from recado.actors.ops.process_figures import BatchFigures, ProcessFigures
 from recado.actors.ops.provider_states import ProviderState
 from recado.actors.webhooks.webhook_dispatcher import WebhookDispatcher
 from recado.domain.channels.policies import POLICIES
@@ -26,11 +25,9 @@ from recado.domain.dispatch.breaker import BreakerState
 from recado.domain.messages.message import CLASSES as PRIORITIES
 from recado.domain.messages.message import FailureCode
 from recado.domain.push.message import REFUSALS
-from recado.engine.actor_cell import ActorCell
 from recado.engine.loop_watch import BOUNDS as LAG_BOUNDS
 from recado.engine.loop_watch import LoopWatch
 from recado.engine.supervisor import Supervisor
-from recado.engine.turns import in_pieces
 from recado.http.api.call import Call
 from recado.http.api.request_figures import BOUNDS as REQUEST_BOUNDS
 from recado.http.api.request_figures import CLASSES, RequestFigures
@@ -41,7 +38,7 @@ from recado.http.routes.ops.exposition import Exposition, Family, counter, gauge
 from recado.http.wire.client_ip import within
 from recado.http.wire.reply import Reply
 from recado.services.ops.activity import Activity
-from recado.storage.core.connections.batch import COMMIT_BOUNDS, batchers
+from recado.storage.core.connections.batch import COMMIT_BOUNDS
 from recado.storage.core.connections.postgres import Database
 from recado.storage.ops.ops import Backlogs, QueueTotals
 from recado.storage.ops.scope import INSTALLATION, Scope
@@ -54,17 +51,36 @@ _CODES: Final = (
 OTHER: Final = "other"
 """Stands for codes that are neither of C15.4 nor a provider's refusal on the channel."""
 _OWN: Final = "own"  # of gateways of which each number has one
-PASSED_AT_ONCE: Final = 2_500  # gateways or actors in a turn of the event loop
 PATIENCE = 5.0  # seconds that a scrape waits for the database; Prometheus itself waits for ten, by default
 
 V = TypeVar("V")
+
+
+class FrontCounts(NamedTuple):
+    """Fronts that take requests, and how many should; how often one was begun again; frames that never went."""
+
+    running: int
+    wanted: int
+    restarts: int
+    dropped: int
+
+
+def no_fronts() -> FrontCounts:
+    """Those of a service of one process."""
+    return FrontCounts(0, 0, 0, 0)
+
+
+async def no_others() -> Sequence[ProcessFigures]:
+    """No other process sends."""
+    return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
     """Those who count. `refused`: holds that wallets did not cover; `restarts`: by the kind of what was restarted.
 
-    `postponed`: callbacks that stand aside; `queues`, `backlogs`: what the database is asked for, now and then.
+    `postponed`: callbacks that stand aside; `fronts`: processes beside this one that take requests; `others`: figures
+    of those that send; `batches`: of all; `queues`, `backlogs`: what the database is asked for, now and then.
     """
 
     clock: Clock
@@ -73,10 +89,13 @@ class Measured:
     context: LaneContext
     push: Callable[[], Iterable[ProviderState]]
     root: Supervisor
+    batches: BatchFigures
     restarts: Counter[str]
     webhooks: WebhookDispatcher
     refused: Callable[[], int]
     postponed: Callable[[], int]
+    fronts: Callable[[], FrontCounts] = no_fronts
+    others: Callable[[], Awaitable[Sequence[ProcessFigures]]] = no_others
     database: Database
     loop: LoopWatch
     queues: Kept[Scope, Sequence[QueueTotals]]
@@ -93,13 +112,15 @@ class Metrics:
     async def text(self) -> bytes:
         """In the format of Prometheus. What the database does not answer is left out: the rest is wanted then most."""
         measured = self._measured
-        queues, backlogs = await asyncio.gather(
-            _answered(measured.queues.get(INSTALLATION)), _answered(measured.backlogs.get(INSTALLATION))
+        queues, backlogs, figures = await asyncio.gather(
+            _answered(measured.queues.get(INSTALLATION)),
+            _answered(measured.backlogs.get(INSTALLATION)),
+            self._figures(),
         )
         found = [*self._requests(), *self._messages()]
         if queues is not None:
             found += self._queues(queues)
-        found += [*await self._gateways(), *self._batchers(), *await self._actors(), *self._webhooks()]
+        found += [*self._gateways(figures), *self._batchers(figures), *self._actors(figures), *self._webhooks()]
         if backlogs is not None:
             found += _backlogs(backlogs)
         answers = queues is not None and backlogs is not None
@@ -148,22 +169,22 @@ class Metrics:
         yield gauge("recado_queue_messages", "Messages that have not left, by what holds them", labels, waiting)
         yield gauge("recado_queue_oldest_seconds", "For how long the oldest message is due", labels[:2], oldest)
 
-    async def _gateways(self) -> list[Family]:
+    async def _figures(self) -> ProcessFigures:
+        """What this process and those beside it that send have in memory; who does not answer in time is left out."""
+        measured = self._measured
+        figures = await ProcessFigures.of(measured.context, measured.root)
+        for others in await measured.others():
+            figures.add(others)
+        return figures
+
+    def _gateways(self, figures: ProcessFigures) -> list[Family]:
         context, now = self._measured.context, self._measured.clock.monotonic()
         tokens: dict[tuple[str, ...], float] = {}
-        in_flight: Counter[tuple[str, ...]] = Counter()
-        broken: Counter[tuple[str, ...]] = Counter()
-        used_by = {room: key for key, room in context.rooms.items()}
-        async for some in in_pieces(list(context.own_gateways()), PASSED_AT_ONCE):
-            rooms: dict[CallRoom, list[Gateway]] = {}
-            for own in some:
-                if own.account is not None:
-                    rooms.setdefault(own.room, []).append(own)
-            for room, together in rooms.items():
-                key = (*used_by[room], _OWN)
-                tokens[key] = tokens.get(key, 0.0) + sum([own.pacer.tokens(now) for own in together])
-                in_flight[key] += sum([own.in_flight for own in together])
-                broken[key] += sum([own.breaker.state is not BreakerState.CLOSED for own in together])
+        in_flight: dict[tuple[str, ...], float] = {}
+        broken: dict[tuple[str, ...], float] = {}
+        for account, of_all in figures.accounts.items():
+            key: tuple[str, ...] = (*account, _OWN)
+            tokens[key], in_flight[key], broken[key] = of_all
         for failover in context.failovers.values():
             for gateway in failover.gateways:
                 key = (gateway.channel, gateway.env, gateway.name)
@@ -181,44 +202,26 @@ class Metrics:
             gauge("recado_gateway_circuits_open", "Circuits that are not closed", labels, broken),
         ]
 
-    def _batchers(self) -> Iterator[Family]:
-        depth: Counter[tuple[str, ...]] = Counter()
-        rows: Counter[tuple[str, ...]] = Counter()
-        commits: list[tuple[tuple[str, ...], Sequence[int], float]] = []
-        for batcher in batchers():
-            depth[batcher.name,] += batcher.pending
-            rows[batcher.name,] += batcher.rows
-            commits.append(((batcher.name,), batcher.commits, batcher.seconds))
-        yield gauge("recado_batch_rows_waiting", "Rows that are not committed yet", ("batch",), depth)
+    def _batchers(self, figures: ProcessFigures) -> Iterator[Family]:
+        committed = list(self._measured.batches.all())
+        waiting: dict[tuple[str, ...], float] = {(name,): count for name, count in figures.waiting.items()}
+        yield gauge("recado_batch_rows_waiting", "Rows that are not committed yet", ("batch",), waiting)
+        rows: dict[tuple[str, ...], float] = {(name,): count for name, count, _, _ in committed}
         yield counter("recado_batch_rows", "Rows committed", ("batch",), rows)
         yield histogram(
-            "recado_batch_commit_seconds", "How long a batch took to commit", ("batch",), COMMIT_BOUNDS, commits
-        )
+            "recado_batch_commit_seconds", "How long a batch took to commit", ("batch",), COMMIT_BOUNDS,
+            (((name,), commits, seconds) for name, _, seconds, commits in committed),
+        )  # fmt: skip
 
-    async def _actors(self) -> list[Family]:
-        depths: dict[tuple[str, ...], list[int]] = {}
-        for supervisor in _supervisors(self._measured.root):
-            async for some in in_pieces(supervisor.children(), PASSED_AT_ONCE):
-                for cell in some:
-                    if isinstance(cell, ActorCell):
-                        depths.setdefault((cell.kind,), []).append(len(cell.mailbox))
-        restarts = _labelled(self._measured.restarts)
-        return [
-            gauge("recado_actors", "Actors in memory", ("kind",), {kind: len(each) for kind, each in depths.items()}),
-            gauge(
-                "recado_mailbox_messages",
-                "Messages in their mailboxes",
-                ("kind",),
-                {kind: sum(each) for kind, each in depths.items()},
-            ),
-            gauge(
-                "recado_mailbox_deepest",
-                "Messages in the fullest mailbox",
-                ("kind",),
-                {kind: max(each) for kind, each in depths.items()},
-            ),
-            counter("recado_restarts", "Restarts", ("kind",), restarts),
-        ]
+    def _actors(self, figures: ProcessFigures) -> Iterator[Family]:
+        shown = (
+            ("recado_actors", "Actors in memory"),
+            ("recado_mailbox_messages", "Messages in their mailboxes"),
+            ("recado_mailbox_deepest", "Messages in the fullest mailbox"),
+        )
+        for place, (name, text) in enumerate(shown):
+            yield gauge(name, text, ("kind",), {(kind,): each[place] for kind, each in figures.actors.items()})
+        yield counter("recado_restarts", "Restarts", ("kind",), _labelled(self._measured.restarts))
 
     def _webhooks(self) -> Iterator[Family]:
         dispatcher = self._measured.webhooks
@@ -237,6 +240,18 @@ class Metrics:
         taken: dict[tuple[str, ...], int] = {key: each.taken for key, each in pools.items()}
         yield gauge("recado_database_places", "Connections that a pool has at most", ("pool",), places)
         yield gauge("recado_database_places_taken", "Connections in use", ("pool",), taken)
+        fronts = measured.fronts()
+        yield gauge(
+            "recado_fronts", "Processes beside the one that sends, which take requests", (), {(): fronts.running}
+        )
+        yield gauge("recado_fronts_wanted", "How many such processes there should be", (), {(): fronts.wanted})
+        yield counter(
+            "recado_front_restarts", "Such processes that ended and were begun again", (), {(): fronts.restarts}
+        )
+        yield counter(
+            "recado_front_frames_dropped", "What they and the one that sends did not tell one another: nobody "
+            "read it", (), {(): fronts.dropped},
+        )  # fmt: skip
         loop = measured.loop
         yield histogram(
             "recado_event_loop_lag_seconds", "How late the event loop runs what is due", (), LAG_BOUNDS,
@@ -256,14 +271,6 @@ async def _answered(asked: Awaitable[V]) -> V | None:
 def _backlogs(backlogs: Backlogs) -> Iterator[Family]:
     yield gauge("recado_webhook_backlog", "Deliveries that are not settled", (), {(): backlogs.deliveries})
     yield gauge("recado_callbacks_waiting", "Callbacks that are not processed", (), {(): backlogs.callbacks})
-
-
-def _supervisors(parent: Supervisor) -> Iterator[Supervisor]:
-    """This one and all below; those of actors have nothing else."""
-    yield parent
-    for child in parent.children():
-        if isinstance(child, Supervisor):
-            yield from _supervisors(child)
 
 
 def _labelled(counts: Mapping[str, int]) -> dict[tuple[str, ...], int]:
@@ -287,7 +294,7 @@ def metrics_routes(metrics: Metrics, *, token: str | None) -> tuple[Route, ...]:
     return (
         Route(
             method="GET", path="/metrics", handler=scrape, operation_id="getMetrics",
-            summary="Figures for Prometheus", tag="Service", access=Access.PUBLIC, rate_class=ANONYMOUS,
+            summary="Figures for Prometheus", tag="Service", access=Access.PUBLIC, rate_class=ANONYMOUS, probe=True,
             responses={200: None}, response_types={200: "text/plain"},
             errors=("UNAUTHORIZED", "SERVICE_UNAVAILABLE"),
             description="For this machine alone; with `RECADO_METRICS_TOKEN` for whoever shows that token.",

@@ -35,6 +35,7 @@ from recado.http.routes.ops.ops_models import (
 from recado.http.routes.ops.ops_views import number_detail_view
 from recado.http.routes.ops.samples import Sample, Samples, reply_of
 from recado.http.routes.ops.stream import MEMORY, OperatorStream
+from recado.http.wire.outlet import Outlet
 from recado.http.wire.reply import Reply, StreamReply
 from recado.storage.core import audit
 from recado.storage.core.connections.changing import changing
@@ -122,7 +123,7 @@ class OperatorOperations:
                 details={"path": place.path},
             )  # fmt: skip
         self.tree.restart(place)
-        return Reply(202, {"path": place.path, "kind": place.child.kind})
+        return Reply(202, {"path": place.path, "kind": place.kind})
 
 
 def _paused(number: Number, now: datetime) -> Number:
@@ -153,8 +154,10 @@ def ops_routes(
 
     async def look(call: Call) -> Reply:
         stream.admit(call.principal.organization_id)
-        events = stream.events(scope_of(call), call.headers.get("Last-Event-ID"))
-        return StreamReply(200, events, content_type=EVENTS, headers={"X-Accel-Buffering": "no"}, memory=MEMORY)
+        outlet = Outlet()
+        events = stream.events(scope_of(call), call.headers.get("Last-Event-ID"), outlet)
+        headers = {"X-Accel-Buffering": "no"}
+        return StreamReply(200, events, content_type=EVENTS, headers=headers, memory=MEMORY, outlet=outlet)
 
     one: dict[str, Any] = {
         "load": handlers.find, "path_ids": {"id": NUMBER}, "responses": {200: NumberDetailOut}, "administered": True,

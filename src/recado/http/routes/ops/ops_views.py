@@ -13,7 +13,6 @@ from recado.domain.core.masking import mask_phone
 from recado.domain.dispatch.gates import FOREVER, Hold
 from recado.domain.messages.message import WaitReason
 from recado.domain.ops.recent_calls import RecentCalls
-from recado.domain.ops.sender_activity import MINUTES, nothing_in
 from recado.domain.senders.number import TIER_LIMITS
 from recado.engine.child import Node
 from recado.engine.failure import Failure
@@ -69,18 +68,9 @@ def throughput_view(sums: Sums) -> dict[str, int]:
 
 def number_detail_view(state: NumberState, sent: Mapping[datetime, int], now: datetime) -> dict[str, Any]:
     """One number with its failures and its series. `sent`: as it is stored, by minute."""
-    minute, activity = minute_of(now), state.activity
-    series = (
-        [nothing_in(each) for each in range(minute - MINUTES + 1, minute + 1)]
-        if activity is None
-        else activity.series(minute)
-    )
     return {
         **number_state_view(state, now),
-        "failures": [
-            {"at": each.at, "messageId": each.message_id, "code": each.code}
-            for each in (() if activity is None else activity.failures)
-        ],
+        "failures": [{"at": each.at, "messageId": each.message_id, "code": each.code} for each in state.hour.failures],
         "series": [
             {
                 "minute": (at := datetime.fromtimestamp(60 * each.minute, UTC)),
@@ -89,7 +79,7 @@ def number_detail_view(state: NumberState, sent: Mapping[datetime, int], now: da
                 "queued": each.queued,
                 "p95Ms": each.p95_ms,
             }
-            for each in series
+            for each in state.hour.series(minute_of(now))
         ],
     }
 

@@ -3,9 +3,10 @@
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
 from functools import partial
 from typing import Final
+from weakref import WeakKeyDictionary
 
 from recado.actors.ops.actor_tree import ActorTree
-from recado.actors.ops.kept import Kept
+from recado.actors.ops.kept import MOST, MOST_SCOPES, Kept
 from recado.actors.ops.number_states import NumberStates
 from recado.actors.ops.provider_states import ProviderStates
 from recado.actors.ops.scope_numbers import NO_SUMS, Sums
@@ -32,8 +33,6 @@ MOST_ITEMS: Final = 1_000  # of a kind that the stream tells of: the first ones 
 RENDERED_AT_ONCE: Final = 250  # numbers in a turn of the event loop
 
 MOST_KNOWN: Final = 10_000  # actors whose last item is remembered
-MOST_SUMS: Final = 256  # scopes: more than there are viewers of the stream
-
 Sample = Sequence[tuple[str, bytes]]
 """What each item is about, and its JSON; in their order."""
 
@@ -58,26 +57,30 @@ class Samples:
         self._places = FairPlaces(SAMPLED_AT_ONCE, most_waiting=MOST_WAITING)
         self.numbers = self._kept(self._number_sample)
         self.actors = self._kept(self._actor_sample)
-        self.first_numbers = self._kept(partial(self._number_sample, most=MOST_ITEMS))
-        self.first_actors = self._kept(self._first_actors)
-        self.webhooks = self._kept(self._webhook_sample)
+        self.first_numbers = self._kept(partial(self._number_sample, most=MOST_ITEMS), MOST_SCOPES)
+        self.first_actors = self._kept(self._first_actors, MOST_SCOPES)
+        self.webhooks = self._kept(self._webhook_sample, MOST_SCOPES)
         self.providers = self._kept(self._provider_sample)
-        self.throughput: Kept[Scope, Sample] = Kept(self._throughput, clock=clock, times=0.0)
-        self._actors_known: dict[Child, tuple[Figures, tuple[str, bytes]]] = {}  # as they were rendered last
+        self.throughput: Kept[Scope, Sample] = Kept(self._throughput, clock=clock, times=0.0, most=MOST_SCOPES)
+        # As they were rendered last; what left memory is forgotten with it.
+        self._actors_known: WeakKeyDictionary[Child, tuple[Figures, tuple[str, bytes]]] = WeakKeyDictionary()
         self._sums: dict[Scope, Sums] = {}  # of the numbers of each scope, when they were looked at last
 
     def forget_numbers(self, *scopes: Scope) -> None:
         """A number of these was changed: whoever asks next sees it."""
         for scope in scopes:
+            self._numbers.forget(scope)
             self.numbers.forget(scope)
             self.first_numbers.forget(scope)
 
-    def _kept(self, sample: Callable[[Scope], AsyncIterator[Iterable[tuple[str, bytes]]]]) -> "Kept[Scope, Sample]":
+    def _kept(
+        self, sample: Callable[[Scope], AsyncIterator[Iterable[tuple[str, bytes]]]], most: int = MOST
+    ) -> "Kept[Scope, Sample]":
         async def made(scope: Scope) -> Sample:
             async with self._places.place(scope.organization_id):
                 return [each async for some in sample(scope) for each in some]
 
-        return Kept(made, clock=self._clock, times=0.0)
+        return Kept(made, clock=self._clock, times=0.0, most=most)
 
     async def _number_sample(
         self, scope: Scope, *, most: int | None = None
@@ -85,7 +88,7 @@ class Samples:
         """All numbers in their order, or so many of them; the sums are of all."""
         look = await self._numbers.look(scope, most)
         self._sums.pop(scope, None)
-        if len(self._sums) >= MOST_SUMS:
+        if len(self._sums) >= MOST_SCOPES:
             del self._sums[next(iter(self._sums))]
         self._sums[scope] = look.sums
         now = self._clock.now()
@@ -105,10 +108,12 @@ class Samples:
     async def _actor_sample(self, scope: Scope) -> AsyncIterator[Iterable[tuple[str, bytes]]]:
         async for children in self._actors.children(scope):
             yield [(child.path, dump(actor_view(child.node()))) for child in children]
+        async for nodes in self._actors.lanes_away(scope):
+            yield [(node.path, dump(actor_view(node))) for node in nodes]
 
     async def _first_actors(self, scope: Scope) -> AsyncIterator[Iterable[tuple[str, bytes]]]:
         """Those of which the stream tells: it looks each second, and most of them do nothing meanwhile."""
-        known = self._actors_known
+        known, shown = self._actors_known, 0
         async for children in self._actors.children(scope, MOST_ITEMS):
             if len(known) > MOST_KNOWN:
                 known.clear()
@@ -118,7 +123,10 @@ class Samples:
                 if before is None or before[0] != figures:
                     before = known[child] = figures, (child.path, dump(actor_view(child.node())))
                 items.append(before[1])
+            shown += len(items)
             yield items
+        async for nodes in self._actors.lanes_away(scope, MOST_ITEMS - shown):
+            yield [(node.path, dump(actor_view(node))) for node in nodes]
 
     async def _webhook_sample(self, scope: Scope) -> AsyncIterator[Iterable[tuple[str, bytes]]]:
         now = self._clock.now()
