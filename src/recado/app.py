@@ -1,46 +1,53 @@
 """The life of the service: its parts are started in order, and stopped in reverse."""
 
 import asyncio
-import errno
 import os
+import random
 import socket
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 import structlog
 
 from recado.actors.jobs.clock_watch import ClockWatch
 from recado.actors.system import ActorSystem
+from recado.address import telling, try_address
 from recado.assembly import Assembly
 from recado.channels.core.adapters import Adapters
-from recado.config.errors import SettingsError
-from recado.config.forms import Listen
 from recado.config.settings import Settings
+from recado.cores import workers_by_connections, workers_by_cores
 from recado.descriptors import Descriptors
 from recado.domain.core.errors import Unavailable
-from recado.domain.core.ids import created_at
 from recado.domain.dispatch.leases import RENEWED_EVERY
 from recado.engine.clock import SystemClock
 from recado.engine.loop_watch import LoopWatch
 from recado.engine.periodic import Periodic
 from recado.engine.service import Service
 from recado.engine.shutdown import Shutdown
-from recado.http.api.route import MIB, Route
-from recado.http.callers.token_authenticator import TokenAuthenticator
+from recado.fronts import gates
+from recado.fronts.frames import FrontBeginning
+from recado.fronts.processes import FrontProcesses
+from recado.fronts.program import program_on_disk
+from recado.fronts.shares import Shares
+from recado.fronts.supervision import Fronts
+from recado.http.api.route import Route
+from recado.http.callers.shared_buckets import SharedBuckets
+from recado.http.routes.ops.metrics import FrontCounts
 from recado.http.routes.ops.stream import OperatorStream
-from recado.http.server import HttpServer
+from recado.http.server import HttpServer, ServerPart
 from recado.installation import Installation
 from recado.providers import adapters_of
 from recado.route_table import route_table
+from recado.serving import USES_WRITTEN_EVERY, http_server
 from recado.storage.access.organizations import NewOrganization
 from recado.storage.core.connections import server_clock
-from recado.storage.core.idempotency import IdempotencyKeys
+from recado.storage.core.connections.allowed import connections_allowed
 from recado.storage.core.upkeep.partitions import ensure_partitions
 from recado.storage.dispatch.ownership import Owned, Ownership, session_name
 from recado.storage.messages.chat_windows import ChatWindows
 from recado.storage.messages.recipients import RecipientLookup
 
-USES_WRITTEN_EVERY = 60.0  # seconds
 # Of the 20 s that a stop may take (C32): so many to finish what is under way; so many, with what is left of those, to
 # close the database.
 FLUSH_SECONDS = 16.0
@@ -57,8 +64,20 @@ class Application:
     `made`: what the first start put into an empty data folder. `routes`: the table of everything it serves.
     """
 
-    def __init__(self, settings: Settings, *, take_over: bool = False) -> None:
-        """`take_over`: another process that serves the same database is to end."""
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        take_over: bool = False,
+        cores: float = 1.0,
+        processes: FrontProcesses | None = None,
+    ) -> None:
+        """`take_over`: another process that serves the same database is to end. `cores`: that the service may use, by
+        which it is of several processes where the settings do not say of how many. `processes`: of fronts, where some
+        were begun before.
+        """
+        self._processes = processes
+        self._cores = cores
         self._settings = settings
         self._take_over = take_over
         self._clock = SystemClock()
@@ -70,6 +89,7 @@ class Application:
         self._flushed = True  # of everything that was stopped so far
         self._system: ActorSystem | None = None
         self._server: HttpServer | None = None
+        self._fronts: Fronts | None = None
         self.made: NewOrganization | None = None
         self.owner_password: str | None = None
         self.left_untold: list[str] = []
@@ -80,30 +100,26 @@ class Application:
         """Where callers reach the API."""
         return self._settings.address(self._server.port if self._server else None)
 
-    async def start(self) -> None:
-        """Start everything, or nothing."""
+    async def start(self, *, assembled: Callable[[], object] = lambda: None) -> None:
+        """Start everything, or nothing. `assembled`: called when all is made, and nobody waits for this process yet."""
         descriptors = Descriptors.allowed()
-        await _try_address(self._settings.listen)
+        await try_address(self._settings.listen, self._clock)
         try:
             await self._installation.start(take_over=self._take_over)
             self.made = self._installation.made
             self.owner_password = self._installation.owner_password
             self.left_untold = self._installation.left_untold
+            await self._choose_workers()
+            if self._processes is not None:
+                self._processes.keep(self._settings.processes - 1)
             adapters = adapters_of(self._settings, self._clock, descriptors.outbound)
             for sender in adapters.senders():
                 self._shutdown.add("provider", sender.stop, flushes=False)
                 await sender.start()
-            await self._assemble(adapters, descriptors)
+            await self._assemble(adapters, descriptors, assembled)
         except BaseException:
             await self.stop()
             raise
-
-    async def _continue_ids(self) -> None:
-        """A process before may have had a later clock: order by id is order of creation all the same (C2.1)."""
-        newest = await server_clock.newest_id(self._installation.database, self._clock.now())
-        if newest is not None:
-            continued = self._installation.ids.continue_after(newest)
-            log.error("clock_is_behind", newest=created_at(newest).isoformat(), ids_continue=continued)
 
     async def stop(self) -> bool:
         """Take nothing more, finish what is under way, close everything, within 20 s. Safe to call twice.
@@ -125,6 +141,13 @@ class Application:
         await self._installation.stop(within=end - self._clock.monotonic())
         return self._flushed
 
+    def reload(self) -> None:
+        """Replace the processes beside this one, so that no client notices; where there are none, say so."""
+        if self._fronts is None:
+            log.info("reload_nothing_to_do")
+        else:
+            self._fronts.reload()
+
     async def wait(self) -> None:
         """Wait until the service cannot go on; raises RuntimeError that says why."""
         if self._system is None:
@@ -134,35 +157,45 @@ class Application:
             self._server.hurry()
         raise RuntimeError(why)
 
-    async def _assemble(self, adapters: Adapters, descriptors: Descriptors) -> None:
+    async def _choose_workers(self) -> None:
+        """Say of how many processes the service is, and why; of no more than the database has connections for."""
+        given, workers = self._settings.workers, workers_by_cores(self._cores)
+        if given is not None:
+            log.info("workers", count=given, because="setting")
+            return
+        because = "cores"
+        if workers > 1:
+            allowed = workers_by_connections(await connections_allowed(self._installation.database))
+            if allowed < workers:
+                workers, because = allowed, "max_connections of the database"
+        log.info("workers", count=workers, because=because, cores=self._cores)
+        self._settings = self._settings.model_copy(update={"workers": workers})
+
+    async def _assemble(self, adapters: Adapters, descriptors: Descriptors, assembled: Callable[[], object]) -> None:
         settings, clock, installation = self._settings, self._clock, self._installation
         made = Assembly(settings, installation, adapters, clock, descriptors)
         self._system = made.system
         self.routes = route_table(made)
-        server = self._server = HttpServer(
+        several = settings.processes > 1
+        shared = SharedBuckets.make() if several else None
+        if shared is not None:
+            self._shutdown.add("shared limits", partial(_close, shared), flushes=False)
+        server = self._server = http_server(
+            made,
             self.routes,
-            authenticator=TokenAuthenticator(made.directories.keys, made.directories.sessions),
-            idempotency_store=IdempotencyKeys(installation.database),
-            limits=settings.request_limits,
-            ceilings=made.ceilings,
-            clock=clock,
-            ids=installation.ids,
-            base_url=settings.address(),
-            host=settings.listen.host,
-            port=settings.listen.port,
-            admin_token=settings.admin_token.get_secret_value() if settings.admin_token else None,
-            trusted_proxies=settings.trusted_proxies,
-            expects_large_bodies=True,
-            body_memory=settings.body_memory * MIB,
-            connections=descriptors.inbound,
-            arriving=descriptors.arriving,
-            connections_of_address=settings.connections_per_address,
-            spool_folder=settings.data_dir if settings.database_url is None else None,
-            figures=made.figures,
+            descriptors,
+            part=ServerPart(
+                expects_large_bodies=True,
+                has_fronts=several,
+                shared_buckets=shared,
+                reached=self._reached if several else None,
+            ),
         )
+        assembled()
         # Before the numbers are taken over: a service that cannot serve must not end the one that does.
         self._shutdown.add("address", server.stop, flushes=False)  # as a part, it flushes
-        await _take_address(server, settings.listen)
+        with telling(settings.listen):
+            await server.take_address()
         ownership = Ownership(
             installation.database.server,
             clock=clock,
@@ -176,32 +209,94 @@ class Application:
         kept = Periodic("ownership of the database", RENEWED_EVERY, ownership.keep, clock)
         self._shutdown.add("renewals", kept.stop, flushes=False)
         await kept.start()  # the start may take longer than the lease
+        self._shutdown.add("calls of other processes", self._calls_of_fronts_end)
         # After it: an owner that hangs may hold what these wait for.
-        await self._continue_ids()
+        await server_clock.continue_ids(installation.database, clock, installation.ids)
         await ensure_partitions(installation.database, clock.now())
         uses = Periodic("uses of credentials", USES_WRITTEN_EVERY, made.directories.flush_uses, clock)
         self._shutdown.add("last uses of credentials", made.directories.flush_uses)
-        watch = ClockWatch(installation.database, clock)
+        watch = ClockWatch(installation.database, clock, self._clock_believed)
         parts: tuple[Service, ...] = (made.loop_watch, uses, watch, *made.parts, server)
         for part in parts:
             self._shutdown.add(type(part).__name__, part.stop, flushes=not isinstance(part, _READERS))
             with _blaming(ownership):
                 await part.start()
+        if shared is not None:
+            processes = self._processes or FrontProcesses(await asyncio.to_thread(program_on_disk))
+            shares: Shares | None = None
+            if settings.workers_send:
+                shares = Shares(
+                    settings.processes,
+                    ownership=ownership,
+                    lanes=made.system.lanes,
+                    places=made.system.places,
+                    opens=made.system.lane_context.opens,
+                    waits=made.system.lane_context.waits,
+                    rescuer=made.system.rescuer,
+                    begun=made.begun,
+                    clock=clock,
+                    elapsed=clock.elapsed,
+                    snapshot=partial(gates.snapshot, made.records),
+                )
+                self._shutdown.add("shares of numbers", shares.stop, flushes=False)
+            fronts = self._fronts = Fronts(
+                settings.processes - 1,
+                door=server,
+                hearing=made,
+                begin=partial(self._beginning, shared, processes.program),
+                processes=processes,
+                inherited=[shared.descriptor],
+                clock=clock,
+                elapsed=clock.elapsed,
+                random=random.Random(os.urandom(8)),  # noqa: S311 - spreads restarts; guards nothing
+                shares=shares,
+            )
+            made.also_told = fronts.changed
+            if shares is not None:
+                gates.follow(made.records, fronts.gate)
+                made.system.others_settled = fronts.claims_settled
+                made.system.have_away(shares)
+            made.fronts = lambda: FrontCounts(fronts.running, fronts.wanted, fronts.restarts, fronts.dropped)
+            self._shutdown.add("fronts", fronts.stop, flushes=False)
+            await fronts.start()
+
+    def _clock_believed(self) -> None:
+        """Processes beside this one have its clock."""
+        if self._fronts is not None:
+            self._fronts.clock_believed()
+
+    async def _calls_of_fronts_end(self) -> None:
+        """They have as long for them as this process has for its own."""
+        if self._fronts is not None:
+            await self._fronts.calls_end()
+
+    def _reached(self) -> Awaitable[object] | None:
+        """Until what was changed holds in the processes beside this one."""
+        return None if self._fronts is None else self._fronts.reached()
+
+    def _beginning(
+        self, limits: SharedBuckets, program: str, number: int, link: int, gives: int, listening: Sequence[int]
+    ) -> FrontBeginning:
+        installation = self._installation
+        return FrontBeginning(
+            owner=os.getpid(),
+            present=(self._clock.now(), self._clock.elapsed()),
+            settings=self._settings,
+            keys=installation.keys,
+            server=dict(installation.database.server),
+            sessions=self._sessions,
+            number=number,
+            program=program,
+            link=link,
+            gives=gives,
+            listening=tuple(listening),
+            limits=limits.descriptor,
+            salt=limits.salt,
+        )
 
 
-async def _try_address(listen: Listen) -> None:
-    """Refuse an address that cannot be had before anything is made; it is let go at once, and taken later."""
-    with _telling(listen):
-        loop = asyncio.get_running_loop()
-        tried = await loop.create_server(asyncio.Protocol, listen.host, listen.port, start_serving=False)
-    tried.close()
-    await tried.wait_closed()
-
-
-async def _take_address(server: HttpServer, listen: Listen) -> None:
-    """Make the address the server's."""
-    with _telling(listen):
-        await server.take_address()
+async def _close(shared: SharedBuckets) -> None:
+    shared.close()
 
 
 @contextmanager
@@ -216,23 +311,3 @@ def _blaming(ownership: Ownership) -> Iterator[None]:
             f"{ownership.not_ended} still has sessions on the database, and the user of this one could not end them:"
             " end that process, then start again"
         ) from error
-
-
-@contextmanager
-def _telling(listen: Listen) -> Iterator[None]:
-    """SettingsError says what to do when the address cannot be had."""
-    try:
-        yield
-    except OSError as error:
-        match error:
-            case OSError(errno=errno.EADDRINUSE):
-                told = "is in use: stop what listens there, or choose another with --listen"
-            case OSError(errno=errno.EADDRNOTAVAIL):
-                told = "is not an address of this machine: choose one with --listen, such as 127.0.0.1:8080"
-            case OSError(errno=errno.EACCES):
-                told = "is not for this user: choose a port from 1024 on with --listen"
-            case socket.gaierror():
-                told = "has a host name that is not known: choose another with --listen"
-            case _:
-                told = f"cannot be listened on ({error.strerror or type(error).__name__}): choose another with --listen"
-        raise SettingsError([f"{listen.host}:{listen.port} {told}"]) from None

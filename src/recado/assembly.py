@@ -2,12 +2,17 @@
 
 import os
 import random
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from functools import partial
+from typing import Any
 
+from recado.actors.elsewhere import Elsewhere
 from recado.actors.jobs.clock_confirmation import ClockConfirmation
 from recado.actors.jobs.email_sender_checks import EmailSenderChecks
 from recado.actors.jobs.segment_sizes import SegmentSizes
 from recado.actors.journeys.step_call_shares import MOST_STEP_CALLS
+from recado.actors.ops.process_figures import BatchFigures
 from recado.actors.ops.push_states import PushStates
 from recado.actors.push.departures import PushDepartures
 from recado.actors.system import ActorSystem, Follow
@@ -28,14 +33,17 @@ from recado.domain.channels.social import SOCIAL
 from recado.domain.core.clock import Clock
 from recado.domain.email.public_tokens import PublicTokens
 from recado.domain.links.tracked import MessageLinks
-from recado.domain.messages.changes import Change, ConsentRefused
+from recado.domain.messages.changes import Change, ConsentRefused, OnChange
 from recado.domain.push.message import PUSH
+from recado.domain.senders.sender import SenderKey
+from recado.domain.webhooks.webhook import SubscriptionKey
 from recado.engine.loop_watch import LoopWatch
 from recado.engine.runtime import Runtime
 from recado.engine.service import Service
 from recado.http.api.request_figures import RequestFigures
 from recado.http.bodies.body_workers import BodyWorkers
 from recado.http.routes.email import html_document, mjml_document
+from recado.http.routes.ops.metrics import FrontCounts, no_fronts
 from recado.http.routes.ops.samples import Samples
 from recado.http.routes.ops.stream import OperatorStream
 from recado.installation import Installation
@@ -93,7 +101,9 @@ LOOKUPS_EACH, MOST_LOOKUPS_WAITING = 4, 50  # names that are resolved for one or
 class Assembly:
     """The parts, made for an open installation, and not started.
 
-    `parts`: the services, in the order of their start.
+    `parts`: the services, in the order of their start; `accepting`: those of them that accept and follow links, for a
+    process that does nothing else. `also_told`: whoever hears of a change besides, last; `fronts`: counts processes
+    beside this one.
     """
 
     def __init__(
@@ -103,7 +113,10 @@ class Assembly:
         adapters: Adapters,
         clock: Clock,
         descriptors: Descriptors,
+        *,
+        elsewhere: Elsewhere | None = None,
     ) -> None:
+        """`elsewhere`: the process that has the actors, where that is another: of the parts none is started then."""
         self.settings = settings
         self.installation = installation
         self.admin_for = partial(adapters.admin, NUMBERS_CHANNEL)
@@ -113,7 +126,10 @@ class Assembly:
         self.connector_for = partial(adapters.connector, ACCOUNTS_CHANNEL)
         self.clock = clock
         self.loop_watch = LoopWatch(clock)
+        self.also_told: OnChange | None = None
+        self.fronts: Callable[[], FrontCounts] = no_fronts
         self.figures = RequestFigures()
+        self.batches = BatchFigures()
         self.ceilings = ceilings(settings.request_limits, settings.request_ceilings)
         db, ids, keys = installation.database, installation.ids, installation.key_ring
         directories = self.directories = Directories(db, clock=clock)
@@ -129,7 +145,7 @@ class Assembly:
         self.sync = TemplateSync(
             db, clock=clock, ids=ids, keys=keys, provider_for=self.reviewer_for, changed=self.changed
         )
-        records = Records(
+        records = self.records = Records(
             db,
             directories.numbers,
             directories.social_accounts,
@@ -172,6 +188,7 @@ class Assembly:
         self.uploads = Uploads(db, blobs=self.new_blobs, use=self.media_use, files=self.files, clock=clock, ids=ids)
         self.provider_media = ProviderMedia(senders=senders, media_for=adapters.media)
         self.media_for = adapters.media
+        self.sender_for = adapters.sender
         self.email_templates = email_templates = SendableTemplates(db, clock=clock)
         mailboxes = SendableMailboxes(db, clock=clock)
         self.departing_emails = DepartingEmails(
@@ -189,7 +206,7 @@ class Assembly:
             )  # fmt: skip
 
         with_media = DepartingMedia(self.media_use).content_of
-        begun = BegunCalls(settings.data_dir, boot=boot_id())
+        begun = self.begun = BegunCalls(settings.data_dir, boot=boot_id())
         batch_rules = {each.channel: each.batches(rule_parts(each.channel)) for each in CHANNELS if each.batches}
         rules = [each.rules(rule_parts(each.channel)) for each in CHANNELS]
         step_messages = StepMessages(
@@ -219,6 +236,7 @@ class Assembly:
             prices=prices,
             connections=adapters.connections(),
             gateways=[plan for each in CHANNELS for plan in each.gateways(settings, adapters)],
+            elsewhere=elsewhere,
         )
         self.acceptance = Acceptance(
             db,
@@ -260,8 +278,10 @@ class Assembly:
         self.sender_verification = SenderVerification(
             db, clock=clock, verifier_for=partial(adapters.verifier, EMAIL), changed=mailboxes.clear
         )
-        outbox = Outbox(directories.subscriptions, ids=ids, queued=self.webhooks.queued)
+        queued = self.webhooks.queued if elsewhere is None else elsewhere.queued
+        outbox = Outbox(directories.subscriptions, ids=ids, queued=queued)
         clicks = self.tracked_clicks = TrackedClicks(db, outbox=outbox, clock=clock)
+        self.accepting: tuple[Service, ...] = (windows, recipients, system.sending.accepting, clicks)
         self.email_opens = EmailOpens(db, tokens=tokens, outbox=outbox, clock=clock)
         self.unsubscriptions = Unsubscriptions(db, tokens=tokens, changes=self.people.changes)
         self.customer_events = CustomerEvents(db, clock=clock)
@@ -329,9 +349,52 @@ class Assembly:
             ),
         )
 
+    def tell(self, sender: SenderKey, message: object) -> None:
+        """What another process accepted for a sender."""
+        self.system.tell(sender, message)
+
+    def queued(self, deliveries: Sequence[SubscriptionKey]) -> None:
+        """Deliveries to these subscriptions, of another process."""
+        self.webhooks.queued(deliveries)
+
+    def emptied(self, totals: Sequence[Sequence[str]]) -> None:
+        """Another process let the last message of these batches and campaigns leave."""
+        self.system.batches.emptied([(organization, env, kind, key) for organization, env, kind, key in totals])
+
+    def expected(self, due_at: datetime) -> None:
+        """A message of another process has a report of the sandbox that is due then."""
+        self.system.sandbox_reports.expect(due_at)
+
+    def counted(
+        self,
+        accepted: Mapping[str, int],
+        refused: int,
+        requests: Sequence[Sequence[Any]],
+        sent: Mapping[str, int],
+        failed: Sequence[tuple[str, str, int]],
+        batches: Sequence[Sequence[Any]],
+        restarts: Mapping[str, int],
+    ) -> None:
+        """What another process accepted by channel, what wallets refused there, the figures of its requests, and what
+        it sent, and what failed there, by channel, of the second by code; what its batches committed, and what was
+        restarted there, by kind.
+        """
+        for channel, count in sent.items():
+            self.system.activity.counted(channel, count, {})
+        for channel, code, count in failed:
+            self.system.activity.counted(channel, 0, {code: count})
+        self.system.admission.refused += refused
+        for channel, count in accepted.items():
+            self.system.activity.taken_on(channel, count)
+        self.figures.add(requests)
+        self.batches.add(batches)
+        self.runtime.restarts.update(restarts)
+
     def changed(self, change: Change) -> None:
         """Tell anyone who holds a copy of the record, or acts by it."""
         self.directories.forget(change)
         if isinstance(change, ConsentRefused):
             self.push_departures.refused(change.recipients)
         self.system.changed(change)
+        if self.also_told is not None:
+            self.also_told(change)

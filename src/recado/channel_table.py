@@ -137,11 +137,14 @@ class ChannelParts:
 
 
 def chatapp_adapters(settings: Settings, clock: Clock, connections: int) -> Mapping[AdapterKey, Adapter]:
-    """The sandbox in test; in live the adapter of the setting, which may be none."""
+    """The sandbox in test; in live the adapter of the setting, which may be none.
+
+    Where several processes send, the provider sees the connections of all: each has its part.
+    """
     found: dict[AdapterKey, Adapter] = {("test", None): sandbox(settings, clock)}
     live = LIVE_CHATAPP.get(settings.adapter_chatapp)
     if live is not None:
-        found["live", None] = live(settings, clock, connections)
+        found["live", None] = live(settings, clock, max(1, connections // settings.sending_processes))
     return found
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 from urllib.parse import urlsplit
 
-from recado.channels.core.adapters import Adapter, ProviderPlace
+from recado.channels.core.adapters import Adapter, IdentityMaker, ProviderPlace
 from recado.channels.core.bridge.bridge import LONGEST_CALL
 from recado.channels.email.bridge import EmailBridge
 from recado.channels.email.composing import THREADS, Composer
@@ -100,12 +100,15 @@ def ses(settings: Settings, clock: Clock, connections: int) -> Adapter:
     made = Ses(options, composer=composer(settings, clock), places=by_half(at_once), clock=clock)
     url = settings.ses_endpoint or f"https://email.{region}.amazonaws.com"
     place = ProviderPlace("SES", url, "look at RECADO_SES_REGION, RECADO_SES_ENDPOINT and the network")
-    return Adapter(sender=made, callbacks=made, verifier=dns_proof(settings, made), connections=at_once, place=place)
+    verifier = dns_proof(settings, made, made)
+    return Adapter(sender=made, callbacks=made, verifier=verifier, connections=at_once, place=place)
 
 
-def dns_proof(settings: Settings, identities: SenderIdentities | None = None) -> DnsProof:
+def dns_proof(
+    settings: Settings, provider: SenderIdentities | None = None, identities: IdentityMaker | None = None
+) -> DnsProof:
     questions = FairPlaces(QUESTIONS_AT_ONCE, each=QUESTIONS_EACH, most_waiting=MOST_QUESTIONS_WAITING)
-    return DnsProof(txt_records(settings, questions.place), identities)
+    return DnsProof(txt_records(settings, questions.place), provider, identities)
 
 
 def txt_records(settings: Settings, turn: Turn | None = None) -> TxtRecords:

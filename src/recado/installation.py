@@ -5,8 +5,9 @@ there is one (C35).
 """
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from recado import first_start
@@ -27,6 +28,15 @@ from recado.storage.embedded.backup import unfinished
 from recado.storage.embedded.embedded import EmbeddedPostgres
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """An installation that another process has opened: its keys, and its database as asyncpg connects to it."""
+
+    keys: Keys = field(repr=False)
+    server: Mapping[str, Any] = field(repr=False)
+
 
 FIRST_ORGANIZATION = "Demonstration"
 FIRST_OWNER = "owner@demonstration.invalid"  # nobody's: the operator invites people with addresses
@@ -50,11 +60,12 @@ class Installation:
         hot_size: int = 8,
         restoring: bool = False,
         application_name: str = "recado",
+        joined: Joined | None = None,
     ) -> None:
         """`random_bytes` must be unpredictable: tokens and nonces are made of it. Sizes: see `Database`.
 
         `restoring`: opened by the restore of a backup itself; nobody else may use a folder whose restore has not ended.
-        `application_name`: of the database sessions.
+        `application_name`: of the database sessions. `joined`: what is open already, and used here beside its process.
         """
         self.settings = settings
         self.clock = clock
@@ -67,6 +78,7 @@ class Installation:
         self._sizes = (pool_size, hot_size)
         self._restoring = restoring
         self._application_name = application_name
+        self._joined = joined
         self._keys: Keys | None = None
         self._key_ring: KeyRing | None = None
         self._database: Database | None = None
@@ -96,6 +108,9 @@ class Installation:
         Raises SettingsError for missing keys or a pending migration, and what the embedded server and the database
         raise when they cannot be used.
         """
+        if self._joined is not None:
+            await self._join(self._joined)
+            return
         if self.settings.embedded and not self._restoring and (text := unfinished(self.settings.data_dir)):
             raise SettingsError([text])
         self._keys = load_keys(self.settings)
@@ -109,14 +124,7 @@ class Installation:
                 server = await self._embedded.start()
             else:
                 server = url.get_secret_value()
-            pool_size, hot_size = self._sizes
-            self._database = Database(
-                server,
-                clock=self.clock,
-                pool_size=pool_size,
-                hot_size=hot_size,
-                application_name=self._application_name,
-            )
+            self._database = self._database_at(server)
             await self._database.start()
             if (self.settings.embedded or migrate_given) and not take_over:
                 await self._spare_a_service(self._database)
@@ -127,6 +135,22 @@ class Installation:
             if self.settings.embedded and not self._restoring:
                 self.made = await self._fill_when_empty()
             opened.pop_all()
+
+    async def _join(self, joined: Joined) -> None:
+        self._keys, self._key_ring = joined.keys, KeyRing.parse(joined.keys.encryption)
+        database = self._database_at(joined.server)
+        await database.start()
+        self._database = database
+
+    def _database_at(self, server: str | Mapping[str, Any]) -> Database:
+        pool_size, hot_size = self._sizes
+        return Database(
+            server,
+            clock=self.clock,
+            pool_size=pool_size,
+            hot_size=hot_size,
+            application_name=self._application_name,
+        )
 
     async def stop(self, within: float | None = None) -> None:
         """Close everything, in reverse, within so many seconds when they are given. Safe to call twice."""

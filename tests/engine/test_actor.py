@@ -231,7 +231,7 @@ async def test_an_actor_that_never_waits_lets_others_run():
         await asyncio.sleep(0)
     assert Echo.turns > 100
     ref.actor_inbox.get()
-    assert await asyncio.wait_for(ref.stop(), 5) is True
+    assert await asyncio.wait_for(ref.stop(), 30) is True
 
 
 async def test_an_actor_knows_who_it_is(runtime, clock):

@@ -49,6 +49,20 @@ def test_set_back_it_goes_on_from_where_it_was_at_its_own_pace(machine: Machine,
     assert machine.clock.set_by == -back
 
 
+def test_whose_clock_is_another_ones_goes_on_from_there_and_believes_no_jump_by_itself(machine: Machine) -> None:
+    machine.after(10)
+    machine.off += HOUR
+    assert machine.after(10) == 20 * SECOND
+    beside = SystemClock(machine.wall, lambda: machine.seconds, (machine.clock.now(), machine.seconds))
+    machine.after(10)
+    assert beside.now() - START == 30 * SECOND
+    assert beside.set_by == HOUR
+    machine.after(BELIEVED_AFTER)
+    assert beside.now() == machine.clock.now() - HOUR
+    beside.follow()
+    assert beside.now() == machine.clock.now()
+
+
 def test_set_back_and_right_again_it_is_the_machines_clock_again(machine: Machine) -> None:
     machine.off -= HOUR
     machine.after(10)

@@ -156,7 +156,7 @@ def test_whatever_happens_a_tree_ends_running_or_given_up_and_stops_leaving_no_t
         else:
             assert set(states(root).values()) == {State.RUNNING}
             assert all(reply.done() for reply in asks)
-        await asyncio.wait_for(root.stop(), 5)
+        await asyncio.wait_for(root.stop(), 30)
         await asyncio.gather(*asks, return_exceptions=True)
         await asyncio.sleep(0)
         assert set(states(root).values()) == {State.STOPPED}

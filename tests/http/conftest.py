@@ -37,6 +37,7 @@ from recado.domain.dispatch.gates import Hold
 from recado.domain.email.public_tokens import PublicTokens
 from recado.domain.links.tracked import MessageLinks
 from recado.domain.messages.changes import Change
+from recado.domain.senders.sender import SenderKey
 from recado.engine.runtime import Runtime
 from recado.engine.supervisor import Supervisor
 from recado.http.api.paging import Cursors
@@ -277,6 +278,9 @@ async def api(database: Database) -> AsyncIterator[Api]:
     changes: list[Change] = []
     troubles: dict[str, Hold] = {}
 
+    async def trouble(sender: SenderKey) -> Hold | None:
+        return troubles.get(sender.sender_id)
+
     def changed(change: Change) -> None:
         directories.forget(change)
         changes.append(change)
@@ -358,7 +362,7 @@ async def api(database: Database) -> AsyncIterator[Api]:
         *customer_event_routes(dependencies, events=events),
         *export_routes(dependencies),
         *number_health_routes(
-            dependencies, health=HealthReader(database, clock=clock, refresh=refresh, trouble=troubles.get)
+            dependencies, health=HealthReader(database, clock=clock, refresh=refresh, trouble=trouble)
         ),
         *number_usage_routes(dependencies),
         *media_routes(database=database, senders=media_senders, uploads=nobody, files=FileWork(), folder=None),

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 
+from recado.channels.core.adapters import IdentityMaker
 from recado.channels.core.errors import ProviderError
 from recado.domain.email.sender import DnsRecord, SenderLook
 
@@ -13,11 +14,14 @@ class ScriptedVerifier:
     at_once: bool = False
     entered: set[str] | None = field(default_factory=set)
     asked: list[str] = field(default_factory=list)
+    identities: IdentityMaker | None = None
 
     def proofs(self, domain: str, token: str) -> tuple[DnsRecord, ...]:
         return (DnsRecord("TXT", f"_svc.{domain}", f"svc-verify={token}"),)
 
-    async def sender_status(self, domain: str, records: tuple[DnsRecord, ...], owner: str) -> SenderLook:
+    async def sender_status(
+        self, domain: str, records: tuple[DnsRecord, ...], owner: str, *, address: str | None = None
+    ) -> SenderLook:
         self.asked.append(owner)
         if self.entered is None:
             raise ProviderError("unreachable", "dns_unavailable", "nobody answers")

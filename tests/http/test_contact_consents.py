@@ -15,6 +15,7 @@ from tests.http.test_executions import active, entered
 from recado.domain.core.timestamps import format_timestamp
 from recado.domain.messages.changes import ConsentRefused
 from recado.storage.contacts import contacts
+from recado.storage.contacts.contact_consents import KEPT
 
 PHONE = "+5511987654321"
 OLDER = "CONSENTIMENTO_ANTERIOR_A_RECUSA"
@@ -152,6 +153,16 @@ async def test_the_history_is_read_in_pages(api: Api) -> None:
     assert [entry for page in pages for entry in page] == whole["items"]
     foreign = await api.get(f"/contacts/{other['id']}/consents?limit=2{cursor}")
     assert (foreign.status, foreign.code) == (400, "INVALID_CURSOR")
+
+
+async def test_the_history_shows_nothing_that_is_past_its_time(api: Api) -> None:
+    contact = await made(api, optIn={"status": "granted"})
+    assert (await changed(api, contact, status="denied")).status == 200
+    path = f"/contacts/{contact['id']}/consents"
+    for beyond, left in ((timedelta(seconds=-60), 2), (timedelta(seconds=60), 1)):
+        recorded = api.clock.now() - KEPT - beyond
+        await api.database.execute("update contact_consents set recorded_at = $1 where revision = 1", recorded)
+        assert len((await api.get(path)).body["items"]) == left
 
 
 async def test_whoever_opted_out_before_being_a_contact_is_born_denied(api: Api) -> None:

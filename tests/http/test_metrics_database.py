@@ -10,6 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from recado.actors.dispatch.lane_context import LaneContext
 from recado.actors.ops.kept import Kept
+from recado.actors.ops.process_figures import BatchFigures
 from recado.domain.core.errors import Unavailable
 from recado.domain.core.moments import Moments
 from recado.engine.loop_watch import LoopWatch
@@ -37,7 +38,8 @@ async def scraped(api: Any, queues: Any, backlogs: Any) -> dict[str, Any]:
         Measured(
             clock=api.clock, requests=RequestFigures(), activity=api.activity,
             context=LaneContext(api.states._live._context.records, nothing, nothing, Moments(api.clock), 0.0),
-            push=list, root=api.lanes, restarts=Counter(), webhooks=api.webhooks.dispatcher, refused=lambda: 0,
+            push=list, root=api.lanes, batches=BatchFigures(), restarts=Counter(),
+            webhooks=api.webhooks.dispatcher, refused=lambda: 0,
             postponed=lambda: 0, database=api.database, loop=LoopWatch(api.clock),
             queues=Kept(queues, clock=api.clock), backlogs=Kept(backlogs, clock=api.clock),
         )

@@ -195,6 +195,6 @@ async def test_a_number_that_another_process_has_in_hand_is_left_to_it(api: Any)
     first, second = (organization.number.id for organization in api.organizations)
     async with api.database.transaction() as elsewhere:
         await elsewhere.execute("select from numbers where id = $1 for update", first)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await api.refresh.run("test")
     assert [account.sender_id for account in test_provider(api).asked_for("number_health")] == [second]

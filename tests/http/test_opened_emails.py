@@ -217,6 +217,17 @@ async def test_a_suspended_organization_cannot_keep_anybody(api: Any) -> None:
     assert await api.database.fetchval("select opt_in_status from contacts") == "denied"
 
 
+@pytest.mark.parametrize(("how", "code"), [("set moving = true", 503), ("set id = 'org_' || id", 404)])
+async def test_who_is_in_another_database_or_on_the_way_is_not_recorded_here(api: Any, how: str, code: int) -> None:
+    key = await mailed(api)
+    await api.database.execute(f"update organizations {how} where id = $1", key.organization_id)
+    for method in ("GET", "POST"):
+        found, headers, _ = await asked(api, method, way_out(api, key))
+        assert found == code
+        assert ("Retry-After" in headers) is (code == 503)
+    assert await registered(api) == []
+
+
 async def test_what_is_queued_to_the_address_is_withdrawn(api: Any) -> None:
     key = await mailed(api, to="old@example.com")
     queued = await mailed(api, to="old@example.com")

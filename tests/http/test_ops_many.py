@@ -1,5 +1,6 @@
 """Ten thousand numbers at once: what operators see of them costs the event loop little, in short steps (C34.1)."""
 
+import asyncio
 import time
 from collections import Counter
 from typing import Any
@@ -10,7 +11,9 @@ from tests.http.conftest import ADMIN_TOKEN
 
 from recado.actors.dispatch.gateway import Gateway
 from recado.actors.dispatch.lane_context import LaneContext
+from recado.actors.ops import kept
 from recado.actors.ops.kept import Kept
+from recado.actors.ops.process_figures import BatchFigures
 from recado.channels.core.provider import Account
 from recado.domain.channels.policies import NUMBERS_CHANNEL
 from recado.domain.core.moments import Moments
@@ -75,7 +78,8 @@ async def test_a_scrape_beside_ten_thousand_actors_takes_the_loop_a_moment(api: 
     metrics = Metrics(
         Measured(
             clock=api.clock, requests=figures, activity=api.activity, context=context, push=list, root=api.lanes,
-            restarts=Counter({"Lane": 1}), webhooks=api.webhooks.dispatcher, refused=lambda: 0, postponed=lambda: 0,
+            batches=BatchFigures(), restarts=Counter({"Lane": 1}),
+            webhooks=api.webhooks.dispatcher, refused=lambda: 0, postponed=lambda: 0,
             database=api.database, loop=LoopWatch(api.clock),
             queues=Kept(lambda _: ops.queue_totals(api.database), clock=api.clock),
             backlogs=Kept(lambda _: ops.backlogs(api.database), clock=api.clock),
@@ -102,9 +106,54 @@ async def test_many_numbers_are_answered_whole_and_each_once(api: Any) -> None:
 
 
 async def test_the_sums_are_told_though_others_were_looked_at_since(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(samples, "MOST_SUMS", 1)
+    monkeypatch.setattr(samples, "MOST_SCOPES", 1)
     mine, theirs = (Scope(made.organization.id, "test") for made in api.organizations)
     for scope in (mine, theirs):
         await api.samples.numbers.get(scope)
     ((_, told),) = await api.samples.throughput.get(mine)
     assert orjson.loads(told)["numbers"] == 1
+
+
+SCOPES = [Scope(f"org_{n:021}", env) for n in range(50) for env in ("live", "test")]
+MOST_STATEMENTS = 12  # of a second; each by itself takes three or four
+
+
+class Outlook:
+    """Looks of the stream at so many scopes, one after the other, as they are asked of the database."""
+
+    def __init__(self, api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.api = api
+        self.statements = 0
+        for name in ("fetch", "fetchrow", "fetchval"):
+            monkeypatch.setattr(type(api.database.searches), name, self._counting(getattr(api.database.searches, name)))
+            monkeypatch.setattr(type(api.database), name, self._counting(getattr(api.database, name)))
+
+    def _counting(self, asks: Any) -> Any:
+        async def counting(_: object, *arguments: Any, **options: Any) -> Any:
+            self.statements += 1
+            return await asks(*arguments, **options)
+
+        return counting
+
+    async def second(self) -> int:
+        """So many statements."""
+        samples, before = self.api.samples, self.statements
+        looks = (samples.first_numbers, samples.first_actors, samples.webhooks, samples.throughput)
+
+        async def look(scope: Scope) -> None:
+            for each in looks:
+                await each.get(scope)
+
+        await asyncio.gather(*map(look, SCOPES))
+        self.api.clock.shift(2.0)
+        return self.statements - before
+
+
+async def test_a_hundred_scopes_that_are_looked_at_share_statements(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for patience in ("SLOW", "REGULAR"):  # others use the machine
+        monkeypatch.setattr(kept, patience, 60.0)
+    outlook = Outlook(api, monkeypatch)
+    for _ in range(2):  # whoever is looked at for the first time is read alone
+        await outlook.second()
+    seconds = [await outlook.second() for _ in range(3)]
+    assert max(seconds) <= MOST_STATEMENTS, seconds

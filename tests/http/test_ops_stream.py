@@ -14,6 +14,7 @@ from recado.engine.clock import VirtualClock
 from recado.http.routes.ops import stream as module
 from recado.http.routes.ops.stream import Feed, OperatorStream
 from recado.http.wire.byte_budget import ANSWERS, DEFAULT, ByteBudget
+from recado.http.wire.outlet import Outlet, chunk
 from recado.storage.core.shares.callers import SERVICE, working_for
 from recado.storage.ops.scope import INSTALLATION, Scope
 
@@ -27,6 +28,7 @@ class Looked:
         self.items: dict[str, dict[str, bytes]] = {kind: {} for kind in module.KINDS}
         self.looks: list[Scope] = []
         self.away = False
+        self.slow: dict[Scope, asyncio.Event] = {}  # whose numbers are there only then
         for kind in module.KINDS:
             name = f"first_{kind}" if kind in ("numbers", "actors") else kind
             setattr(self, name, Kind(self, kind))
@@ -44,6 +46,8 @@ class Kind:
             raise Unavailable("away")
         if self.kind == "numbers":
             self.looked.looks.append(scope)
+            if scope in self.looked.slow:
+                await self.looked.slow[scope].wait()
         return list(self.looked.items[self.kind].items())
 
 
@@ -76,6 +80,26 @@ class Viewer:
                 found.append((lines["event"], orjson.loads(lines["data"])))
             self.last_id = lines.get("id", getattr(self, "last_id", None))
         return found
+
+
+class Open(Outlet):
+    """An outlet whose client takes everything, while it is `free`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.free = True
+        self.gone = False
+        self.pushed: list[bytes] = []
+
+    def push(self, framed: bytes, most: int) -> bool:
+        assert most == module.MEMORY
+        if self.free:
+            self.pushed.append(framed)
+        return self.free
+
+    @property
+    def left(self) -> bool:
+        return self.gone
 
 
 @pytest.fixture
@@ -161,6 +185,127 @@ async def test_a_viewer_hears_of_its_own_scope_alone(clock: Any, looked: Any, hu
         await viewer.leaves()
 
 
+async def test_a_scope_that_takes_long_to_look_at_keeps_the_others_waiting_for_nothing(
+    clock: Any, looked: Any, hub: Any
+) -> None:
+    seen = looked.slow[OTHERS] = asyncio.Event()
+    slow, viewer = Viewer(hub.events(OTHERS, None)), Viewer(hub.events(MINE, None))
+    await clock.settle()
+    viewer.told()
+    for number in range(3):
+        looked.items["numbers"] = {"num_1": b'{"n":%d}' % number}
+        await clock.advance(1)
+        assert [data["items"] for _, data in viewer.told()] == [[{"n": number}]]
+    assert looked.looks.count(OTHERS) == 1  # which is under way
+    assert slow.told() == []
+    seen.set()
+    await clock.settle()
+    assert [kind for kind, _ in slow.told()] == list(module.KINDS)
+    await clock.advance(1)
+    assert looked.looks.count(OTHERS) == 2
+    await slow.leaves()
+    await viewer.leaves()
+
+
+async def test_it_stops_while_a_look_takes_long(clock: Any, looked: Any, hub: Any) -> None:
+    looked.slow[MINE] = asyncio.Event()
+    viewer = Viewer(hub.events(MINE, None))
+    await clock.settle()
+    await hub.stop()
+    await viewer.leaves()
+    assert looked.looks == [MINE]
+
+
+async def test_what_is_told_later_goes_past_the_tasks_of_viewers_and_is_one_chunk_for_all(
+    clock: Any, looked: Any, hub: Any
+) -> None:
+    outlets = [Open() for _ in range(3)]
+    viewers = [Viewer(hub.events(MINE, None, outlet)) for outlet in outlets]
+    await clock.settle()
+    first = b"".join(viewers[0].got)
+    assert b'"whole":true' in first
+    assert [outlet.pushed for outlet in outlets] == [[], [], []]
+    looked.items["numbers"] = {"num_1": b'{"n":1}'}
+    for _ in range(module.HEARTBEAT + 1):
+        await clock.advance(1)
+    event = b'event: numbers\ndata: {"items":[{"n":1}],"gone":[],"whole":false}\nid: ' + b"72" * 8 + b"-1\n\n"
+    for outlet in outlets:
+        assert outlet.pushed == [chunk(event), chunk(b":\n\n")]
+        assert outlet.pushed[0] is outlets[0].pushed[0]
+    for viewer in viewers:
+        assert b"".join(viewer.got) == first
+        await viewer.leaves()
+
+
+async def test_a_viewer_whose_client_takes_nothing_is_told_by_its_task_and_then_at_once_again(
+    clock: Any, looked: Any, hub: Any
+) -> None:
+    outlet = Open()
+    viewer = Viewer(hub.events(MINE, None, outlet))
+    await clock.settle()
+    viewer.told()
+    for number, free in enumerate((True, False, True)):
+        outlet.free = free
+        looked.items["numbers"] = {"num_1": b"%d" % number}
+        await clock.advance(1)
+    assert [told.partition(b'"items":[')[2][:1] for told in outlet.pushed] == [b"0", b"2"]
+    assert [data["items"] for _, data in viewer.told()] == [[1]]
+    await viewer.leaves()
+
+
+async def test_a_viewer_who_cannot_be_told_is_let_go_and_the_others_are_told(
+    clock: Any, looked: Any, hub: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> bool:
+        raise RuntimeError
+
+    outlets = [Open() for _ in range(2)]
+    viewers = [Viewer(hub.events(MINE, None, outlet)) for outlet in outlets]
+    await clock.settle()
+    monkeypatch.setattr(outlets[0], "push", fail)
+    for number in range(2):
+        looked.items["numbers"] = {"num_1": b"%d" % number}
+        await clock.advance(1)
+    assert [viewer.ended for viewer in viewers] == [True, False]
+    assert len(outlets[1].pushed) == 2
+    await viewers[1].leaves()
+
+
+@pytest.mark.parametrize("away", [False, True])
+async def test_who_has_left_makes_room_at_the_next_look_also_without_news(
+    clock: Any, looked: Any, hub: Any, away: bool
+) -> None:
+    outlets = [Open() for _ in range(module.VIEWERS_OF_AN_ORGANIZATION)]
+    viewers = [Viewer(hub.events(MINE, None, outlet)) for outlet in outlets]
+    await clock.settle()
+    with pytest.raises(Problem):
+        hub.admit("org_1")
+    outlets[0].gone, looked.away = True, away
+    await clock.advance(1)
+    assert [viewer.ended for viewer in viewers] == [True, False, False, False, False]
+    hub.admit("org_1")
+    for viewer in viewers[1:]:
+        await viewer.leaves()
+
+
+async def test_what_was_missed_while_the_task_still_sent_is_told_by_it(clock: Any, looked: Any, hub: Any) -> None:
+    outlet = Open()
+    events = hub.events(MINE, None, outlet)
+    await anext(events)
+    taking = asyncio.create_task(anext(events))
+    await clock.settle()
+    assert b'"whole":true' in await taking
+    for number in range(2):
+        looked.items["numbers"] = {"num_1": b"%d" % number}
+        await clock.advance(1)
+    assert outlet.pushed == []
+    viewer = Viewer(events)
+    await clock.settle()
+    await clock.advance(1)
+    assert [data["items"] for _, data in viewer.told()] == [[0], [1]]
+    await viewer.leaves()
+
+
 async def test_who_comes_back_hears_what_was_missed(clock: Any, looked: Any, hub: Any) -> None:
     viewer = Viewer(hub.events(MINE, None))
     await clock.settle()
@@ -224,6 +369,11 @@ async def test_it_ends_when_looks_fail_for_long(clock: Any, looked: Any, hub: An
     for _ in range(int(module.LONGEST_FAILING) + 2):
         await clock.advance(1)
     assert (viewer.got, viewer.ended) == ([], True)
+
+
+async def test_one_without_time_ends_before_a_look(hub: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LONGEST", 0.0)  # as the walk over all operations has it, which reads every answer
+    assert [piece async for piece in hub.events(MINE, None)] == []
 
 
 async def test_it_ends_after_five_minutes(clock: Any, looked: Any, hub: Any) -> None:

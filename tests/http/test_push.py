@@ -12,8 +12,10 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from tests.waiting import until
 
 from recado.engine.clock import SystemClock
+from recado.services.contacts.contact_erasure import ContactErasure
+from recado.services.effects.consequences import Consequences
 from recado.services.push.app_removals import PushAppRemovals
-from recado.storage.push import apps
+from recado.storage.push import apps, devices
 
 APPS, TOKENS, MESSAGES = "/v2/push/apps", "/v2/push/tokens", "/v2/push/messages"
 ALL = ["ios", "android", "web"]
@@ -229,6 +231,36 @@ async def test_a_contact_that_is_deleted_leaves_a_device_without_a_name(api: Any
     assert (await api.delete(f"/contacts/{ana}")).status == 204
     (device,) = (await api.get("/v2/push/devices")).body["items"]
     assert {"contactId", "externalId", "userName", "userEmail", "userPhone"} & set(device) == set()
+
+
+async def test_devices_of_a_contact_that_refused_have_opted_out_when_it_is_deleted(api: Any) -> None:
+    app_id = await app(api)
+    ana = (await api.post("/contacts", {"phone": "+5511987650001"})).body["id"]
+    bia = (await api.post("/contacts", {"phone": "+5511987650002"})).body["id"]
+    of_ana = (await register(api, app_id, "ana", contactId=ana))["id"]
+    of_bia = (await register(api, app_id, "bia", contactId=bia))["id"]
+    await api.post("/contacts/opt-out", {"contactId": ana})
+    for each in (ana, bia):
+        assert (await api.delete(f"/contacts/{each}")).status == 204
+    found = {each["id"]: each for each in (await api.get("/v2/push/devices")).body["items"]}
+    assert {each: found[each]["status"] for each in found} == {of_ana: "opted_out", of_bia: "registered"}
+    assert "optedOutAt" in found[of_ana]
+    assert (await register(api, app_id, "ana"))["status"] == "opted_out"
+
+
+async def test_the_refusal_of_a_deleted_contact_outlives_it_for_devices_that_are_unlinked_later(
+    api: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(devices, "UNLINKED_AT_ONCE", 1)
+    app_id = await app(api)
+    ana = (await api.post("/contacts", {"phone": "+5511987650001"})).body["id"]
+    for token in ("one", "two", "three"):
+        await register(api, app_id, token, contactId=ana)
+    await api.post("/contacts/opt-out", {"contactId": ana})
+    assert (await api.delete(f"/contacts/{ana}")).status == 204
+    await ContactErasure(api.database, effects=Consequences(), clock=SystemClock()).work()
+    found = (await api.get("/v2/push/devices")).body["items"]
+    assert [(each["status"], "contactId" in each) for each in found] == [("opted_out", False)] * 3
 
 
 async def test_a_list_shows_no_message_beyond_retention(api: Any) -> None:

@@ -72,6 +72,18 @@ async def test_signing_out_leaves_the_other_sessions_of_the_account(api: Any) ->
     assert (await api.get("/v2/organization", token=second)).status == 200
 
 
+async def test_nobody_signs_in_while_the_organization_is_moved_and_no_attempt_counts(api: Any) -> None:
+    await signer(api)
+    await api.database.execute("update organizations set status = 'suspended', moving = true")
+    for _ in range(6):
+        refused = await sign_in(api)
+        assert (refused.status, refused.headers["Retry-After"]) == (503, "5")
+    assert (await sign_in(api, "a wrong password")).code == "INVALID_LOGIN"
+    assert await api.database.fetchval("select count(*) from audit where action = 'session.create'") == 0
+    await api.database.execute("update organizations set status = 'active', moving = false")
+    assert (await sign_in(api)).status == 201
+
+
 async def test_a_key_has_no_session_to_end(api: Any) -> None:
     refused = await api.delete("/v2/sessions/current")
     assert (refused.status, refused.code) == (403, "SESSION_ONLY")

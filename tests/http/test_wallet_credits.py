@@ -52,6 +52,14 @@ async def test_a_credit_is_a_top_up_in_the_ledger_and_in_the_audit(api: Any) -> 
     assert (await wallet(api, "test"))["balanceCoins"] == SANDBOX
 
 
+async def test_nothing_is_credited_while_the_organization_is_moved(api: Any) -> None:
+    await api.database.execute("update organizations set status = 'suspended', moving = true")
+    refused = await credit(api, 500, "invoice 17")
+    assert (refused.status, refused.headers["Retry-After"]) == (503, "5")
+    await api.database.execute("update organizations set status = 'active', moving = false")
+    assert (await wallet(api))["balanceCoins"] == 0
+
+
 async def test_a_reference_credits_once(api: Any) -> None:
     first = await credit(api, 500, "invoice 17")
     again = await credit(api, 500, " invoice 17 ")

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 
 import structlog
@@ -11,11 +12,14 @@ from recado.actors.dispatch.calls import Calls, ContentOf
 from recado.actors.dispatch.direct_sends import DirectSends
 from recado.actors.dispatch.due_poller import DuePoller
 from recado.actors.dispatch.gateway import GatewayPlan, told_by
-from recado.actors.dispatch.lane import Lane
 from recado.actors.dispatch.lane_context import LaneContext
-from recado.actors.dispatch.lane_messages import AskSituation, Changed, LaneSituation, TemplateMoved
+from recado.actors.dispatch.lane_messages import Changed, LaneSituation, TemplateMoved
+from recado.actors.dispatch.lanes import Lanes
+from recado.actors.dispatch.own_claims import LOOK_EVERY, SETTLE_EVERY, OwnClaims
+from recado.actors.dispatch.places import Places
 from recado.actors.dispatch.rescuer import Rescuer
 from recado.actors.dispatch.waiting import WaitExplainer
+from recado.actors.elsewhere import Away, Elsewhere
 from recado.actors.jobs.clock_confirmation import ClockConfirmation
 from recado.actors.jobs.ledger_check import LedgerCheck
 from recado.actors.jobs.retention import Retention
@@ -25,6 +29,7 @@ from recado.actors.journeys.segment_looks import SegmentLooks
 from recado.actors.journeys.step_caller import StepCaller
 from recado.actors.ops.actor_tree import ActorTree
 from recado.actors.ops.number_states import NumberStates
+from recado.actors.ops.process_figures import ProcessFigures
 from recado.actors.ops.provider_states import ProviderStates
 from recado.actors.ops.webhook_states import WebhookStates
 from recado.actors.webhooks.webhooks import Webhooks
@@ -48,10 +53,9 @@ from recado.domain.messages.changes import (
     WithdrawalsLeft,
 )
 from recado.domain.senders.sender import SenderKey
-from recado.engine.errors import ActorDeadError, AskTimeout, MailboxFull
+from recado.domain.webhooks.webhook import SubscriptionKey
 from recado.engine.failure import Failure
 from recado.engine.periodic import Periodic
-from recado.engine.registry import Registry
 from recado.engine.runtime import Runtime
 from recado.engine.supervisor import Supervisor
 from recado.services.batches.batch_audience import Audiences
@@ -97,6 +101,7 @@ from recado.services.senders.social_accounts import SocialAccountReports
 from recado.services.templates.template_review import TemplateReview
 from recado.storage.access.organizations import ENVIRONMENTS
 from recado.storage.audience.segment_evaluation import Evaluation
+from recado.storage.batches.totals import TotalsKey
 from recado.storage.billing.prices import PriceDirectory
 from recado.storage.core.statements.moves import AfterCommit
 from recado.storage.dispatch.begun_calls import BegunCalls
@@ -105,11 +110,6 @@ from recado.storage.journeys import execution_counts, step_counts
 from recado.storage.webhooks.webhooks import SubscriptionDirectory
 
 log = structlog.get_logger()
-
-IDLE_AFTER = 60.0  # seconds until an idle number leaves memory
-ASK_LIMIT = 2.0  # seconds
-# A number that fails backs off alone; only a failure of very many in a minute is taken for the program's own.
-NUMBER_RESTARTS, NUMBER_PERIOD = 1_000, 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +148,7 @@ class ActorSystem:
         prices: PriceDirectory | None = None,
         connections: Mapping[tuple[str, str], int] | None = None,
         gateways: Iterable[GatewayPlan] = (),
+        elsewhere: Elsewhere | None = None,
     ) -> None:
         """`batch_rules`: of the channels that have batches. `begun`: the calls of this process, and of the one before.
 
@@ -162,16 +163,23 @@ class ActorSystem:
 
         `prices` None: nothing is billed (C25.2.4). `connections`: by channel and environment, how many calls its
         adapter bears at once, where those are fewer than usual (C31). `gateways`: those that lanes share.
+
+        `elsewhere`: where the actors are; this system is then never started, and hints go there. None: here.
         """
         self._records = records
         self._webhooks = webhooks
         self._begun = begun
+        self._elsewhere = elsewhere
+        self._away: Away | None = None
+        self.others_settled: Callable[[], Awaitable[None]] | None = None  # claims of other processes, likewise
+        self._runtime = runtime
+        queued = webhooks.queued if elsewhere is None else elsewhere.queued
         db, clock = records.db, records.clock
         self.activity = Activity(clock)
-        outbox = Outbox(subscriptions, ids=ids, queued=webhooks.queued)
-        totals = MessageTotals(db, clock=clock, emptied=lambda keys: self.batches.emptied(keys))
-        wallet = None if prices is None else Wallet(prices, clock=clock, ids=ids, queued=webhooks.queued)
-        reachability = Reachability(db, clock=clock)
+        outbox = Outbox(subscriptions, ids=ids, queued=queued)
+        totals = MessageTotals(clock=clock, emptied=self._emptied)
+        wallet = None if prices is None else Wallet(prices, clock=clock, ids=ids, queued=queued)
+        reachability = self._reachability = Reachability(db, clock=clock)
         self.consequences = Consequences(
             outbox, MessageDeadlines(), *([] if wallet is None else [wallet]), totals, Campaigns(), reachability
         )
@@ -185,7 +193,7 @@ class ActorSystem:
             clock=clock,
             consequences=self.consequences,
             inbound=inbound,
-            departed_at=begun.moment_of,
+            departed_at=self._called_at,
             gateways=told_by(shared),
             late=self.activity.ended_late,
         )
@@ -203,7 +211,7 @@ class ActorSystem:
         self.calls = Calls(
             self.sending,
             clock=clock,
-            expect=self.sandbox_reports.expect,
+            expect=self.sandbox_reports.expect if elsewhere is None else elsewhere.expected,
             stopped=self.receipts.stopped,
             begun=begun,
             contents=contents,
@@ -219,7 +227,8 @@ class ActorSystem:
         )
         self.lane_context.share(shared)
         self.direct = DirectSends(self.lane_context)
-        self._new_lane = partial(Lane, context=self.lane_context)
+        self.places = Places(None if elsewhere is None else elsewhere.tell)
+        self.lanes = Lanes(self.lane_context, self.places, runtime=runtime)
         readers: dict[tuple[str, str], EventReader] = {
             (channel, source.name): source for channel, source in session_providers
         }
@@ -242,7 +251,6 @@ class ActorSystem:
             clock=clock,
             ids=ids,
             tell=self.tell,
-            totals=totals,
             consequences=self.consequences,
             tariff=FREE if prices is None else WalletTariff(prices=prices, ids=ids, clock=clock),
             audiences=self.audiences,
@@ -257,7 +265,7 @@ class ActorSystem:
             owners=records.owners,
             consequences=self.consequences,
             tell=self.tell,
-            claims_settled=self.sending.claims_settled,
+            claims_settled=self._claims_settled,
         )
         self.withdrawals = Withdrawals(db, clock=clock, effects=self.consequences, withdrawing=records.withdrawing)
         self.journey_queues = JourneyQueues(db, clock=clock, owners=records.owners, tell=self.tell)
@@ -293,9 +301,7 @@ class ActorSystem:
         self.executions = ExecutionPoller(taking, events, self.arrivals, clock=clock)
         pauses = JourneyPauses(db, clock=clock, paused=self.journey_queues.moved, resumed=self.executions.hint)
         self.root = Supervisor("recado", runtime=runtime)
-        self._lane_supervisor = Supervisor("lanes", runtime=runtime, intensity=NUMBER_RESTARTS, period=NUMBER_PERIOD)
-        self._registry: Registry[SenderKey] = Registry(self._lane_supervisor, idle_after=IDLE_AFTER)
-        lanes, context = self._lane_supervisor, self.lane_context
+        lanes, context = self.lanes.supervisor, self.lane_context
         self.number_states = NumberStates(db, clock=clock, context=context, lanes=lanes, activity=self.activity)
         self.provider_states = ProviderStates(
             records, context=context, lanes=lanes, activity=self.activity, queues=self.number_states.queues
@@ -316,8 +322,8 @@ class ActorSystem:
             records, sending=self.sending, begun=begun, lost=self._ownership_lost, fenced=self._former_fenced
         )
         self.root.add_service("rescuer", self.rescuer)
-        self.root.add_supervisor(self._lane_supervisor)
-        self.root.add_service("passivation", self._registry)
+        self.root.add_supervisor(lanes)
+        self.root.add_service("passivation", self.lanes.registry)
         self.root.add_service("sandbox reports", self.sandbox_reports)
         self.root.add_service("callbacks", self.callbacks)
         sessions = ProviderSessions(session_providers, take=self.callbacks.take, clock=clock)
@@ -325,7 +331,11 @@ class ActorSystem:
         self.root.add_service(
             "due",
             DuePoller(
-                db, clock=clock, tell=self.tell, in_memory=self._in_memory, starting=lambda: self.lane_context.starting
+                db,
+                clock=clock,
+                tell=self.tell,
+                in_memory=self.lanes.in_memory,
+                starting=lambda: self.lane_context.starting,
             ),
         )
         overdue = Overdue(db, clock=clock, consequences=self.consequences, handlers=handlers_of_policies())
@@ -362,6 +372,38 @@ class ActorSystem:
             self.root.add_service("ledger check", LedgerCheck(db, clock=clock, ids=ids))
         self._lost: asyncio.Future[BaseException] | None = None
 
+    def sending_tree(self, lost: Callable[[BaseException], None]) -> Supervisor:
+        """Of all parts those that let numbers send, for a process beside the owner; `lost`: see `OwnClaims`."""
+        clock, tree = self._records.clock, Supervisor("worker", runtime=self._runtime)
+        own = OwnClaims(self._records, sending=self.sending, begun=self._begun, lost=lost)
+
+        async def look() -> None:
+            await own.look()
+
+        watch = Periodic("own claims", LOOK_EVERY, look, clock)
+        self.sending.overtaken = watch.hint
+        tree.add_service("reachability", self._reachability)
+        tree.add_service("sending", self.sending.departing)
+        tree.add_service("calls", self.calls)
+        tree.add_service("own claims", watch)
+        tree.add_service(
+            "forgotten claims", Periodic("forgotten claims", SETTLE_EVERY, own.answer_for_forgotten, clock)
+        )
+        tree.add_supervisor(self.lanes.supervisor)
+        tree.add_service("passivation", self.lanes.registry)
+        return tree
+
+    async def _claims_settled(self) -> None:
+        await self.sending.claims_settled()
+        if self.others_settled is not None:
+            await self.others_settled()
+
+    def _emptied(self, keys: Sequence[TotalsKey]) -> None:
+        if self._elsewhere is None:
+            self.batches.emptied(keys)
+        else:
+            self._elsewhere.emptied(keys)
+
     def own(self, taken: TakenEpoch, lease: Lease) -> None:
         """Before the start: the numbers are this process's, which begins calls for as long as the lease holds."""
         self.sending.taken = taken
@@ -391,34 +433,55 @@ class ActorSystem:
 
     @property
     def unrecorded(self) -> int:
-        """Calls to providers and to endpoints whose outcomes are not written yet."""
-        return len(self.calls) + self._webhooks.unrecorded + self.step_caller.unrecorded
+        """Calls to providers and to endpoints whose outcomes are not written yet, in whatever process."""
+        away = 0 if self._away is None else self._away.unrecorded
+        return len(self.calls) + self._webhooks.unrecorded + self.step_caller.unrecorded + away
 
     # Hints to lanes -------------------------------------------------------------------------------------------------
 
     def tell(self, sender: SenderKey, message: object) -> None:
-        """Tell a sender's lane, which is started when need be. A hint that is lost is made up for by the poller."""
-        try:
-            self._registry.get_or_spawn(sender, self._new_lane).tell(message)
-        except (MailboxFull, ActorDeadError):
-            log.debug("hint_lost", sender_id=sender.sender_id, told=type(message).__name__)
+        """Tell a sender's lane, wherever it is."""
+        self.lanes.tell(sender, message)
 
-    def trouble(self, sender_id: str) -> Hold | None:
-        """What keeps a number from reaching its provider, as its last calls showed; nobody is asked for it."""
-        return self.lane_context.trouble(sender_id)
+    def have_away(self, away: Away) -> None:
+        """Other processes have numbers, and tell of them."""
+        self._away = away
+        self.number_states.have_away(away)
+        self.actor_tree.have_away(away)
+        self.provider_states.have_away(away)
+
+    async def others_figures(self) -> Sequence[ProcessFigures]:
+        """Of the processes beside this one that send."""
+        return () if self._away is None else await self._away.figures()
+
+    def _called_at(self, message_id: str) -> datetime | None:
+        """When the call for a message began, in whatever process, while its outcome is not recorded."""
+        moment = self._begun.moment_of(message_id)
+        return self._away.called_at(message_id) if moment is None and self._away is not None else moment
+
+    async def trouble(self, sender: SenderKey) -> Hold | None:
+        """What keeps a number from reaching its provider, as its last calls showed; no lane is asked for it."""
+        if self._away is not None and self.places.away(sender) is not None:
+            return await self._away.trouble(sender)
+        return self.lane_context.trouble(sender.sender_id)
 
     async def ask_situation(self, sender: SenderKey) -> LaneSituation | None:
         """What holds the sender now; None when its lane does not answer in time."""
-        try:
-            situation: LaneSituation = await self._registry.get_or_spawn(sender, self._new_lane).ask(
-                AskSituation(), timeout=ASK_LIMIT
-            )
-        except (MailboxFull, ActorDeadError, AskTimeout):
-            return None
-        return situation
+        if self._away is not None and self.places.away(sender) is not None:
+            return await self._away.situation(sender)
+        return await self.lanes.ask_situation(sender)
 
     def changed(self, change: Change) -> None:
         """A record was changed, and the caches have forgotten it: the actors that it concerns read it again."""
+        if self._elsewhere is not None:
+            if isinstance(change, ConsentRefused):
+                self.follow(change)  # at lanes that are here at once: it comes back from there later
+            self._elsewhere.changed(change)
+            return
+        self.follow(change)
+
+    def follow(self, change: Change) -> None:
+        """As `changed`, of what was changed in whatever process: what here acts by it follows."""
         match change:
             case NumberChanged(organization_id, env, number_id):
                 self.tell(SenderKey(organization_id, env, NUMBERS_CHANNEL, number_id), Changed())
@@ -427,7 +490,7 @@ class ActorSystem:
             case TemplateChanged(organization_id, env, number_id, template_id):
                 self.tell(SenderKey(organization_id, env, NUMBERS_CHANNEL, number_id), TemplateMoved(template_id))
             case SubscriptionChanged(organization_id, _, subscription_id):
-                self._webhooks.changed((organization_id, subscription_id))
+                self._webhooks.changed(SubscriptionKey(organization_id, subscription_id))
             case ConsentRefused(recipients):
                 self.lane_context.consents.refused(recipients)
             case WithdrawalsLeft(left):
@@ -437,13 +500,8 @@ class ActorSystem:
             case DeliveriesQueued(subscriptions):
                 self._webhooks.queued(subscriptions)
             case OrganizationChanged(organization_id):
-                for cell in self._registry:
-                    key = cell.key
-                    if isinstance(key, SenderKey) and key.organization_id == organization_id:
-                        self.tell(key, Changed())
-
-    def _in_memory(self, sender: SenderKey) -> bool:
-        return self._registry.get(sender) is not None
+                for sender in self.lanes.of_organization(organization_id):
+                    self.tell(sender, Changed())
 
     def _ownership_lost(self, error: BaseException) -> None:
         if self._lost is None or self._lost.done():

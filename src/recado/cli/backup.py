@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.progress import DownloadColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from recado import __version__
@@ -18,6 +17,7 @@ from recado.cli.common import DataDir, Json, print_json, read_settings, run_asyn
 from recado.cli.ending import until_told
 from recado.cli.errors import CommandError
 from recado.cli.opening import require_installation
+from recado.cli.progress import progress_bar
 from recado.config.secrets import KEY_FILE
 from recado.config.settings import Settings
 from recado.domain.core.counting import counted
@@ -150,7 +150,7 @@ async def _end_queue(settings: Settings, *, restoring: bool = False) -> Ended:
         )
         kept = Periodic("ownership of the database", RENEWED_EVERY, owner.keep, clock)
         try:
-            await owner.take()  # what a service that runs has in its queue is not of the past
+            await owner.take(sends=False)  # what a service that runs has in its queue is not of the past
             await kept.start()
             return await end_queue(installation.database, clock.now())
         finally:
@@ -172,7 +172,7 @@ def _embedded(settings: Settings) -> Settings:
 @contextmanager
 def _shown(what: str) -> Iterator["Progressing"]:
     columns = (SpinnerColumn(), TextColumn("{task.description}"), DownloadColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    with progress_bar(*columns) as progress:
         yield Progressing(progress, what)
 
 

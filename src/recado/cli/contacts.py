@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 
 from recado.cli.api_calls import USUAL_KEY, USUAL_URL, KeyFrom, Url, address_of, called, caller, key_in
 from recado.cli.common import Json, print_json, print_table, run_async
 from recado.cli.errors import CommandError
+from recado.cli.progress import progress_bar
 from recado.domain.contacts.contact_import import Country, ImportFormat, ImportMode, MatchBy
 from recado.domain.core.counting import counted
 
@@ -82,10 +82,7 @@ def import_contacts(
 
 
 async def _run(url: str, key: str, file: Path, size: int, file_format: ImportFormat, options: Mapping[str, Any]) -> Any:
-    progress = Progress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-        console=Console(stderr=True), transient=True,
-    )  # fmt: skip
+    progress = progress_bar(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     async with caller(key) as session:
         with progress:
             sent = progress.add_task("sending bytes", total=size)

@@ -10,6 +10,8 @@ import asyncpg
 
 from recado.config.errors import SettingsError
 from recado.domain.core.errors import Problem
+from recado.fronts.supervision import FrontsFailed
+from recado.storage.cells.holding import MoveRefused
 from recado.storage.core.connections.postgres import UnsuitableServer
 from recado.storage.core.upkeep.migrate import MigrationError
 from recado.storage.dispatch.ownership import ClocksApart, Owned
@@ -37,7 +39,9 @@ _TELLING = (
     BinariesMissing,
     NoHome,
     Owned,
+    FrontsFailed,
     ClocksApart,
+    MoveRefused,
 )
 
 

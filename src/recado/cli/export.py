@@ -11,13 +11,13 @@ from typing import Annotated, Any, Final
 
 import aiohttp
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from recado.cli.api_calls import USUAL_KEY, USUAL_URL, CallRefused, KeyFrom, Url, address_of, called, caller, key_in
 from recado.cli.common import Json, print_json, run_async
 from recado.cli.errors import CommandError
 from recado.cli.export_file import ExportFile, ExportFormat, Exporting
+from recado.cli.progress import progress_bar
 from recado.domain.channels.exported import EXPORTED, MOST_ROWS, periods
 from recado.domain.core.counting import counted
 from recado.domain.core.timestamps import format_timestamp, parse_timestamp
@@ -148,10 +148,7 @@ def _moment(option: str, text: str, of_day: time) -> datetime:
 @contextmanager
 def _shown(first: datetime, last: datetime) -> Iterator[Tell]:
     """A bar on standard error while the block runs: how much of the period is there."""
-    bar = Progress(
-        TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn(),
-        console=Console(stderr=True), transient=True,
-    )  # fmt: skip
+    bar = progress_bar(TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     task = bar.add_task("0 rows", total=(last - first).total_seconds())
 
     def tell(progress: Exporting, until: datetime) -> None:

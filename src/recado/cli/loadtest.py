@@ -81,7 +81,7 @@ def loadtest(
     ] = False,
     report_file: Annotated[
         Path | None,
-        typer.Option("--report", metavar="FILE", help="Write a plot of the run there: .html, or .png (recado[png])."),
+        typer.Option("--report", metavar="FILE", help="Write a plot of the run there: .html, or .png (recado\\[png])."),
     ] = None,
     json: Json = False,
 ) -> int:

@@ -55,16 +55,22 @@ def _tell_made(installation: Installation) -> None:
 
 
 async def chosen_organization(installation: Installation, wanted: str | None) -> Organization:
-    """Return the organization of that id or name; without one, the oldest. Raises CommandError when there is none."""
+    """Return the organization of that id or name; without one, the oldest.
+
+    Raises CommandError when there is none, and for one that is moved to another cell: what is made of it now may stay
+    behind.
+    """
     known = await organizations.all_organizations(installation.database)
     if not known:
         raise CommandError("there is no organization yet: make one with 'recado org create --name NAME'")
-    if wanted is None:
-        return known[0]
-    found = [each for each in known if wanted in (each.id, each.name)]
+    found = known[:1] if wanted is None else [each for each in known if wanted in (each.id, each.name)]
     if len(found) != 1:
         raise CommandError(
             f"{f'{len(found)} organizations are' if found else 'no organization is'} called {wanted!r}: "
             "'recado org list' shows their ids"
+        )
+    if found[0].moving:
+        raise CommandError(
+            f"{found[0].id} is being moved to another cell: wait until the move has ended, or was undone"
         )
     return found[0]

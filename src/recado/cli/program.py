@@ -25,6 +25,7 @@ _MODULES = {
     "reencrypt": "reencrypt",
     "backup": "backup",
     "restore": "backup",
+    "cells": "cells",
     "doctor": "doctor.command",
     "loadtest": "loadtest",
     "simulator": "simulator",

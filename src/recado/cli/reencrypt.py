@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from recado.actors.jobs.encrypted_places import PLACES
 from recado.cli.common import DataDir, Json, print_json, read_settings, run_async
 from recado.cli.errors import CommandError
 from recado.cli.opening import opened
+from recado.cli.progress import progress_bar
 from recado.config.settings import Settings
 from recado.domain.core.counting import counted
 from recado.installation import Installation
@@ -88,7 +88,6 @@ async def _tell(installation: Installation, place: Place, damaged: tuple[tuple[s
 @contextlib.contextmanager
 def _progress(total: int) -> Iterator[tuple[Progress, TaskID]]:
     """A bar on standard error, for people only."""
-    console = Console(stderr=True)
     shown = (TextColumn("reencrypting"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*shown, console=console, transient=True, disable=not console.is_terminal) as progress:
+    with progress_bar(*shown) as progress:
         yield progress, progress.add_task("", total=total)

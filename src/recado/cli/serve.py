@@ -1,7 +1,6 @@
 """`recado serve`: runs the service until it is told to stop (C32, C35)."""
 
 import asyncio
-import gc
 import os
 import signal
 import sys
@@ -15,18 +14,20 @@ import uvloop
 from recado import first_start
 from recado.cli.common import DataDir, print_json
 from recado.cli.errors import explain
+from recado.cli.hang_up import hang_ups
 from recado.cli.last_resort import NOT_FLUSHED, LastResort
 from recado.config.logging import configure_logging, log_loop_errors
 from recado.config.settings import Settings, load_settings, misspelled, unused_together
+from recado.cores import usable_cores, workers_by_cores
 from recado.domain.core.timestamps import format_timestamp
 from recado.engine.clock import SystemClock
+from recado.engine.collector import spare_the_collector
+from recado.engine.stacks import tell_stacks
+from recado.fronts.processes import FrontProcesses
+from recado.fronts.program import program_on_disk
 
 if TYPE_CHECKING:
     from recado.app import Application
-
-# New objects between two looks for garbage in cycles. Requests and messages make next to none, so the interpreter's own
-# 700 spend a sixth of the processor's time on looking through what is in flight.
-COLLECT_EVERY = 50_000
 
 log = structlog.get_logger(__name__)
 
@@ -45,18 +46,33 @@ def serve(
     take_over: Annotated[
         bool, typer.Option("--take-over", help="End the process that serves the same database, and take its place.")
     ] = False,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            "--workers",
+            metavar="N",
+            help="Processes, 1 to 8: one sends, the others accept messages.",
+            show_default="by cores",
+        ),
+    ] = None,
 ) -> int:
     """Run the service: the API, the senders and, without RECADO_DATABASE_URL, its own PostgreSQL."""
-    settings = load_settings(listen=listen, data_dir=data_dir)
+    tell_stacks()
+    settings = load_settings(listen=listen, data_dir=data_dir, workers=workers)
     configure_logging(settings.log_level, settings.log_format)
     for name, meant in misspelled(os.environ):
         log.warning("setting_unknown", name=name, meant=meant)
     for text in unused_together(settings):
         log.warning("setting_unused", reason=text)
+    cores = usable_cores()
+    fronts = (settings.workers or workers_by_cores(cores)) - 1
+    processes = FrontProcesses(program_on_disk()) if fronts else None
     try:
+        if processes is not None:
+            processes.begin_early(fronts)  # before this process loads the program: they do so at the same time
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             last_resort = LastResort()
-            status = runner.run(_serve(settings, last_resort.begin, take_over))
+            status = runner.run(_serve(settings, last_resort.begin, take_over, cores, processes))
             last_resort.leave(status)
             return status
     except Exception as error:
@@ -66,9 +82,18 @@ def serve(
         for line in lines:
             log.error("not_started", reason=line)
         return int(getattr(error, "exit_code", 1))
+    finally:
+        if processes is not None:
+            processes.keep(0)
 
 
-async def _serve(settings: Settings, stop_begins: Callable[[], None], take_over: bool = False) -> int:
+async def _serve(
+    settings: Settings,
+    stop_begins: Callable[[], None],
+    take_over: bool = False,
+    cores: float = 1.0,
+    processes: FrontProcesses | None = None,
+) -> int:
     """Return the exit status: 0 when told to stop, 3 when not everything could be written, 1 when it gave up."""
     from recado.app import Application  # the other commands do without the whole service
 
@@ -77,9 +102,11 @@ async def _serve(settings: Settings, stop_begins: Callable[[], None], take_over:
     told = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, told.set)
-    application = Application(settings, take_over=take_over)
+    application = Application(settings, take_over=take_over, cores=cores, processes=processes)
+    hung_up = hang_ups()
+    loop.add_signal_handler(signal.SIGHUP, lambda: told.set() if hung_up() else application.reload())
     stopping = asyncio.create_task(told.wait())
-    starting = asyncio.create_task(application.start())
+    starting = asyncio.create_task(application.start(assembled=spare_the_collector))
     await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
     if not starting.done():
         stop_begins()
@@ -92,7 +119,6 @@ async def _serve(settings: Settings, stop_begins: Callable[[], None], take_over:
     except BaseException:
         _tell_made(settings, application)  # it is in the database, and its keys can be told only now
         raise
-    _spare_the_collector()
     _welcome(settings, application)
     failing = asyncio.create_task(application.wait())
     await asyncio.wait({failing, stopping}, return_when=asyncio.FIRST_COMPLETED)
@@ -104,13 +130,6 @@ async def _serve(settings: Settings, stop_begins: Callable[[], None], take_over:
     for task in (stopping, failing):
         task.cancel()
     return 1 if failed else 0 if flushed else NOT_FLUSHED
-
-
-def _spare_the_collector() -> None:
-    """What is there now stays: it is set aside for good, and the rest is looked through less often."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(COLLECT_EVERY, *gc.get_threshold()[1:])
 
 
 def _welcome(settings: Settings, application: "Application") -> None:

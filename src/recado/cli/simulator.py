@@ -11,7 +11,7 @@ import typer
 import uvloop
 
 from recado.cli.errors import CommandError
-from recado.simulator.behaviour import Shares
+from recado.simulator.behaviour import RequestShares
 from recado.simulator.options import SimulatorOptions
 from recado.simulator.server import Simulator
 from recado.simulator.smpp_centre import OddReceipts
@@ -122,7 +122,7 @@ def simulator(
     if record.is_dir():
         raise CommandError(f"--record {record} is a folder: name a file")
     try:
-        shares = Shares(
+        shares = RequestShares(
             slow_down=slow_down_share,
             refuse=refuse_share,
             lost=lost_share,

@@ -78,7 +78,9 @@ def _bridge_idempotent() -> Any:
     return _setting(False, about, "true or false", "`false`")
 
 
-_OF_COMMANDS = frozenset({f"{PREFIX}API_KEY", f"{PREFIX}LOADTEST_TOKEN"})  # read by commands, not by the service
+_OF_COMMANDS = frozenset(
+    {f"{PREFIX}API_KEY", f"{PREFIX}CELLS_DATABASE_URL", f"{PREFIX}LOADTEST_TOKEN"}
+)  # read by commands, not by the service
 
 
 class Settings(BaseSettings):
@@ -571,6 +573,18 @@ class Settings(BaseSettings):
         description="MiB of request bodies in memory at once. One caller, so one body too, has a quarter at most.",
         json_schema_extra={"form": "a whole number of 64 or more", "default": "`256`"},
     )
+    workers: int | None = Field(
+        None,
+        ge=1,
+        le=8,
+        description="Processes that serve. With more than one, the first has the actors, and the others accept for it.",
+        json_schema_extra={"form": "a whole number from 1 to 8", "default": "one for each two cores, 4 at most"},
+    )
+    workers_send: bool = Field(
+        False,
+        description="Whether the processes beside the first send for a part of the chat app's numbers: a trial.",
+        json_schema_extra={"form": "true or false", "default": "`false`"},
+    )
     connections_per_address: int = Field(
         1_000,
         ge=1,
@@ -588,6 +602,16 @@ class Settings(BaseSettings):
     def embedded(self) -> bool:
         """Whether Recado runs its own PostgreSQL."""
         return self.database_url is None
+
+    @property
+    def processes(self) -> int:
+        """Of how many the service is; 1 where it was neither given nor chosen."""
+        return self.workers or 1
+
+    @property
+    def sending_processes(self) -> int:
+        """How many send for numbers of the chat app."""
+        return self.processes if self.workers_send else 1
 
     @property
     def link_address(self) -> str:

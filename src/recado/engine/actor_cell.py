@@ -68,6 +68,7 @@ class ActorCell(ActorAddress):
     def wake(self) -> None:
         """Start the task that serves the mailbox."""
         self.mailbox.rise()
+        self.stir()
         # An empty context: the actor must not run under the log context of anyone who happened to wake it.
         self._task = asyncio.get_running_loop().create_task(self._run(), context=Context())
 

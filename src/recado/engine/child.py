@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from recado.engine.failure import Failure
+from recado.engine.stirring import Stirring
 
 
 class State(StrEnum):
@@ -37,7 +38,9 @@ Figures = tuple[State, int, int, int, Failure | None, datetime | None]
 
 
 class Parent(Protocol):
-    """The supervisor, as its children see it."""
+    """The supervisor, as its children see it. `stirring`: notes who does anything, once somebody looks."""
+
+    stirring: Stirring | None
 
     @property
     def path(self) -> str:
@@ -60,6 +63,7 @@ class Child:
     """An actor, a service or a supervisor, as its supervisor sees it."""
 
     __slots__ = (
+        "__weakref__",
         "failures_in_row",
         "key",
         "last_failure",
@@ -118,11 +122,19 @@ class Child:
         self.state = State.RUNNING
         self.up_since = at
         self.up_since_monotonic = monotonic
+        self.stir()
 
     def mark_down(self, state: State) -> None:
         """Note that the child does not run."""
         self.state = state
         self.up_since = None
+        self.stir()
+
+    def stir(self) -> None:
+        """Note that it does something."""
+        owner = self.owner
+        if owner is not None and owner.stirring is not None:
+            owner.stirring.note(self.key)
 
     def family(self) -> "Iterator[Child]":
         """This child and all below it, parents first."""

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from recado.domain.core.clock import TimerHandle
-from recado.engine.steady_time import SteadyTime
+from recado.engine.steady_time import Moment, SteadyTime
 
 _SETTLE_PASSES = 1_000
 _BLIND_PASSES = 50
@@ -26,9 +26,17 @@ class SystemClock:
 
     __slots__ = ("_time", "now")
 
-    def __init__(self, wall: Callable[[], datetime] | None = None, elapsed: Callable[[], float] | None = None) -> None:
-        """`wall`: what the machine shows; `elapsed`: its seconds since it was started, sleep included."""
-        self._time = SteadyTime(wall or partial(datetime.now, UTC), elapsed or self.elapsed)
+    def __init__(
+        self,
+        wall: Callable[[], datetime] | None = None,
+        elapsed: Callable[[], float] | None = None,
+        since: Moment | None = None,
+    ) -> None:
+        """`wall`: what the machine shows; `elapsed`: its seconds since it was started, sleep included.
+
+        `since`: of another process, whose clock this one is then: it follows a jump when that says so.
+        """
+        self._time = SteadyTime(wall or partial(datetime.now, UTC), elapsed or self.elapsed, since)
         # Asked a dozen times for each message: the frame of one function is all that lies between.
         self.now: Callable[[], datetime] = self._time.reader()
 
@@ -89,14 +97,13 @@ class _SystemTimer:
 class _VirtualTimer:
     """One entry of the virtual clock's heap."""
 
-    __slots__ = ("callback", "cancelled")
+    __slots__ = ("callback",)
 
     def __init__(self, callback: Callable[[], object]) -> None:
-        self.callback = callback
-        self.cancelled = False
+        self.callback: Callable[[], object] | None = callback
 
     def cancel(self) -> None:
-        self.cancelled = True
+        self.callback = None  # the entry stays where it is until its time: what it would have called need not
 
 
 class VirtualClock:
@@ -150,7 +157,7 @@ class VirtualClock:
         await self.settle()
         while self._timers and self._timers[0][0] <= target:
             when, _, timer = heapq.heappop(self._timers)
-            if timer.cancelled:
+            if timer.callback is None:
                 continue
             self._elapsed = when
             timer.callback()

@@ -7,6 +7,7 @@ minute, the present goes on from where it was.
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from math import inf
 
 SET = timedelta(minutes=1)
 """Less is how clocks are kept right."""
@@ -15,6 +16,8 @@ FRESH = 0.0005
 what has a pace or a time limit goes by the monotonic clock."""
 BELIEVED_AFTER = 86_400.0
 """Seconds in which nobody set it again: then it is believed."""
+Moment = tuple[datetime, float]
+"""The present, and the machine's seconds then."""
 _LOOK_EVERY = timedelta(seconds=30)
 _ZERO = timedelta()
 
@@ -22,14 +25,16 @@ _ZERO = timedelta()
 class SteadyTime:
     """`set_by`: how far the machine's clock lies ahead of the present, as of the last reading."""
 
-    __slots__ = ("_base", "_base_at", "_elapsed", "_last", "_look_at", "_set_at", "_wall", "set_by")
+    __slots__ = ("_base", "_base_at", "_believed_after", "_elapsed", "_last", "_look_at", "_set_at", "_wall", "set_by")
 
-    def __init__(self, wall: Callable[[], datetime], elapsed: Callable[[], float]) -> None:
+    def __init__(self, wall: Callable[[], datetime], elapsed: Callable[[], float], since: Moment | None = None) -> None:
+        """`since`: of another process that goes on here: a jump is believed when it says so, and not after a day."""
         self._wall = wall
         self._elapsed = elapsed
         self.set_by = _ZERO
         self._set_at = 0.0
-        self._believe(wall(), elapsed())
+        self._believed_after = BELIEVED_AFTER if since is None else inf
+        self._believe(*(since or (wall(), elapsed())))
 
     def reader(self) -> Callable[[], datetime]:
         """What answers the present, as it was half a millisecond ago at most."""
@@ -76,7 +81,7 @@ class SteadyTime:
         if abs(ahead - self.set_by) > SET or (self.set_by < _ZERO) != (ahead < _ZERO):
             self._set_at = at
         self.set_by = ahead
-        if ahead > SET and at - self._set_at >= BELIEVED_AFTER:
+        if ahead > SET and at - self._set_at >= self._believed_after:
             self._believe(shown, at)
             return shown, self._look_at
         return present, present  # every reading is a look, until the two agree again

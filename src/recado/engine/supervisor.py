@@ -21,6 +21,7 @@ from recado.engine.recovery import Recovery, end_child, note_failure
 from recado.engine.ref import ActorRef
 from recado.engine.runtime import Runtime
 from recado.engine.service import Service, ServiceChild
+from recado.engine.stirring import Stirring
 from recado.engine.strategy import Intensity, Strategy
 
 _log = logging.getLogger(__name__)
@@ -41,7 +42,7 @@ class Supervisor(Child):
     actor gets to finish at a stop before its work is cancelled. `admitted`: how many children came so far.
     """
 
-    __slots__ = ("_children", "_closed", "_failed", "_grace", "_recovery", "_runtime", "admitted")
+    __slots__ = ("_children", "_closed", "_failed", "_grace", "_noted", "_recovery", "_runtime", "admitted", "stirring")
 
     def __init__(
         self,
@@ -59,6 +60,8 @@ class Supervisor(Child):
         self._grace = grace
         self._closed = False
         self.admitted = 0
+        self.stirring: Stirring | None = None
+        self._noted = Stirring()
         self._children: dict[Hashable, Child] = {}
         self._recovery = Recovery(self, runtime, strategy, Intensity(intensity, period), backoff)
         self._failed: asyncio.Future[Failure] | None = None
@@ -124,6 +127,17 @@ class Supervisor(Child):
     def admitted_since(self, admitted: int) -> list[Child]:
         """The children that came since the count was this, of those that are in the tree; maybe others beside them."""
         return list(islice(reversed(self._children.values()), self.admitted - admitted))
+
+    def notes(self) -> Stirring:
+        """From now on the supervisor notes which children do anything."""
+        self.stirring = self._noted
+        return self._noted
+
+    def notes_no_more(self) -> None:
+        """Nobody asks."""
+        if self.stirring is not None:
+            self.stirring = None
+            self._noted.forget()
 
     def runs(self, child: Child) -> bool:
         """Whether this supervisor runs and the child is in its tree."""

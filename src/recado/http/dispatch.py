@@ -6,7 +6,7 @@ precondition → handler. Every step either passes or raises the `Problem` that 
 
 import asyncio
 import traceback
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import aclosing, asynccontextmanager, nullcontext, suppress
 from functools import partial
 
@@ -71,6 +71,9 @@ _READS = ("GET", "HEAD")
 _log = structlog.get_logger(__name__)
 
 
+Reached = Callable[[], Awaitable[object] | None]
+
+
 class Dispatcher:
     """Answers requests, and logs them."""
 
@@ -93,7 +96,10 @@ class Dispatcher:
         pace: BodyPace,
         turns: RequestTurns,
         figures: RequestFigures,
+        reached: Reached | None = None,
     ) -> None:
+        """`reached`: what to wait for until changes hold in all processes of the service; None: they do."""
+        self._reached = reached
         routes = tuple(routes)
         self._figures = figures
         self._router = Router(
@@ -171,10 +177,15 @@ class Dispatcher:
             if working_for.get() != owner:  # a connection is mostly one caller's, and to set it costs more
                 working_for.set(owner)
             body = _declared(call) if self._turns.several else 0
-            turn = self._turns.wait(owner, stranger=not call.principal.organization_id, body=body)
+            stranger, probe = not call.principal.organization_id, operation.route.probe
+            turn = self._turns.wait(owner, stranger=stranger, body=body, probe=probe)
             if turn is not None:
                 await turn
-            reply = await self._run(operation, call, request, query, deadlines, task)
+            try:
+                reply = await self._run(operation, call, request, query, deadlines, task)
+            finally:
+                if self._reached is not None and operation.writes and (others := self._reached()) is not None:
+                    await others  # what it changed holds in all processes before its answer, be it a refusal
             if operation.route.versioned and not operation.writes and preconditions.not_modified(call, reply):
                 reply = Reply(304, headers=reply.headers, revision=reply.revision)
             if call.unknown:
@@ -203,7 +214,7 @@ class Dispatcher:
         finally:
             deadlines.end(task)
             if call.spool is not None:
-                call.spool.close()
+                await call.spool.close()
             if call.room is not None:
                 call.room.give_back()
         if operation is not None and operation.rate_class == PUBLIC and reply.status == 404:
@@ -272,7 +283,7 @@ class Dispatcher:
             raise
 
     def _admit(self, operation: Operation, call: Call, at: float) -> None:
-        """Rate limit, scope, suspension of a caller with a credential (C2.6)."""
+        """Rate limit, and what a caller with a credential may (C2.6)."""
         principal = call.principal
         if not principal.unlimited:
             bucket = call.bucket = self._limiter.of_principal(principal, operation.rate_class, at)
@@ -282,6 +293,20 @@ class Dispatcher:
             if total is not None and not total.take(at):
                 call.bucket = total  # what the headers tell of
                 raise total.refusal()
+        self._allow(operation, call)
+
+    async def _ask_again(self, operation: Operation, call: Call) -> None:
+        """Whether the caller may still, after a body that came in pieces: its key may have ended, it may have moved."""
+        if operation.by_key and call.principal is not ADMINISTRATOR:
+            at = self._monotonic()
+            principal = self._known(call, at) or await self._authenticated(call, at)
+            if principal is not call.principal:
+                call.principal = principal
+                self._allow(operation, call)
+
+    def _allow(self, operation: Operation, call: Call) -> None:
+        """Address, scope, suspension."""
+        principal = call.principal
         if principal.allowed_ips and not within(call.client_ip, principal.allowed_ips):
             raise Problem(
                 "IP_NOT_ALLOWED", "The API key is not allowed from this address: its allowedIps do not include it."
@@ -371,6 +396,7 @@ class Dispatcher:
                 call.room = self._room(call)
                 with deadlines.uncounted(task):  # bodies have limits of their own
                     call.raw_body = await read_body(request, route.body_limit, self._clock, call.room, self._pace)
+                await self._ask_again(operation, call)
             else:
                 call.raw_body = whole
             if model is not None:
@@ -388,6 +414,7 @@ class Dispatcher:
             owner = call.principal.organization_id
             with deadlines.uncounted(task):
                 call.spool = await self._spooler.read(request, route.body_limit, media_type, owner)
+            await self._ask_again(operation, call)
         if operation.query is not None:
             call.query = operation.query.parse(query, call.unknown)
         elif query and (operation.by_key or route.access is Access.ADMIN):

@@ -3,8 +3,11 @@
 import asyncio
 import os
 import socket
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import structlog
 from aiohttp import web
@@ -17,25 +20,33 @@ from recado.http.api.request_figures import RequestFigures
 from recado.http.api.route import MIB, Route
 from recado.http.bodies.body_workers import BodyWorkers
 from recado.http.callers.rate_limits import Limit, RateLimiter
-from recado.http.dispatch import Dispatcher
+from recado.http.dispatch import Dispatcher, Reached
 from recado.http.middleware.authentication import Administrator, Authenticator
 from recado.http.middleware.idempotency import IdempotencyStore
 from recado.http.problems.problems import MEDIA_TYPE, ProblemRenderer
 from recado.http.wire import byte_budget, connection_limits
-from recado.http.wire.arrivals import Arrivals
+from recado.http.wire.arrivals import TAKEN, Arrivals
 from recado.http.wire.body_pace import FRAMING_A_SECOND, FRAMING_AT_ONCE, BodyPace
 from recado.http.wire.byte_budget import ByteBudget
 from recado.http.wire.client_ip import ClientAddresses, Network
 from recado.http.wire.connection import Connection
 from recado.http.wire.connection_limits import ConnectionLimits
+from recado.http.wire.handed_connections import FrontConnection, TakenConnection
+from recado.http.wire.handover import Giving, Taking
 from recado.http.wire.rendering import WireResponse, head
 from recado.http.wire.request_turns import OF_NETWORKS, OF_ORGANIZATIONS, RequestTurns
 from recado.http.wire.spool import Spooler
 from recado.storage.core.shares.fair_threads import FairThreads
 
+if TYPE_CHECKING:
+    from recado.http.callers.shared_buckets import SharedBuckets
+
 ANSWER_SECONDS = 7.0  # that a stop gives what is under way; its connections close a second later
 HURRIED_SECONDS = 1.0
 LOOK_SECONDS = 1.0
+_LOOK_AT_GIVEN = 0.02  # seconds
+_LOOK_AT_UNDER_WAY = 0.1  # seconds
+_TAKEN_BESIDE_OTHERS = 4  # connections in one turn of the event loop: an idle process shall get its part
 RETRY_AFTER = 5  # seconds, for anyone who finds no place
 # What the kernel takes of an answer for a client that does not read: by itself it would take 4 MiB for each connection,
 # copied on the loop. And of a body that waits for its caller's pace: some hundred of 3 MiB each, broken off, fill what
@@ -55,15 +66,40 @@ _NO_REQUEST = {
 _log = structlog.get_logger(__name__)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerPart:
+    """What a server is among the processes of the service. As it stands here: the one of a service that has no other.
+
+    `expects_large_bodies`: a process that reads them is made ready. `has_fronts`: it takes the address, and fronts
+    listen. `reached`: see `Dispatcher`. `shared_buckets`: in which all processes count the limits of requests.
+    `listening`: sockets that have the address already; `gives`: to the owner. Both are closed at the end.
+    `answer_seconds`: that a stop gives what is under way.
+    """
+
+    expects_large_bodies: bool = False
+    has_fronts: bool = False
+    reached: Reached | None = None
+    shared_buckets: "SharedBuckets | None" = None
+    listening: Sequence[socket.socket] = ()
+    gives: Giving | None = None
+    answer_seconds: float = ANSWER_SECONDS
+
+
+ALONE = ServerPart()
+
+
 class HttpServer:
     """A service with `start()` and `stop()`, both safe to call twice.
 
     `host` and `port` (0: any free one, see `port`), or `socket_path` for a Unix socket. `limits`: refill per second and
     capacity of every class of C6.1; `ceilings`: those of whole organizations. `spool_folder`: where large bodies wait
-    while they are read; None for the system's own. `expects_large_bodies`: a process that reads them is made ready.
-    `body_memory`: bytes of all bodies in memory, and half as many more of large answers on their way; `connections`:
-    how many in all; `arriving`: those beside them that are not ready yet (C31). Raises OSError when the address cannot
-    be used.
+    while they are read; None for the system's own; `stores_bodies`: uploads get their names there; `stored_part`: bytes
+    of the parts that they are stored in, None: they are stored whole. `body_memory`: bytes of all bodies in memory, and
+    half as many more of large answers on their way; `connections`: how many in all; `arriving`: those beside them that
+    are not ready yet (C31). `part`: among the processes of the service. Raises OSError when the address cannot be used.
+
+    Several processes may share an address. The owner (`has_fronts`) takes it and does not listen: fronts do, which get
+    `bound` from it as `listening`, and hand over to it what they do not answer themselves (`gives`, `add_front`).
     """
 
     def __init__(
@@ -82,14 +118,15 @@ class HttpServer:
         socket_path: Path | None = None,
         admin_token: str | None = None,
         trusted_proxies: Sequence[Network] = (),
-        gateways: int = 1,
         spool_folder: Path | None = None,
-        expects_large_bodies: bool = False,
+        stores_bodies: bool = False,
+        stored_part: int | None = None,
         body_memory: int = byte_budget.DEFAULT,
         connections: int = connection_limits.IN_ALL,
         arriving: int = connection_limits.ARRIVING,
         connections_of_address: int = connection_limits.OF_ADDRESS,
         figures: RequestFigures | None = None,
+        part: ServerPart = ALONE,
     ) -> None:
         self._clock = clock
         self._ids = ids
@@ -104,8 +141,8 @@ class HttpServer:
             for model in (route.body, *route.bodies.values())
             if model is not None
         }
-        self._workers = BodyWorkers(clock, expected=large if expects_large_bodies else ())
-        limiter = RateLimiter(limits, ceilings, share=gateways)
+        self._workers = BodyWorkers(clock, expected=large if part.expects_large_bodies else ())
+        limiter = RateLimiter(limits, ceilings, shared=part.shared_buckets)
         self.bodies = ByteBudget(body_memory, byte_budget.BODIES)
         known_addresses = ClientAddresses(trusted_proxies)
         self.limits = ConnectionLimits(connections, connections_of_address, known_addresses)
@@ -123,32 +160,43 @@ class HttpServer:
             answers=self._answers,
             addresses=known_addresses,
             administrator=Administrator(admin_token),
-            spooler=Spooler(spool_folder, clock, pace, self._files),
+            spooler=Spooler(spool_folder, clock, pace, self._files, stored=stores_bodies, part=stored_part),
             workers=self._workers,
             bodies=self.bodies,
             unread=self.unread,
             pace=pace,
             turns=RequestTurns(OF_ORGANIZATIONS),
             figures=figures or RequestFigures(),
+            reached=part.reached,
         )
         self._host = host
         self._port = port
         self._arriving = arriving
         self._socket_path = socket_path
+        self._listening = tuple(part.listening)
+        self._gives = part.gives
+        self._has_fronts = part.has_fronts
+        self._fronts: dict[socket.socket, Taking] = {}
+        self._serving = False
         self._web: web.Server | None = None
-        self._address: asyncio.Server | None = None  # which it holds; `_arrivals` listens
+        self._address: asyncio.Server | None = None  # which it holds; `_arrivals` listens on what is bound
+        self._bound: list[socket.socket] | None = None
         self._arrivals: Arrivals | None = None
         self._timer: TimerHandle | None = None
-        self._answer_seconds = ANSWER_SECONDS
+        self._answer_seconds = part.answer_seconds
         self._refused = 0  # connections that the log tells of
         self._tell_again_at = 0.0
 
     @property
     def port(self) -> int:
         """The port that the server listens on."""
-        if self._address is not None and self._socket_path is None:
-            return int(self._address.sockets[0].getsockname()[1])
-        return self._port
+        name = self._bound[0].getsockname() if self._bound else None
+        return int(name[1]) if isinstance(name, tuple) else self._port
+
+    @property
+    def bound(self) -> Sequence[socket.socket]:
+        """The sockets that have the address, from `take_address` to `stop`: for fronts, which inherit them."""
+        return self._bound or ()
 
     @property
     def connections(self) -> int:
@@ -157,79 +205,148 @@ class HttpServer:
 
     async def take_address(self) -> None:
         """Make the address ours, without answering there yet; raises OSError when it cannot be had."""
-        if self._address is not None:
+        if self._bound is not None:
             return
         loop = asyncio.get_running_loop()
-        turns = RequestTurns(OF_NETWORKS)
-        rests = BodyPace(self._clock)
-        framing = BodyPace(self._clock, FRAMING_A_SECOND, FRAMING_AT_ONCE)
-        server = self._web = web.Server(self._dispatcher.handle)
-
-        def connection() -> Connection:
-            return Connection(
-                server,
-                shortcut=self._dispatcher.shortcuts.answer,
-                answer_error=self._answer_error,
-                report_error=_report,
-                limits=self.limits,
-                turns=turns,
-                sleep=self._clock.sleep,
-                rest_pace=rests.take,
-                framing_pace=framing.take,
-                loop=loop,
-            )
-
-        if self._socket_path is not None:
-            self._address = await loop.create_unix_server(connection, self._socket_path, start_serving=False)
-        else:
-            self._address = await loop.create_server(connection, self._host, self._port, start_serving=False)
-        bound = [socket.socket(fileno=os.dup(each.fileno())) for each in self._address.sockets]
-        if self._socket_path is None:
-            for each in bound:
-                for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
-                    each.setsockopt(socket.SOL_SOCKET, option, _KERNEL_BUFFER)
+        server = web.Server(self._dispatcher.handle)
+        options: dict[str, Any] = {
+            "shortcut": self._dispatcher.shortcuts.answer,
+            "answer_error": self._answer_error,
+            "report_error": _report,
+            "limits": self.limits,
+            "turns": RequestTurns(OF_NETWORKS),
+            "sleep": self._clock.sleep,
+            "rest_pace": BodyPace(self._clock).take,
+            "framing_pace": BodyPace(self._clock, FRAMING_A_SECOND, FRAMING_AT_ONCE).take,
+            "loop": loop,
+        }
+        connection: Callable[[], Connection] = partial(Connection, server, **options)
+        if self._gives is not None:
+            connection = partial(FrontConnection, server, giving=self._gives, **options)
+        self._bound = list(self._listening) or await self._bind()
+        self._web = server
         self._arrivals = Arrivals(
-            bound,
+            self._bound,
             connection,
+            taken=lambda first: TakenConnection(server, first=first, **options),
             places=self._arriving,
+            at_once=TAKEN if self._gives is None else _TAKEN_BESIDE_OTHERS,
             limits=self.limits,
             refusal=lambda: self._answer_error(503, None).wire,
             clock=self._clock,
         )
+
+    async def _bind(self) -> list[socket.socket]:
+        loop = asyncio.get_running_loop()
+        if self._socket_path is not None:
+            server = await loop.create_unix_server(asyncio.Protocol, self._socket_path, start_serving=False)
+        else:
+            server = await loop.create_server(asyncio.Protocol, self._host, self._port, start_serving=False)
+        bound = [socket.socket(fileno=os.dup(each.fileno())) for each in server.sockets]
+        if self._socket_path is None:
+            for each in bound:
+                for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+                    each.setsockopt(socket.SOL_SOCKET, option, _KERNEL_BUFFER)
+        self._address = server
+        return bound
+
+    def add_front(self, channel: socket.socket) -> None:
+        """Take what a front hands over on its `channel`, which is closed when the front ends, or is removed."""
+        arrivals = self._arrivals
+        if arrivals is None:
+            channel.close()
+            return
+        taking = self._fronts[channel] = Taking(
+            channel,
+            room=lambda: arrivals.room,
+            arrived=arrivals.bring,
+            lost=self._lose,
+            ended=lambda ended: self.remove_front(ended.channel),
+        )
+        if self._serving:
+            taking.start()
+
+    def remove_front(self, channel: socket.socket) -> None:
+        """Take what has come on `channel`, and nothing more; safe to call twice."""
+        taking = self._fronts.pop(channel, None)
+        if taking is not None:
+            taking.finish()
+
+    def _lose(self) -> None:
+        self.limits.refused += 1
 
     async def start(self) -> None:
         """Listen."""
         await self.take_address()
         await self._workers.start()
         await self._files.start()
-        if self._arrivals is not None and not self._arrivals.listening:
-            self._arrivals.start()
+        if self._arrivals is not None and not self._serving:
+            self._serving = True
+            if not self._has_fronts:
+                self._arrivals.start()
+            for each in self._fronts.values():
+                each.start()
             self._look()
 
     def hurry(self) -> None:
         """The service cannot go on: its stop gives what is under way a second, so that the next may serve soon."""
         self._answer_seconds = HURRIED_SECONDS
 
+    async def leave(self, seconds: float) -> None:
+        """Another front takes this one's place: nobody shall notice, before `stop`.
+
+        No more connections are taken. For so many seconds each ends with its next answer; then those that rest go over
+        to the owner. One that is closed while it rests could break: its client may be about to ask.
+        """
+        arrivals, giving = self._arrivals, self._gives
+        if arrivals is None or giving is None or self._web is None:
+            return
+        self._port, self._bound = self.port, []
+        arrivals.leave_address()
+        await arrivals.settled()
+        self._answers.drain()
+        await self._clock.sleep(seconds)
+        for connection in self._web.connections:
+            while giving.crowded:  # it would turn them away
+                await self._clock.sleep(_LOOK_AT_GIVEN)
+            connection.rest_elsewhere()  # type: ignore[attr-defined]
+        while giving.waiting:
+            await self._clock.sleep(_LOOK_AT_GIVEN)
+
+    async def settled(self, seconds: float) -> None:
+        """Until no request is under way, so many seconds at most. An answer that its client does not take is none."""
+        give_up_at = self._clock.monotonic() + seconds
+        while self._web is not None and self._clock.monotonic() < give_up_at:
+            if all(connection.unread for connection in self._web.connections):  # type: ignore[attr-defined]
+                return
+            await self._clock.sleep(_LOOK_AT_UNDER_WAY)
+
     async def stop(self) -> None:
         """Take no more connections, answer with 503 what does not end in its seconds, and close one later."""
         address, self._address = self._address, None
         arrivals, self._arrivals = self._arrivals, None
         server, self._web = self._web, None
-        if address is None or arrivals is None or server is None:
+        if arrivals is None or server is None:
             return
         if self._timer is not None:
             self._timer.cancel()
-        self._port = int(address.sockets[0].getsockname()[1]) if self._socket_path is None else self._port
+        self._port, self._bound, self._serving = self.port, None, False
+        for channel in tuple(self._fronts):
+            self.remove_front(channel)
         arrivals.stop()
         await arrivals.settled()  # from here on none comes, which would not be told to end
-        address.close()
+        if address is not None:
+            address.close()
         self._answers.drain()
         self._dispatcher.hurry(self._answer_seconds)
         server.pre_shutdown()
         await server.shutdown(self._answer_seconds + 1.0)
+        if self._gives is not None:
+            self._gives.stop()
         await self._workers.stop()
         await self._files.stop()
-        await address.wait_closed()
+        if address is not None:
+            await address.wait_closed()
 
     def _look(self) -> None:
         """Once a second: close the connections whose head does not come."""

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 from unittest.mock import AsyncMock, Mock
@@ -31,6 +32,7 @@ from recado.domain.messages.message import Cause
 from recado.engine.clock import VirtualClock
 from recado.services.dispatch.row import NewPayload, Row
 from recado.services.ops.activity import Activity
+from recado.storage.dispatch.begun_calls import _FENCED, BegunCalls
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 ACCOUNT = chatapp_account()
@@ -54,6 +56,18 @@ class Provider:
         return self.outcome
 
 
+class Waiting(Provider):
+    """Answers when it may."""
+
+    def __init__(self, outcome: Outcome, may: asyncio.Event) -> None:
+        super().__init__(outcome)
+        self._may = may
+
+    async def send(self, *_: Any) -> Outcome:
+        await self._may.wait()
+        return self.outcome
+
+
 def calls_with(stopped: Any, settle: AsyncMock | None = None) -> Calls:
     return Calls(
         sending(settle=settle or AsyncMock()), clock=VirtualClock(NOW), expect=lambda at: None, stopped=stopped
@@ -72,6 +86,7 @@ def departure(outcome: Outcome, room: CallRoom | None = None) -> Departure:
         payload=None,
         template_vars=None,
         details=None,
+        totaled=True,
         attempts=0,
         claimed_at=NOW,
     )
@@ -242,6 +257,64 @@ class Made:
         self.open -= 1
 
 
+def noted_by_owner(begun: BegunCalls) -> bool:
+    """Whether the next owner finds a note of the message's call; the file stays open for us."""
+    fenced = begun.fence(1, NOW)
+    assert fenced is not None
+    former = fenced.read()
+    assert former is not None
+    begun._map[_FENCED] = 0  # type: ignore[index] # only looked at
+    return not former.never_began("msg_1", NOW)
+
+
+@pytest.mark.parametrize("content", ["a body", NewPayload({"media": 1})])
+async def test_a_call_is_noted_when_its_content_is_at_hand(tmp_path: Path, content: object) -> None:
+    """A process that is killed while media still go to the provider has surely sent nothing."""
+    begun, clock, noted = BegunCalls(tmp_path, boot="boot", notes=4), VirtualClock(NOW), list[tuple[str, bool]]()
+    begun.open(1, NOW)
+
+    @asynccontextmanager
+    async def made(_: Any) -> AsyncIterator[object]:
+        noted.append(("made", noted_by_owner(begun)))
+        yield content
+
+    async def send(*_: Any) -> Outcome:
+        noted.append(("sent", noted_by_owner(begun)))
+        return Accepted("1")
+
+    calls = Calls(sending(settle=AsyncMock()), clock=clock, expect=lambda at: None, begun=begun, contents={EMAIL: made})
+    each = departure(Accepted("1"))
+    each.row.channel = EMAIL
+    each.provider = cast("Any", SimpleNamespace(name="post", looked_up_by=frozenset(), send=send))
+    assert calls.begin(each, lambda *_: None)
+    await calls.stop()
+    assert noted == [("made", False), ("sent", True)]
+
+
+async def test_nobody_is_called_whose_content_came_after_the_numbers_were_taken(tmp_path: Path) -> None:
+    begun, ended = BegunCalls(tmp_path, boot="boot", notes=4), list[Outcome | None]()
+    begun.open(1, NOW)
+
+    @asynccontextmanager
+    async def made(_: Any) -> AsyncIterator[object]:
+        assert begun.fence(1, NOW) is not None
+        yield NewPayload({"media": 1})
+
+    calls = Calls(
+        sending(settle=AsyncMock()), clock=VirtualClock(NOW), expect=lambda at: None, begun=begun,
+        contents={EMAIL: made},
+    )  # fmt: skip
+    each = departure(Accepted("1"))
+    each.row.channel = EMAIL
+    assert calls.begin(each, lambda _, outcome: ended.append(outcome))
+    other = departure(Accepted("1"))
+    other.row.id, other.row.channel = "msg_2", EMAIL
+    await calls.settled(lambda row: True)
+    assert ended == [NoPlace()]
+    assert not calls.begin(other, lambda *_: None)
+    await calls.stop()
+
+
 class Taking(Provider):
     """Notes what it is given; it would know its answer at once."""
 
@@ -315,3 +388,20 @@ async def test_nobody_is_called_when_the_lease_ended_meanwhile() -> None:
 async def test_content_that_came_with_the_message_is_not_made_again() -> None:
     ended, given = await call_of_made(ValueError("asked"), {"content": "given"})
     assert (ended, given) == (Accepted("1"), [])
+
+
+async def test_whoever_gives_a_number_up_waits_for_its_calls_alone() -> None:
+    calls, answers = calls_with(None), {each: asyncio.Event() for each in ("num_1", "num_2")}
+    for number, answer in answers.items():
+        each = departure(Accepted("1"))
+        each.row.id, each.row.sender_id = f"msg of {number}", number
+        each.provider = cast("Any", Waiting(Accepted("1"), answer))
+        assert calls.begin(each, lambda *_: None)
+    giving_up = asyncio.ensure_future(calls.settled(lambda row: row.sender_id == "num_1"))
+    await asyncio.sleep(0)
+    assert not giving_up.done()
+    answers["num_1"].set()
+    await giving_up
+    assert len(calls) == 1
+    answers["num_2"].set()
+    await calls.stop()

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from recado.actors.dispatch.due_poller import EVERY_NUMBER_EVERY, STARTING_AT_MOST, DuePoller
-from recado.actors.dispatch.lane_messages import Look
+from recado.actors.dispatch.lane_messages import Heads, Look
 from recado.domain.core.ids import MESSAGE, NUMBER, IdSource
 from recado.domain.senders.sender import SenderKey
 from recado.engine.clock import SystemClock, VirtualClock
 from recado.storage.core.connections.postgres import Database
 from recado.storage.dispatch import dispatch
-from recado.storage.dispatch.dispatch import BLOCK, OF_EACH
+from recado.storage.dispatch.dispatch import BLOCK, MOST_HEADS, OF_EACH, Head
 from recado.storage.messages import messages
 from recado.storage.messages.messages import NewMessage
 
@@ -33,11 +33,22 @@ where sender_id = $1
 """
 
 
+OF_TEN_KINDS = """
+with few as (delete from dispatch where sender_id = $1 and id !~ '^msg_[0-9]{2}$')
+update dispatch
+set
+    class = right(id, 1)::int % 2, owner = 'btc_' || right(id, 1)::int % 5, force = id = 'msg_33',
+    claimed_epoch = case when right(id, 1) = '1' then 1 end
+where sender_id = $1 and id ~ '^msg_[0-9]{2}$'
+"""
+
+
 class Numbers:
     """The actors of numbers, as the poller sees them."""
 
     def __init__(self, db: Database) -> None:
         self.told: list[SenderKey] = []
+        self.heads: dict[SenderKey, tuple[Head, ...]] = {}
         self.released: list[int] = []  # blocks before each of them was told
         self.rows_ready = 0
         self.in_memory: set[SenderKey] = set()
@@ -51,6 +62,9 @@ class Numbers:
         )
 
     def tell(self, number: SenderKey, message: object) -> None:
+        if isinstance(message, Heads):
+            self.heads[number] = message.rows
+            return
         assert message == Look()
         self.told.append(number)
         self.released.append(self.rows_ready)
@@ -61,6 +75,7 @@ class Numbers:
     async def look(self) -> set[SenderKey]:
         """The numbers told by one run."""
         self.told.clear()
+        self.heads.clear()
         self.released.clear()
         await self.poller.work()
         return set(self.told)
@@ -99,6 +114,32 @@ async def test_a_number_in_memory_is_told_at_once_when_a_row_becomes_due(databas
     await CLOCK.advance(6)
     assert await numbers.look() == {number}
     assert await numbers.look() == set()
+
+
+async def test_a_number_in_memory_is_told_where_its_rows_begin_once_a_hint_had_its_time(database: Database) -> None:
+    numbers = Numbers(database)
+    number, held = await stored(database), await stored(database, held_for=timedelta(hours=1))
+    numbers.in_memory |= {number, held}
+    await numbers.look()
+    assert numbers.heads == {}
+    await copied(database, number, 49)
+    await database.execute(OF_TEN_KINDS, number.sender_id)
+    await CLOCK.advance(1)
+    await numbers.look()
+    # Of the ten pairs of class and owner the first row each, but of the one whose rows are claimed; and the forced one.
+    assert {head.id for head in numbers.heads.pop(number)} == {f"msg_{n}" for n in (10, *range(12, 20), 33)}
+    assert numbers.heads == {}
+
+
+async def test_of_many_owners_some_are_told(database: Database) -> None:
+    numbers = Numbers(database)
+    number = await stored(database)
+    numbers.in_memory.add(number)
+    await copied(database, number, 2 * MOST_HEADS)
+    await database.execute("update dispatch set owner = id")
+    await CLOCK.advance(1)
+    await numbers.look()
+    assert len(numbers.heads[number]) == MOST_HEADS
 
 
 async def test_only_so_many_numbers_start_at_once_and_the_others_later(database: Database) -> None:

@@ -12,6 +12,7 @@ from recado.domain.dispatch.quiet_hours import QuietHours
 from recado.domain.messages.message import BULK, CRITICAL, NORMAL
 from recado.domain.senders.number import NumberStatus, QualityRating
 from recado.services.dispatch.row import WINDOW, Row
+from recado.storage.dispatch.dispatch import Head
 
 NOW = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)
 
@@ -337,3 +338,42 @@ def test_more_owners_than_fit_are_read_in_turn() -> None:
     assert after.after_owner == owners[15]
     rows.fill(BULK, [], after.limit)  # the rotation begins anew
     assert {each.klass: each for each in rows.wanted(FREE, NOW)[0]}[BULK].after_owner == ""
+
+
+def head(of: Row) -> Head:
+    return Head(of.klass, of.owner, of.id, of.force)
+
+
+def test_rows_that_are_known_or_left_a_moment_ago_are_not_missed() -> None:
+    rows = fresh()
+    rows.arrive((row(1), row(2)))
+    taken(rows, 1)
+    rows.gone("msg_1")
+    assert not rows.missed([head(row(1)), head(row(2))])
+    assert rows.wanted(FREE, NOW)[0] == []
+
+
+def test_where_an_earlier_row_of_its_owner_was_missed_all_are_read_again_in_their_order() -> None:
+    rows = fresh()
+    rows.arrive((row(2), row(3), row(4, owner="btc_1")))
+    under_way = taken(rows, 1)
+    assert rows.missed([head(row(1))])
+    assert [wanted.klass for wanted in rows.wanted(FREE, NOW)[0]] == [NORMAL]
+    rows.fill(NORMAL, [row(1), row(2), row(3), row(4, owner="btc_1")], 20)
+    assert under_way == ["msg_2"]
+    assert taken(rows, 3) == ["msg_1", "msg_4", "msg_3"]
+
+
+def test_a_row_of_an_owner_that_is_not_in_memory_is_read_beside_what_is() -> None:
+    rows = fresh()
+    rows.arrive((row(2), row(3)))
+    assert rows.missed([head(row(1, owner="btc_1"))])
+    read(rows, NORMAL, [row(1, owner="btc_1"), row(2), row(3)])
+    assert taken(rows, 3) == ["msg_2", "msg_1", "msg_3"]
+
+
+def test_a_forced_row_that_was_missed_is_looked_for() -> None:
+    rows = fresh()
+    assert not rows.look_for_forced
+    assert rows.missed([head(row(1, force=True))])
+    assert rows.look_for_forced

@@ -14,7 +14,8 @@ import pytest
 from tests.waiting import until, until_locked_out
 
 from recado.actors.dispatch import rescuer as rescuer_module
-from recado.actors.dispatch.rescuer import NOT_CALLED, Rescuer
+from recado.actors.dispatch.own_claims import ABANDONED_AFTER, NOT_CALLED, answer_for_claims
+from recado.actors.dispatch.rescuer import Rescuer
 from recado.domain.core.errors import Unavailable
 from recado.domain.core.ids import MESSAGE, IdSource
 from recado.domain.dispatch.retry import RETRY_DELAYS
@@ -188,6 +189,23 @@ async def test_a_note_stays_as_long_as_anything_that_it_names_is_under_way(datab
     assert await rescue.forget_settled(database, epoch, later) == 1
 
 
+@pytest.mark.parametrize("idempotent", [False, True])
+async def test_a_process_beside_the_owner_answers_for_what_it_forgot_and_for_nobody_else(
+    database: Database, idempotent: bool
+) -> None:
+    """What a dead one had in hand may never have left: the owner knows by its file."""
+    of_dead, forgotten = await claimed_by_a_dead_process(database), await claimed_by_a_dead_process(database)
+    (epoch,) = await database.fetchrow("select max(epoch) from hosts")
+    records: Any = SimpleNamespace(
+        db=database, sender_for=lambda channel, env: SimpleNamespace(name="scripted", idempotent=idempotent)
+    )
+    await answer_for_claims(records, epoch, NOW + ABANDONED_AFTER, of_dead=False)
+    assert await state(database, forgotten) == ("sending", None, None, 1)
+    await answer_for_claims(records, epoch, NOW + ABANDONED_AFTER + timedelta(seconds=1), of_dead=False)
+    assert (await state(database, forgotten))[1] == ("retry" if idempotent else "uncertain")
+    assert await state(database, of_dead) == ("sending", None, None, 1)
+
+
 async def test_a_note_stays_while_a_row_that_it_names_could_not_be_marked(database: Database) -> None:
     marked, changed = [await claimed_by_a_dead_process(database) for _ in range(2)]
     await database.execute("delete from claims")
@@ -197,11 +215,11 @@ async def test_a_note_stays_while_a_row_that_it_names_could_not_be_marked(databa
 
     async with database.transaction() as another:
         await another.execute("update dispatch set expires_at = expires_at + interval '1 s' where id = $1", changed)
-        rescuing = asyncio.create_task(rescue.rescue(database, epoch, NOW))
+        rescuing = asyncio.create_task(rescue.rescue(database, epoch, NOW, of_dead=True))
         await until_locked_out(database)
     assert await rescuing == 1
     assert [(await state(database, each))[1] for each in (marked, changed)] == ["uncertain", None]
-    assert await rescue.rescue(database, epoch, NOW) == 1
+    assert await rescue.rescue(database, epoch, NOW, of_dead=True) == 1
     assert (await state(database, changed))[1] == "uncertain"
     assert await database.fetchval("select count(*) from claims") == 0
 
@@ -228,6 +246,27 @@ async def test_a_claim_whose_call_had_not_begun_goes_back_with_its_attempt_uncou
     await noted(database, tmp_path)
     async with rescued(notes=tmp_path):
         assert await state(database, message_id) == ("queued", None, None, 1)
+
+
+@pytest.mark.parametrize("kept", [True, False])
+async def test_what_a_dead_process_beside_the_owner_had_in_hand_is_sorted_out_by_its_own_file(
+    database: Database, rescued: Rescued, tmp_path: Path, kept: bool
+) -> None:
+    waiting, called = await claimed_by_a_dead_process(database), await claimed_by_a_dead_process(database)
+    for each in (waiting, called):  # by two processes: both are of the last epoch here
+        await database.execute("update dispatch set claimed_epoch = (select max(epoch) from hosts) where id = $1", each)
+    await database.execute("update claims set epoch = (select max(epoch) from hosts)")
+    await database.execute("update hosts set beside = 1, opened = true where epoch = (select max(epoch) from hosts)")
+    epoch, taken_at = await database.fetchrow("select epoch, taken_at from hosts order by epoch desc limit 1")
+    calls = BegunCalls(tmp_path, boot="this boot", notes=16).beside(epoch)
+    if kept:
+        calls.open(epoch, taken_at)
+        assert calls.began(ORGANIZATION, called, NOW, NOW)
+    async with rescued(notes=tmp_path):
+        assert (await state(database, waiting))[0] == ("queued" if kept else "sending")
+        assert (await state(database, called))[:2] == ("sending", "uncertain")
+        assert await epochs.opened_beside(database) == []
+    assert [each.name for each in tmp_path.iterdir()] == ["begun-calls"]
 
 
 @pytest.mark.parametrize("called", [False, True])
@@ -307,7 +346,7 @@ async def test_a_call_that_had_begun_stays_known_when_the_process_that_sorts_out
     message_id = await claimed_by_a_dead_process(database)
     await noted(database, tmp_path, (message_id, 0.04))
 
-    async def killed(*_: object) -> int:
+    async def killed(*_: object, **given: object) -> int:
         raise ConnectionResetError
 
     with monkeypatch.context() as patch:

@@ -20,7 +20,15 @@ class Room:
         self.ours = self.servers = timedelta()
         self.clock = SystemClock(lambda: self._shown(self.ours), lambda: self.seconds)
         server: Any = self
-        self.watch = ClockWatch(server, self.clock)
+        # Another process, which has our clock from then on.
+        self.beside = SystemClock(
+            lambda: self._shown(self.ours), lambda: self.seconds, (self.clock.now(), self.seconds)
+        )
+        self.watch = ClockWatch(server, self.clock, self._believed)
+
+    def _believed(self) -> None:
+        self.beside.now()
+        self.beside.follow()
 
     def _shown(self, off: timedelta) -> datetime:
         return START + timedelta(seconds=self.seconds) + off
@@ -33,6 +41,7 @@ class Room:
         """How far we are ahead of the time that passed, ten seconds and a look later."""
         self.seconds += 10
         await self.watch.look()
+        assert self.beside.now() == self.clock.now()
         return self.clock.now() - START - timedelta(seconds=self.seconds)
 
 

@@ -13,14 +13,14 @@ from typing import Any
 import orjson
 import pytest
 from aiohttp import web
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 from recado.actors.webhooks.webhooks import Webhooks
 from recado.channels.http.guarded_http import GuardedHttp
 from recado.channels.http.outbound_guard import OutboundGuard
 from recado.channels.webhooks.webhook_signing import new_secret
 from recado.domain.core.ids import WEBHOOK, IdSource
-from recado.domain.webhooks.webhook import SubscriptionStatus
+from recado.domain.webhooks.webhook import SubscriptionKey, SubscriptionStatus
 from recado.engine.clock import SystemClock
 from recado.engine.runtime import Runtime
 from recado.engine.supervisor import Supervisor
@@ -76,7 +76,7 @@ class Receiver:
         finally:
             self.at_once -= 1
 
-    async def wait_for(self, count: int, limit: float = 10.0) -> list[Received]:
+    async def wait_for(self, count: int, limit: float = PATIENCE) -> list[Received]:
         async with asyncio.timeout(limit), self.arrived:
             await self.arrived.wait_for(lambda: len(self.received) >= count)
         return self.received
@@ -161,7 +161,7 @@ class Place:
         return made
 
     async def emit(self, event: str = "wallet.depleted", count: int = 1, hint: bool = True, **data: Any) -> None:
-        keys: list[tuple[str, str]] = []
+        keys: list[SubscriptionKey] = []
         async with self.db.transaction() as connection:
             for number in range(count):
                 keys += await events.emit(
@@ -230,7 +230,7 @@ async def place(database: Database) -> AsyncIterator[Place]:
             connection, ids, name="First", now=clock.now(), random_bytes=os.urandom
         )
     guard = OutboundGuard(clock=clock, allowed=LOCAL)
-    http = GuardedHttp(guard, clock=clock, connect_limit=0.5, call_limit=1.0)
+    http = GuardedHttp(guard, clock=clock, connect_limit=PATIENCE, call_limit=PATIENCE)
     made = Place(database, clock, ids, keys, http, organization, None, None)  # type: ignore[arg-type]
     made.webhooks, made.root = make_webhooks(made, http)
     await made.root.start()

@@ -37,11 +37,10 @@ async def test_a_stop_does_not_wait_for_an_endpoint_that_hangs(place: Place, rec
         return web.Response()
 
     receiver.answer = hang
-    place.http.call_limit = 60.0
     subscription = await place.subscribe(receiver.url)
     await place.emit()
     await receiver.wait_for(1)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):  # below what its call may take
         await place.root.stop()
     assert [row["attempts"] for row in await place.pending(subscription)] == [0]
 

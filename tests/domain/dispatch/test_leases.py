@@ -10,14 +10,17 @@ from tests.examples import examples
 
 from recado.domain.dispatch.leases import (
     MARGIN,
+    MOST_OFFSET,
     RENEWED_EVERY,
     TOLERANCE,
     TTL,
     WINDOW,
     Lease,
     LeaseVerdict,
+    closed_at,
     endless,
     look,
+    may_send,
     offset_of,
     opens_in,
 )
@@ -61,6 +64,18 @@ def test_an_answer_that_comes_late_shortens_no_lease() -> None:
     lease.renewed(5.0)
     lease.renewed(1.0)
     assert lease.holds()
+
+
+@pytest.mark.parametrize(
+    ("free_at", "dead_at", "closed"), [(None, None, 9.0), (None, 5.0, 5.0), (None, 12.0, 9.0), (4.0, 5.0, 4.0)]
+)
+def test_when_an_owner_begins_no_call_any_more(free_at: float | None, dead_at: float | None, closed: float) -> None:
+    assert closed_at(9.0, free_at=free_at, dead_at=dead_at) == closed
+
+
+def test_a_clock_that_is_too_far_apart_sends_nothing() -> None:
+    assert may_send(MOST_OFFSET)
+    assert not may_send(MOST_OFFSET + 0.001)
 
 
 def test_where_nobody_was_before_nobody_waits() -> None:

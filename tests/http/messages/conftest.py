@@ -156,7 +156,7 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
         callbacks.append((channel, adapter, body))
         kept.append(headers)
 
-    totals = MessageTotals(database, clock=clock, emptied=lambda keys: None)
+    totals = MessageTotals(clock=clock, emptied=lambda keys: None)
     outbox = Outbox(directories.subscriptions, ids=ids, queued=lambda keys: None)
     wallet = Wallet(directories.prices, clock=clock, ids=ids, queued=lambda keys: None)
     consequences = Consequences(outbox, wallet, totals, Campaigns())
@@ -211,7 +211,6 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
         clock=clock,
         ids=ids,
         tell=lambda number, message: None,
-        totals=totals,
         consequences=consequences,
         tariff=WalletTariff(prices=directories.prices, ids=ids, clock=clock),
         audiences=audiences,

@@ -94,6 +94,7 @@ async def test_marketing_to_whoever_opted_out_is_refused(marketing: Any, named: 
     who = {"to": ..., "contactId": contact_id} if named else {}
     refused = await marketing.refusal(marketing.body(**who))
     assert (refused.status, refused.code, refused.body["meta"]) == (422, "CONTACT_OPTED_OUT", {"motivo": "opt_out"})
+    assert refused.body["detail"].endswith("leave it out until it has consented anew.")
 
 
 async def test_marketing_to_a_phone_in_the_registry_is_refused_without_any_contact(marketing: Any) -> None:

@@ -159,7 +159,7 @@ async def test_an_erasure_goes_on_block_by_block(mail: Any) -> None:
     for each in sent:
         await mail.set_status(each, "read")
     database, now = mail.api.database, mail.api.clock.now()
-    await contact_erasures.begin(database, (mail.organization_id, "test", contact_id), now)
+    await contact_erasures.begin(database, (mail.organization_id, "test", contact_id), now, refused=False)
     (left,) = await contact_erasures.due(database, now, 10)
     done = []
     while left is not None:

@@ -10,6 +10,7 @@ from tests.causes import cause
 from tests.http.messages.resending import NOWHERE, copies, failed, message, resend, second_template
 
 from recado.domain.core.retention import CONTENT_MONTHS, months_before
+from recado.services.batches import resend as resend_service
 from recado.services.batches.resend import PLANS_WAITING
 from recado.storage.dispatch.settlements import Failed
 from recado.storage.messages import resends
@@ -236,6 +237,73 @@ async def test_a_resend_of_too_many_asks_for_less(mail: Any, monkeypatch: pytest
         await failed(mail, campaignId="spring")
     answer = await resend(mail, {"filter": {"campaignId": "spring"}})
     assert (answer.status, answer.code, answer.body["meta"]) == (409, "LIMIT_REACHED", {"limit": 2})
+
+
+async def refused_unread(
+    mail: Any, monkeypatch: pytest.MonkeyPatch, body: dict[str, Any], size: int, reads: str
+) -> None:
+    """Beyond `size` bytes the resend is refused before `reads` of `resends` is asked; with room for them it goes."""
+    read: list[object] = []
+    with monkeypatch.context() as bound:
+        bound.setattr(resends, reads, lambda *given: read.append(given))
+        bound.setattr(resend_service, "MOST_BYTES", size)
+        before = await mail.stored()
+        answer = await resend(mail, body)
+    assert (answer.status, answer.code, answer.body["meta"]) == (409, "LIMIT_REACHED", {"limit": size})
+    assert (read, await mail.stored()) == ([], before)
+    monkeypatch.setattr(resend_service, "MOST_BYTES", size + 200)
+    assert (await resend(mail, body)).body["matched"] == 3
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+async def test_a_filter_that_finds_too_much_content_is_refused_before_it_is_read(
+    mail: Any, monkeypatch: pytest.MonkeyPatch, dry_run: bool
+) -> None:
+    body = {"filter": {"campaignId": "spring"}, "dryRun": dry_run}
+    name = "ç" * 200
+    for _ in range(3):
+        await failed(mail, campaignId="spring", templateVars=[name], metadata={"order": name})
+    size = 3 * 2 * 2 * len(name)  # both in UTF-8, without what is around them
+    await refused_unread(mail, monkeypatch, body, size, "failed")
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+async def test_a_list_of_messages_with_too_much_content_is_refused_before_it_is_read(
+    mail: Any, monkeypatch: pytest.MonkeyPatch, dry_run: bool
+) -> None:
+    name = "ç" * 200
+    ids = [await failed(mail, templateVars=[name]) for _ in range(3)]
+    body = {"messageIds": [*ids, *ids, NOWHERE], "dryRun": dry_run}
+    size = 3 * 2 * len(name)  # in UTF-8, without what is around it
+    await refused_unread(mail, monkeypatch, body, size, "by_ids")
+
+
+async def test_long_lists_of_an_organization_take_turns_as_filters_do(
+    mail: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = {"messageIds": [await failed(mail)], "dryRun": True}
+    few = await asyncio.gather(*(resend(mail, body) for _ in range(PLANS_WAITING + 2)))
+    assert {answer.status for answer in few} == {200}
+    monkeypatch.setattr(resend_service, "FEW_BYTES", 1)
+    measured, all_measured = 0, asyncio.Event()
+    size, by_ids = resends.size, resends.by_ids
+
+    async def counted(*given: Any) -> int:
+        nonlocal measured
+        found = await size(*given)
+        measured += 1
+        if measured == PLANS_WAITING + 2:
+            all_measured.set()
+        return found
+
+    async def held(*given: Any) -> Any:
+        await all_measured.wait()
+        return await by_ids(*given)
+
+    monkeypatch.setattr(resends, "size", counted)
+    monkeypatch.setattr(resends, "by_ids", held)
+    many = await asyncio.gather(*(resend(mail, body) for _ in range(PLANS_WAITING + 2)))
+    assert Counter(answer.status for answer in many) == {200: PLANS_WAITING + 1, 503: 1}
 
 
 async def test_what_was_sent_again_already_is_not_too_many(mail: Any, monkeypatch: pytest.MonkeyPatch) -> None:

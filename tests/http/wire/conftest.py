@@ -192,7 +192,7 @@ def wait_until() -> Callable[[Callable[[], bool]], Awaitable[None]]:
     """`await wait_until(condition)`: let the loop run until it holds; ten seconds end a test that waits in vain."""
 
     async def until(condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not condition():
                 await asyncio.sleep(0)
 

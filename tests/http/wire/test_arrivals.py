@@ -119,6 +119,20 @@ async def test_only_so_many_wait_as_there_are_descriptors_for_the_others_wait_in
     assert stage.arrivals.waiting == 0
 
 
+async def test_who_waits_no_longer_until_all_are_ready_lets_them_become_that(stage: Stage) -> None:
+    async with AsyncExitStack() as asked:
+        for _ in range(30):
+            asked.enter_context(stage.ask("127.0.0.2"))
+        await until(lambda: stage.ready, 10.0, "the first ones are ready", 0.0)
+        assert stage.arrivals.waiting > 0
+        waits = asyncio.create_task(stage.arrivals.settled())
+        await asyncio.sleep(0)
+        waits.cancel()
+        await stage.arrivals.settled()
+    assert waits.cancelled()
+    assert len(stage.ready) == 30
+
+
 async def test_without_descriptors_it_looks_again_a_second_later(stage: Stage) -> None:
     stage.bound.fails = 1
     with stage.ask("127.0.0.2"):

@@ -103,6 +103,21 @@ async def test_a_process_that_dies_costs_one_request(workers: BodyWorkers) -> No
     assert (await read(workers, {"how": "well"})).how == "well"
 
 
+@pytest.mark.parametrize("begun", [False, True])
+async def test_a_process_that_ends_with_the_service_is_no_failure(workers: BodyWorkers, begun: bool) -> None:
+    """Also where it was about to begin."""
+    if begun:
+        await read(workers, {})
+    hanging = asyncio.create_task(read(workers, {"how": "hang"}))
+    while not workers.busy:
+        await asyncio.sleep(0)
+    with capture_logs() as logged:
+        await workers.stop()
+        with pytest.raises(Unavailable):
+            await hanging
+    assert logged == []
+
+
 async def test_a_body_that_takes_too_much_memory_is_too_large(workers: BodyWorkers) -> None:
     with pytest.raises(Problem) as caught:
         await read(workers, {"how": "swell"})

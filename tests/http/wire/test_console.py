@@ -92,7 +92,8 @@ async def packed_bytes(api: Any, path: str) -> bytes:
 @pytest.mark.parametrize(
     "path",
     ["0000000000000000/app.js", "{build}/x.js", "{build}/index.html", "{build}/vendor/preact/LICENSE",
-     "{build}/vendor/README.md", "{build}/..%2Fexamples.json", "{build}/views", "{build}/views/..%2F..%2Fserver.py"],
+     "{build}/vendor/README.md", "{build}/..%2Fopenapi%2Fexamples.json", "{build}/views",
+     "{build}/views/..%2F..%2Fserver.py"],
 )  # fmt: skip
 async def test_nothing_else_is_served(serve: Any, path: str) -> None:
     api = await start(serve)

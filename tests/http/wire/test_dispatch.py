@@ -1,5 +1,6 @@
 """The steps before a handler: what each refuses, and in which order (C2.6)."""
 
+import asyncio
 import re
 from datetime import UTC, datetime
 from ipaddress import ip_network
@@ -15,6 +16,7 @@ from recado.domain.core.errors import Problem, Unavailable, not_found
 from recado.http.api.call import Call
 from recado.http.api.models import ApiModel, PatchModel, QueryInt, QueryModel
 from recado.http.api.route import Access, Idempotency
+from recado.http.server import ServerPart
 from recado.http.wire.reply import Reply, StreamReply
 
 ID = "thg_" + "0" * 21
@@ -290,6 +292,35 @@ async def test_what_goes_wrong_in_a_handler_is_answered_with_500_and_logged_with
     assert (entry["event"], entry["request_id"], entry["error"]) == ("request_failed", request_id, "RuntimeError")
     assert entry["where"][-1].endswith(" fail")
     assert "Maria" not in repr(logs)
+
+
+@pytest.mark.parametrize(
+    ("method", "fails", "status"),
+    [
+        ("POST", None, 200),
+        ("POST", Problem("INVALID_STATE", "It is closed."), 409),
+        ("POST", RuntimeError("it broke"), 500),
+        ("GET", Problem("INVALID_STATE", "It is closed."), 409),
+    ],
+)
+async def test_what_a_request_changed_holds_in_all_processes_before_it_is_answered_also_when_it_failed(
+    serve: Any, thing: Any, method: str, fails: Exception | None, status: int
+) -> None:
+    async def change(_: Call) -> Reply:
+        order.append("changed")
+        if fails is not None:
+            raise fails
+        return Reply(200, {})
+
+    async def others() -> None:
+        await asyncio.sleep(0)
+        order.append("holds")
+
+    order: list[str] = []
+    api = await serve(thing(method, handler=change), part=ServerPart(reached=others))
+    async with api.client.request(method, "/things") as answer:
+        assert answer.status == status
+    assert order == (["changed", "holds"] if method == "POST" else ["changed"])
 
 
 async def test_a_body_that_json_cannot_hold_is_answered_with_500(serve: Any, thing: Any) -> None:

@@ -53,6 +53,7 @@ async def test_a_body_broken_off_is_forgotten_without_the_collector(
         await wait_until(come)
         writer.transport.abort()
         await wait_until(lambda: api.server.connections == 0)
+        await wait_until(lambda: api.server._dispatcher._spooler.open == 0)  # files are closed in threads
     assert tracemalloc.get_traced_memory()[0] - before < SENT
     assert api.server.bodies.held == 0
 

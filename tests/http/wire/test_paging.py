@@ -32,7 +32,7 @@ from recado.http.routes.batches.campaigns import CampaignQuery
 from recado.http.routes.contacts.contact_models import ContactQuery
 from recado.http.routes.messages.bulk_models import BatchQuery
 from recado.http.routes.messages.message_models import MessageQuery
-from recado.http.routes.webhooks.webhook_models import WebhookQuery
+from recado.http.routes.webhooks.webhook_models import DeliveryQuery, WebhookQuery
 from recado.http.wire.reply import Reply
 
 CURSORS = Cursors(CursorSigner(b"k" * 32))
@@ -163,6 +163,8 @@ def test_the_envelope_says_only_what_holds() -> None:
         (ContactQuery, {"source": "api"}, True),
         (ContactQuery, {"opt_in_status": "granted"}, True),
         (SegmentContactsQuery, {}, True),
+        (DeliveryQuery, {"status": "dropped"}, False),
+        (DeliveryQuery, {"message_id": "msg_1"}, True),
     ],
 )
 def test_a_page_that_thousands_of_records_may_be_looked_at_for_is_a_search(

@@ -249,14 +249,6 @@ def test_the_least_recently_used_bucket_goes_first() -> None:
     assert limiter.of_principal(second, "x", 0.0).take(0.0), "forgotten, so it starts full"
 
 
-def test_gateways_share_a_limit() -> None:
-    limiter = RateLimiter({"x": (10.0, 100)}, {}, share=4)
-    bucket = limiter.of_principal(principal("a"), "x", 0.0)
-    assert bucket.policy == '"x";q=25;w=10'
-    own = limiter.of_principal(principal("b", rate_limits={"x": (8.0, 2)}), "x", 0.0)
-    assert own.policy == '"x";q=1;w=1'
-
-
 def test_a_changed_limit_of_a_credential_holds_at_once() -> None:
     limiter = RateLimiter({"x": (1.0, 10)}, {})
     assert limiter.of_principal(principal("a"), "x", 0.0).limit == (1.0, 10)

@@ -6,7 +6,7 @@ import pytest
 from tests.waiting import until
 
 from recado.http.wire import request_turns
-from recado.http.wire.request_turns import BYTES_OF_PLACE, RequestTurns
+from recado.http.wire.request_turns import BYTES_OF_PLACE, PROBES, RequestTurns
 
 STRANGER = "?"  # how the names of those begin here who are no organization
 
@@ -160,3 +160,35 @@ async def test_a_request_whose_connection_ended_takes_nobodys_turn() -> None:
     await asyncio.wait([gone, last])
     assert gone.cancelled()
     assert crowd.begun == ["a", "a"]
+
+
+async def test_who_watches_the_program_now_and_then_makes_no_turns_for_the_others() -> None:
+    turns = RequestTurns(4)
+    for _ in range(PROBES):
+        assert turns.wait("a") is None
+        assert turns.wait(STRANGER, stranger=True, probe=True) is None
+        assert not turns.several
+    assert [turns.wait("a") for _ in range(40)] == [None] * 40
+
+
+async def test_who_sends_more_probes_than_that_is_somebody_who_asks() -> None:
+    turns = RequestTurns(4)
+    for _ in range(PROBES + 1):
+        assert turns.wait("a") is None
+        turns.wait(STRANGER, stranger=True, probe=True)
+    assert turns.several
+
+
+async def test_probes_do_not_make_turns_go_on_once_one_is_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request_turns, "ALONE_AFTER", 0.02)
+    turns = RequestTurns(4)
+    assert turns.wait("a") is None
+    assert turns.wait("b") is None
+    assert turns.several
+
+    def is_alone() -> bool:
+        turns.wait("b")
+        turns.wait(STRANGER, stranger=True, probe=True)
+        return not turns.several
+
+    await until(is_alone, 5, "no turns are made for one alone")

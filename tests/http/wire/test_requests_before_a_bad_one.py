@@ -72,7 +72,7 @@ class Sent:
             writer.write(piece)
             sent += len(piece)
             await self._wait_until(lambda sent=sent: self.taken >= sent or came.done())
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             content = await came
         return [int(part[1:4]) for part in content.split(b"HTTP/1.1")[1:]]
 
@@ -134,6 +134,6 @@ async def test_what_is_held_back_stays_within_bounds(serve: Any, thing: Any, wai
     await wait_until(lambda: connection._buffer_paused)
     assert len(connection._messages) <= 32
     leave.set()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         content = await everything(reader)
     assert (content.count(b"HTTP/1.1 200"), content.count(b"HTTP/1.1 400")) == (1_000, 1)

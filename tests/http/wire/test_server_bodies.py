@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import os
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from tests.http.wire.test_server import HEAD, Thing, answer_of
 from recado.http.api.call import Call
 from recado.http.wire.reply import Reply
 from recado.http.wire.spool import IN_MEMORY, STEP
+from recado.storage.access.organizations import on_the_move
+from recado.storage.core.gathered import AHEAD
 
 
 async def test_a_client_that_asks_first_is_told_to_continue(serve: Any, thing: Any) -> None:
@@ -105,6 +108,36 @@ async def test_a_body_that_trickles_has_a_time_in_all(serve: Any, thing: Any, wa
         assert (status, b"Connection: close" in head, b'"code":"BAD_REQUEST"' in body) == (408, True, True)
 
 
+@pytest.mark.parametrize(("path", "kind"), [(b"/things", b"application/json"), (b"/file", b"text/csv")])
+@pytest.mark.parametrize("becomes", [401, 403, 503])
+async def test_who_may_call_no_more_when_a_slow_body_has_come_is_refused(
+    serve: Any, thing: Any, wait_until: Any, path: bytes, kind: bytes, becomes: int
+) -> None:
+    called: list[Call] = []
+
+    async def handle(call: Call) -> Reply:
+        called.append(call)
+        return Reply(200, {})
+
+    api = await serve(
+        thing("POST", handler=handle, body=Thing), thing("POST", "/file", handler=handle, spooled={"text/csv": None})
+    )
+    reader, writer = await api.connect()
+    body = b'{"name":"y"}'
+    writer.write(
+        b"POST %b HTTP/1.1\r\n%bContent-Type: %b\r\nContent-Length: %d\r\n\r\n" % (path, HEAD, kind, len(body))
+    )
+    await arrived(api, wait_until, writer, body[:1])
+    principal = api.credentials.known.pop("good")
+    if becomes == 403:
+        api.credentials.known["good"] = replace(principal, suspended=True)
+    elif becomes == 503:
+        api.credentials.bad["good"] = on_the_move()
+    writer.write(body[1:])
+    status, _, _ = await answer_of(reader)
+    assert (status, called) == (becomes, [])
+
+
 async def arrived(api: Any, wait_until: Any, writer: Any, data: bytes) -> None:
     """Send `data` and wait until the service has it and waits for more."""
 
@@ -149,6 +182,22 @@ async def test_a_folder_without_room_for_bodies_is_told_once_a_minute(serve: Any
     assert statuses == [(503, "1")] * 6
     told = {"event": "body_not_kept", "log_level": "warning", "folder": str(full), "cause": "No such file or directory"}
     assert [entry for entry in logs if entry["event"] == "body_not_kept"] == [told, told]
+
+
+@pytest.mark.parametrize(
+    ("media_type", "stores", "begins"),
+    [("application/octet-stream", True, True), ("text/csv", True, False), ("application/octet-stream", False, False)],
+)
+async def test_the_disk_begins_early_with_bodies_that_are_stored_as_they_are(
+    media_type: str, stores: bool, begins: bool, serve: Any, thing: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = list[int]()
+    monkeypatch.setattr(os, "posix_fadvise", lambda descriptor, at, length, advice: told.append(length))
+    route = thing("POST", spooled={media_type: None}, body_limit=3 * AHEAD)
+    api, of_type = await serve(route, spool_folder=tmp_path, stores_bodies=stores), {"Content-Type": media_type}
+    async with api.client.post("/things", data=BytesIO(bytes(2 * AHEAD)), headers=of_type) as answer:
+        assert answer.status == 200
+    assert bool(told) is begins
 
 
 @pytest.mark.parametrize("sizes", [[70_000], [1] * 600 + [100_000], [STEP, STEP - 1, 3], [IN_MEMORY, 2 * STEP + 1]])

@@ -178,7 +178,7 @@ async def test_the_example_of_a_problem_has_the_errors_and_meta_of_an_occurrence
 
 
 def test_each_code_has_a_text_and_each_text_a_code() -> None:
-    texts = tomllib.loads(files("recado.http").joinpath("problem_texts.toml").read_text())
+    texts = tomllib.loads(files("recado.http.problems").joinpath("problem_texts.toml").read_text())
     assert set(texts) == set(CODES)
     for text in texts.values():
         assert set(text) - {"example", "errors", "meta"} == {"cause", "remedy"}

@@ -181,7 +181,7 @@ async def workshop(database: Database) -> AsyncIterator[Workshop]:
         clock,
     )
     found: list[Workshop] = []
-    totals = MessageTotals(database, clock=clock, emptied=lambda keys: found[0].batches.emptied(keys))
+    totals = MessageTotals(clock=clock, emptied=lambda keys: found[0].batches.emptied(keys))
     outbox = Outbox(directories.subscriptions, ids=ids, queued=lambda keys: None)
     wallet = Wallet(directories.prices, clock=clock, ids=ids, queued=lambda keys: None)
     consequences = Consequences(outbox, wallet, totals, Campaigns())
@@ -204,7 +204,6 @@ async def workshop(database: Database) -> AsyncIterator[Workshop]:
         clock=clock,
         ids=ids,
         tell=tell,
-        totals=totals,
         consequences=consequences,
         tariff=WalletTariff(prices=directories.prices, ids=ids, clock=clock),
         audiences=audiences,

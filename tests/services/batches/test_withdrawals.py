@@ -79,13 +79,17 @@ class Desk:
 
     async def gate(self, batch: Any, place: int) -> Any:
         """What the dispatchers' gate says of a message of the batch, by its place among those that wait."""
+        return self.withdrawing.gate(await self.waits(batch, place))
+
+    async def waits(self, batch: Any, place: int) -> Any:
+        """A message of the batch as dispatchers have it."""
         message_id = (await self.workshop.queue(batch))[place]["id"]
         _, told = next(each for each in self.workshop.told if any(row.id == message_id for row in each[1].rows))
         row = next(row for row in told.rows if row.id == message_id)
         contact_id, hashed = await self.workshop.db.fetchrow(
             "select contact_id, recipient_hash from messages where id = $1", message_id
         )
-        return self.withdrawing.gate(replace(row, contact_id=contact_id, recipient_hash=hashed))
+        return replace(row, contact_id=contact_id, recipient_hash=hashed)
 
 
 @pytest.fixture(autouse=True)
@@ -184,10 +188,11 @@ async def test_what_a_dead_process_had_not_withdrawn_leaves_no_more_and_is_withd
     assert (batch.failed + batch.archived, batch.queued) == (2 * BLOCK, ROWS - 2 * BLOCK)
 
     following = Desk(shop)
-    assert await following.gate(made, 0) is None
+    waits = await following.waits(made, 0)
+    assert following.withdrawing.gate(waits) is None
     await following.withdrawals.start()
     try:
-        assert await following.gate(made, 0) in {REFUSED, DELETED}
+        assert following.withdrawing.gate(waits) in {REFUSED, DELETED}
 
         async def none_waits() -> bool:
             return not await withdrawals.noted(shop.db)

@@ -195,12 +195,14 @@ async def test_the_last_departure_says_which_totals_are_empty(purse: Purse) -> N
     assert set(last.emptied) == {(*key, "batch", BATCH), (*key, "campaign", CAMPAIGN)}
 
 
-async def test_of_one_sent_alone_its_price_and_what_the_sandbox_will_report_are_written_as_of_any(purse: Purse) -> None:
+async def test_of_one_that_is_in_no_totals_its_price_and_what_the_sandbox_will_report_are_written_as_of_any(
+    purse: Purse,
+) -> None:
     """By a statement without the parts for those of batches, unless something of these is needed."""
     messages = await claimed(purse, 3)
     rows = sorted(purse.departed(*messages), key=lambda row: row.id)
     for row in rows:
-        row.alone = True
+        row.totaled = False
     rows[2].planned = (PlannedReport(0, CLOCK.now(), "{}"),)
     entry_ids = [purse.ids.new(LEDGER_ENTRY) for _ in messages]
 

@@ -47,7 +47,7 @@ async def line(database: Database, postgres: dict[str, Any]) -> AsyncIterator[Li
     """Its statements end after a moment, and time moves by hand."""
     number = await live_number(database)
     name = await database.fetchval("select current_database()")
-    hurried = Database({**postgres, "database": name}, clock=SystemClock(), statement_limit=0.25)
+    hurried = Database({**postgres, "database": name}, clock=SystemClock(), statement_limit=1.0)
     await hurried.start()
     made = Line(hurried, number, VirtualClock(SystemClock().now()))
     await store(made, made.inbound("first", "in-0", **{"from": STUCK}))

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 import pytest
 from tests.channels.example.policy import PAGER, PAGES
+from tests.waiting import until_locked_out
 
 from recado.domain.channels.policies import POLICIES
 from recado.domain.core.errors import Unavailable
@@ -21,6 +22,7 @@ from recado.services.links import recorder
 from recado.services.links.tracked_clicks import TrackedClicks
 from recado.storage.core.connections.postgres import Database
 from recado.storage.links import tracked_links
+from recado.storage.links.tracked_links import FoundLink
 from recado.storage.messages import messages
 from recado.storage.messages.messages import NewMessage
 from recado.storage.webhooks.webhooks import SubscriptionDirectory
@@ -127,6 +129,31 @@ async def test_each_click_is_told_and_the_first_of_a_message_says_so(linked: Lin
     ]
     assert {data["status"] for _, data in told} == {"queued"}
     assert len(linked.hinted) == 2  # a hint for each commit
+
+
+@pytest.mark.parametrize("codes", [("AAAAAAAA", "AAAAAAAA"), ("BBBBBBBB", "AAAAAAAA")], ids=["one link", "two links"])
+async def test_of_two_processes_that_count_clicks_in_one_message_one_has_the_first(
+    linked: Linked, codes: tuple[str, str]
+) -> None:
+    """The second begins before the first has committed, and counts after it."""
+    await linked.db.execute(SUBSCRIBED, ORGANIZATION)
+    await linked.message("AAAAAAAA", "BBBBBBBB")
+    other = Linked(linked.db)
+    await other.clicks.start()
+    await linked.clicks.open(codes[0], counted=False)
+    await other.clicks.open(codes[1], counted=True)
+    first = linked.clicks.find(codes[0])
+    assert isinstance(first, FoundLink)
+
+    async with linked.db.hot.transaction() as connection:
+        counted = await tracked_links.count(connection, [(first, [SystemClock().now()])])
+        assert [each.fresh for each in counted.values()] == [True]
+        counting = asyncio.ensure_future(other.clicks.record())
+        await until_locked_out(linked.db)
+    await counting
+    assert [data["firstClick"] for _, data in await linked.told()] == [False]
+    assert sum((await linked.counted()).values()) == 2
+    await other.clicks.stop()
 
 
 async def test_a_click_is_the_last_interaction_of_the_contact(linked: Linked) -> None:

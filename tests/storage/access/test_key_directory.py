@@ -1,5 +1,6 @@
 """From a token to its key, cached (C3.1, C24.4)."""
 
+import asyncio
 import os
 import random
 import time
@@ -8,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from tests.waiting import until_locked_out
 
 from recado.domain.core.errors import Problem
 from recado.domain.core.ids import IdSource
@@ -188,3 +190,19 @@ def _seconds(setting: Setting, rounds: int) -> float:
     for _ in range(rounds):
         peek(token)
     return time.thread_time() - started
+
+
+async def test_two_processes_that_write_last_uses_wait_for_each_other_in_one_order(
+    database: Database, setting: Setting
+) -> None:
+    lower, higher = sorted(key.id for key, _ in setting.made.keys.values())
+    uses = [(setting.key.organization_id, each, START + timedelta(days=1)) for each in (higher, lower)]
+    lock = "select true from api_keys where id = $1 for update skip locked"
+    async with database.transaction() as first:
+        assert await first.fetchval(lock, lower)
+        writing = asyncio.ensure_future(api_keys.touch(database, uses))
+        await until_locked_out(database)
+        assert await first.fetchval(lock, higher)
+    await writing
+    used = await database.fetch("select last_used_at from api_keys")
+    assert {row["last_used_at"] for row in used} == {START + timedelta(days=1)}

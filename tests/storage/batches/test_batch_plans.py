@@ -7,7 +7,7 @@ import orjson
 import pytest
 from tests.plans import nodes
 
-from recado.storage.batches import batch_making, batches, totals
+from recado.storage.batches import batch_making, batches
 from recado.storage.core.connections.postgres import Database
 
 FILL = """
@@ -62,7 +62,6 @@ async def test_every_look_at_batches_takes_an_index(filled: Database) -> None:
         (batches.SQL.hold, ("org_7", "btc_7", 1_000, "test", "msg_1")),
         (batches.SQL.withdraw, ("org_7", "btc_7", 1_000, now, "x", ["queued"], "msg_1", "withdrawn", {})),
         (batches.SQL.senders_of, ("org_7", "btc_7")),
-        (totals.SQL.any, ("org_7", "test")),
     ]
     for sql, arguments in asked:
         pool = filled.hot if sql in (batches.SQL.withdraw, batches.SQL.next_in_turn) else filled  # as it is run

@@ -110,7 +110,6 @@ async def test_deltas_are_added_and_what_is_empty_is_known(database: Database) -
 async def test_a_message_that_was_never_counted_counts_nowhere(database: Database) -> None:
     assert await totals.add(database, totals.deltas([moved("sent", "delivered")]), NOW) == []
     assert await counts(database, BATCH, "btc_1") == {}
-    assert not await totals.exist(database, "org_1", "test")
 
 
 async def test_many_commits_over_the_same_totals_wait_for_none_forever(database: Database) -> None:

@@ -118,7 +118,7 @@ async def test_what_every_batch_asks_of_wallets_takes_an_index(purse: Purse) -> 
         (messages.ACCEPT, (*[None] * 23, True, *nothing(messages.ACCEPT)[24:])),
         (departures.DEPART.text, nothing(departures.DEPART.text)),
         (departures.DEPART_WITH_MORE.text, nothing(departures.DEPART_WITH_MORE.text)),
-        (departures.ALONE_FROM_SHARED.text, nothing(departures.ALONE_FROM_SHARED.text)),
+        (departures.PLAIN_FROM_SHARED.text, nothing(departures.PLAIN_FROM_SHARED.text)),
         (messages.SQL.known, (["org_7"], [ENV], ["chatapp"], ["msg_7"])),
     ]
     async with purse.database.hot.acquire() as connection:

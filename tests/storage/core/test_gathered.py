@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from recado.storage.core import gathered
-from recado.storage.core.gathered import GatheredBytes
+from recado.storage.core.gathered import AHEAD, GatheredBytes
 
 
 @pytest.mark.parametrize("refusal", [None, errno.EISDIR, errno.EOPNOTSUPP])
@@ -40,3 +40,41 @@ def test_a_folder_that_is_not_there_is_an_error_only_when_a_file_is_needed(tmp_p
     held.write(b"0")
     with pytest.raises(FileNotFoundError):
         held.write(b"1")
+
+
+def advised(monkeypatch: pytest.MonkeyPatch, error: OSError | None = None) -> list[tuple[int, int]]:
+    """Where the disk was told to begin, and with how many bytes; each time it fails with the error."""
+    told = list[tuple[int, int]]()
+
+    def note(descriptor: int, at: int, length: int, advice: int) -> None:
+        assert os.fstat(descriptor).st_size >= at + length, "what is not written yet cannot begin"
+        assert advice == os.POSIX_FADV_DONTNEED
+        told.append((at, length))
+        if error is not None:
+            raise error
+
+    monkeypatch.setattr(gathered.os, "posix_fadvise", note)
+    return told
+
+
+@pytest.mark.parametrize("error", [None, OSError(errno.EINVAL, "")])
+def test_the_disk_begins_with_a_file_that_stays_while_it_grows(
+    error: OSError | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = advised(monkeypatch, error)
+    held = GatheredBytes(str(tmp_path), 10, stays=True)
+    pieces = [os.urandom(size) for size in (9, AHEAD - 10, 1, AHEAD, 3, AHEAD + 1)]
+    for piece in pieces:
+        held.write(piece)
+    held.file.seek(0)
+    assert held.file.read() == b"".join(pieces)
+    assert told == [(0, AHEAD), (AHEAD, AHEAD), (2 * AHEAD, AHEAD + 4)]
+    held.close()
+
+
+def test_the_disk_is_not_told_of_a_file_that_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = advised(monkeypatch)
+    held = GatheredBytes(str(tmp_path), 10)
+    held.write(bytes(2 * AHEAD))
+    held.close()
+    assert told == []

@@ -50,7 +50,7 @@ class Holders:
         self._tasks += [asyncio.create_task(self._hold(owner)) for _ in range(times)]
 
     async def until_held(self, *owners: str) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while sorted(self.held) != sorted(owners):
                 self._changed.clear()
                 await self._changed.wait()

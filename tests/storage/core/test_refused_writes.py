@@ -133,8 +133,10 @@ async def test_every_way_to_write_tells_of_a_refusal(
     database: Database, monkeypatch: pytest.MonkeyPatch, work: Callable[[Database, str], Awaitable[None]], state: str
 ) -> None:
     monkeypatch.setattr(outage_module, "TRY_EVERY", 0.4)  # longer than the longest pause before the deadline
-    own = Database(database.server, clock=SystemClock(), deadline=0.3)
+    own = Database(database.server, clock=SystemClock())
     await own.start()
+    for pool in (own, own.hot, own.bulk):
+        monkeypatch.setattr(pool, "_deadline", 0.3)
     try:
         with capture_logs() as logs:
             with pytest.raises((Unavailable, asyncpg.PostgresError)):
@@ -164,12 +166,13 @@ async def test_a_database_that_became_read_only_is_tried_until_it_writes(
     await database.execute("create table t (a integer)")
     name = database.server["database"]
     await database.execute(f"alter database {name} set default_transaction_read_only = on")
-    own = Database(database.server, clock=SystemClock())
+    # Sessions of its own: those that tests keep for one another (tests/emptied.py) began before.
+    own = Database(database.server, clock=SystemClock(), pool_size=3)
     await own.start()
     try:
         with pytest.raises(Unavailable):
             await own.execute("insert into t values (1)")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await tried.wait()
         assert own.refuses_writes
         assert await own.fetchval("select count(*) from t") == 0

@@ -56,6 +56,8 @@ insert into push_devices (organization_id, env, id, app_id, token, token_hash, p
 insert into contacts (organization_id, env, id, phone, phone_hash, source, opt_in_status, search, updated_at)
     select 'org_' || i % 20, 'test', 'cnt_' || i, '+' || i, sha256(i::text::bytea), 'api', 'unknown', '', now()
     from generate_series(1, 20000) i;
+insert into contact_erasures (organization_id, env, contact_id, due_at)
+    select organization_id, env, id, now() from contacts;
 analyze;
 """
 
@@ -83,7 +85,7 @@ async def test_no_page_reads_a_whole_table(filled: Database) -> None:
         (messages.SQL.forget_dispatches, (*PUSH, 100)),
         (messages.SQL.forget_blocks, (*PUSH, 20)),
         (messages.SQL.forget, PUSH),
-        (devices.SQL.unlink, (*PUSH[:2], "cnt_7", 100)),
+        (devices.SQL.unlink, (*PUSH[:2], "cnt_7", 100, AT)),
         (messages.SQL.lock_contacts, (*([each] for each in PUSH), [0])),
         (messages.SQL.touch, (["org_7"], ["test"], ["cnt_7"], AT)),
     ]

@@ -2,9 +2,10 @@
 
 import random
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from structlog.testing import capture_logs
 from tests.acme import acme
 from tests.plans import indexes, plan_for_any, whole_tables
 
@@ -12,6 +13,7 @@ from recado.domain.core.ids import BATCH, CONTACT, EVENT, LEDGER_ENTRY, MESSAGE,
 from recado.engine.clock import SystemClock, VirtualClock
 from recado.storage.core.connections import server_clock
 from recado.storage.core.connections.postgres import Database
+from recado.storage.core.statements.rows import Executor
 from recado.storage.messages import messages
 from recado.storage.messages.messages import NewMessage
 
@@ -48,6 +50,42 @@ async def test_the_newest_id_is_found_wherever_it_is(database: Database, prefix:
     else:
         await database.execute(ROWS[prefix], number.organization_id, made)
     assert await server_clock.newest_id(database, now) == made.removeprefix(prefix)
+
+
+@pytest.mark.parametrize(("seconds", "told"), [(0.099, False), (0.102, True), (30.0, True)])
+async def test_ids_continue_above_the_newest_one_and_only_a_clock_that_is_behind_is_told_of(
+    database: Database, seconds: float, told: bool
+) -> None:
+    clock = VirtualClock(SystemClock().now())
+    organization = (await acme(database, clock, IdSource(clock, random.Random(5)))).number.organization_id
+    former = VirtualClock(clock.now() + timedelta(seconds=seconds))
+    newest = IdSource(former, random.Random(3)).new(EVENT)
+    await database.execute(ROWS[EVENT], organization, newest)
+    ids = IdSource(clock, random.Random(7))
+    with capture_logs() as logged:
+        await server_clock.continue_ids(database, clock, ids)
+    assert ids.new(EVENT) > newest
+    assert [(entry["event"], entry["ids_continue"]) for entry in logged] == [("clock_is_behind", True)] * told
+
+
+class TurnedByTheRead:
+    """An executor whose answer takes two seconds, in which an owner before makes one more id."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self._clock = clock
+
+    async def fetchval(self, *_: object) -> str:
+        await self._clock.advance(2.0)
+        return IdSource(self._clock, random.Random(3)).new("")
+
+
+async def test_an_id_that_was_made_during_the_hand_over_tells_nothing_of_the_clock() -> None:
+    clock = VirtualClock(SystemClock().now())
+    with capture_logs() as logged:
+        await server_clock.continue_ids(
+            cast("Executor", TurnedByTheRead(clock)), clock, IdSource(clock, random.Random(7))
+        )
+    assert logged == []
 
 
 async def test_it_is_looked_for_at_the_ends_of_the_keys(database: Database) -> None:

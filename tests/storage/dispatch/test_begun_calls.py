@@ -251,3 +251,47 @@ def test_the_notes_outlive_a_killed_process(tmp_path: Path) -> None:
 
 def test_this_machine_names_its_boot_or_has_none() -> None:
     assert begun_calls.boot_id() == begun_calls.boot_id()
+
+
+def test_another_process_sees_which_calls_are_under_way_though_the_ring_goes_round(tmp_path: Path) -> None:
+    calls = opened(tmp_path, notes=4)
+    seen = BegunCalls(tmp_path, boot="boot-1", notes=4).seen()
+    assert seen is not None
+    assert seen.moment_of(message(1)) is None
+    calls.began(ORGANIZATION, message(1), CLAIMED, DEPARTED)
+    assert seen.moment_of(message(1)) == DEPARTED
+    for number in range(2, 12):  # past the note that stays
+        calls.began(ORGANIZATION, message(number), CLAIMED, LATER)
+        assert seen.moment_of(message(number)) == LATER
+        assert seen.moment_of(message(number - 2)) in (None, DEPARTED)
+        calls.ended(message(number))
+        assert seen.moment_of(message(number)) is None
+    assert seen.moment_of(message(1)) == DEPARTED
+    calls.ended(message(1))
+    assert seen.moment_of(message(1)) is None
+    calls.began(ORGANIZATION, message(1), LATER, LATER + timedelta(seconds=1))  # once more
+    assert seen.moment_of(message(1)) == LATER + timedelta(seconds=1)
+    seen.close()
+
+
+def test_who_sees_the_calls_of_another_keeps_few_of_those_that_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(begun_calls, "_KEPT", 8)
+    calls = opened(tmp_path, notes=64)
+    seen = BegunCalls(tmp_path, boot="boot-1", notes=64).seen()
+    assert seen is not None
+    for number in range(200):
+        calls.began(ORGANIZATION, message(number), CLAIMED, DEPARTED)
+        assert seen.moment_of(message(number)) == DEPARTED
+        if number % 10:
+            calls.ended(message(number))
+    assert [number for number in range(200) if seen.moment_of(message(number))] == [*range(0, 200, 10)]
+    assert len(seen) == 20
+    assert len(seen._places) <= 3 * 20 + 8
+    seen.close()
+
+
+def test_of_a_file_that_is_not_there_nothing_is_seen(tmp_path: Path) -> None:
+    assert BegunCalls(tmp_path, boot="boot-1").seen() is None
+    assert BegunCalls(None).seen() is None

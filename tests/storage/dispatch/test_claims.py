@@ -23,6 +23,11 @@ CLOCK = VirtualClock(SystemClock().now().replace(microsecond=0))
 IDS = IdSource(CLOCK, random.Random(4))
 NOW = CLOCK.now()
 LATER = NOW + timedelta(milliseconds=1)
+ANOTHER = """
+insert into hosts (epoch, backend, taken_at, lease_until, free_at)
+values ($1::bigint, 1, now(), now() + interval '5 s', case when $1::bigint = 103 then now() + interval '3 s' end)
+returning lease_until
+"""
 
 
 async def stored(db: Database, kind: str = "template") -> str:
@@ -177,3 +182,23 @@ async def test_of_a_row_that_is_held_or_claimed_a_refusal_says_nothing(database:
     batch = [asking(held, at=LATER), asking(claimed, at=LATER)]
 
     assert await dispatch.claim(database, batch, epoch, LATER) == [LOST, LOST]
+
+
+async def test_an_owner_before_begins_no_call_from_when_it_left_is_dead_or_its_lease_is_over(
+    database: Database,
+) -> None:
+    lasting, dead, left = [await database.fetchval(ANOTHER, number) for number in (101, 102, 103)]
+    before = await database.fetchval("select lease_until from hosts where epoch = 102") - timedelta(seconds=1)
+    await epochs.take_epoch(database, NOW, dead_at={102: before, 103: before})
+    rows = await database.fetch("select free_at from hosts where epoch > 100 and ended_at is not null order by epoch")
+    assert [row["free_at"] for row in rows] == [lasting, before, left - timedelta(seconds=2)]
+    assert dead > before
+
+
+async def test_the_next_owner_goes_by_the_one_rule_of_leases(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(epochs, "closed_at", lambda _, *, free_at, dead_at: NOW)
+    epoch = await epochs.take_epoch(database, NOW)
+    await epochs.take_epoch(database, NOW)
+    assert await database.fetchval("select free_at from hosts where epoch = $1", epoch) == NOW

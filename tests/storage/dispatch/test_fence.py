@@ -18,13 +18,14 @@ from recado.domain.core.errors import Unavailable
 from recado.domain.core.ids import MESSAGE, IdSource
 from recado.engine.clock import SystemClock, VirtualClock
 from recado.storage.core.connections.postgres import Database
+from recado.storage.core.statements import fence
+from recado.storage.core.statements.fence import FENCE
+from recado.storage.core.statements.sql import FILES
 from recado.storage.dispatch import dispatch, epochs
 from recado.storage.dispatch.dispatch import CLAIMED, LOST, Claim
-from recado.storage.dispatch.epochs import FENCE
 from recado.storage.dispatch.ownership import Owned, Ownership, session_name
 from recado.storage.messages import messages
 from recado.storage.messages.messages import NewMessage, OwnClaim
-from recado.storage.push import departures as push
 
 ORGANIZATION = "org_" + "0" * 21
 CLOCK = VirtualClock(SystemClock().now().replace(microsecond=0))
@@ -94,7 +95,7 @@ async def test_a_claim_that_saw_its_epoch_alive_and_comes_too_late_to_the_fence_
         await connection.execute("begin isolation level repeatable read; select from hosts")  # what it sees from now on
         taken = await second.take(take_over=True)
         assert await dispatch.claim(late, [claim], epoch, NOW) == [LOST]
-        assert await connection.fetchval(push.SQL.owns, epoch) is None
+        assert not await fence.owns(connection, epoch)
         (stored,) = await messages.accept(late.hot, [new(claim=OwnClaim(epoch, NOW))])
         assert isinstance(stored, Unavailable)
         await connection.execute("commit")
@@ -153,3 +154,7 @@ async def test_who_began_to_take_the_place_and_died_leaves_it_as_it_was(database
         assert await dispatch.claim(database, [claim], epoch, NOW) == [LOST]
         await connection.execute("select pg_advisory_unlock($1, $2)", FENCE, epoch)
     assert await dispatch.claim(database, [claim], epoch, NOW) == [CLAIMED]
+
+
+def test_the_condition_of_the_fence_is_written_once() -> None:
+    assert [name for name, file in FILES.items() if "pg_try_advisory_xact_lock" in file.read_text("utf-8")] == ["fence"]

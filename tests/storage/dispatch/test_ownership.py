@@ -16,15 +16,17 @@ from tests.waiting import until
 from recado.domain.dispatch.leases import TOLERANCE, TTL, WINDOW, Lease
 from recado.engine.clock import SystemClock
 from recado.storage.core.connections.postgres import Database
-from recado.storage.dispatch import ownership
+from recado.storage.dispatch import epochs, ownership
 from recado.storage.dispatch.ownership import (
     LOCK,
     ClocksApart,
     Owned,
+    Owner,
     Ownership,
     living_owner,
     owner_of,
     session_name,
+    staying_owner,
 )
 
 HERE = "this-machine"
@@ -284,6 +286,13 @@ async def test_who_has_a_wrong_clock_takes_nothing_and_says_what_to_do(
     assert (await owner_of(database)).host is None
 
 
+async def test_a_wrong_clock_keeps_nobody_from_what_sends_nothing(database: Database, processes: Any) -> None:
+    command, clock = processes("web-2", 42)
+    clock.off = timedelta(hours=1)
+    await command.take(sends=False)
+    assert (await owner_of(database)).host == "web-2"
+
+
 @pytest.mark.parametrize("take_over", [False, True])
 async def test_a_service_of_an_earlier_version_has_the_lock_alone(
     database: Database, processes: Any, take_over: bool
@@ -401,5 +410,83 @@ async def test_whoever_holds_the_lock_lives_and_who_is_only_written_does_not(
     assert (await owner_of(database)).host == HERE
 
 
+async def test_who_is_about_to_take_the_place_does_not_live_as_its_owner(database: Database, processes: Any) -> None:
+    former, _ = processes("web-1", 4711)
+    await former.take()
+    await end_session(database)
+    taker, clock = processes("web-2", 42)
+    seen: list[tuple[Owner | None, str]] = []
+
+    async def look() -> None:
+        seen.append((await living_owner(database), str(await staying_owner(database, Impatient()))))
+        await over(database)
+
+    clock.meanwhile = look
+    await taker.take()
+    assert seen[:1] == [(None, "another process")]  # the tables are not changed under it
+    assert await living_owner(database) == await owner_of(database)
+
+
+async def test_a_service_of_an_earlier_version_lives_while_it_has_the_lock_alone(database: Database) -> None:
+    async with session(database, session_name(os.urandom)) as earlier:
+        assert await earlier.fetchval("select pg_try_advisory_lock($1, $2)", *LOCK)
+        assert await living_owner(database) == await owner_of(database)
+    await until(lambda: held_by_nobody(database), 10, "the lock is free")
+
+
 async def held_by_nobody(database: Database) -> bool:
     return await living_owner(database) is None
+
+
+async def test_an_epoch_beside_the_owners_goes_by_its_lease_and_ends_alone(database: Database, processes: Any) -> None:
+    owner, _ = processes("web-1", 4711)
+    own = await owner.take()
+    beside = await owner.join(4712)
+    assert beside is not None
+    await owner.give([0, 1, 7], beside.epoch)
+    assert await shards_of(database, beside.epoch) == [1, 7]  # the first stays the owner's
+    assert (await owner_of(database)).pid == 4711
+    await over(database)
+    await owner.keep()
+    assert await database.fetchval("select bool_and(lease_until > clock_timestamp()) from hosts where ended_at is null")
+    await owner.end(beside.epoch)
+    assert [await epochs.lives(database, each.epoch) for each in (own, beside)] == [True, False]
+    assert await shards_of(database, beside.epoch) == []
+    await owner.give([3], beside.epoch)
+    assert await shards_of(database, own.epoch) == list(range(256))  # a dead one is given nothing
+
+
+async def test_whoever_takes_the_place_ends_the_epochs_beside_it_and_is_joined_by_its_own_alone(
+    database: Database, processes: Any
+) -> None:
+    first, _ = processes("web-1", 4711)
+    await first.take()
+    beside = await first.join(4712)
+    second, _ = processes("web-2", 42)
+    taken = await second.take(take_over=True)
+    assert not await epochs.lives(database, beside.epoch)
+    assert await shards_of(database, taken.epoch) == list(range(256))
+    assert await first.join(4713) is None
+    await first.give([5], beside.epoch)
+    assert await shards_of(database, taken.epoch) == list(range(256))
+
+
+async def test_files_of_begun_calls_of_owners_and_of_those_beside_them_are_told_apart(
+    database: Database, processes: Any
+) -> None:
+    first, _ = processes("web-1", 4711)
+    own = await first.take()
+    await epochs.note_opened(database, own.epoch)
+    beside = await first.join(4712)
+    await epochs.note_opened(database, beside.epoch)
+    assert await epochs.opened_beside(database) == []  # it lives
+    await first.stop()
+    second, _ = processes("web-2", 42)
+    assert (await second.take()).opened_before == (own.epoch, own.at)
+    assert await epochs.opened_beside(database) == [(beside.epoch, beside.at)]
+    await epochs.note_sorted_out(database, beside.epoch)
+    assert await epochs.opened_beside(database) == []
+
+
+async def shards_of(db: Database, epoch: int) -> list[int]:
+    return [row["shard"] for row in await db.fetch("select shard from shards where epoch = $1 order by shard", epoch)]

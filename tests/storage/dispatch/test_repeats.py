@@ -77,7 +77,7 @@ async def after_a_restart(db: Database) -> str:
     epoch = await epochs.take_epoch(db, NOW)
     assert await dispatch.claim(db, [of(message_id, LEFT_AT)], epoch, LEFT_AT) == [CLAIMED]
     epoch = await epochs.take_epoch(db, NOW)
-    assert await rescue.send_again(db, "chatapp", "test", epoch, NOW, NOW) == 1
+    assert await rescue.send_again(db, "chatapp", "test", epoch, NOW, NOW, of_dead=True) == 1
     return message_id
 
 
@@ -269,5 +269,5 @@ async def test_the_last_repeat_without_an_answer_is_uncertain_and_counted_once(d
 async def test_a_repeat_of_a_dead_process_that_no_adapter_bears_any_more_is_uncertain(database: Database) -> None:
     message_id = await claimed(database)
     epoch = await epochs.take_epoch(database, AGAIN)
-    assert await rescue.rescue(database, epoch, NOW) == 1
+    assert await rescue.rescue(database, epoch, NOW, of_dead=True) == 1
     assert tuple(await row(database, message_id)) == ("uncertain", AGAIN, True, None)

@@ -45,8 +45,8 @@ async def million(prepared: dict[str, Any]) -> AsyncIterator[Database]:
 
 
 ASKED: dict[str, tuple[str, tuple[Any, ...]]] = {
-    "send again": (rescue.SQL.send_again, ("live", 2, NOW, NOW, [1.0, 5.0], "chatapp")),
-    "rescue": (rescue.SQL.rescue, (2, NOW)),
+    "send again": (rescue.SQL.send_again, ("live", 2, NOW, NOW, [1.0, 5.0], "chatapp", True)),
+    "rescue": (rescue.SQL.rescue, (2, NOW, True)),
     "in hand": (rescue.SQL.in_hand, (1,)),
     "departed": (rescue.SQL.departed, (1, ["org_7"], ["msg_7"], [NOW])),
     "forget settled": (rescue.SQL.forget_settled, (2, NOW)),
@@ -67,6 +67,15 @@ async def test_the_queue_is_reached_by_its_key_alone(million: Database, name: st
         assert reads
         assert [node for node in reads if not by_key_or_place(node)] == []
         assert {name for name in indexes(found) if name.startswith("dispatch")} == {"dispatch_pkey"}
+
+
+async def test_where_the_rows_of_a_number_begin_is_found_along_the_index_of_ready_rows(million: Database) -> None:
+    asked = (["org_7"], ["num_1"], NOW, 64)
+    for found in (await plan_of(million, dispatch.SQL.heads, asked), await plan_for_any(million, dispatch.SQL.heads)):
+        assert whole_tables(found) == set()
+        assert indexes(found) == {"dispatch_ready", "dispatch_forced"}
+        conditions = [node["Index Cond"] for node in found if node.get("Index Name") == "dispatch_ready"]
+        assert ["class" in each and "owner" in each for each in conditions] == [False, True]
 
 
 async def test_what_is_due_is_found_by_skipping_from_number_to_number(million: Database) -> None:

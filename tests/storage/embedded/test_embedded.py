@@ -117,7 +117,7 @@ async def test_only_a_socket_of_ours_leads_in_and_nobody_is_trusted(own_server: 
 @pytest.mark.long
 async def test_durability_is_on_and_the_tuning_holds(own_server: EmbeddedPostgres) -> None:
     expected = {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on", "jit": "off"}
-    expected |= {"max_connections": "60", "max_wal_size": "8GB", "shared_buffers": "256MB", "server_encoding": "UTF8"}
+    expected |= {"max_connections": "120", "max_wal_size": "8GB", "shared_buffers": "256MB", "server_encoding": "UTF8"}
     expected |= {"min_wal_size": "512MB", "checkpoint_timeout": "15min", "checkpoint_completion_target": "0.9"}
     expected |= {"wal_compression": "off", "autovacuum_naptime": "5s"}
     for name, value in expected.items():
@@ -449,3 +449,13 @@ async def test_a_server_that_cannot_be_started_again_is_told_once_and_when_it_is
     ]
     assert logs[-1]["failures"] == 5
     assert await query(own_server, "select 1") == 1
+
+    pid = own_server.pid
+    assert pid is not None
+    with capture_logs() as logs:
+        os.kill(pid, signal.SIGKILL)
+        await until(lambda: any(each["event"] == "postgres_restarted" for each in logs), 10, "its return is told")
+    assert [(each["event"], each.get("failures")) for each in logs] == [
+        ("postgres_ended", None),
+        ("postgres_restarted", 0),
+    ]

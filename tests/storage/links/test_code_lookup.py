@@ -84,5 +84,43 @@ async def test_nothing_is_left_of_who_has_nothing_kept(links: Links, monkeypatch
     monkeypatch.setattr(code_lookup, "CAPACITY", 3)
     for owner in "abcdefgh":
         await links.open(owner, 1, 2)
-    assert sum(map(len, links.lookup._codes.values())) == links.lookup._kept == len(links.lookup._known) <= 3
+    assert sum(map(len, links.lookup._codes.values())) == len(links.lookup._known) <= 3
     assert all(links.lookup._codes.values())
+
+
+async def test_of_more_owners_than_there_is_room_the_latest_are_kept(links: Links) -> None:
+    owners = "abcdefghijklmnopqrst"
+    for owner in owners:
+        await links.open(owner, 1)
+        assert await links.known(owner, 1) == [1]
+    kept = [owner for owner in owners if await links.known(owner, 1)]
+    assert kept == list(owners[-len(kept) :])
+    assert 10 <= len(kept) <= 12
+
+
+async def test_a_code_that_is_asked_for_again_counts_once_and_as_a_new_one(links: Links) -> None:
+    await links.open("a", 1, 2)
+    for _ in range(20):
+        await links.clock.advance(KEPT)
+        await links.open("a", 1)
+    await links.open("a", *range(3, 13))
+    assert await links.known("a", 1, *range(3, 13)) == [1, *range(3, 13)]
+    assert len(links.lookup._known) == sum(map(len, links.lookup._codes.values())) == 12
+
+
+async def test_a_code_that_somebody_else_has_by_now_is_kept_as_his_alone(links: Links) -> None:
+    codes: dict[str, str] = {}
+
+    async def read(asked: Sequence[str]) -> dict[str, Link]:
+        return {code: Link(codes[code]) for code in asked if code in codes}
+
+    lookup: CodeLookup[Link] = CodeLookup("links", read, owner=lambda link: link.owner, clock=links.clock)
+    await lookup.start()
+    assert await lookup.get("x") is None
+    codes["x"] = "a"
+    await links.clock.advance(KEPT)
+    assert await lookup.get("x") == Link("a")
+    assert {owner: list(kept) for owner, kept in lookup._codes.items()} == {"a": ["x"]}
+    lookup.forget("x")
+    assert lookup._codes == {}
+    await lookup.stop()

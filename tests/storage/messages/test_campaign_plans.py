@@ -85,6 +85,7 @@ async def test_batches_probe_the_keys(filled: Database) -> None:
         (campaigns.SQL.open, (["org_7"], ["test"], ["c7"], ["chatapp"], "running")),
         (replacements.SQL.lock, (*ids, list(replacements.REPLACEABLE))),
         (resends.SQL.by_ids, ("org_7", "test", ["msg_0"], "chatapp")),
+        (resends.SIZE, ("org_7", "test", ["msg_0"], "chatapp")),
         (replacements.SQL.inherit, ("org_7", "test", "chatapp", "msg_1", None, "btc_1", "canceled")),
     ]
     async with filled.hot.acquire() as connection:

@@ -14,7 +14,7 @@ from recado.storage.dispatch import departures, dispatch, settlements
 from recado.storage.messages import message_deadlines, messages, receipts, recipients, replacements, state_moves
 
 MORE = "depart with more"
-ALONE, ALONE_FROM_SHARED = "depart alone", "depart alone from shared senders"
+PLAIN, PLAIN_FROM_SHARED = "depart plainly", "depart plainly from shared senders"
 SHARED = "sent from shared senders"
 REPORTED = "apply to shared senders"
 STATEMENTS = {
@@ -25,8 +25,8 @@ STATEMENTS = {
     SHARED: settlements.SENT_FROM_SHARED,
     "depart": departures.DEPART.text,
     MORE: departures.DEPART_WITH_MORE.text,
-    ALONE: departures.ALONE.text,
-    ALONE_FROM_SHARED: departures.ALONE_FROM_SHARED.text,
+    PLAIN: departures.PLAIN.text,
+    PLAIN_FROM_SHARED: departures.PLAIN_FROM_SHARED.text,
     "left": message_deadlines.SQL.left,
     "lock by event": state_moves.SQL.lock,
     "move by event": state_moves.SQL.move,
@@ -68,7 +68,7 @@ async def test_messages_of_one_month_are_found_in_its_table_alone(database: Data
 def test_every_move_of_many_messages_may_name_their_month() -> None:
     named = {name for name, statement in STATEMENTS.items() if ANY_MONTH in statement}
     usual = {"accept", "make", "claim", "sent", "depart", "failed", "returned", "apply"}
-    assert named == usual | {MORE, ALONE, ALONE_FROM_SHARED, SHARED, REPORTED}
+    assert named == usual | {MORE, PLAIN, PLAIN_FROM_SHARED, SHARED, REPORTED}
 
 
 @pytest.mark.parametrize(

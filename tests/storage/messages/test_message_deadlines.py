@@ -1,5 +1,6 @@
 """Deadlines as rows: each is found through an index, and taken once."""
 
+import asyncio
 import random
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -9,7 +10,9 @@ from tests.plans import plan_for_any, whole_tables
 from tests.post import LETTERS, POST
 
 from recado.domain.channels.policies import POLICIES
+from recado.domain.core.errors import Unavailable
 from recado.domain.core.ids import MESSAGE, IdSource
+from recado.domain.journeys.belonging import SINGLE
 from recado.domain.messages.message import Cause, MessageEvent, MessageStatus
 from recado.engine.clock import SystemClock
 from recado.storage.core.connections.postgres import Database
@@ -31,7 +34,7 @@ async def test_every_look_takes_an_index(database: Database) -> None:
     await database.execute(FILL, NOW)
     await database.execute("analyze message_deadlines")
     await database.execute("analyze messages")
-    for name in ("any", "take", "put_off", "end"):
+    for name in ("any", "take", "put_off", "end", "belonging", "hold_belonging"):
         found = await plan_for_any(database.hot, getattr(message_deadlines.SQL, name))
         assert not whole_tables(found), (name, found)
 
@@ -102,3 +105,21 @@ async def test_an_event_moves_what_knows_it_and_sets_the_moment_of_its_new_state
 
 def test_no_state_of_a_message_that_has_left_lacks_a_moment() -> None:
     assert set(MessageStatus) - set(state_moves.REACHED_AT) == {MessageStatus.QUEUED, MessageStatus.SENDING}
+
+
+async def test_a_look_at_whom_a_message_belongs_to_waits_for_nobody_and_who_holds_it_does(database: Database) -> None:
+    key = await stored(database, "sent")
+    due = message_deadlines.DueDeadline(*key[:2], POST, key[2], "fallback", NOW, 0)
+
+    async def hold() -> None:
+        async with database.hot.transaction() as connection:
+            await connection.execute("set local lock_timeout = '20ms'")
+            await message_deadlines.hold_belonging(connection, due)
+
+    async with database.transaction() as another:
+        await another.execute("select from messages where id = $1 for update", key[2])
+        found = await asyncio.wait_for(message_deadlines.belonging(database.hot, due), 10)
+        assert found is not None
+        assert found.owner(key[2]) == SINGLE
+        with pytest.raises(Unavailable):
+            await hold()

@@ -11,7 +11,6 @@ import pytest
 from tests.post import LETTERS, POST
 
 from recado.domain.channels.policies import POLICIES
-from recado.domain.core.errors import Unavailable
 from recado.domain.core.ids import MESSAGE, lowest_id
 from recado.http.routes.messages.message_view import message_view
 from recado.storage.core.connections.postgres import Database
@@ -290,20 +289,6 @@ async def test_a_period_reads_its_own_months_only(connection: Connection) -> Non
     plan = "\n".join(row[0] for row in await connection.fetch(f"explain {sql}", *arguments))
     assert partition(NOW, -1)[0] in plan.replace(_probe(plan), "")
     assert partition(NOW, 0)[0] not in plan.replace(_probe(plan), "")
-
-
-async def test_a_list_that_takes_too_long_answers_503(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Stuck:
-        async def fetch(self, query: str, /, *args: Any) -> Any:
-            await asyncio.Event().wait()
-
-        fetchrow = fetchval = execute = fetch
-
-    monkeypatch.setattr(message_reads, "READ_LIMIT", 0.001)
-    with pytest.raises(Unavailable) as caught:
-        await list_page(Stuck(), wanted(), limit=50)
-    assert caught.value.status == 503
-    assert "Retry-After" in caught.value.headers
 
 
 def _probe(plan: str) -> str:

@@ -115,7 +115,7 @@ async def test_those_of_several_channels_are_reported_together(database: Databas
 
 async def erased(db: Database, contact_id: str) -> None:
     key = (ORGANIZATION, "live", contact_id)
-    await contact_erasures.begin(db, key, NOW)
+    await contact_erasures.begin(db, key, NOW, refused=False)
     assert await contact_erasures.block(db, Erasure(key, ""), NOW, mask=lambda channel, recipient: "***")
 
 

@@ -10,6 +10,7 @@ from tests.plans import grow, indexes, plan_for_any, whole_tables
 
 from recado.domain.core.events import EVENT_NAMES
 from recado.domain.core.ids import CONTACT, EVENT, MESSAGE, WEBHOOK, IdSource, created_at, lowest_id
+from recado.domain.webhooks.webhook import SubscriptionKey
 from recado.engine.clock import SystemClock
 from recado.storage.core.connections.postgres import Database
 from recado.storage.webhooks import deliveries, events
@@ -122,7 +123,7 @@ async def test_deliveries_are_found_by_their_ids_when_they_are_due(
     subscription = await subscribe(database, "*")
     takers = await directory.get((ORGANIZATION, "test"))
     emissions = [emission_of(takers, "message.sent", IDS.new(MESSAGE)) for _ in range(3)]
-    key = (ORGANIZATION, subscription)
+    key = SubscriptionKey(ORGANIZATION, subscription)
     ids = (await events.emit_batch(database, emissions))[key]
     now = SystemClock().now()
     found = await deliveries.due_of(database.hot, key, now, [*ids[:2], "dlv_unknown"])
@@ -193,7 +194,7 @@ async def test_results_are_written_once_however_often_the_batch_runs(
     takers = await directory.get((ORGANIZATION, "test"))
     emissions = [emission_of(takers, "message.sent", IDS.new(MESSAGE)) for _ in range(3)]
     await events.emit_batch(database, emissions)
-    key = (ORGANIZATION, subscription)
+    key = SubscriptionKey(ORGANIZATION, subscription)
     now = SystemClock().now()
     found, more = await deliveries.due(database.hot, key, now, set(), 2)
     assert (len(found), more) == (2, True)
@@ -270,7 +271,7 @@ async def test_deliveries_of_a_message_are_found_without_a_walk_through_others(d
     await database.execute("alter table delivery_queue set (autovacuum_enabled = off)")
     await database.execute(rows)
     assert indexes(await plan_for_any(database, events.SQL.of_message)) == {"events_messages"}
-    plan = await plan_for_any(database, deliveries.SQL.page_of_events)
+    plan = await plan_for_any(database, deliveries.PAGE_OF_EVENTS)
     assert indexes(plan) == {
         "deliveries_pkey", "deliveries_replayed", "delivery_queue_pkey", "delivery_queue_replayed", "events_pkey",
     }  # fmt: skip

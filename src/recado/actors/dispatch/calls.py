@@ -121,7 +121,7 @@ class Calls:
         self._clock = clock
         self._expect = expect
         self._stopped = stopped
-        self._running: dict[str, asyncio.Future[None]] = {}  # by message
+        self._running: dict[str, tuple[Row, asyncio.Future[None]]] = {}  # by message
 
     def __len__(self) -> int:
         """Calls whose outcomes are not recorded yet."""
@@ -130,10 +130,15 @@ class Calls:
     async def start(self) -> None:
         """Nothing runs until a sender has its turn."""
 
+    async def settled(self, concerned: Callable[[Row], bool]) -> None:
+        """Until no call for rows that are concerned waits for its record: each ends within the provider's limit."""
+        while waiting := [future for row, future in self._running.values() if concerned(row)]:
+            await asyncio.wait(waiting)
+
     async def stop(self) -> None:
         """Waits for the calls in flight: each ends within the provider's time limit."""
         while self._running:
-            await asyncio.wait(self._running.values())
+            await asyncio.wait([future for _, future in self._running.values()])
         self._begun.close()
 
     def begin(
@@ -150,11 +155,11 @@ class Calls:
         False: no call may begin, as another process owns the numbers, or this one's renewal is late (C14.5.6).
         """
         row = departure.row
-        assert row.claimed_at is not None  # noqa: S101 - what departs is claimed
-        if not self._begun.began(row.organization_id, row.id, row.claimed_at, departure.sent_at):
+        # What has content to make is noted when that is at hand: until then it has surely not left.
+        if not (self._noted(departure) if self._content_of(row) is None else self._begun.may_begin()):
             return False
         departure.gateway.room.take(departure.account)
-        self._running[row.id] = self._under_way(departure, done, settlement_of)
+        self._running[row.id] = row, self._under_way(departure, done, settlement_of)
         return True
 
     def _under_way(
@@ -173,6 +178,12 @@ class Calls:
                 return recorded
         return asyncio.get_running_loop().create_task(self._conclude(departure, outcome, done, settle))
 
+    def _noted(self, departure: Departure) -> bool:
+        """Note that the call begins; False where it must not."""
+        row = departure.row
+        assert row.claimed_at is not None  # noqa: S101 - what departs is claimed
+        return self._begun.began(row.organization_id, row.id, row.claimed_at, departure.sent_at)
+
     def _known(self, departure: Departure) -> Outcome | None:
         """What the provider says at once; None when it must be waited for."""
         outcome_of: OutcomeOf | None = getattr(departure.provider, "outcome_of", None)
@@ -189,9 +200,8 @@ class Calls:
     ) -> None:
         """The usual outcome of a call without a task is committed, or could not be: then a task sees to it."""
         if recorded.cancelled() or recorded.exception() is not None:
-            self._running[departure.row.id] = asyncio.get_running_loop().create_task(
-                self._conclude(departure, outcome, done, self.settlement_of)
-            )
+            again = self._conclude(departure, outcome, done, self.settlement_of)
+            self._running[departure.row.id] = departure.row, asyncio.get_running_loop().create_task(again)
             return
         self._leave(departure)
         try:
@@ -265,9 +275,9 @@ class Calls:
                     if self._clock.monotonic() - begun > MARGIN:
                         return NoPlace()  # its turn is over: it comes again at its pace, with its media at hand
                     message.payload = content.payload
-                    return await _sent(departure, message)
-                message.details = {**(row.details or {}), CONTENT: content}
-                return await _sent(departure, message)
+                else:
+                    message.details = {**(row.details or {}), CONTENT: content}
+                return await _sent(departure, message) if self._noted(departure) else NoPlace()
         except Unavailable:
             return NoPlace()
         except Exception as error:  # noqa: BLE001 - its provider was not called: it is tried again, some times
@@ -306,6 +316,7 @@ class Calls:
                     gateway=departure.gateway.name,
                     waits=departure.waits,
                     adjusted=None if taken is None else taken.adjusted,
+                    totaled=row.totaled,
                 )
             case Refused():
                 return _refused(row, outcome.code, outcome.text, now)

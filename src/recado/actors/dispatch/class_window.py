@@ -5,6 +5,7 @@ rows that the window does not.
 """
 
 from collections import deque
+from collections.abc import Iterator
 
 from recado.services.dispatch.row import OWNERS, ROWS_PER_OWNER, WINDOW, Row
 
@@ -105,6 +106,16 @@ class ClassWindow:
     def low(self) -> bool:
         """Time to read on, before the window is empty."""
         return self.more and not self.refilling and self.size < self.reach // 4
+
+    def has(self, owner: str) -> bool:
+        """Whether it holds rows of the owner."""
+        return self._owners is not None and owner in self._owners
+
+    def ids(self) -> Iterator[str]:
+        """Of every row that it holds, or keeps until a refill has ended."""
+        for rows in (*(self._owners or {}).values(), self._arrived or ()):
+            for row in rows:
+                yield row.id
 
     def clear(self) -> None:
         """Forget every row; the table still has them."""

@@ -25,13 +25,14 @@ from recado.domain.core.errors import Unavailable
 from recado.domain.dispatch.day_usage import DayUsage
 from recado.domain.dispatch.gates import Hold
 from recado.domain.dispatch.leases import RENEWED_EVERY
+from recado.domain.dispatch.placement import OWNERS_SHARD
 from recado.domain.dispatch.tier_usage import TierUsage
 from recado.domain.dispatch.waits import LEAST
 from recado.domain.messages.message import WaitReason
 from recado.services.dispatch.row import Row
 from recado.storage.dispatch.dispatch import CLAIMED, IN_WINDOW, LOST
 from recado.storage.dispatch.settlements import Returned
-from recado.storage.templates.templates import Template
+from recado.storage.templates.templates import Template, TemplateKey
 
 CALLS_IN_FLIGHT = 2_000  # C31
 LATE = 1.0  # seconds after which a claimed row meets its gates again: its claim was held up
@@ -72,15 +73,20 @@ class Departures:
         "_context",
         "_day",
         "_doubted",
+        "_reading",
         "_rows",
+        "_shard",
         "_tasks",
         "in_flight",
         "view",
         "wanted",
     )
 
-    def __init__(self, context: LaneContext, *, day: DayUsage, tasks: ActorTasks, rows: ReadyRows) -> None:
+    def __init__(
+        self, context: LaneContext, *, day: DayUsage, tasks: ActorTasks, rows: ReadyRows, shard: int = OWNERS_SHARD
+    ) -> None:
         self._context = context
+        self._shard = shard
         self._clock = context.records.clock
         self._day = day
         self._tasks = tasks
@@ -88,6 +94,7 @@ class Departures:
         self._claiming: dict[str, asyncio.Future[str]] = {}
         self._claimed: list[Claimed] = []  # at most 50 ms of rate; light when idle
         self._doubted = -1.0  # what was claimed up to this moment meets its gates again
+        self._reading = False  # the template of the next one
         self.in_flight = 0  # calls whose outcome is not committed yet
         self._alarm: TimerHandle | None = None
         self._alarm_at = 0.0
@@ -108,7 +115,7 @@ class Departures:
 
     def ready_at(self, gateway: Gateway, now: float) -> float:
         """The moment of the next token."""
-        return max(gateway.pacer.ready_at(now), self._context.opens_at)
+        return max(gateway.pacer.ready_at(now), self._context.opens_at, self._context.opens[self._shard])
 
     def day_hold(self, per_day: int | None, today: datetime) -> Hold | None:
         """What holds everything of the sender when its day is used up."""
@@ -291,6 +298,8 @@ class Departures:
                     break
             if not gateway.room.has_place(account, self.depart):
                 break
+            if self._awaits_template(claimed, view, now):
+                break
             del self._claimed[0]
             refused = row.subject_to_consent and self._context.consents.end(row)
             if refused or not self._passes_still(claimed, view, now):
@@ -325,14 +334,44 @@ class Departures:
         row, records = claimed.row, self._context.records
         if not self._context.sending.lease.holds():
             return False
-        if claimed.view is view and claimed.begun > max(self._doubted, now - LATE):
+        if not self._meets_gates_again(claimed, view, now):
             return True
-        template = None
-        if row.template_id is not None and view.gates.asks_template:
-            template = records.templates.peek((row.organization_id, row.env, row.template_id))
+        template, key = None, _template_of(row, view)
+        if key is not None:
+            template = records.templates.peek(key)
             if template is None:
-                return False  # it was changed: read again before the next claim
+                return False  # there is none any more, or it cannot be read
         return may_still_leave(row, template, view, records, self._clock.now())
+
+    def _meets_gates_again(self, claimed: Claimed, view: SenderView, now: float) -> bool:
+        return claimed.view is not view or claimed.begun <= max(self._doubted, now - LATE)
+
+    def _awaits_template(self, claimed: Claimed, view: SenderView, now: float) -> bool:
+        """Whether its gates ask for a template that has to be read first: that costs less than another claim."""
+        if self._reading:
+            return True
+        if not self._meets_gates_again(claimed, view, now):
+            return False
+        key = _template_of(claimed.row, view)
+        if key is None or self._context.records.templates.peek(key) is not None:
+            return False
+        self._reading = True
+        self._tasks.begin(self._read_template(claimed, key))
+        return True
+
+    async def _read_template(self, claimed: Claimed, key: TemplateKey) -> None:
+        try:
+            found = await self._context.records.templates.get(key)
+        except Unavailable:
+            found = None
+        finally:
+            self._reading = False
+        if found is None and claimed in self._claimed:
+            self._claimed.remove(claimed)
+            if claimed.row.subject_to_consent:
+                self._context.consents.end(claimed.row)
+            self._call_off(claimed)
+        self.depart()
 
     def _come_back(self, gateway: Gateway, at: float) -> None:
         if isinstance(gateway, GatewayShare):
@@ -448,3 +487,10 @@ class Departures:
         await self._context.sending.settle(
             Returned(row.organization_id, row.env, row.channel, row.id, row.claimed_at, None, None, None, True, now)
         )
+
+
+def _template_of(row: Row, view: SenderView) -> TemplateKey | None:
+    """The key of the template that the row's gates ask for, if they ask for one."""
+    if row.template_id is None or not view.gates.asks_template:
+        return None
+    return row.organization_id, row.env, row.template_id

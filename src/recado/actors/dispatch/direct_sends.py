@@ -24,7 +24,7 @@ from recado.domain.messages.message import Cause, FailureCode
 from recado.services.dispatch.row import Row, row_of
 from recado.services.dispatch.sending import Settled
 from recado.services.dispatch.withdrawing import REFUSED
-from recado.storage.dispatch.settlements import Departed, Failed, Uncertain
+from recado.storage.dispatch.settlements import Failed, Uncertain
 from recado.storage.messages.messages import STORED, AcceptResult, ConsentCheck, NewMessage, NoConsent, Stored
 from recado.storage.messages.recipients import RecipientKey, find
 
@@ -298,10 +298,7 @@ class DirectSends:
                 again_at = None
                 self._in_doubt.discard(row.id)
                 if isinstance(outcome, Accepted | Refused):
-                    settled = self._context.calls.settlement_of(departure, outcome)
-                    if isinstance(settled, Departed):
-                        settled.alone = new.campaign_id is None
-                    return settled
+                    return self._context.calls.settlement_of(departure, outcome)
                 at = self._clock.now()
                 if isinstance(outcome, Unknown):
                     reports = planned(outcome.followups, at)

@@ -1,8 +1,9 @@
 """The net under the hints: whatever is due or ready in the table reaches its sender's lane within a second (C32)."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from datetime import timedelta
 
-from recado.actors.dispatch.lane_messages import Look
+from recado.actors.dispatch.lane_messages import Heads, Look
 from recado.domain.core.clock import Clock
 from recado.domain.senders.sender import SenderKey
 from recado.engine.periodic import Periodic
@@ -13,6 +14,7 @@ from recado.storage.dispatch.dispatch import BLOCK
 
 EVERY = 1.0  # seconds
 EVERY_NUMBER_EVERY = 10  # runs: an actor in memory has been told, and is reminded less often
+HINTED_WITHIN = timedelta(milliseconds=250)  # of younger rows the hint may be under way
 STARTING_AT_MOST = 1_000  # actors: after a restart many numbers have work, and each that starts holds much memory
 
 
@@ -49,6 +51,7 @@ class DuePoller:
         remind = self._runs % EVERY_NUMBER_EVERY == 0
         self._runs += 1
         room = self._room()
+        at_work: list[SenderKey] = []
         for sender in await dispatch.ready_senders(self._db):
             if sender in told:
                 continue
@@ -56,9 +59,18 @@ class DuePoller:
                 if room <= 0:
                     continue
                 room -= 1
-            elif not remind:
-                continue
+            else:
+                at_work.append(sender)
+                if not remind:
+                    continue
             self._tell(sender, Look())
+        await self._compare(at_work)
+
+    async def _compare(self, senders: Sequence[SenderKey]) -> None:
+        """Tell lanes in memory where the table begins: rows of another process, whose hint was lost, are found so."""
+        due_until = self._clock.now() - HINTED_WITHIN
+        for sender, heads in (await dispatch.heads(self._db, senders, due_until)).items():
+            self._tell(sender, Heads(tuple(heads)))
 
     async def _release(self) -> set[SenderKey]:
         """Make ready what is due, block by block, and tell each block's senders at once; answers those told.

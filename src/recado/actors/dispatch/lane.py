@@ -19,6 +19,7 @@ from recado.actors.dispatch.lane_messages import (
     AskSituation,
     CameBack,
     Changed,
+    Heads,
     LaneSituation,
     LetGo,
     Look,
@@ -34,6 +35,7 @@ from recado.domain.channels.policies import POLICIES
 from recado.domain.core.errors import Unavailable
 from recado.domain.dispatch.day_usage import DayUsage
 from recado.domain.dispatch.gates import Fail, Hold
+from recado.domain.dispatch.placement import shard_of
 from recado.domain.messages.message import WaitReason
 from recado.domain.senders.sender import SenderKey
 from recado.engine.actor import Actor
@@ -80,6 +82,7 @@ class Lane(Actor):
             day=day,
             tasks=self._tasks,
             rows=self._rows,
+            shard=shard_of(self._key),
         )
         self._count_recipients()
         self._tasks.tell(Look())
@@ -128,6 +131,9 @@ class Lane(Actor):
                 self._refilled(message)
             case Look() | Queued():
                 self._rows.look()
+            case Heads():
+                if not (self._rows.missed(message.rows) or self._since_pump):
+                    return None  # as mostly
             case LetGo():
                 self._rows.look()
                 self._rows.look_for_forced = True
@@ -137,7 +143,7 @@ class Lane(Actor):
                 self._stale = True
             case TemplateMoved():
                 self._departures.doubt()
-                self._context.waits.note(self._key.sender_id, message.template_id, None, self._clock.now())
+                self._context.waits.note(self._key, message.template_id, None, self._clock.now())
                 self._tasks.begin(self._holding.let_go(WaitReason.TEMPLATE_STATE, template_id=message.template_id))
             case OwnerMoved():
                 self._tasks.begin(self._holding.let_go(WaitReason.OWNER_PAUSED, owner=message.owner))
@@ -250,10 +256,10 @@ class Lane(Actor):
         if holding is None and waits.closed_for(sender_id) is WaitReason.NO_CONNECTION and view is not None:
             holding = view.gateway.current.trouble()  # until the probe has got through
         if holding is None:
-            waits.note(sender_id, WHOLE, None, now)
+            waits.note(self._key, WHOLE, None, now)
         else:
             since = None if view is None else view.state.held_since(holding.reason)
-            waits.note(sender_id, WHOLE, holding.reason, now, since)
+            waits.note(self._key, WHOLE, holding.reason, now, since)
             return
         self._note_classes(now)
 
@@ -264,7 +270,7 @@ class Lane(Actor):
         for klass in view.gates.gated_classes:
             if self._rows.may_have(klass) or waits.closed_for(sender_id, klass) is not None:
                 hold = view.gates.class_hold(view.state, klass, now)
-                waits.note(sender_id, klass, None if hold is None else hold.reason, now)
+                waits.note(self._key, klass, None if hold is None else hold.reason, now)
 
     def _may_claim(self, view: SenderView, gateway: Gateway, now: datetime) -> bool:
         answer = self._departures.may_claim(view, gateway, now, forced=self._rows.has_forced)
@@ -347,7 +353,7 @@ class Lane(Actor):
         if hold.reason is not WaitReason.TEMPLATE_STATE and hold.reason is not WaitReason.OWNER_PAUSED:
             waits.held(row, hold.reason, now, hold.until)
         if hold.reason is WaitReason.TEMPLATE_STATE and row.template_id is not None:
-            waits.note(self._key.sender_id, row.template_id, hold.reason, now)
+            waits.note(self._key, row.template_id, hold.reason, now)
             self._tasks.begin(self._holding.hold_template(row.template_id))
         return True
 

@@ -1,9 +1,10 @@
 """The context of all lanes of a process: what they share, and what outlives each of them."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from math import inf
 
 from recado.actors.dispatch.call_room import CallRoom
 from recado.actors.dispatch.calls import Calls
@@ -18,12 +19,13 @@ from recado.actors.dispatch.ready_rows import Wanted
 from recado.actors.dispatch.sender_view import SenderRecords, SenderView, connect, limit_comes, read_sender, view_of
 from recado.actors.dispatch.waits import Waits
 from recado.channels.http.outbound_http import CONNECTIONS
-from recado.domain.channels.policies import carrier_of
+from recado.domain.channels.policies import NUMBERS_CHANNEL, carrier_of
 from recado.domain.core.errors import Unavailable
 from recado.domain.core.moments import Moments
 from recado.domain.dispatch.day_usage import DayUsage
 from recado.domain.dispatch.gates import Hold
 from recado.domain.dispatch.pair_pacing import PairPacing
+from recado.domain.dispatch.placement import SHARDS, shard_of
 from recado.domain.senders.sender import SenderKey
 from recado.services.dispatch.consent_watch import ConsentWatch
 from recado.services.dispatch.records import Records
@@ -52,6 +54,7 @@ class LaneContext:
     `moments`: one wall clock for the departures of all, before and after a restart.
 
     `opens_at`: monotonic moment before which nothing leaves: a second after this process became the owner (C14.5.5).
+    `opens`: likewise of the numbers of each shard, which another process had before.
 
     `consents`: what a refusal stops before its call.
 
@@ -70,9 +73,11 @@ class LaneContext:
     opens_at: float
     connections: Mapping[tuple[str, str], int] = field(default_factory=dict)
     starting: int = 0
+    opens: list[float] = field(default_factory=lambda: [-inf] * SHARDS)
     consents: ConsentWatch = field(default_factory=ConsentWatch)
     waits: Waits = field(default_factory=Waits)
     _own: dict[str, Gateway] = field(default_factory=dict)
+    _shards: dict[str, int] = field(default_factory=dict)  # of those whose senders may be in other processes
     _rooms: dict[tuple[str, str], CallRoom] = field(default_factory=dict)
     _shared: dict[tuple[str, str], Failover] = field(default_factory=dict)
     _days: dict[str, DayUsage] = field(default_factory=dict)
@@ -198,6 +203,8 @@ class LaneContext:
             return shared.of(key.organization_id)
         own = self._own.get(key.sender_id)
         if own is None:
+            if key.channel == NUMBERS_CHANNEL:
+                self._shards[key.sender_id] = shard_of(key)
             own = self._own[key.sender_id] = Gateway(
                 self.records.clock, self.room(key.channel, key.env), channel=key.channel
             )
@@ -214,7 +221,15 @@ class LaneContext:
         own = self._own.get(sender_id)
         if own is None or (own.untroubled and own.pacer.sent_within(now, 1.0) == 0 and own.pacer.tokens(now) >= 0):
             self._own.pop(sender_id, None)
+            self._shards.pop(sender_id, None)
             self._days.pop(sender_id, None)
+
+    def forget_shards(self, shards: Collection[int]) -> None:
+        """Another process sends for the numbers of these: what is remembered of them here is soon no more true."""
+        for sender_id in [sender_id for sender_id, shard in self._shards.items() if shard in shards]:
+            del self._own[sender_id], self._shards[sender_id]
+            self._days.pop(sender_id, None)
+            self._pairs.pop(sender_id, None)
 
     def _pairs_of(self, sender_id: str) -> PairPacing:
         return self._pairs.setdefault(sender_id, PairPacing())

@@ -7,11 +7,19 @@ from datetime import datetime
 from recado.actors.dispatch.sender_view import SenderView
 from recado.domain.dispatch.gates import Hold
 from recado.services.dispatch.row import Row
+from recado.storage.dispatch.dispatch import Head
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
     """There may be rows to send that the actor has not seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heads:
+    """Where the sender's rows began in the table a moment ago: what the lane does not know of them it has missed."""
+
+    rows: tuple[Head, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ A bounded window on the table. Whatever is forgotten here is read again, so forg
 """
 
 from collections import deque
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -15,6 +15,9 @@ from recado.domain.core.fairness import SmoothRoundRobin
 from recado.domain.dispatch.gates import FOREVER, Hold
 from recado.domain.messages.message import CLASSES
 from recado.services.dispatch.row import WINDOW, Row
+from recado.storage.dispatch.dispatch import Head
+
+LAST_LEFT = 32  # rows: as many as leave between a look at the table and its answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +32,7 @@ class Wanted:
 class ReadyRows:
     """Whose turn it is among what has arrived or was read."""
 
-    __slots__ = ("_classes", "_forced", "_known", "_turns", "look_for_forced")
+    __slots__ = ("_classes", "_forced", "_known", "_left", "_turns", "look_for_forced")
 
     def __init__(self) -> None:
         self._classes = tuple(ClassWindow() for _ in CLASSES)
@@ -38,6 +41,8 @@ class ReadyRows:
         # In memory, or claimed and not yet gone: a refill may read their rows once more. Only the keys matter: empty,
         # which it mostly is, a dict weighs a quarter of a set.
         self._known: dict[str, None] = {}
+        # The last ones that left, while there are some: whoever looked a moment ago saw them in the table.
+        self._left: deque[str] | None = None
         self.look_for_forced = True  # the table may hold forced rows that memory does not
 
     def __len__(self) -> int:
@@ -175,12 +180,16 @@ class ReadyRows:
     def gone(self, message_id: str) -> None:
         """The row left the queue: claimed and on its way, held, or ended."""
         self._known.pop(message_id, None)
+        if self._left is None:
+            self._left = deque(maxlen=LAST_LEFT)
+        self._left.append(message_id)
 
     def rest(self) -> None:
         """Nothing of the number is under way: give back what grew while it was busy."""
         if not self._known:
             self._known.clear()  # an emptied dict keeps its size
             self._turns = None
+            self._left = None
 
     def forget(self, row: Row) -> None:
         """The row is in the queue still: it is read again."""
@@ -195,6 +204,29 @@ class ReadyRows:
         for window in self._classes if klass is None else (self._classes[klass],):
             window.more = True
             window.missed = window.refilling
+
+    def missed(self, heads: Iterable[Head]) -> bool:
+        """Whether any of these, which stood first in the table a moment ago, is not known here; then it is looked for.
+
+        A row that another process stored, and did not tell of, may be older than those of its owner in memory: then
+        they are read again, in their order.
+        """
+        missed = False
+        for head in heads:
+            if head.id in self._known or (self._left is not None and head.id in self._left):
+                continue
+            missed = True
+            window = self._classes[head.klass]
+            if head.force:
+                self.look_for_forced = True
+            elif window.has(head.owner):
+                for message_id in window.ids():
+                    self._known.pop(message_id, None)
+                window.clear()
+                window.missed = window.refilling
+            else:
+                self.look(head.klass)
+        return missed
 
     def start_over(self, under_way: set[str]) -> None:
         """Forget everything that is not under way, and read it again: rows may have become forced ones."""

@@ -6,56 +6,44 @@ the numbers: a process that lost it can claim nothing and must end (C14.5).
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from datetime import datetime, timedelta
-from itertools import product
-from typing import Any
 from zoneinfo import ZoneInfo
 
 import structlog
 
 from recado.actors.dispatch.gate_check import EXPIRED
 from recado.actors.dispatch.overtaken import OvertakenHolds
+from recado.actors.dispatch.own_claims import (
+    LAST_CLAIMS,
+    LOOK_EVERY,
+    SETTLE_EVERY,
+    OwnClaims,
+    answer_for_claims,
+    put_back,
+)
 from recado.actors.dispatch.sender_view import read_sender, state_of
 from recado.domain.channels.policies import POLICIES
 from recado.domain.dispatch.gates import SenderState, expires_at
-from recado.domain.messages.message import UNCERTAIN_AFTER, Cause, FailureCode
+from recado.domain.messages.message import UNCERTAIN_AFTER
 from recado.domain.senders.number import NumberStatus, QualityRating
 from recado.domain.senders.sender import SenderKey
 from recado.engine.periodic import Periodic
 from recado.services.dispatch.records import Records
 from recado.services.dispatch.sending import Sending
-from recado.storage.access.organizations import ENVIRONMENTS
-from recado.storage.dispatch import dispatch, epochs, rescue, settlements
+from recado.storage.dispatch import dispatch, epochs, rescue
 from recado.storage.dispatch.begun_calls import BegunCalls, FormerCalls
 from recado.storage.dispatch.dispatch import BLOCK
 from recado.storage.dispatch.epochs import TakenEpoch
-from recado.storage.dispatch.ownership import owner_of
-from recado.storage.dispatch.settlements import Failed, Returned
+from recado.storage.dispatch.settlements import Failed
 
 log = structlog.get_logger()
 
-LOOK_EVERY = 2.0  # seconds
-SETTLE_EVERY = 60.0  # seconds (C32)
 OVERTAKEN_EVERY = 60.0  # seconds
-FORGET_AFTER = timedelta(seconds=5)
-"""A claim is mostly settled by then, and its note goes."""
-LAST_CLAIMS = 90.0
-"""Seconds in which a claim of this process can still commit though nobody waits for it any more: longer than any
-statement takes. So long it is also known what the process before had begun."""
 FENCED_AFTER = 0.05
 """Seconds after which a note that was being written when we closed the file of begun calls can be read."""
-ABANDONED_AFTER = timedelta(seconds=120)
-"""A claim of ours whose call neither answered nor timed out by then was forgotten by a failing actor."""
 
 _NO_SENDER = SenderState(NumberStatus.DISCONNECTED, QualityRating.UNKNOWN, None, False, None, 0, None, ZoneInfo("UTC"))
-
-
-NOT_CALLED = Cause(FailureCode.PROVIDER_ERROR.value, "the service stopped before the provider was called")
-
-
-class OwnershipLost(Exception):
-    """Another process has taken the numbers over."""
 
 
 class Rescuer:
@@ -78,8 +66,8 @@ class Rescuer:
         self._sending = sending
         self._begun = begun
         self._former: FormerCalls | None = None
-        self._lost = lost
         self._fenced = fenced
+        self._own = OwnClaims(records, sending=sending, begun=begun, lost=lost)
         self._watch = Periodic("ownership", LOOK_EVERY, self.watch, records.clock)
         self._settling = Periodic("expiry", SETTLE_EVERY, self.settle, records.clock)
         self._overtaken = Periodic(
@@ -99,7 +87,7 @@ class Rescuer:
         assert taken is not None  # noqa: S101 - claims are made only by who has taken the numbers
         self._taken_over_at = self._records.clock.monotonic()
         await self._read_notes(taken)
-        await self._rescue()
+        await self.rescue()
         # An owner that ends before this has claimed nothing, and leaves the file of the one before to the next.
         await epochs.note_opened(self._records.db, taken.epoch)
         self._begun.open(taken.epoch, taken.at)
@@ -115,15 +103,10 @@ class Rescuer:
 
     async def watch(self) -> None:
         """See whether the numbers are still ours, and whether a claim of ours came that nobody waits for."""
-        db, epoch = self._records.db, self._sending.epoch
-        if await epochs.current_epoch(db) != epoch:
-            self._begun.overtaken()
-            self._lost(OwnershipLost(f"{await owner_of(db)} has taken the numbers over"))
+        if not await self._own.look():
             return
         if self._records.clock.monotonic() - self._taken_over_at >= LAST_CLAIMS:
             self._former = None  # what it had in hand is sorted out, and its notes are many
-        await self._put_back_unanswered()
-        await rescue.forget_settled(db, epoch, self._records.clock.now() - FORGET_AFTER)
 
     async def _read_notes(self, taken: TakenEpoch) -> None:
         """Which calls the owner before us had begun, where it can be known; from now on it begins none."""
@@ -136,24 +119,17 @@ class Rescuer:
             self._former = fenced.read()
             self._fenced()
 
-    async def _rescue(self) -> None:
+    async def rescue(self) -> None:
         """Put back what never left, send again what bears being sent twice, and mark the rest uncertain (C29.2)."""
-        db, epoch, now = self._records.db, self._sending.epoch, self._records.clock.now()
+        now = self._records.clock.now()
         if self._former is not None:
             await self._sort_out(self._former, now)
-        await self._put_back_unanswered()
-        for channel, env in product(POLICIES, ENVIRONMENTS):
-            provider = self._records.sender_for(channel, env)
-            if provider is not None and provider.idempotent:
-                repeated = await rescue.send_again(db, channel, env, epoch, now - ABANDONED_AFTER, now)
-                if repeated:
-                    log.warning("sends_repeated", provider=provider.name, count=repeated)
-        count = await rescue.rescue(db, epoch, now - ABANDONED_AFTER)
-        if count:
-            log.warning("sends_uncertain", count=count)
+        await self._sort_out_beside(now)
+        await self._own.put_back_unanswered()
+        await answer_for_claims(self._records, self._sending.epoch, now, of_dead=True)
 
     async def _sort_out(self, former: FormerCalls, now: datetime) -> None:
-        """Of what the owner before had in hand, put back what it did not call for, its attempt uncounted (C32)."""
+        """Of what a dead process had in hand, put back what it did not call for, its attempt uncounted (C32)."""
         back, begun = [], []
         for row in await rescue.in_hand(self._records.db, former.epoch):
             organization_id, message_id, claimed_at = row["organization_id"], row["id"], row["claimed_at"]
@@ -163,37 +139,23 @@ class Rescuer:
                 begun.append((organization_id, message_id, departed_at))
         if begun:
             await rescue.departed(self._records.db, former.epoch, begun)
-        await self._put_back(back, former.epoch, now)
+        await put_back(self._records, self._sending, back, former.epoch, now)
 
-    async def _put_back(self, claims: Sequence[Mapping[str, Any]], epoch: int, now: datetime) -> None:
-        """Put back claims for which no call began. What was to be sent directly has failed: its content is gone."""
-        returned = [_never_left(row, now) for row in claims if not row["direct"]]
-        if returned:
-            db = self._records.db
-            await settlements.returned(db.hot, returned, epoch, months=db.months)
-            log.info("claims_put_back", count=len(returned))
-        lost = [
-            Failed(row["organization_id"], row["env"], row["channel"], row["id"], NOT_CALLED, now, False)
-            for row in claims
-            if row["direct"]
-        ]
-        await asyncio.gather(*(self._sending.settle(each) for each in lost))
-
-    async def _put_back_unanswered(self) -> None:
-        """Put back our own claims that committed though nobody waited for them any more: no call began for them."""
-        unanswered, epoch = self._sending.unanswered, self._sending.epoch
-        if not unanswered:
-            return
-        looked_at, now = self._records.clock.monotonic(), self._records.clock.now()
-        in_hand = await rescue.in_hand(self._records.db, epoch)
-        back = [row for row in in_hand if (row["id"], row["claimed_at"]) in unanswered]
-        await self._put_back(back, epoch, now)
-        for claim in [claim for claim, since in unanswered.items() if since < looked_at - LAST_CLAIMS]:
-            del unanswered[claim]
+    async def _sort_out_beside(self, now: datetime) -> None:
+        """Of dead processes that were beside an owner, once: nothing of theirs commits any more."""
+        for epoch, taken_at in await epochs.opened_beside(self._records.db):
+            calls = self._begun.beside(epoch)
+            fenced = calls.fence(epoch, taken_at)
+            if fenced is not None:
+                await self._records.clock.sleep(FENCED_AFTER)
+                if (former := fenced.read()) is not None:
+                    await self._sort_out(former, now)
+            await epochs.note_sorted_out(self._records.db, epoch)
+            calls.remove()
 
     async def settle(self) -> None:
         """Mark forgotten claims, fail what stayed uncertain for a day, and what waited longer than it may."""
-        await self._rescue()
+        await self.rescue()
         await self._give_up()
         await self._expire()
 
@@ -245,9 +207,3 @@ class Rescuer:
     async def _state(self, sender: SenderKey) -> SenderState:
         found = await read_sender(self._records, sender)
         return _NO_SENDER if found is None else state_of(found)
-
-
-def _never_left(row: Mapping[str, Any], now: datetime) -> Returned:
-    """Of a claim for which no call began: back to the head of its lane, the attempt uncounted."""
-    message = (row["organization_id"], row["env"], row["channel"], row["id"])
-    return Returned(*message, row["claimed_at"], None, None, None, True, now)

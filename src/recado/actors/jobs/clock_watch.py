@@ -4,6 +4,7 @@ The server is believed only if it was ahead by just so much before our clock was
 clocks are set together, and the server's proves nothing.
 """
 
+from collections.abc import Callable
 from datetime import timedelta
 
 import structlog
@@ -25,7 +26,9 @@ _ZERO = timedelta()
 class ClockWatch:
     """A service."""
 
-    def __init__(self, db: Pool, clock: SystemClock) -> None:
+    def __init__(self, db: Pool, clock: SystemClock, believed: Callable[[], None] = lambda: None) -> None:
+        """`believed` is told when the clock is believed again, which was set."""
+        self._believed = believed
         self._db = db
         self._clock = clock
         self._said = _ZERO
@@ -53,6 +56,7 @@ class ClockWatch:
             self._clock.follow()
             log.warning("clock_followed", seconds=round(set_by.total_seconds()))
             self._said, self._before = _ZERO, None
+            self._believed()
 
     def _say(self) -> None:
         set_by = self._clock.set_by
@@ -62,5 +66,6 @@ class ClockWatch:
         seconds = round(set_by.total_seconds())
         if abs(set_by) <= SET:
             log.warning("clock_agrees", seconds=seconds)
+            self._believed()
         else:
             log.error("clock_was_set", seconds=seconds, remedy="set it right; a restart believes what it shows")

@@ -1,4 +1,5 @@
-"""Looks once a day whether verified senders of e-mail still prove to be their organization's (C10.4, C32)."""
+"""Looks once a day whether verified senders of e-mail still prove to be their organization's, and takes back at the
+provider what it was told for senders that are gone (C10.4, C32)."""
 
 from recado.domain.core.clock import Clock
 from recado.engine.periodic import Periodic
@@ -11,7 +12,12 @@ class EmailSenderChecks:
     """A service; each sender has a moment of its own."""
 
     def __init__(self, verification: SenderVerification, *, clock: Clock) -> None:
-        self._worker = Periodic("e-mail sender checks", LOOK_EVERY, verification.check_due, clock, at_once=True)
+        self._verification = verification
+        self._worker = Periodic("e-mail sender checks", LOOK_EVERY, self._look, clock, at_once=True)
+
+    async def _look(self) -> None:
+        await self._verification.check_due()
+        await self._verification.remove_forsaken()
 
     async def start(self) -> None:
         await self._worker.start()

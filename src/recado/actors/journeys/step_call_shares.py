@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from recado.storage.webhooks.webhooks import SubscriptionKey
+from recado.domain.webhooks.webhook import SubscriptionKey
 
 MOST_STEP_CALLS: Final = 500  # in flight, where there are descriptors for so many
 OF_AN_ORGANIZATION: Final = 50  # at most a quarter of all
@@ -48,28 +48,28 @@ class StepCallShares:
         for key in waiting:
             if not left:
                 break
-            own, of_all = self._calls[key], self._organizations[key[0]] + given[key[0]]
+            own, of_all = self._calls[key], self._organizations[key.organization_id] + given[key.organization_id]
             room = min(self._of_subscription - own, self._each - of_all, left)
             if room <= 0 and not own and of_all < self._in_any_case:
                 room = 1
             if room > 0:
                 rooms[key] = room
-                given[key[0]] += room
+                given[key.organization_id] += room
                 left -= room
         return rooms
 
     def begin(self, key: SubscriptionKey) -> None:
         """A call is in flight."""
         self._calls[key] += 1
-        self._organizations[key[0]] += 1
+        self._organizations[key.organization_id] += 1
         self._in_flight += 1
 
     def end(self, key: SubscriptionKey) -> None:
         """It is in flight no more."""
         self._in_flight -= 1
         self._calls[key] -= 1
-        self._organizations[key[0]] -= 1
+        self._organizations[key.organization_id] -= 1
         if not self._calls[key]:
             del self._calls[key]
-        if not self._organizations[key[0]]:
-            del self._organizations[key[0]]
+        if not self._organizations[key.organization_id]:
+            del self._organizations[key.organization_id]

@@ -17,13 +17,14 @@ from recado.channels.http.guarded_http import GuardedHttp, Response
 from recado.domain.core.clock import Clock
 from recado.domain.core.events import JOURNEY_ACTION
 from recado.domain.journeys.webhook_calls import TIMEOUT
+from recado.domain.webhooks.webhook import SubscriptionKey
 from recado.engine.periodic import Periodic
 from recado.engine.turns import in_pieces
 from recado.services.journeys.step_calls import CallToMake, StepCalls
 from recado.storage.core.connections.batch import Batcher
 from recado.storage.core.crypto import KeyRing
 from recado.storage.journeys.step_calls import CallResult
-from recado.storage.webhooks.webhooks import Subscription, SubscriptionKey
+from recado.storage.webhooks.webhooks import Subscription
 
 log = structlog.get_logger()
 
@@ -36,7 +37,7 @@ CLAIM_LIMIT: Final = timedelta(seconds=60)
 CALLS_AT_STOP: Final = 3.0  # seconds that a stop waits for them
 KEPT_ENDPOINTS: Final = 500
 MOST_RESULTS: Final = 5_000  # that wait to be written
-_START: Final[SubscriptionKey] = ("", "")
+_START: Final[SubscriptionKey] = SubscriptionKey("", "")
 _NOT_CALLABLE: Final = Response(None, "the URL may not be called", b"", None, 0.0, refused=True)
 _NOT_MADE: Final = Response(None, "the call could not be made", b"", None, 0.0)
 

@@ -8,6 +8,7 @@ from recado.actors.webhooks.webhook_fair_queue import MOST_CALLS, FairCallQueue
 from recado.channels.http.guarded_http import GuardedHttp, Response
 from recado.domain.core.clock import Clock
 from recado.domain.ops.recent_calls import RecentCalls
+from recado.domain.webhooks.webhook import SubscriptionKey
 from recado.engine.turns import turns
 from recado.storage.core.connections.batch import Batcher
 from recado.storage.core.connections.postgres import Database
@@ -15,7 +16,7 @@ from recado.storage.core.crypto import KeyRing
 from recado.storage.core.shares.fair_places import FairPlaces
 from recado.storage.webhooks import deliveries, webhooks
 from recado.storage.webhooks.deliveries import Result
-from recado.storage.webhooks.webhooks import HealthNote, SubscriptionKey
+from recado.storage.webhooks.webhooks import HealthNote
 
 READ_AT_ONCE, READ_EACH = 4, 2  # statements that read deliveries: in all, and of one organization (C31)
 MOST_REMEMBERED = 10_000  # subscriptions whose last calls are known

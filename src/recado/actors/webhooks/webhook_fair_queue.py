@@ -8,8 +8,8 @@ from typing import Final, Protocol
 
 import structlog
 
+from recado.domain.webhooks.webhook import SubscriptionKey
 from recado.engine.turns import Turns
-from recado.storage.webhooks.webhooks import SubscriptionKey
 
 log = structlog.get_logger()
 
@@ -76,43 +76,43 @@ class FairCallQueue:
 
     def enter(self, key: SubscriptionKey, deliverer: Deliverer) -> None:
         """It has something to deliver: it is asked to begin until it has nothing that may begin. Safe to call twice."""
-        share = self._share(key[0])
-        if key[1] not in share.waiting:
-            share.waiting[key[1]] = deliverer
-            self._offer(key[0], share)
+        share = self._share(key.organization_id)
+        if key.subscription_id not in share.waiting:
+            share.waiting[key.subscription_id] = deliverer
+            self._offer(key.organization_id, share)
 
     def leave(self, key: SubscriptionKey) -> None:
         """It delivers nothing more; what is under way goes on."""
-        share = self._shares.get(key[0])
+        share = self._shares.get(key.organization_id)
         if share is not None:
-            share.waiting.pop(key[1], None)
-            self._forget(key[0], share)
+            share.waiting.pop(key.subscription_id, None)
+            self._forget(key.organization_id, share)
 
     def began(self, key: SubscriptionKey) -> None:
         """A call is in flight."""
-        share = self._share(key[0])
+        share = self._share(key.organization_id)
         self.calls += 1
         share.calls += 1
         share.unwritten += 1
 
     def ended(self, key: SubscriptionKey) -> None:
         """It is in flight no more."""
-        share = self._shares[key[0]]
+        share = self._shares[key.organization_id]
         self.calls -= 1
         share.calls -= 1
         if share.waiting:
-            self._offer(key[0], share)
+            self._offer(key.organization_id, share)
         else:
             self._ask()
 
     def written(self, key: SubscriptionKey, count: int = 1) -> None:
         """What became of so many is written, or will not be."""
-        share = self._shares[key[0]]
+        share = self._shares[key.organization_id]
         share.unwritten -= count
         if share.waiting:
-            self._offer(key[0], share)
+            self._offer(key.organization_id, share)
         elif not share.unwritten:
-            self._forget(key[0], share)
+            self._forget(key.organization_id, share)
 
     def _share(self, organization_id: str) -> Share:
         share = self._shares.get(organization_id)

@@ -7,9 +7,10 @@ from recado.domain.webhooks.webhook import (
     SUBSCRIPTION_MACHINE,
     SubscriptionEvent,
     SubscriptionHealth,
+    SubscriptionKey,
     SubscriptionStatus,
 )
-from recado.storage.webhooks.webhooks import HealthNote, SubscriptionKey
+from recado.storage.webhooks.webhooks import HealthNote
 
 EVERY = 1.0  # seconds between writes of counters; a status is written at once
 

@@ -32,12 +32,12 @@ from recado.actors.webhooks.webhook_window import LOW, DeliveryWindow
 from recado.channels.http.guarded_http import Response
 from recado.domain.core.errors import Unavailable
 from recado.domain.core.ids import created_at
-from recado.domain.webhooks.webhook import GONE, MAX_AGE, SubscriptionStatus
+from recado.domain.webhooks.webhook import GONE, MAX_AGE, SubscriptionKey, SubscriptionStatus
 from recado.engine.actor import Actor
 from recado.storage.core.shares.callers import working_for
 from recado.storage.webhooks import deliveries, webhooks
 from recado.storage.webhooks.deliveries import Due
-from recado.storage.webhooks.webhooks import HealthNote, Subscription, SubscriptionKey
+from recado.storage.webhooks.webhooks import HealthNote, Subscription
 
 log = structlog.get_logger()
 
@@ -56,7 +56,7 @@ class WebhookSubscriptionActor(Actor):
         self._key = key
         self._dispatcher = dispatcher
         self._clock = dispatcher.clock
-        self._tasks = ActorTasks(self.actor_ref, TimePassed(), clock=dispatcher.clock, name=key[1])
+        self._tasks = ActorTasks(self.actor_ref, TimePassed(), clock=dispatcher.clock, name=key.subscription_id)
         self._subscription: Subscription | None = None
         self._endpoint: WebhookEndpoint | None = None
         self._read_at = float("-inf")

@@ -18,7 +18,7 @@ from recado.channels.http.guarded_http import GuardedHttp, Response
 from recado.channels.http.outbound_guard import UrlRefused
 from recado.domain.core.clock import Clock
 from recado.domain.core.ids import DELIVERY, EVENT, IdSource
-from recado.domain.webhooks.webhook import MAX_AGE
+from recado.domain.webhooks.webhook import MAX_AGE, SubscriptionKey
 from recado.engine.actor_cell import ActorCell
 from recado.engine.errors import ActorDeadError, MailboxFull
 from recado.engine.periodic import Periodic
@@ -32,7 +32,7 @@ from recado.storage.core.crypto import KeyRing
 from recado.storage.core.shares.fair_places import FairPlaces
 from recado.storage.webhooks import deliveries, events, webhooks
 from recado.storage.webhooks.deliveries import DELIVERED, DROPPED, Due, Result, Told
-from recado.storage.webhooks.webhooks import Subscription, SubscriptionKey
+from recado.storage.webhooks.webhooks import Subscription
 
 log = structlog.get_logger()
 
@@ -107,7 +107,7 @@ class Webhooks:
         try:
             self._registry.get_or_spawn(key, self._make).tell(message)
         except (MailboxFull, ActorDeadError):
-            log.debug("webhook_hint_lost", subscription_id=key[1])
+            log.debug("webhook_hint_lost", subscription_id=key.subscription_id)
 
     def _make(self, key: SubscriptionKey) -> WebhookSubscriptionActor:
         return WebhookSubscriptionActor(key, self.dispatcher)

@@ -7,8 +7,9 @@ renewal was sent: so it stops first. Only spans of time pass between the two clo
 
 import math
 from collections.abc import Callable
+from datetime import datetime
 from enum import Enum
-from typing import Final
+from typing import Final, TypeVar
 
 TTL: Final = 5.0
 """Seconds that a renewal lasts, on the database's clock."""
@@ -16,11 +17,15 @@ RENEWED_EVERY: Final = 1.0  # seconds
 MARGIN: Final = 0.25
 """Seconds by which its holder stops before the end: from the look at the clock until the bytes have left."""
 MOST_OFFSET: Final = 0.050
-"""Seconds that a machine's clock may be apart from the database's: else it takes nothing."""
+"""Seconds that the clock of a machine that sends may be apart from the database's: else it takes nothing."""
+MOST_OFFSET_OF_TWO: Final = 2 * MOST_OFFSET
+"""Seconds that the clocks of two owners may be apart: one ahead of the database's, the other behind."""
 TOLERANCE: Final = 0.050
 """Seconds that are waited in excess, for what clocks gain on each other meanwhile."""
 WINDOW: Final = 1.0
 """Seconds of departures that a new owner does not know: those of a sliding second."""
+
+Moment = TypeVar("Moment", float, datetime)
 
 
 class Lease:
@@ -36,6 +41,15 @@ class Lease:
     def asked(self) -> float:
         """The moment to remember before a renewal is sent."""
         return self._elapsed()
+
+    @property
+    def until(self) -> float:
+        """When it ends, by the machine's seconds."""
+        return self._until
+
+    def extended(self, until: float) -> None:
+        """It lasts until then, as whoever lends it says."""
+        self._until = max(self._until, until)
 
     def renewed(self, asked_at: float) -> None:
         """A renewal that was sent after `asked_at` is committed."""
@@ -73,6 +87,16 @@ def look(*, left: float, renewed: bool, dead: bool, take_over: bool) -> LeaseVer
     return LeaseVerdict.REFUSE if renewed else LeaseVerdict.WAIT
 
 
+def closed_at(lease_until: Moment, *, free_at: Moment | None, dead_at: Moment | None) -> Moment:
+    """When an owner whose place is taken begins no call any more, by the database's clock.
+
+    `free_at`: when it closed its gates itself. `dead_at`: when it was certainly dead. None: it did not, it is not.
+    """
+    if free_at is not None:
+        return free_at
+    return lease_until if dead_at is None else min(lease_until, dead_at)
+
+
 def opens_in(busy_for: float | None, offset: float) -> float:
     """Seconds until a new owner lets messages depart; less than none: at once.
 
@@ -80,6 +104,11 @@ def opens_in(busy_for: float | None, offset: float) -> float:
     there was none. `offset`: seconds that this machine's clock is apart from the database's.
     """
     return 0.0 if busy_for is None else busy_for + WINDOW + TOLERANCE + offset
+
+
+def may_send(offset: float) -> bool:
+    """Whether messages may depart from a machine whose clock is so many seconds apart from the database's."""
+    return offset <= MOST_OFFSET
 
 
 def offset_of(readings: list[tuple[float, float, float]]) -> float:

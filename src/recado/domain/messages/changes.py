@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from recado.domain.messages.owner_pauses import OwnerPauses
 from recado.domain.messages.withdrawal import Withdrawal
+from recado.domain.webhooks.webhook import SubscriptionKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +16,20 @@ class OrganizationChanged:
     """Settings or status of an organization: quiet hours, suspension."""
 
     organization_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeyChanged:
+    """An API key was changed, rotated or revoked."""
+
+    key_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class AccountChanged:
+    """An account was changed, or its sessions were ended."""
+
+    account_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +80,9 @@ class SubscriptionChanged:
 
 @dataclass(frozen=True, slots=True)
 class DeliveriesQueued:
-    """Webhook deliveries were queued: (organization, subscription) of each that has some."""
+    """Webhook deliveries were queued, to these."""
 
-    subscriptions: tuple[tuple[str, str], ...]
+    subscriptions: tuple[SubscriptionKey, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +111,8 @@ class JourneyMoved:
 
 Change = (
     OrganizationChanged
+    | KeyChanged
+    | AccountChanged
     | NumberChanged
     | SocialAccountChanged
     | TemplateChanged

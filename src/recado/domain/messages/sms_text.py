@@ -59,6 +59,8 @@ class _Form(NamedTuple):
 
 _GSM_7: Final = _Form(Encoding.GSM_7, 160, 153, 1, frozenset(ESCAPE))
 _UCS_2: Final = _Form(Encoding.UCS_2, 2 * 70, 2 * 67, 2, frozenset(range(0xD8, 0xDC)))
+_WIDE: Final = {Encoding.GSM_7: _GSM_7._replace(room=152), Encoding.UCS_2: _UCS_2._replace(room=2 * 66)}
+"""Where that header has a reference of two octets."""
 
 
 def measure(text: str, *, transliterate: bool = False, shorten: Callable[[str], str] | None = None) -> SmsText:
@@ -89,12 +91,17 @@ def measure(text: str, *, transliterate: bool = False, shorten: Callable[[str], 
     return found
 
 
-def segment_texts(text: str) -> list[str]:
-    """The text of each segment, in their order; joined, they are `text`, which is one that leaves (`SmsText.text`)."""
+def segment_texts(text: str, *, wide: bool = False) -> list[str]:
+    """The text of each segment, in their order; joined, they are `text`, which is one that leaves (`SmsText.text`).
+
+    `wide`: the header that joins them takes an octet more, so that each has room for a character less.
+    """
     form, layout = _laid_out(text)
+    if wide:
+        form = _WIDE[form.encoding]
     ends = _ends(form, layout)
     pieces = [layout[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
-    if form is _UCS_2:
+    if form.encoding is Encoding.UCS_2:
         return [piece.decode("utf-16-be", "surrogatepass") for piece in pieces]
     texts, begin = [], 0
     for piece in pieces:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from recado.domain.core.machine import Machine
 
@@ -17,6 +17,13 @@ LONGEST_PAUSE: Final = 2.0  # seconds
 LONGEST_BACKOFF: Final = 21_600.0  # seconds
 JITTER: Final = 0.1
 GONE: Final = 410
+
+
+class SubscriptionKey(NamedTuple):
+    """A subscription, found by its organization and its own id."""
+
+    organization_id: str
+    subscription_id: str
 
 
 class SubscriptionStatus(StrEnum):

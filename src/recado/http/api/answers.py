@@ -118,9 +118,13 @@ class Answers:
         with self._unread.holding(call.principal.share, reply.memory, transport.abort):
             try:
                 async with aclosing(reply.chunks) as chunks:
-                    await response.prepare(request)
+                    writer = await response.prepare(request)
+                    if reply.outlet is not None and writer is not None:
+                        reply.outlet.open(writer)
                     if call.method != "HEAD":
                         async for chunk in chunks:
+                            if reply.outlet is not None:
+                                await reply.outlet.settled()
                             await response.write(chunk)
             except Problem as problem:  # the status is sent: that the body has no end is all that can be told
                 _log.warning("answer_broken_off", request_id=call.request_id, code=problem.code)

@@ -1,8 +1,8 @@
 """Counts requests by route and status, and how long they took: plain integers, read for metrics (C34.1)."""
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
-from typing import Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
 
 from recado.http.api.route import Route
 
@@ -17,6 +17,10 @@ class Figures:
     __slots__ = ("counts", "seconds", "statuses")
 
     def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Begin again."""
         self.statuses = [0] * len(CLASSES)
         self.counts = [0] * (len(BOUNDS) + 1)
         self.seconds = 0.0
@@ -25,6 +29,12 @@ class Figures:
         """Count an answer."""
         self.statuses[status // 100 - 1] += 1
         self.counts[bisect_left(BOUNDS, seconds)] += 1
+        self.seconds += seconds
+
+    def add(self, statuses: Sequence[int], counts: Sequence[int], seconds: float) -> None:
+        """Count what another process answered."""
+        self.statuses = [a + b for a, b in zip(self.statuses, statuses, strict=True)]
+        self.counts = [a + b for a, b in zip(self.counts, counts, strict=True)]
         self.seconds += seconds
 
 
@@ -45,3 +55,17 @@ class RequestFigures:
         for (method, path), figures in every:
             if any(figures.statuses):
                 yield method, path, figures
+
+    def taken(self) -> list[tuple[str, str, list[int], list[int], float]]:
+        """What was counted since the last time, for another process that counts it (`add`); nothing is left here."""
+        taken = []
+        for method, path, each in self.all():
+            taken.append((method, path, each.statuses, each.counts, each.seconds))
+            each.clear()
+        return taken
+
+    def add(self, taken: Iterable[Sequence[Any]]) -> None:
+        """Count what another process has counted."""
+        for method, path, statuses, counts, seconds in taken:
+            figures = self._routes.setdefault((method, path), Figures()) if path else self.nowhere
+            figures.add(statuses, counts, seconds)

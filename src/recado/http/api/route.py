@@ -71,6 +71,7 @@ class Route:
     spooled: Mapping[str, type[BaseModel] | None] = field(default_factory=dict)
     body_limit: int = MIB
     headers: Mapping[str, str] = field(default_factory=dict)  # required ones, which its handler reads, each described
+    probe: bool = False  # who watches the program asks it now and then: nobody else's requests go in turns for that
     slow: bool = False  # its answer may take 90 s, for a provider has a minute
     responses: Mapping[int, type[BaseModel] | None] = field(default_factory=dict)
     response_types: Mapping[int, str] = field(default_factory=dict)  # media types that are not JSON
@@ -92,6 +93,7 @@ class Route:
     answers_in_commit: bool = False
     session_only: bool = False
     while_suspended: bool = False  # a write that is taken from a suspended organization too
+    at_fronts: bool = False  # it needs no actor but by a hint: any process of the service answers it
     documented: bool = True  # pages for people stay out of the OpenAPI document
     path_ids: Mapping[str, str] = field(default_factory=dict)  # parameter → id prefix; another form answers 404
     # Finds the path's resource before the body is looked at (C2.6) and leaves it in `call.resource`.
@@ -125,6 +127,7 @@ class RouteOptions(TypedDict, total=False):
     rotates: bool
     answers_in_commit: bool
     session_only: bool
+    at_fronts: bool
     administered: bool
     path_ids: Mapping[str, str]
     load: Callable[[Call], Awaitable[Any]]

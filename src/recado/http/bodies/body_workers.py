@@ -142,7 +142,8 @@ class BodyWorkers:
         except BaseException as error:
             self._end(worker)
             if isinstance(error, (OSError, EOFError)):
-                _log.warning("body_worker_failed", late=worker.late, stopping=self._stopped, told=worker.told())
+                if not self._stopped:  # which ends them
+                    _log.warning("body_worker_failed", late=worker.late, told=worker.told())
                 raise Unavailable from None
             raise
         self._busy.discard(worker)
@@ -175,6 +176,7 @@ class _Worker:
         self._complaints = -1  # descriptor of what the process writes while it starts
         self._reader: asyncio.StreamReader
         self._writer: asyncio.StreamWriter
+        self._ended = False
         self.late = False
 
     async def read(self, job: Job, raw: bytes) -> tuple[WorkerAnswer, list[bytes]]:
@@ -202,7 +204,8 @@ class _Worker:
         return lines[-1][:_LONGEST_COMPLAINT] if lines else ""
 
     async def end(self) -> None:
-        """End the process, whatever it does; safe to call twice."""
+        """End the process, whatever it does, also one that is about to begin; safe to call twice."""
+        self._ended = True
         process, self._process = self._process, None
         if process is None:
             return
@@ -218,6 +221,8 @@ class _Worker:
             self._reader, self._writer = await asyncio.open_connection(sock=ours, limit=_PIECE)
             complaints = -1
             try:
+                if self._ended:  # meanwhile: nobody would end the process
+                    raise EOFError
                 complaints = os.memfd_create("complaints")
                 # Of the environment only where modules are found: it holds secrets, which no parser needs. And no
                 # module of the folder in which the service happens to run (-P): its files are not the program.

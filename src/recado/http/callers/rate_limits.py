@@ -3,16 +3,22 @@
 import math
 from collections import OrderedDict
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
 
 from recado.domain.core.errors import Problem
 from recado.http.callers.principal import Principal
 from recado.http.wire.client_ip import network_of
+
+if TYPE_CHECKING:  # what it needs is loaded where processes share a table
+    from recado.http.callers.shared_buckets import SharedBuckets, SlotOfBucket
 
 MOST_BUCKETS = 100_000
 
 FAILED = "failed"
 PUBLIC = "public"
 ANONYMOUS = "anonymous"
+
+_ADDRESS: Final = "ip "  # begins the key of a bucket of an address
 
 Limit = tuple[float, int]  # refill per second, capacity
 
@@ -78,8 +84,77 @@ class Bucket:
             self._tokens = tokens if tokens < self._capacity else float(self._capacity)
 
 
+class SharedBucket(Bucket):
+    """A bucket that other processes take from, too; what it tells is what was left when this one last looked.
+
+    It counts as one that is not shared, with what the table keeps between two looks. Where the limit has changed, the
+    caller keeps its tokens, of which those beyond the capacity are cut. While another process stands still in the
+    middle of a look, this one counts by itself.
+    """
+
+    __slots__ = ("_place",)
+
+    def __init__(self, name: str, limit: Limit, now: float, whose: str, place: "SlotOfBucket") -> None:
+        super().__init__(name, limit, now, whose)
+        self._place = place
+
+    def take(self, now: float) -> bool:
+        place = self._place
+        if not place.hold():
+            return super().take(now)
+        try:
+            self._load(now)
+            taken = super().take(now)
+            self._keep(now)
+        finally:
+            place.release()
+        return taken
+
+    def has_token(self, now: float) -> bool:
+        place = self._place
+        if not place.hold():
+            return super().has_token(now)
+        try:
+            known = self._load(now)
+            there = super().has_token(now)
+            if known:
+                self._keep(now)
+        finally:
+            place.release()
+        return there
+
+    def owe(self, now: float) -> None:
+        place = self._place
+        if not place.hold():
+            super().owe(now)
+            return
+        try:
+            self._load(now)
+            super().owe(now)
+            self._keep(now)
+        finally:
+            place.release()
+
+    def _load(self, now: float) -> bool:
+        """What the table has; whether it has any."""
+        found = self._place.read()
+        if found is None:
+            self._tokens, self._at = float(self._capacity), now
+            return False
+        tokens, self._at = found
+        self._tokens = tokens if tokens < self._capacity else float(self._capacity)
+        return True
+
+    def _keep(self, now: float) -> None:
+        tokens = self._tokens
+        self._place.write(tokens, self._at, self._at + (self._capacity - tokens) / self._refill, now)
+
+
 class RateLimiter:
-    """All buckets of this process; the least recently used one goes when there are too many."""
+    """All buckets of this process; the least recently used one goes when there are too many.
+
+    What processes share is in their table. Here is only what this process knows of it, so nothing is lost with it.
+    """
 
     def __init__(
         self,
@@ -87,15 +162,15 @@ class RateLimiter:
         ceilings: Mapping[str, Limit],
         *,
         most_buckets: int = MOST_BUCKETS,
-        share: int = 1,
+        shared: "SharedBuckets | None" = None,
     ) -> None:
         """`limits` of a credential or address by class, `ceilings` of an organization's environment by class.
 
-        `share`: the number of gateways among which each of them is divided.
+        `shared`: where all processes of the service keep their buckets; None where there is one.
         """
-        self._share = share
-        self._limits = {name: self._part(limit) for name, limit in limits.items()}
-        self._ceilings = {name: self._part(limit) for name, limit in ceilings.items()}
+        self._shared = shared
+        self._limits = dict(limits)
+        self._ceilings = dict(ceilings)
         self._most = most_buckets
         self._buckets: OrderedDict[tuple[str, str], Bucket] = OrderedDict()
 
@@ -117,7 +192,7 @@ class RateLimiter:
             self._buckets.move_to_end(key)
             return bucket
         if name in overrides:
-            limit = self._part(overrides[name])
+            limit = overrides[name]
             ceiling = self._ceilings.get(name)
             if ceiling is not None and not principal.from_operator:
                 limit = (min(limit[0], ceiling[0]), min(limit[1], ceiling[1]))
@@ -135,22 +210,26 @@ class RateLimiter:
 
     def of_address(self, address: str, name: str, now: float) -> Bucket:
         """Return the bucket of the class `name` of a caller known by its address only: an IPv6 one by its /64."""
-        return self._keep(("ip " + network_of(address), name), name, self._limits[name], now)
+        return self._keep((_ADDRESS + network_of(address), name), name, self._limits[name], now)
 
     def lets_in(self, address: str, name: str, now: float) -> bool:
         """Whether a caller known by its address has a token, without taking it. Who has used none needs no bucket."""
-        bucket = self._buckets.get(("ip " + network_of(address), name))
+        if self._shared is not None:  # it may have used them at another process
+            return self.of_address(address, name, now).has_token(now)
+        bucket = self._buckets.get((_ADDRESS + network_of(address), name))
         return bucket is None or bucket.has_token(now)
-
-    def _part(self, limit: Limit) -> Limit:
-        refill, capacity = limit
-        return (refill / self._share, max(1, capacity // self._share))
 
     def _keep(self, key: tuple[str, str], name: str, limit: Limit, now: float, whose: str = "") -> Bucket:
         bucket = self._buckets.get(key)
         if bucket is None or bucket.limit != limit:
-            bucket = self._buckets[key] = Bucket(name, limit, now, whose)
+            bucket = self._buckets[key] = self._made(key, name, limit, now, whose)
         self._buckets.move_to_end(key)
         if len(self._buckets) > self._most:
             self._buckets.popitem(last=False)
         return bucket
+
+    def _made(self, key: tuple[str, str], name: str, limit: Limit, now: float, whose: str) -> Bucket:
+        if self._shared is None:
+            return Bucket(name, limit, now, whose)
+        place = self._shared.place(key, stranger=key[0].startswith(_ADDRESS))
+        return SharedBucket(name, limit, now, whose, place)

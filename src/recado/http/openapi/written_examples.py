@@ -25,5 +25,5 @@ class Example:
 
 def examples() -> Mapping[str, Example]:
     """Return the examples by operation."""
-    found = orjson.loads(files("recado.http").joinpath("examples.json").read_bytes())
+    found = orjson.loads(files("recado.http.openapi").joinpath("examples.json").read_bytes())
     return {operation_id: Example(**example) for operation_id, example in found.items()}

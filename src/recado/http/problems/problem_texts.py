@@ -29,7 +29,7 @@ class Explained:
 @cache
 def explained() -> Mapping[str, Explained]:
     """Return what is to say about each code, in the order of the catalogue."""
-    texts = tomllib.loads(files("recado.http").joinpath("problem_texts.toml").read_text())
+    texts = tomllib.loads(files("recado.http.problems").joinpath("problem_texts.toml").read_text())
     renderer = ProblemRenderer("")
     return {code: _explained(code, texts[code], renderer) for code in CODES}
 

@@ -10,6 +10,7 @@ import socket
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 import structlog
@@ -22,10 +23,17 @@ BACKLOG: Final = 2048
 MOST_WAITING: Final = 1_000
 """Connections of one network that are not ready yet; more are refused."""
 
-_TAKEN: Final = 64  # in one turn of the event loop
+TAKEN: Final = 64
+"""In one turn of the event loop."""
+
 _READY_AT_ONCE: Final = 8
 _AGAIN_AFTER: Final = 1.0  # seconds, when the kernel has no descriptor or memory for another
 _TOLD_EVERY: Final = 60.0  # seconds
+
+_BROUGHT: Final = 16 * 1024 * 1024  # bytes that came with connections which are not ready yet
+
+_Arrived = tuple[socket.socket, Callable[[], asyncio.Protocol], int]
+"""With what makes a connection of it, and how many bytes it brought."""
 
 log = structlog.get_logger()
 
@@ -38,23 +46,29 @@ class Arrivals:
         bound: Sequence[socket.socket],
         connection: Callable[[], asyncio.Protocol],
         *,
+        taken: Callable[[bytes], asyncio.Protocol] | None = None,
         places: int,
+        at_once: int = TAKEN,
         limits: ConnectionLimits,
         refusal: Callable[[], bytes],
         clock: Clock,
     ) -> None:
-        """`bound`: sockets that have their address; they are closed at the end. `places`: connections that are not
-        ready yet; the others are left in the kernel's line, where they take no descriptor. `refusal`: what one without
-        a place is told.
+        """`bound`: sockets that have their address; they are closed at the end. `taken`: makes a connection that brings
+        what its client has sent. `places`: connections that are not ready yet; the others are left in the kernel's
+        line, where they take no descriptor. `at_once`: taken in one turn of the event loop, of which a process that
+        listens beside others leaves them some. `refusal`: what one without a place is told.
         """
         self._bound = bound
         self._connection = connection
+        self._taken = taken
         self._places = places
+        self._at_once = at_once
         self._limits = limits
         self._refusal = refusal
         self._clock = clock
-        self._waiting: dict[str, deque[socket.socket]] = {}  # by network: the first one is next
+        self._waiting: dict[str, deque[_Arrived]] = {}  # by network: the first one is next
         self.waiting = 0  # how many are not ready yet; those that are being made ready are among them
+        self._brought = 0  # bytes, by those of `_waiting`
         self._making: asyncio.Task[None] | None = None
         self._again: TimerHandle | None = None
         self._tell_from = -math.inf
@@ -69,8 +83,8 @@ class Arrivals:
                 each.listen(BACKLOG)
             self._read_on()
 
-    def stop(self) -> None:
-        """Take no more, and close what is not ready; safe to call twice."""
+    def leave_address(self) -> None:
+        """Take no more; what was taken is made ready, for which `settled` waits. Safe to call twice."""
         loop = asyncio.get_running_loop()
         if self._again is not None:
             self._again.cancel()
@@ -78,16 +92,40 @@ class Arrivals:
             if each.fileno() >= 0:
                 loop.remove_reader(each)
                 each.close()
+
+    def stop(self) -> None:
+        """Take no more, and close what is not ready; safe to call twice."""
+        self.leave_address()
         for line in self._waiting.values():
             self.waiting -= len(line)
-            for each in line:
+            for each, _, _ in line:
                 each.close()
         self._waiting.clear()
+        self._brought = 0
 
     async def settled(self) -> None:
-        """Until those that were being made ready are. Only after `stop`: else others come meanwhile."""
+        """Until those that were being made ready are, also when another who waited for that was cancelled.
+
+        Only after `stop` or `leave_address`: else others come.
+        """
         if self._making is not None:
-            await self._making
+            await asyncio.shield(self._making)
+
+    @property
+    def room(self) -> int:
+        """How many more may wait until they are ready."""
+        return self._places - self.waiting if self._brought < _BROUGHT else 0
+
+    def bring(self, arrived: socket.socket, first: bytes) -> None:
+        """A connection that another process took, with what its client has sent."""
+        assert self._taken is not None  # noqa: S101 - whoever brings connections has said how they are made
+        try:
+            arrived.setblocking(False)
+            address = arrived.getpeername()
+        except OSError:
+            arrived.close()  # its client has left
+            return
+        self._queue(arrived, _network(address), partial(self._taken, first), len(first))
 
     def _read_on(self) -> None:
         self._again = None
@@ -95,7 +133,7 @@ class Arrivals:
             asyncio.get_running_loop().add_reader(each, self._take, each)
 
     def _take(self, bound: socket.socket) -> None:
-        for _ in range(min(_TAKEN, self._places - self.waiting)):
+        for _ in range(min(self._at_once, self.room)):
             try:
                 arrived, address = bound.accept()
             except (BlockingIOError, InterruptedError):
@@ -108,7 +146,7 @@ class Arrivals:
                     asyncio.get_running_loop().remove_reader(each)
                 self._again = self._clock.call_at(self._clock.monotonic() + _AGAIN_AFTER, self._read_on)
                 return
-            self._queue(arrived, network_of(address[0]) if isinstance(address, tuple) else "")
+            self._queue(arrived, _network(address), self._connection, 0)
 
     def _tell(self, error: OSError) -> None:
         """Say that no connection can be taken, once in a while: it is tried again every second."""
@@ -117,7 +155,9 @@ class Arrivals:
             self._tell_from = now + _TOLD_EVERY
             log.warning("connections_not_taken", error=error.strerror)
 
-    def _queue(self, arrived: socket.socket, network: str) -> None:
+    def _queue(
+        self, arrived: socket.socket, network: str, connection: Callable[[], asyncio.Protocol], brought: int
+    ) -> None:
         line = self._waiting.setdefault(network, deque())
         if len(line) >= MOST_WAITING:
             self._limits.refused += 1
@@ -125,7 +165,8 @@ class Arrivals:
             with arrived, suppress(OSError):
                 arrived.send(self._refusal())
             return
-        line.append(arrived)
+        line.append((arrived, connection, brought))
+        self._brought += brought
         self.waiting += 1
         if self._making is None or self._making.done():
             self._making = asyncio.get_running_loop().create_task(self._make_ready(), name="arrivals")
@@ -135,15 +176,22 @@ class Arrivals:
         while self._waiting:
             ready = [self._next() for _ in range(_READY_AT_ONCE) if self._waiting]
             await asyncio.gather(
-                *(loop.connect_accepted_socket(self._connection, each) for each in ready), return_exceptions=True
+                *(loop.connect_accepted_socket(connection, each) for each, connection, _ in ready),
+                return_exceptions=True,
             )
             self.waiting -= len(ready)
 
-    def _next(self) -> socket.socket:
+    def _next(self) -> _Arrived:
         """One of the network whose turn it is, which stands last after it."""
         network, line = next(iter(self._waiting.items()))
         del self._waiting[network]
         arrived = line.popleft()
+        self._brought -= arrived[2]
         if line:
             self._waiting[network] = line
         return arrived
+
+
+def _network(address: object) -> str:
+    """That of a peer; none of one on a Unix socket."""
+    return network_of(address[0]) if isinstance(address, tuple) else ""

@@ -2,22 +2,29 @@
 sending (C2.3.6, C31).
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, Awaitable
+from functools import partial
+from typing import TypeVar
 
 from aiohttp.streams import StreamReader
 from aiohttp.web_protocol import RequestPayloadError
 from aiohttp.web_request import BaseRequest
 
-from recado.domain.core.clock import Clock
+from recado.domain.core.clock import Clock, TimerHandle
 from recado.domain.core.errors import Problem
 from recado.http.wire.body_pace import BodyPace
 from recado.http.wire.byte_budget import Room
+from recado.http.wire.connection import Connection
+from recado.http.wire.direct_body import BLOCK, DirectBody
 
 IDLE_SECONDS = 30.0
 WHOLE_SECONDS = 60.0
 UNCOUNTED = 16 * 1024  # bytes
 _SLOWEST = 1024 * 1024  # bytes a second: beyond the first 60 s, a body has a second for each of its MiB
 _PIECE = 64 * 1024
+_FAST = 64 * 1024  # bytes that come at once
+
+P = TypeVar("P", bytes, memoryview)
 
 
 class ClientLeft(ConnectionError):
@@ -77,17 +84,21 @@ async def read_body(request: BaseRequest, limit: int, clock: Clock, room: Room, 
 
 async def body_chunks(
     request: BaseRequest, limit: int, clock: Clock, pace: BodyPace, caller: str
-) -> AsyncIterator[bytes]:
-    """Give the body as it arrives, at the pace of its caller.
+) -> AsyncGenerator[bytes | memoryview]:
+    """Give the body as it arrives, at the pace of its caller. A piece that is no `bytes` holds until the next is asked
+    for.
 
     Raises UNSUPPORTED_MEDIA_TYPE (415) for an encoded one, BODY_TOO_LARGE (413) past `limit` bytes; BAD_REQUEST with
     408 when no byte comes for 30 s, or it takes longer than 60 s and one more for each MiB; `ClientLeft`.
     """
     arrival = _Arrival(request, clock, _check_head(request, limit), pace, caller)
-    while chunk := await arrival.next():
-        if arrival.size > limit:
-            raise too_large(limit)
-        yield chunk
+    try:
+        while chunk := await arrival.next_piece():
+            if arrival.size > limit:
+                raise too_large(limit)
+            yield chunk
+    finally:
+        arrival.leave()
 
 
 def _check_head(request: BaseRequest, limit: int) -> int | None:
@@ -124,7 +135,10 @@ def too_large(limit: int) -> Problem:
 class _Arrival:
     """A body on its way. `size`: the bytes that have come."""
 
-    __slots__ = ("_began", "_caller", "_clock", "_declared", "_pace", "_payload", "_request", "size")
+    __slots__ = (
+        "_began", "_caller", "_clock", "_declared", "_direct", "_pace", "_payload", "_request", "_timer",
+        "size",
+    )  # fmt: skip
 
     def __init__(self, request: BaseRequest, clock: Clock, declared: int | None, pace: BodyPace, caller: str) -> None:
         self._request = request
@@ -134,6 +148,8 @@ class _Arrival:
         self._pace = pace
         self._caller = caller
         self._began = clock.monotonic()
+        self._direct: DirectBody | None = None
+        self._timer: TimerHandle | None = None
         self.size = 0
         if not self._payload.is_eof() and request.headers.get("Expect", "").lower() == "100-continue":
             transport = request.transport
@@ -143,10 +159,30 @@ class _Arrival:
     async def next(self) -> bytes:
         """What came next, empty at the end."""
         payload = self._payload
-        if payload.at_eof():
-            return b""
+        return b"" if payload.at_eof() else await self._taken(self._within_its_time(payload))
+
+    async def next_piece(self) -> bytes | memoryview:
+        """As `next`; of a large body whose client sends fast, a block that is used again by the call after it."""
+        if self._direct is None:
+            chunk = await self.next()
+            if len(chunk) >= _FAST and self._declared - self.size >= BLOCK:
+                self._go_direct()
+            return chunk
+        return b"" if self._direct.at_end else await self._taken(self._block_within_its_time(self._direct))
+
+    def _go_direct(self) -> None:
+        protocol = self._request.protocol
+        if isinstance(protocol, Connection):
+            self._direct = protocol.read_directly(self._payload, self._declared, self._clock.monotonic)
+
+    def leave(self) -> None:
+        """Whatever else comes is wanted by nobody."""
+        if self._direct is not None:
+            self._direct.leave()
+
+    async def _taken(self, coming: Awaitable[P]) -> P:
         try:
-            chunk = await self._within_its_time(payload)
+            chunk = await coming
         except (ConnectionError, RequestPayloadError, _Late) as error:
             # The reader keeps its error, and an error its frames: a circle that only the collector would find.
             error.__traceback__ = None
@@ -160,10 +196,7 @@ class _Arrival:
         return chunk
 
     async def _within_its_time(self, payload: StreamReader) -> bytes:
-        now = self._clock.monotonic()
-        end = self._began + WHOLE_SECONDS + max(self._declared, self.size) / _SLOWEST
-        if now >= end:
-            raise _Late
+        now, end = self._clock.monotonic(), self._end()
         if not payload.is_eof() and self._request.transport is None:
             raise ConnectionResetError
         timer = self._clock.call_at(min(now + IDLE_SECONDS, end), lambda: payload.set_exception(_Late()))
@@ -171,6 +204,33 @@ class _Arrival:
             return await payload.readany()
         finally:
             timer.cancel()
+
+    async def _block_within_its_time(self, direct: DirectBody) -> memoryview:
+        """It may take longer to fill than a client may be silent."""
+        end = self._end()
+        direct.heard_at = self._clock.monotonic()
+        self._look(direct, end)
+        try:
+            return await direct.next()
+        finally:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+
+    def _look(self, direct: DirectBody, end: float) -> None:
+        """Whether the client still sends, now and when it could have been silent for too long."""
+        due = min(direct.heard_at + IDLE_SECONDS, end)
+        if self._clock.monotonic() >= due:
+            direct.fail(_Late())
+        else:
+            self._timer = self._clock.call_at(due, partial(self._look, direct, end))
+
+    def _end(self) -> float:
+        """When it must be whole."""
+        end = self._began + WHOLE_SECONDS + max(self._declared, self.size) / _SLOWEST
+        if self._clock.monotonic() >= end:
+            raise _Late
+        return end
 
 
 def _late() -> Problem:

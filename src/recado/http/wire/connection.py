@@ -22,6 +22,7 @@ from aiohttp.web_request import BaseRequest
 
 from recado.http.wire.client_ip import network_of
 from recado.http.wire.connection_limits import ConnectionLimits
+from recado.http.wire.direct_body import DirectBody
 from recado.http.wire.rendering import WireResponse
 from recado.http.wire.request_turns import RequestTurns
 
@@ -33,6 +34,7 @@ LEAST_TAKEN = 16 * 1024  # bytes of an answer in that time: who takes fewer, tak
 LINGERING_SECONDS = 5.0  # how long the rest of a refused body is read, so that the client gets to see the answer
 LONGEST_LINE = 8190
 MOST_HEADERS = 100
+END_OF_HEAD = b"\r\n\r\n"  # and of a chunked body
 
 _ENDING_SECONDS = 1.0  # how long what is broken off at the end of the server may take to let go
 _SLICE = 4 * 1024  # bytes of chunks given to the parser at once: what it makes of them is looked at in between
@@ -40,7 +42,6 @@ _USUAL_FRAMING = 1024  # bytes around the chunks of any body
 _FRAMING_SHARE = 2  # beyond them: as many as a half of the body itself
 _REST = 64 * 1024  # bytes of a body that nobody wanted, which are read on for anyone
 _REST_WAIT = 1.0  # seconds that such bodies of one network may be ahead of their pace, all together
-_END = b"\r\n\r\n"  # of a head, and of a chunked body
 _TOO_SMALL_CHUNKS = "The chunks of the body are too small: send it in larger ones, or with a Content-Length."
 _TOO_LONG_HEAD = f"The head of a request has at most {HEAD_BYTES // 1024} KiB."
 
@@ -91,17 +92,7 @@ class Connection(RequestHandler):
             lingering_time=LINGERING_SECONDS,
             **options,
         )
-        self._parser = HttpRequestParser(
-            self,
-            self._loop,
-            self._read_bufsize,
-            max_line_size=LONGEST_LINE,
-            max_field_size=LONGEST_LINE,
-            max_headers=MOST_HEADERS,
-            payload_exception=RequestPayloadError,
-            auto_decompress=False,
-            max_msg_queue_size=1,  # it stops at the end of each message: see `_parse`
-        )
+        self._parser = self._new_parser()
         self.shortcut = shortcut
         self.answer_error = answer_error
         self.report_error = report_error
@@ -145,6 +136,19 @@ class Connection(RequestHandler):
             return
         self.transport = transport  # type: ignore[assignment]
         self.refuse(503)
+
+    def _new_parser(self) -> HttpRequestParser:
+        return HttpRequestParser(
+            self,
+            self._loop,
+            self._read_bufsize,
+            max_line_size=LONGEST_LINE,
+            max_field_size=LONGEST_LINE,
+            max_headers=MOST_HEADERS,
+            payload_exception=RequestPayloadError,
+            auto_decompress=False,
+            max_msg_queue_size=1,  # it stops at the end of each message: see `_parse`
+        )
 
     @property
     def rested_since(self) -> tuple[bool, float]:
@@ -456,6 +460,28 @@ class Connection(RequestHandler):
         if data:
             self._at_start = not (self.begun or self._full) and self._between_messages
 
+    def read_directly(self, payload: StreamReader, length: int, monotonic: Callable[[], float]) -> DirectBody | None:
+        """Take the rest of a body past the parser; None where it cannot be, or a part of it is held here.
+
+        `length`: that of the whole body, as its head says.
+        """
+        transport, left = self.transport, length - payload.total_bytes
+        if transport is None or transport.is_closing() or payload is not self._incoming or self._chunked or left <= 0:
+            return None
+        held = self._held or self._reading_paused or self._buffer_paused or payload._size
+        if held or payload.is_eof() or payload.exception() is not None:
+            return None
+        return DirectBody(self, transport, payload, left, monotonic)
+
+    def take_back(self, payload: StreamReader) -> None:
+        """A body came whole past the parser, which knows nothing of its end: what follows has a new one."""
+        if self._parser is not None:
+            self._parser = self._new_parser()
+        self._at_start, self.begun = True, False
+        payload.feed_eof()
+        if self.ending:
+            super().close()
+
     def _wait_for_room(self) -> None:
         """What else is sent ahead waits on the client's side."""
         if not self._buffer_paused:
@@ -483,7 +509,7 @@ class Connection(RequestHandler):
                         self._at_start
                         and body.is_eof()
                         and not (message.chunked or self._upgraded)
-                        and data.find(_END) + len(_END) + body.total_bytes == len(data)
+                        and data.find(END_OF_HEAD) + len(END_OF_HEAD) + body.total_bytes == len(data)
                     ):
                         return True
                 elif not within:
@@ -558,7 +584,7 @@ class Connection(RequestHandler):
             rest -= body.total_bytes - before
             if before:
                 return rest == 0
-        return rest <= 0 or data.endswith(_END[-rest:], 0, rest)
+        return rest <= 0 or data.endswith(END_OF_HEAD[-rest:], 0, rest)
 
     def resume_reading(self, resume_parser: bool = True) -> None:
         """Let bytes flow again; a body taken whole asks for this too, when nothing was held back."""

@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator, Mapping
 from typing import Any
 
 from recado.http.wire.byte_budget import STREAM_BYTES
+from recado.http.wire.outlet import Outlet
 
 NO_HEADERS: Mapping[str, str] = {}
 REPLAYED: Mapping[str, str] = {"Idempotency-Replayed": "true"}
@@ -45,9 +46,10 @@ class StreamReply(Reply):
 
     `length` in bytes where it is known; without it the answer is chunked. `memory`: bytes that it may hold at once. The
     generator is closed when the client leaves, or when it has not ended in the time that a stop of the server leaves.
+    `outlet` opens when the answer begins: for pieces that go past the generator while that waits.
     """
 
-    __slots__ = ("chunks", "length", "memory")
+    __slots__ = ("chunks", "length", "memory", "outlet")
 
     def __init__(
         self,
@@ -58,8 +60,10 @@ class StreamReply(Reply):
         headers: Mapping[str, str] = NO_HEADERS,
         length: int | None = None,
         memory: int = STREAM_BYTES,
+        outlet: Outlet | None = None,
     ) -> None:
         super().__init__(status, headers={"Content-Type": content_type, **headers})
         self.memory = memory
         self.chunks = chunks
         self.length = length
+        self.outlet = outlet

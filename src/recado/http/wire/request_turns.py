@@ -11,6 +11,9 @@ network; hundreds of them would make organizations come last, so all together th
 
 A turn has places. A request without a body takes one; a body takes one more for each `BYTES_OF_PLACE`, because reading
 and validating it takes longer the longer it is.
+
+Who watches the program, with probes and scrapes, asks now and then, and waits for the turn that is under way: for them
+alone no turns are made, which would cost whoever sends all the time some of its pace.
 """
 
 import asyncio
@@ -19,6 +22,7 @@ from typing import Final
 
 from recado.domain.core.solitude import ALONE_AFTER
 
+PROBES: Final = 8  # within `ALONE_AFTER`: more of them are somebody who asks
 OF_NETWORKS: Final = 48
 OF_ORGANIZATIONS: Final = 8
 BYTES_OF_PLACE: Final = 2048  # of a body: some 0.3 ms to read and validate, as long as a request without one takes
@@ -42,19 +46,23 @@ class RequestTurns:
         self._known: _Lines = {}  # of organizations; where nobody is a stranger, of all
         self._strangers: _Lines = {}
         self._strangers_due = 0.0  # turns that they have not had yet, while both wait
+        self._probes = 0
+        self._probes_until = 0.0  # of the loop's time, from which on they are counted anew
 
     @property
     def several(self) -> bool:
         """Whether several parties ask: only then it matters how long a body is."""
         return self._several
 
-    def wait(self, party: str, *, stranger: bool = False, body: int = 0) -> "asyncio.Future[None] | None":
+    def wait(
+        self, party: str, *, stranger: bool = False, body: int = 0, probe: bool = False
+    ) -> "asyncio.Future[None] | None":
         """What a request has to wait for before it goes on; None: it does so now.
 
         `stranger`: the party is the network of somebody who showed no credential, beside organizations. `body`: bytes
-        that it sends, as far as its head tells.
+        that it sends, as far as its head tells. `probe`: it watches the program.
         """
-        if party != self._last:
+        if party != self._last and not (probe and self._are_few_probes()):
             self._changed = self._last is not None
             self._last = party
             if self._changed and not self._several:
@@ -73,6 +81,14 @@ class RequestTurns:
         lines = self._strangers if stranger else self._known
         lines.setdefault(party, deque()).append((turn, places))
         return turn
+
+    def _are_few_probes(self) -> bool:
+        """Count one more."""
+        now = asyncio.get_running_loop().time()
+        if now >= self._probes_until:
+            self._probes, self._probes_until = 0, now + ALONE_AFTER
+        self._probes += 1
+        return self._probes <= PROBES
 
     def _look(self) -> None:
         """Whether several still ask. One alone mostly has requests in its line, which need not wait any more."""

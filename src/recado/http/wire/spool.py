@@ -8,7 +8,6 @@ import tempfile
 from collections import Counter
 from collections.abc import Collection
 from contextlib import aclosing
-from hashlib import sha256
 from pathlib import Path
 from typing import IO, Final
 
@@ -19,6 +18,7 @@ from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem, Unavailable
 from recado.http.wire.body import body_chunks
 from recado.http.wire.body_pace import BodyPace
+from recado.storage.blobs.part_hashes import PartHashes
 from recado.storage.core.gathered import GatheredBytes
 from recado.storage.core.shares.fair_threads import FairThreads
 
@@ -28,6 +28,7 @@ RETRY_AFTER: Final = 2  # seconds
 IN_MEMORY: Final = 1024 * 1024  # bytes; a smaller body needs no file
 STEP: Final = 512 * 1024  # bytes that a thread writes at once
 SMALL: Final = 64 * 1024  # bytes; a body of no more needs no thread
+AS_IT_IS: Final = "application/octet-stream"
 _MOST_PIECES: Final = 256  # of a step: each is an object, however small
 QUIET_SECONDS: Final = 60.0  # between two entries in the log that say that there is no room
 
@@ -35,40 +36,40 @@ _log = structlog.get_logger(__name__)
 
 
 class Spool:
-    """A body that has arrived. `digest`: its SHA-256. `file` stands at its beginning."""
+    """A body that has arrived. `file` stands at its beginning. `digest`: its SHA-256; `parts`: those of its parts,
+    where a storage asks for them.
+    """
 
-    __slots__ = ("_owner", "_spooler", "digest", "file", "media_type", "size")
+    __slots__ = ("_owner", "_spooler", "digest", "file", "media_type", "parts", "size")
 
-    def __init__(
-        self, spooler: "Spooler", owner: str, file: IO[bytes], media_type: str, size: int, digest: bytes
-    ) -> None:
+    def __init__(self, spooler: "Spooler", owner: str, body: "_Body", media_type: str) -> None:
         self._spooler = spooler
         self._owner = owner
-        self.file = file
+        self.file = body.bytes.file
         self.media_type = media_type
-        self.size = size
-        self.digest = digest
+        self.size = body.size
+        self.digest = body.hashes.digest()
+        self.parts = body.hashes.parts()
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Forget the body."""
-        self.file.close()
-        self._spooler.leave(self._owner)
+        await self._spooler.forget(self._owner, self.file)
 
 
 class _Body:
     """What has come of a body."""
 
-    __slots__ = ("bytes", "digest", "size")
+    __slots__ = ("bytes", "hashes", "size")
 
-    def __init__(self, folder: str | None) -> None:
-        self.bytes = GatheredBytes(folder, IN_MEMORY)
-        self.digest = sha256()
+    def __init__(self, folder: str | None, *, stays: bool, part: int | None) -> None:
+        self.bytes = GatheredBytes(folder, IN_MEMORY, stays=stays)
+        self.hashes = PartHashes(part)
         self.size = 0
 
-    def add(self, pieces: list[bytes]) -> None:
+    def add(self, pieces: list[bytes | memoryview]) -> None:
         """Joined first: hashing and writing let other threads run, and each has to wait to go on after it."""
-        step = b"".join(pieces)
-        self.digest.update(step)
+        step = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        self.hashes.update(step)
         self.bytes.write(step)
         self.size += len(step)
 
@@ -76,11 +77,25 @@ class _Body:
 class Spooler:
     """Keeps the bodies of an HTTP server: 32 at a time, and 4 of one organization (C31)."""
 
-    def __init__(self, folder: Path | None, clock: Clock, pace: BodyPace, threads: FairThreads) -> None:
+    def __init__(
+        self,
+        folder: Path | None,
+        clock: Clock,
+        pace: BodyPace,
+        threads: FairThreads,
+        *,
+        stored: bool = False,
+        part: int | None = None,
+    ) -> None:
+        """Of a body that is a file as it is (`application/octet-stream`), `stored`: it gets a name on the folder's
+        disk; `part`: bytes of the parts that it is stored in, which are hashed while it comes.
+        """
         self._folder = None if folder is None else str(folder)
         self._threads = threads
         self._clock = clock
         self._pace = pace
+        self._stored = stored
+        self._part = part
         self._by_owner: Counter[str] = Counter()
         self._tell_again_at = 0.0
 
@@ -95,14 +110,15 @@ class Spooler:
         429 while `owner`, an organization, has its share of bodies here; 503 while there is no room for one more.
         """
         self._enter(owner)
-        body = _Body(self._folder)
+        as_it_is = media_type == AS_IT_IS
+        body = _Body(self._folder, stays=self._stored and as_it_is, part=self._part if as_it_is else None)
         try:
-            pieces, held = list[bytes](), 0
-            async with aclosing(body_chunks(request, limit, self._clock, self._pace, owner)) as chunks:  # type: ignore[type-var]
+            pieces, held = list[bytes | memoryview](), 0
+            async with aclosing(body_chunks(request, limit, self._clock, self._pace, owner)) as chunks:
                 async for chunk in chunks:
                     pieces.append(chunk)
                     held += len(chunk)
-                    if held >= STEP or len(pieces) >= _MOST_PIECES:
+                    if held >= STEP or len(pieces) >= _MOST_PIECES or not isinstance(chunk, bytes):
                         await self._threads.run(owner, body.add, pieces)
                         pieces, held = [], 0
             if body.size or held > SMALL:
@@ -111,19 +127,22 @@ class Spooler:
                 body.add(pieces)
             body.bytes.file.seek(0)
         except BaseException as error:
-            body.bytes.close()
-            self.leave(owner)
+            pieces.clear()  # whoever still holds this frame by the error's traceback does not hold the bytes
+            await self.forget(owner, body.bytes.file)
             if isinstance(error, OSError) and not isinstance(error, ConnectionError):
                 self._tell(error)
                 raise Unavailable("There is no room for the body now: try again shortly.") from None
             raise
-        return Spool(self, owner, body.bytes.file, media_type, body.size, body.digest.digest())
+        return Spool(self, owner, body, media_type)
 
-    def leave(self, owner: str) -> None:
+    async def forget(self, owner: str, file: IO[bytes]) -> None:
         """A body of `owner` is no longer here."""
-        self._by_owner[owner] -= 1
-        if not self._by_owner[owner]:
-            del self._by_owner[owner]
+        try:
+            await self._threads.close(owner, file)
+        finally:
+            self._by_owner[owner] -= 1
+            if not self._by_owner[owner]:
+                del self._by_owner[owner]
 
     def _tell(self, error: OSError) -> None:
         """Log why no body finds room, and where."""

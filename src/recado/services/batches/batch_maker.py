@@ -25,7 +25,6 @@ from recado.services.batches.tariff import NotCovered, Tariff
 from recado.services.dispatch.hints import Arrived
 from recado.services.dispatch.sending import Tell
 from recado.services.effects.consequences import Consequences
-from recado.services.effects.totals import MessageTotals
 from recado.storage.batches import audiences, batch_making, totals
 from recado.storage.batches.batch_making import NewBatch, PendingBlock
 from recado.storage.batches.batch_rows import Block, MessageKind, Recipients
@@ -51,7 +50,6 @@ class BatchMaker:
         clock: Clock,
         ids: IdSource,
         tell: Tell,
-        totals: MessageTotals,
         consequences: Consequences,
         tariff: Tariff,
         audiences: Audiences,
@@ -64,7 +62,6 @@ class BatchMaker:
         self._clock = clock
         self._ids = ids
         self._tell = tell
-        self._totals = totals
         self._consequences = consequences
         self._tariff = tariff
         self._audiences = audiences
@@ -104,7 +101,6 @@ class BatchMaker:
                 batch.estimate = await self._tariff.estimate(
                     batch, kind.price_kind, audience, regions, batch.accepted_at
                 )
-        self._totals.noted(batch.organization_id, batch.env)
 
     async def refusal(self, batch: NewBatch) -> Problem | None:
         """The 402 when the wallet does not cover a prepared batch; nothing is held."""

@@ -46,8 +46,12 @@ from recado.storage.messages.recipients import RecipientKey, of_address
 from recado.storage.messages.resends import FailedFilter, Old
 
 PLANS_AT_ONCE, PLANS_WAITING = 2, 20
-"""Resends by a filter that are planned at a time, of an organization one, and that wait of each: a plan holds up to ten
-thousand messages."""
+"""Resends that are planned at a time, of an organization one, and that wait of each: a plan holds up to ten thousand
+messages."""
+MOST_BYTES = 32 * 2**20
+"""Of content in a plan: ten thousand messages may have 3 KiB each."""
+FEW_BYTES = 2**20
+"""Of content in a list that needs no such turn."""
 _MILLISECOND = timedelta(milliseconds=1)
 FILTER = "/filter"
 MIXED = "template"  # the type of a batch whose messages have one each, or that has none
@@ -106,7 +110,7 @@ class Resends:
         replayed = await self._acceptance.replay(resend)
         if replayed is not None:
             return replayed
-        async with self._turn(resend):
+        async with await self._turn(resend):
             new = await self._plan(resend)
             if not new.requested:
                 field = "filter" if resend.message_ids is None else "messageIds"
@@ -117,14 +121,20 @@ class Resends:
 
     async def estimate(self, resend: Resend) -> NewBatch:
         """The batch that `send` would make, with its price; nothing is stored. `Unavailable` as `send`."""
-        async with self._turn(resend):
+        async with await self._turn(resend):
             new = await self._plan(resend)
             await self._maker.prepare(new)
             return new
 
-    def _turn(self, resend: Resend) -> AbstractAsyncContextManager[None]:
-        """Of the messages that a filter finds, one organization has few in hand at a time; a list is short."""
-        return nullcontext() if resend.message_ids is not None else self._plans.place(resend.organization_id)
+    async def _turn(self, resend: Resend) -> AbstractAsyncContextManager[None]:
+        """One organization has few messages in hand at a time; what a list names is measured before it is read."""
+        if resend.message_ids is not None:
+            where = (resend.organization_id, resend.env, resend.channel)
+            size = await resends.size(self._db.hot, *where, list(set(resend.message_ids)))
+            _check_size(size, "The messages hold", "name fewer of them at a time")
+            if size <= FEW_BYTES:
+                return nullcontext()
+        return self._plans.place(resend.organization_id)
 
     # The plan -------------------------------------------------------------------------------------------------------
 
@@ -200,13 +210,16 @@ class Resends:
         assert resend.wanted is not None  # noqa: S101 - the body has one of the two
         await self._check_filter(rules, resend, resend.wanted)
         before = await resends.replaced(self._db, *where, resend.wanted)
-        olds = await resends.failed(self._db, *where, resend.wanted, MAX_RECIPIENTS + 1)
-        if len(olds) > MAX_RECIPIENTS:
+        count, size = await resends.measure(self._db, *where, resend.wanted, MAX_RECIPIENTS + 1)
+        if count > MAX_RECIPIENTS:
             raise conflict(
                 "LIMIT_REACHED",
                 f"More than {MAX_RECIPIENTS:,} messages failed: narrow the filter by a period, a number or a batch.",
                 limit=MAX_RECIPIENTS,
             )
+        remedy = "narrow the filter by a period, a number or a batch, or name the messages"
+        _check_size(size, "The messages that failed hold", remedy)
+        olds = await resends.failed(self._db, *where, resend.wanted, MAX_RECIPIENTS)
         if before:
             left_out.add(FILTER, ALREADY_REPLACED, f"Sent again before: {before:,}.", count=before)
         return olds, {old.id: FILTER for old in olds}
@@ -320,3 +333,10 @@ class Resends:
                 details={"requested": len(chosen) + left_out.count, "includeUncertain": resend.include_uncertain},
             ),
         )
+
+
+def _check_size(size: int, whose: str, remedy: str) -> None:
+    """Raises `Problem` 409 where a plan would hold too many bytes of content."""
+    if size > MOST_BYTES:
+        message = f"{whose} more than {MOST_BYTES // 2**20} MiB of content: {remedy}."
+        raise conflict("LIMIT_REACHED", message, limit=MOST_BYTES)

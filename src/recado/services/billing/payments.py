@@ -8,12 +8,12 @@ from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem
 from recado.domain.core.ids import IdSource
 from recado.domain.messages.changes import DeliveriesQueued, OnChange
+from recado.domain.webhooks.webhook import SubscriptionKey
 from recado.storage.billing import top_ups
 from recado.storage.billing.top_ups import TopUp
 from recado.storage.core import audit
 from recado.storage.core.audit import AuditPrincipal
 from recado.storage.core.connections.postgres import Connection, Database
-from recado.storage.webhooks.webhooks import SubscriptionKey
 
 log = structlog.get_logger()
 

@@ -1,7 +1,9 @@
 """Sends the SMS of RCS messages that were not delivered in time, when their provider took them back (C17).
 
 What is due is a row of its own, which stays until that is known: whatever crashes in between, the provider is asked
-once more, and only then is the message queued for its SMS, in one commit. What cannot be taken back is left as it is.
+once more, and only then is the message queued for its SMS, in one commit, where it waits in the turn of its batch or
+journey. What cannot be taken back is left as it is, and so is what would be withdrawn if it were queued: its contact is
+deleted, its batch canceled, its journey archived, or its execution ended (C17.2).
 """
 
 import asyncio
@@ -107,7 +109,7 @@ class RcsFallbacks:
     async def _see_to(self, due: DueMessage) -> None:
         async with self._places:
             try:
-                revoked = await self._take_back(due)
+                revoked = await self._take_back(due) if await self._goes_on(due) else False
                 if revoked is None:
                     await self._put_off(due)
                 elif revoked:
@@ -119,6 +121,11 @@ class RcsFallbacks:
             except Exception as error:  # noqa: BLE001 - the others are not at fault
                 log.error("fallback_put_off", message_id=due.message_id, error=type(error).__name__)
                 await self._put_off(due)
+
+    async def _goes_on(self, due: DueMessage) -> bool:
+        """Whether its SMS would be let go."""
+        belonging = await message_deadlines.belonging(self._db.hot, due)
+        return belonging is not None and belonging.owner(due.message_id) is not None
 
     async def _take_back(self, due: DueMessage) -> bool | None:
         """Whether its provider took it back; None: it does not say, and is asked again."""
@@ -136,7 +143,7 @@ class RcsFallbacks:
         await message_deadlines.put_off_one(self._db, due, self._clock.now() + ASK_AGAIN_AFTER)
 
     async def _send_sms(self, due: DueMessage) -> None:
-        """Queue it for its SMS, with what is held of its price, unless it was delivered meanwhile."""
+        """Queue it for its SMS, with what is held of its price, unless it was delivered or withdrawn meanwhile."""
         now = self._clock.now()
         way = by_sms(due.details, revoked=True)
         sender_id = route_sender(RCS, due.env, way.route)
@@ -145,8 +152,17 @@ class RcsFallbacks:
             held = await message_deadlines.take_one(connection, due)
             if held is None:
                 return
-            moved = await state_moves.move(connection, RCS, [_key(due)], MessageEvent.REVOKED, now)
-            if moved:
+            await message_deadlines.hold_belonging(connection, due)
+            belonging = await message_deadlines.belonging(connection, due)
+            owner = None if belonging is None else belonging.owner(due.message_id)
+            moved = []
+            if owner is not None:
+                moved = await state_moves.move(connection, RCS, [_key(due)], MessageEvent.REVOKED, now)
+            queued = bool(moved)
+            if belonging is not None and owner is not None and queued:
+                obeys = POLICY.obeys("text", category, Priority.NORMAL)
+                if belonging.test_id is not None:  # no quiet hours hold it (C9.9)
+                    obeys = obeys._replace(quiet_hours=False)
                 await dispatch.again(
                     connection,
                     (due.organization_id, due.env, RCS, due.message_id),
@@ -155,7 +171,8 @@ class RcsFallbacks:
                     units=way.units,
                     coins=held,
                     ttl=POLICY.ttl(category, Priority.NORMAL),
-                    obeys=POLICY.obeys("text", category, Priority.NORMAL),
+                    obeys=obeys,
+                    owner=owner,
                     now=now,
                 )
             elif held:
@@ -163,7 +180,8 @@ class RcsFallbacks:
                 moved[0].money = Money(freed=held)
             committed = await self._consequences.write(connection, moved)
         committed()
-        self._tell(SenderKey(due.organization_id, due.env, RCS, sender_id), Queued())
+        if queued:
+            self._tell(SenderKey(due.organization_id, due.env, RCS, sender_id), Queued())
 
     async def _leave(self, due: DueMessage) -> None:
         """It stays as it left; what was held for its SMS is released."""

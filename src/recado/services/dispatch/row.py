@@ -60,6 +60,8 @@ class Row:
     obeys_quiet_hours: bool = False
     details: Mapping[str, Any] | None = None
     """What its channel alone knows of it."""
+    totaled: bool = True
+    """It may belong to a batch or a campaign, whose totals change when it leaves (C15.6)."""
     contact_hash: int | None = None
     """By the phone of its contact, where it goes to another address: a refusal of the contact's stops it as well."""
     claimed_at: datetime | None = None
@@ -70,7 +72,7 @@ _read = itemgetter(
     "organization_id", "env", "channel", "id", "sender_id", "class", "owner", "due_at", "ttl_ms", "expires_at",
     "held_base_ms", "attempts", "force", "recipient", "recipient_hash", "type", "template_id", "payload",
     "template_vars", "repeat_of", "contact_id", "needs_window", "subject_to_consent", "obeys_quiet_hours",
-    "details",
+    "details", "totaled",
 )  # fmt: skip
 """The columns of a record in the order of the row's fields: each message in the queue is read so."""
 
@@ -102,6 +104,7 @@ def row_of(new: NewMessage) -> Row:
         subject_to_consent=bool(new.consent),
         obeys_quiet_hours=new.obeys_quiet_hours,
         details=_details(new),
+        totaled=new.campaign_id is not None or (new.replaces is not None and new.replaces.batch_id is not None),
         contact_hash=new.contact_hash,
         claimed_at=None if new.claim is None else new.claim.at,
     )

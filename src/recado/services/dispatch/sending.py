@@ -19,7 +19,7 @@ from recado.domain.core.errors import Unavailable
 from recado.domain.dispatch.leases import WINDOW, endless
 from recado.domain.messages.message import Cause, MessageStatus
 from recado.domain.senders.sender import SenderKey
-from recado.engine.service import ServiceGroup
+from recado.engine.service import Service, ServiceGroup
 from recado.services.dispatch.hints import Arrived, Forced, Queued
 from recado.services.dispatch.row import Row, row_of
 from recado.services.effects.consequences import Consequences
@@ -127,9 +127,8 @@ class Sending:
         self._onward: Batcher[Onward, None] = settling("onward", self._send_on)
         self._uncertain: Batcher[Uncertain, None] = settling("uncertain", partial(settlements.uncertain, db))
         self._held: Batcher[HeldRow, None] = settling("held", partial(dispatch.hold, db), max_queue=MOST_HELD)
-        self._batchers = ServiceGroup(
+        self._departures = ServiceGroup(
             [
-                self._accepts,
                 self._claims,
                 self._departed,
                 self._failed,
@@ -137,13 +136,24 @@ class Sending:
                 self._onward,
                 self._uncertain,
                 self._held,
-            ],
+            ]
         )
+        self._batchers = ServiceGroup([self._accepts, self._departures])
 
     @property
     def epoch(self) -> int:
         """Of this process's ownership; every claim carries it."""
         return 0 if self.taken is None else self.taken.epoch
+
+    @property
+    def accepting(self) -> Service:
+        """What `store` needs, for a process that sends nothing and so does not start the rest."""
+        return self._accepts
+
+    @property
+    def departing(self) -> Service:
+        """What messages need to leave, for a process that accepts already and whose epoch is begun."""
+        return self._departures
 
     async def start(self) -> None:
         """Takes the numbers, unless they are taken already."""

@@ -9,11 +9,12 @@ from typing import NamedTuple
 from recado.domain.channels.policies import POLICIES, told_of
 from recado.domain.core.ids import IdSource
 from recado.domain.messages.message import MessageStatus
+from recado.domain.webhooks.webhook import SubscriptionKey
 from recado.storage.core.statements.moves import AfterCommit, Moved
 from recado.storage.core.statements.rows import Executor
 from recado.storage.dispatch.settlements import Departed
 from recado.storage.webhooks.events import Emission, deliveries_of, emission, emit_batch
-from recado.storage.webhooks.webhooks import SubscriptionDirectory, SubscriptionKey, Takers
+from recado.storage.webhooks.webhooks import SubscriptionDirectory, Takers
 
 
 def event_of(moved: Moved) -> str | None:

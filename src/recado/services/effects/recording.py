@@ -37,7 +37,8 @@ class Recording:
     async def record(self, rows: Sequence[Departed]) -> None:
         """sending → sent, in one commit."""
         environments = {(row.organization_id, row.env) for row in rows}
-        wanted = await self._consequences.wanted(environments, MessageStatus.SENT)
+        totaled = any(row.totaled for row in rows)
+        wanted = totaled or await self._consequences.wanted(environments, MessageStatus.SENT)
         if not wanted and not any(row.deadlines for row in rows):
             await settlements.departed(self._db.hot, rows, months=self._db.months)
             return

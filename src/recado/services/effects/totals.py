@@ -4,9 +4,9 @@ from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
 from recado.domain.core.clock import Clock
+from recado.domain.messages.message import MessageStatus
 from recado.storage.batches import totals
 from recado.storage.batches.totals import TotalsKey
-from recado.storage.core.connections.postgres import Database
 from recado.storage.core.statements.moves import AfterCommit, Moved
 from recado.storage.core.statements.rows import Executor
 
@@ -15,36 +15,24 @@ Emptied = Callable[[Sequence[TotalsKey]], None]
 
 
 class MessageTotals:
-    """`emptied` hears of batches and campaigns alike."""
+    """`emptied` hears of batches and campaigns alike.
 
-    def __init__(self, db: Database, *, clock: Clock, emptied: Emptied) -> None:
-        self._db = db
+    Nothing is remembered of environments: another process may give one its first campaign at any moment.
+    """
+
+    def __init__(self, *, clock: Clock, emptied: Emptied) -> None:
         self._clock = clock
         self._emptied = emptied
-        self._counted: dict[tuple[str, str], bool] = {}
-
-    def noted(self, organization_id: str, env: str) -> None:
-        """The environment is about to have a batch or a campaign; told before the commit that makes it."""
-        self._counted[organization_id, env] = True
 
     async def wanted(self, environments: Collection[tuple[str, str]], to_status: str) -> bool:
-        """Whether one of these environments has ever had a batch or a campaign."""
-        for environment in environments:
-            known = self._counted.get(environment)
-            if known is None:
-                exist = await totals.exist(self._db, *environment)
-                known = self._counted.setdefault(environment, exist)
-            if known:
-                return True
-        return False
+        """All but departures, of which each row tells whether it is counted (`recording.py`)."""
+        return to_status != MessageStatus.SENT
 
     async def write(self, connection: Executor, moved: Sequence[Moved]) -> AfterCommit | None:
         """Add what the moves change."""
         changes = totals.deltas(moved)
         if not changes:
             return None
-        for organization_id, env, _, _ in changes:
-            self.noted(organization_id, env)
         changed = await totals.add(connection, changes, self._clock.now())
         empty = [each.key for each in changed if not each.queued]
         return partial(self._emptied, empty) if empty else None

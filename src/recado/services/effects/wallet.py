@@ -8,6 +8,7 @@ from recado.domain.channels.policies import shown
 from recado.domain.core.clock import Clock
 from recado.domain.core.ids import LEDGER_ENTRY, IdSource
 from recado.domain.messages.message import GenericStatus, MessageStatus
+from recado.domain.webhooks.webhook import SubscriptionKey
 from recado.storage.billing import wallet
 from recado.storage.billing.ledger import ADJUSTMENT
 from recado.storage.billing.prices import Captured, PriceDirectory
@@ -15,7 +16,6 @@ from recado.storage.billing.wallet import Charge, Settlement, WalletKey
 from recado.storage.core.statements.moves import AfterCommit, Money, Moved
 from recado.storage.core.statements.rows import Executor
 from recado.storage.dispatch.settlements import Departed
-from recado.storage.webhooks.webhooks import SubscriptionKey
 
 _GONE = frozenset({GenericStatus.SENT.value, GenericStatus.DELIVERED.value, GenericStatus.READ.value})
 _WAITS = frozenset({MessageStatus.QUEUED.value, MessageStatus.SENDING.value})

@@ -26,7 +26,7 @@ from recado.storage.messages.recipients import Recipient
 LONGEST_SCHEDULE: Final = timedelta(days=90)
 
 REFUSED: Final = {
-    OPTED_OUT: "The contact opted out.",
+    OPTED_OUT: "The contact opted out: leave it out until it has consented anew.",
     CONSENT_REQUIRED: "The contact has not granted consent, which the organization requires for marketing.",
 }
 _REASONS: Final = {OPTED_OUT: "opt_out", CONSENT_REQUIRED: "sem_consentimento"}

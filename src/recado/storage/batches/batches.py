@@ -15,6 +15,7 @@ from recado.domain.messages.message import Cause, FailureCode, MessageEvent
 from recado.storage.core.statements.moves import Moved, withdrawn
 from recado.storage.core.statements.rows import COUNTED_TO, Executor, Page, page, reader
 from recado.storage.core.statements.sql import load
+from recado.storage.messages import messages
 
 SQL = load("batches")
 
@@ -185,7 +186,7 @@ async def list_page(
 
 async def unbind(executor: Executor, organization_id: str, env: str, key_hash: bytes | None, batch_id: str) -> None:
     """Free an idempotency key from the batch that it made more than a day ago."""
-    await executor.execute(load("messages").unbind, organization_id, env, key_hash, batch_id)
+    await executor.execute(messages.SQL.unbind, organization_id, env, key_hash, batch_id)
 
 
 async def with_open_window(

@@ -83,9 +83,3 @@ async def add(executor: Executor, changes: dict[TotalsKey, list[int]], now: date
     else:
         rows = await executor.fetch(SQL.count_moved, *arguments)
     return [TotalChange((row["organization_id"], row["env"], row["kind"], row["key"]), row["queued"]) for row in rows]
-
-
-async def exist(executor: Executor, organization_id: str, env: str) -> bool:
-    """Whether the environment has had any batch or campaign."""
-    found: bool = await executor.fetchval(SQL.any, organization_id, env)
-    return found

@@ -65,6 +65,3 @@ from locked l
 join given g on g.organization_id = l.organization_id and g.env = l.env and g.kind = l.kind and g.key = l.key
 where t.organization_id = l.organization_id and t.env = l.env and t.kind = l.kind and t.key = l.key
 returning t.organization_id, t.env, t.kind, t.key, t.queued;
-
--- name: any
-select exists (select from totals where organization_id = $1 and env = $2);

@@ -21,10 +21,10 @@ from recado.domain.billing.wallet import (
 from recado.domain.core.counting import counted
 from recado.domain.core.errors import Problem, conflict, not_found
 from recado.domain.core.ids import LEDGER_ENTRY, WALLET, Identified, IdSource
+from recado.domain.webhooks.webhook import SubscriptionKey
 from recado.storage.core.statements.rows import Executor, reader
 from recado.storage.core.statements.sql import load
 from recado.storage.webhooks.events import emit
-from recado.storage.webhooks.webhooks import SubscriptionKey
 
 SQL = load("ledger")
 

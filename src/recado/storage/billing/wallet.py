@@ -12,11 +12,11 @@ import structlog
 
 from recado.domain.billing.wallet import WalletStatus, status_of
 from recado.domain.core.ids import LEDGER_ENTRY, IdSource
+from recado.domain.webhooks.webhook import SubscriptionKey
 from recado.storage.billing.ledger import CHARGE, WalletRecord, read_wallet, tell_crossing
 from recado.storage.billing.prices import Captured
 from recado.storage.core.statements.rows import Executor, columns, pack, pack_numbers, reader
 from recado.storage.core.statements.sql import load
-from recado.storage.webhooks.webhooks import SubscriptionKey
 
 SQL = load("wallet")
 log = structlog.get_logger(__name__)

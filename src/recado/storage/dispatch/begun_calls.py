@@ -25,17 +25,20 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _MAGIC = b"recado calls 2"
 _HEADER = struct.Struct("16s40sqq")  # magic, boot, epoch, taken at
 _FORGOTTEN, _FENCED, _UNNOTED = 80, 88, 89  # latest moment in a note written over; both flags: one byte
+_NEXT = 96  # the word in which the next note begins, if that is free: written after each note
 _FIRST = 128
 _NOTE = struct.Struct("qq28s28s")  # departure, negative once the call has ended; its claim; organization; message
 _WHOSE = struct.Struct("q28s28s")
 _MOMENT = struct.Struct("q")  # native: read and written in one piece, as the items of `_words` are
-_FIRST_WORD, _FORGOTTEN_WORD, _NOTE_WORDS = (
+_FIRST_WORD, _FORGOTTEN_WORD, _NEXT_WORD, _NOTE_WORDS = (
     _FIRST // _MOMENT.size,
     _FORGOTTEN // _MOMENT.size,
+    _NEXT // _MOMENT.size,
     _NOTE.size // _MOMENT.size,
 )
 _NONE = (None, 0, -1)  # of a call that is not under way
 _NEVER = (0, 0)
+_KEPT = 1_024  # calls of which is known where their notes are, before those that ended are let go
 _TRIES = range(64)  # places of the ring that are looked at for one that is free
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -82,8 +85,9 @@ class BegunCalls:
     Each file belongs to one ownership of the numbers, named by its epoch and the moment at which it was taken.
     """
 
-    def __init__(self, folder: Path | None, *, boot: str | None = None, notes: int = NOTES) -> None:
-        self._path = None if folder is None or boot is None else folder / NAME
+    def __init__(self, folder: Path | None, *, boot: str | None = None, notes: int = NOTES, name: str = NAME) -> None:
+        """`name`: of the file."""
+        self._path = None if folder is None or boot is None else folder / name
         self._boot = (boot or "").encode()
         self._notes = notes
         self._map: mmap.mmap | None = None
@@ -94,6 +98,34 @@ class BegunCalls:
         self._calls: dict[str, tuple[datetime, int, int]] = {}
         self._overtaken = False
         self.lease = endless()
+
+    def beside(self, epoch: int) -> "BegunCalls":
+        """Those of a process with this epoch beside an owner, in the same folder, in a file of their own."""
+        folder = None if self._path is None else self._path.parent
+        return BegunCalls(folder, boot=self._boot.decode(), notes=self._notes, name=f"{NAME}-{epoch}")
+
+    def open_beside(self, epoch: int, taken_at: datetime) -> None:
+        """As `open`, of a process beside the owner: the owner's file stays."""
+        if self._path is not None:
+            self._path = self._path.with_name(f"{NAME}-{epoch}")
+        self.open(epoch, taken_at)
+
+    def seen(self) -> "SeenCalls | None":
+        """The calls as they are now; None where the file is not here."""
+        if self._path is None:
+            return None
+        try:
+            with self._path.open("rb") as file:
+                content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except (OSError, ValueError):
+            return None
+        return SeenCalls(content)
+
+    def remove(self) -> None:
+        """Remove the file: nothing of it is needed any more."""
+        if self._path is not None:
+            with suppress(OSError):
+                self._path.unlink(missing_ok=True)
 
     # The owner before -----------------------------------------------------------------------------------------------
 
@@ -146,6 +178,11 @@ class BegunCalls:
             return
         self._map, self._words = content, memoryview(content).cast("q")
 
+    def may_begin(self) -> bool:
+        """Whether a call could begin now; nothing is noted."""
+        fenced = self._map is not None and self._map[_FENCED]
+        return not (self._overtaken or fenced) and self.lease.holds()
+
     def began(self, organization_id: str, message_id: str, claimed_at: datetime, departed_at: datetime) -> bool:
         """Note a call that is about to begin; False when it must not: another process owns the numbers, or may do so.
 
@@ -166,6 +203,7 @@ class BegunCalls:
             ids = organization_id.encode(), message_id.encode()
             _WHOSE.pack_into(content, (at + 1) * _MOMENT.size, _microseconds(claimed_at), *ids)
             words[at] = moment
+            words[_NEXT_WORD] = self._at
         if content[_FENCED]:  # looked at after the note was written: anyone who fences reads the notes after that
             del self._calls[message_id]
             if at >= 0:
@@ -233,6 +271,56 @@ class Fenced:
         (forgotten,) = _MOMENT.unpack_from(content, _FORGOTTEN)
         moments = {name: (_moment(until), _moment(departure)) for name, (until, departure) in begun.items()}
         return FormerCalls(self._epoch, moments, _moment(forgotten))
+
+
+class SeenCalls:
+    """The calls of a process that runs, as another sees them in its file.
+
+    Notes are read once each, in the order of the ring, when something is asked; those of calls that ended are let go.
+    """
+
+    def __init__(self, content: mmap.mmap) -> None:
+        self._content = content
+        self._words = memoryview(content).cast("q")
+        self._end = _FIRST_WORD + (len(content) - _FIRST) // _NOTE.size * _NOTE_WORDS
+        self._at = _FIRST_WORD
+        self._places: dict[str, int] = {}  # by message: the word in which its last note begins
+        self._most = _KEPT
+
+    def __len__(self) -> int:
+        """How many are under way."""
+        return sum(moment > 0 for moment in self._words[_FIRST_WORD : self._end : _NOTE_WORDS])
+
+    def moment_of(self, message_id: str) -> datetime | None:
+        """When the call for this message began, while its outcome is not committed."""
+        self._read()
+        at = self._places.get(message_id)
+        if at is None:
+            return None
+        moment = self._words[at]
+        return _moment(moment) if moment > 0 and self._name(at) == message_id else None
+
+    def close(self) -> None:
+        """Let the file go; safe to call twice."""
+        self._words.release()
+        self._content.close()
+
+    def _read(self) -> None:
+        """The notes since the last look. Those that were written over meanwhile are of calls that have ended."""
+        until = self._words[_NEXT_WORD] or _FIRST_WORD
+        while self._at != until:
+            if self._words[self._at] > 0:
+                self._places[self._name(self._at)] = self._at
+            self._at += _NOTE_WORDS
+            if self._at >= self._end:
+                self._at = _FIRST_WORD
+        if len(self._places) > self._most:
+            self._places = {name: at for name, at in self._places.items() if self._words[at] > 0}
+            self._most = 2 * len(self._places) + _KEPT
+
+    def _name(self, at: int) -> str:
+        _, _, _, message = _NOTE.unpack_from(self._content, at * _MOMENT.size)
+        return str(message.rstrip(b"\0").decode("ascii", "replace"))
 
 
 def _microseconds(moment: datetime) -> int:

@@ -60,9 +60,9 @@ def _departing(*without: str) -> _Statement:
 
 DEPART, DEPART_WITH_MORE = _departing("due", "reached"), _departing()
 """The second where some have deadlines, or a sender that organizations share."""
-_NOT_OF_ONE: Final = ("planned", "told", "totals", "emptied", "due")
-ALONE, ALONE_FROM_SHARED = _departing(*_NOT_OF_ONE, "reached"), _departing(*_NOT_OF_ONE)
-"""Of messages that are sent one by one: a part takes its time also where it has no rows."""
+_OF_SOME: Final = ("planned", "told", "totals", "emptied", "due")
+PLAIN, PLAIN_FROM_SHARED = _departing(*_OF_SOME, "reached"), _departing(*_OF_SOME)
+"""Where nobody is told and nothing is totaled, planned or due: a part takes its time also where it has no rows."""
 
 _KINDS, _FAMILIES = list(FAMILY_OF), list(FAMILY_OF.values())
 
@@ -102,8 +102,8 @@ async def depart(
     arguments += _deadlines(deadlines)
     arguments += look_ups_of(rows)
     more = bool(deadlines) or any_shared(rows)
-    if not deadlines and not following.emissions and all(map(_alone, rows)):
-        statement = ALONE_FROM_SHARED if more else ALONE
+    if not (deadlines or following.emissions or any(row.totaled or row.planned for row in rows)):
+        statement = PLAIN_FROM_SHARED if more else PLAIN
     else:
         statement = DEPART_WITH_MORE if more else DEPART
     ids = [row.id for row in rows]
@@ -118,10 +118,6 @@ async def depart(
             case "emptied":
                 emptied.append((row["organization_id"], row["env"], row["kind"], row["key"]))
     return Followed(frozenset(left), tuple(captured), tuple(emptied))
-
-
-def _alone(row: Departed) -> bool:
-    return row.alone and not row.planned
 
 
 def _entries(following: Following) -> list[str | None]:

@@ -4,23 +4,25 @@ A row of `dispatch` is the lock of its message: every move of a queued or sendin
 are guarded by the states that they may leave (C15.4); rows that another was faster with are left out of the answer.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from recado.domain.channels.address import Address, AddressKind
 from recado.domain.channels.policies import states_before
 from recado.domain.channels.policy import Obeys
+from recado.domain.journeys.belonging import QueueOwner
 from recado.domain.messages.message import MessageEvent
 from recado.domain.senders.sender import SenderKey
 from recado.storage.contacts.opt_outs import by_email, pack_spellings, texts
 from recado.storage.core.connections.postgres import Database
+from recado.storage.core.statements import fence
 from recado.storage.core.statements.rows import Executor, affected, columns, in_order, pack, pack_moments, pack_numbers
 from recado.storage.core.statements.sql import load
 from recado.storage.messages.messages import CLAIMED_AS
 
-SQL = load("dispatch")
+SQL = load("dispatch", owner=fence.owner("$6"))
 
 CLAIM_BY_EMAIL = by_email(SQL.claim, place=13)
 _CLAIMABLE = [*states_before(MessageEvent.CLAIM), *states_before(MessageEvent.REPEAT)]
@@ -28,6 +30,7 @@ _NOBODY: list[Any] = [None, None, None, CLAIMED_AS]
 
 BLOCK = 1_000
 OF_EACH, MOST_SENDERS = 200, 500
+MOST_HEADS = 64  # of a sender: more owners take their turns in its lane
 
 
 @dataclass(slots=True, eq=False)
@@ -54,6 +57,15 @@ class HeldRow:
     id: str
     not_before: datetime
     reason: str
+
+
+class Head(NamedTuple):
+    """A ready row that stands first: of a class and an owner, or of those that are forced."""
+
+    klass: int
+    owner: str
+    id: str
+    force: bool
 
 
 CLAIMED, LOST, WINDOW_CLOSED, OPTED_OUT = "claimed", "lost", "window_closed", "opted_out"
@@ -134,6 +146,19 @@ async def release_of_each(executor: Executor, now: datetime) -> list[SenderKey]:
 async def ready_senders(executor: Executor) -> list[SenderKey]:
     """Every sender with a row ready."""
     return [_sender(row) for row in await executor.fetch(SQL.ready_senders)]
+
+
+async def heads(executor: Executor, senders: Collection[SenderKey], due_until: datetime) -> dict[SenderKey, list[Head]]:
+    """Where the ready rows of these senders begin, as far as they were due by then."""
+    if not senders:
+        return {}
+    keys = {(sender.organization_id, sender.sender_id): sender for sender in senders}
+    found: dict[SenderKey, list[Head]] = {}
+    for organization_id, sender_id, *head in await executor.fetch(
+        SQL.heads, *columns(list(keys), 2), due_until, MOST_HEADS
+    ):
+        found.setdefault(keys[organization_id, sender_id], []).append(Head(*head))
+    return found
 
 
 async def refill(
@@ -227,12 +252,13 @@ async def again(
     coins: int,
     ttl: timedelta,
     obeys: Obeys,
+    owner: QueueOwner,
     now: datetime,
 ) -> None:
     """Queue a message (organization, environment, channel, id) that had left, and is queued, for another sender.
 
-    `details`: JSON text of what changes in its own; `coins`: what it holds.
+    `details`: JSON text of what changes in its own; `coins`: what it holds; `owner`: whose it is there.
     """
     milliseconds = ttl // timedelta(milliseconds=1)
-    arguments = (sender_id, details, units, coins, milliseconds, now, obeys.consent, obeys.quiet_hours)
+    arguments = (sender_id, details, units, coins, milliseconds, now, obeys.consent, obeys.quiet_hours, *owner)
     await connection.execute(SQL.again, *message, *arguments)

@@ -35,6 +35,49 @@ with recursive found as (
 )
 select organization_id, env, channel, sender_id from found;
 
+-- name: heads
+-- Of each of these senders the first ready row of each class and owner, of $4 at most, and the first that is forced, as far as they
+-- were due at $3. Found by skipping, like the senders.
+select g.organization_id, g.sender_id, h.class, h.owner, h.id, h.force
+from unnest($1::text[], $2::text[]) as g (organization_id, sender_id)
+cross join lateral (
+    with recursive heads as (
+        (
+            select class, owner, id, due_at, force
+            from dispatch
+            where
+                organization_id = g.organization_id and sender_id = g.sender_id
+                and not_before is null and claimed_epoch is null
+            order by class, owner, due_at, id
+            limit 1
+        )
+        union all
+        select next.class, next.owner, next.id, next.due_at, next.force
+        from heads f
+        cross join lateral (
+            select d.class, d.owner, d.id, d.due_at, d.force
+            from dispatch d
+            where
+                d.organization_id = g.organization_id and d.sender_id = g.sender_id
+                and d.not_before is null and d.claimed_epoch is null and (d.class, d.owner) > (f.class, f.owner)
+            order by d.class, d.owner, d.due_at, d.id
+            limit 1
+        ) next
+    )
+    (select class, owner, id, due_at, force from heads limit $4)
+    union all
+    (
+        select class, owner, id, due_at, force
+        from dispatch
+        where
+            organization_id = g.organization_id and sender_id = g.sender_id and force
+            and not_before is null and claimed_epoch is null
+        order by id
+        limit 1
+    )
+) h
+where h.due_at <= $3;
+
 -- name: refill
 -- The next ready rows of one class of a sender: up to $5 of each of up to 16 owners after owner $4, with what a send needs.
 -- Forced ones are read by themselves: thousands of them would come back here again and again instead of what they go before.
@@ -66,7 +109,7 @@ select
     d.organization_id, d.id, d.env, d.channel, d.sender_id, d.class, d.owner, d.due_at, d.ttl_ms, d.expires_at,
     d.held_base_ms, d.attempts, d.force, m.recipient, m.recipient_hash, m.type, m.template_id, m.payload, m.template_vars,
     d.repeat_of, m.contact_id, d.needs_window, d.consent_hash is not null as subject_to_consent, d.obeys_quiet_hours,
-    m.details
+    m.details, d.batch_id is not null or d.campaign_id is not null as totaled
 from few
 cross join lateral (
     select *
@@ -96,7 +139,7 @@ select
     d.organization_id, d.id, d.env, d.channel, d.sender_id, d.class, d.owner, d.due_at, d.ttl_ms, d.expires_at,
     d.held_base_ms, d.attempts, d.force, m.recipient, m.recipient_hash, m.type, m.template_id, m.payload, m.template_vars,
     d.repeat_of, m.contact_id, d.needs_window, d.consent_hash is not null as subject_to_consent, d.obeys_quiet_hours,
-    m.details
+    m.details, d.batch_id is not null or d.campaign_id is not null as totaled
 from first d
 cross join lateral (
     select * from messages m
@@ -108,8 +151,7 @@ order by d.due_at, d.id;
 -- name: claim
 -- queued → sending, in one commit before any call begins; a repeat is `sending` already ($8: the states that may be claimed). A row
 -- is lost to this claim when it was withdrawn, held or claimed meanwhile; all are when this process is no longer the owner ($6), and
--- overtaken then. `owner` shares the fence of the epoch until the commit (ownership.sql); a statement that saw the epoch alive, and
--- comes to the fence when it is shut, claims nothing. The row in dispatch is the lock; it is always touched first.
+-- overtaken then. `owner` shares the fence of the epoch until the commit (fence.sql). The row in dispatch is the lock; it is always touched first.
 -- A batch whose answer was lost runs again: what its first run committed is known by the moment of the claim, and is ours.
 -- Whose message is subject to consent ($9 and $10: environment and phone) is asked for it in the same commit: contact and
 -- registry (C12.5.6), and the registry by the phone's other spellings ($11), which few have. Others pay nothing for that; all
@@ -122,7 +164,7 @@ order by d.due_at, d.id;
 -- counts toward a tier ($4: 2) are the other templates of a number that has a limit: of one without nothing is counted.
 -- Answers the rows that were not to be had, usually none, and of those that were the templates into an open window.
 with owner as (
-    select epoch from hosts where epoch = $6 and ended_at is null and pg_try_advisory_xact_lock_shared(29286, $6::bigint::integer)
+    {owner}
 ),
 given as (
     select
@@ -457,21 +499,22 @@ select g.id from given g where (g.id in (select id from released)) is not true;
 
 -- name: again
 -- A message that had left, and whose state this transaction has changed to queued, is queued for another sender ($5) of its channel. $6: what
--- changes in its details; $7: its units; $8: what it holds; $9: how long it may wait, in milliseconds; $10: now; $11, $12: what it obeys.
+-- changes in its details; $7: its units; $8: what it holds; $9: how long it may wait, in milliseconds; $10: now; $11, $12: what it obeys;
+-- $13, $14: whose it is there (belonging.py). What a journey sends obeys consent, whatever it is (C12.5.4).
 with moved as (
     update messages
     set sender_id = $5, details = details || $6::text::jsonb, units = $7, attempts = 0
     where organization_id = $1 and env = $2 and channel = $3 and id = $4 and status = 'queued'
-    returning class, recipient_hash, campaign_id, batch_id
+    returning class, recipient_hash, campaign_id, batch_id, journey_id
 )
 insert into dispatch (
     organization_id, id, env, channel, sender_id, class, owner, source_kind, due_at, ttl_ms, expires_at, held_base_ms, force,
     campaign_id, batch_id, coins, units, consent_hash, needs_window, obeys_quiet_hours, attempts
 )
 select
-    $1, $4, $2, $3, $5, class, 'single', 'single', $10::timestamptz, $9::bigint,
+    $1, $4, $2, $3, $5, class, $13, $14, $10::timestamptz, $9::bigint,
     $10::timestamptz + $9::bigint * interval '1 millisecond', held_ms_at($1, $5, $10::timestamptz), false, campaign_id,
-    batch_id, $8::bigint, $7, case when $11 then recipient_hash end, false, $12, 0
+    batch_id, $8::bigint, $7, case when $11 or journey_id is not null then recipient_hash end, false, $12, 0
 from moved;
 
 -- name: onward

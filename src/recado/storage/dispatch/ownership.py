@@ -6,11 +6,13 @@ Then it ends the sessions of the one before, as a process that hangs may hold ro
 claim, and takes the next epoch. All sessions of a process that serves bear one name, which no other has.
 """
 
+import asyncio
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NoReturn
 
 import asyncpg
 import structlog
@@ -18,15 +20,25 @@ import structlog
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Unavailable
 from recado.domain.core.timestamps import format_timestamp
-from recado.domain.dispatch.leases import MOST_OFFSET, TTL, Lease, LeaseVerdict, look, offset_of, opens_in
+from recado.domain.dispatch.leases import (
+    MOST_OFFSET,
+    TTL,
+    Lease,
+    LeaseVerdict,
+    look,
+    may_send,
+    offset_of,
+    opens_in,
+)
 from recado.storage.core.connections import server_clock
 from recado.storage.core.connections.failures import connection_lost
+from recado.storage.core.statements import fence
 from recado.storage.core.statements.rows import Executor, reader
-from recado.storage.core.statements.sql import load
+from recado.storage.core.statements.sql import fragments, load
 from recado.storage.dispatch import epochs
 from recado.storage.dispatch.epochs import TakenEpoch
 
-SQL = load("ownership")
+SQL = load("ownership", holders=fragments("owner_lock").holders)
 log = structlog.get_logger(__name__)
 
 LOCK = (0x7265, 0x6361)  # "re", "ca": of every process that serves
@@ -83,16 +95,26 @@ async def owner_of(executor: Executor) -> Owner:
 
 async def living_owner(executor: Executor) -> Owner | None:
     """Who serves the database, where the server has a session of its; a killed process may still be written there."""
-    held: bool = await executor.fetchval(SQL.is_held, *LOCK)
-    return await owner_of(executor) if held else None
+    try:
+        row = await executor.fetchrow(SQL.living, *LOCK)
+    except asyncpg.UndefinedTableError:  # of an earlier version
+        row = None
+    if row is not None:
+        return _read_owner(row)
+    return await owner_of(executor) if await executor.fetchval(SQL.is_held_alone, *LOCK) else None
 
 
 async def staying_owner(executor: Executor, clock: Clock) -> Owner | None:
-    """Who serves the database still, when the server was given the time to notice that a killed process is gone."""
+    """Who serves the database still, when the server was given the time to notice that a killed process is gone.
+
+    Whoever is about to take the place counts, as another process: it knows the tables as they are.
+    """
     give_up_at = clock.monotonic() + PATIENCE
-    while (owner := await living_owner(executor)) is not None and clock.monotonic() < give_up_at:
+    while await executor.fetchval(SQL.is_held, *LOCK):
+        if clock.monotonic() >= give_up_at:
+            return await living_owner(executor) or Owner(None, None, None)
         await clock.sleep(_POLL)
-    return owner
+    return None
 
 
 async def last_taken_at(executor: Executor) -> datetime | None:
@@ -136,17 +158,21 @@ class Ownership:
         self._connection: asyncpg.Connection[asyncpg.Record] | None = None
         self._epoch: int | None = None
         self._known = False  # to live, by a lock of its connection
+        self._asking = asyncio.Lock()  # one at a time has the connection
         self.lease = Lease(elapsed)
         self.not_ended: Owner | None = None  # whose place was taken though sessions of it went on
 
-    async def take(self, *, take_over: bool = False) -> TakenEpoch:
+    async def take(self, *, take_over: bool = False, sends: bool = True) -> TakenEpoch:
         """Become the owner; raises `Owned` when another lives, unless its place is to be taken.
 
         Comes back at once when there is none, or it stopped in order, or ran here and is dead; else when its lease is
-        over, if it is not renewed meanwhile. Raises `ClocksApart` where this machine's clock is wrong.
+        over, if it is not renewed meanwhile. Raises `ClocksApart` where this machine's clock is wrong; `sends`: whether
+        messages depart from here, whose pace goes by that clock.
         """
         connection = await self._connected()
         offset = await self._offset(connection)
+        if sends and not may_send(offset):
+            _refuse_clock(offset)
         await self._live(connection, take_over)
         first_seen: dict[int, datetime] = {}
         while True:
@@ -188,22 +214,62 @@ class Ownership:
         """Renew the lease, also after the server was away. Where another has the place by then, it is over."""
         if self._epoch is None:
             return
-        try:
+        async with self._asking:
+            try:
+                connection = await self._connected()
+                asked_at = self.lease.asked()
+                if await connection.fetchval(SQL.renew, self._epoch, TTL, timeout=ANSWER_LIMIT):
+                    self.lease.renewed(asked_at)
+                else:
+                    self.lease.lost()
+                if not self._known:
+                    self._known = await connection.fetchval(SQL.try_live, *LOCK, timeout=ANSWER_LIMIT)
+            except Exception as error:
+                if not connection_lost(error) and not isinstance(error, Unavailable):
+                    raise
+                self._drop()
+
+    # Epochs beside this one -----------------------------------------------------------------------------------------
+
+    async def join(self, pid: int) -> TakenEpoch | None:
+        """Begin the epoch of a process that sends under this lease; None: this one owns nothing any more (C14.5.7).
+
+        It has no shard yet. Its `opens_at` says nothing: what it may send is said with its shards.
+        """
+        now = self._clock.now()
+        async with self._asking:
             connection = await self._connected()
-            asked_at = self.lease.asked()
-            if await connection.fetchval(SQL.renew, self._epoch, TTL, timeout=ANSWER_LIMIT):
-                self.lease.renewed(asked_at)
-            else:
-                self.lease.lost()
-            if not self._known:
-                self._known = await connection.fetchval(SQL.try_live, *LOCK, timeout=ANSWER_LIMIT)
-        except Exception as error:
-            if not connection_lost(error) and not isinstance(error, Unavailable):
-                raise
-            self._drop()
+            async with connection.transaction():
+                await connection.execute(SQL.one_takes, timeout=ANSWER_LIMIT)
+                epoch = await epochs.join_epoch(connection, self._epoch or 0, pid, now)
+        return None if epoch is None else TakenEpoch(epoch, now, math.inf, None)
+
+    async def give(self, shards: Sequence[int], epoch: int) -> None:
+        """Let these shards be of an epoch beside this one, until that is ended."""
+        async with self._asking:
+            connection = await self._connected()
+            await connection.execute(
+                epochs.SQL.give_shards, self._epoch or 0, epoch, list(shards), timeout=ANSWER_LIMIT
+            )
+
+    async def end(self, epoch: int) -> None:
+        """The process of an epoch beside this one is dead: its claims under way end first, and none commits after it.
+
+        Raises LockNotAvailableError of asyncpg when they do not end in time: try again.
+        """
+        async with self._asking:
+            connection = await self._connected()
+            async with connection.transaction():
+                await connection.execute(f"set local lock_timeout = '{PATIENCE:g}s'")
+                await fence.shut(connection, epoch)
+                await connection.execute(epochs.SQL.end_beside, self._epoch or 0, epoch)
 
     async def stop(self) -> None:
         """Leave in order: nothing departs from here any more, and the next owner knows since when."""
+        async with self._asking:
+            await self._leave()
+
+    async def _leave(self) -> None:
         if self._connection is None:
             return
         try:
@@ -236,14 +302,7 @@ class Ownership:
             before = self._clock.now()
             theirs = await server_clock.shown(connection)
             readings.append((before.timestamp(), theirs.timestamp(), self._clock.now().timestamp()))
-        offset = offset_of(readings)
-        if offset > MOST_OFFSET:
-            log.error("clocks_apart", milliseconds=round(offset * 1_000))
-            raise ClocksApart(
-                f"the clock of this machine is {offset:.3g} s apart from the database's, and an exact pace across"
-                f" owners bears {MOST_OFFSET:g} s: let both machines follow a time server, then start again"
-            )
-        return offset
+        return offset_of(readings)
 
     async def _live(self, connection: "asyncpg.Connection[asyncpg.Record]", take_over: bool) -> None:
         """Be known to live. Only a service of an earlier version, which has the lock alone, keeps others from that."""
@@ -263,11 +322,20 @@ class Ownership:
         )
 
     async def _begin(
-        self, connection: "asyncpg.Connection[asyncpg.Record]", dead: Sequence[int], offset: float
+        self,
+        connection: "asyncpg.Connection[asyncpg.Record]",
+        dead: Sequence[int],
+        offset: float,
     ) -> TakenEpoch:
         now, asked_at = self._clock.now(), self.lease.asked()
+        present = await server_clock.shown(connection)
         epoch = await epochs.take_epoch(
-            connection, now, host=self._host, pid=self._pid, sessions=self._sessions, dead=dead
+            connection,
+            now,
+            host=self._host,
+            pid=self._pid,
+            sessions=self._sessions,
+            dead_at=dict.fromkeys(dead, present),
         )
         busy_for: float | None = await connection.fetchval(SQL.busy_for, epoch)
         opens_at = self._clock.monotonic() + opens_in(busy_for, offset)
@@ -281,7 +349,7 @@ class Ownership:
         try:
             async with connection.transaction():
                 await connection.execute(f"set local lock_timeout = '{PATIENCE:g}s'")
-                await connection.execute(SQL.fence, epochs.FENCE, row["epoch"])
+                await fence.shut(connection, row["epoch"])
         except asyncpg.LockNotAvailableError:
             raise Owned(
                 f"{owner} has claims under way that could not be ended: end that process, then start again"
@@ -327,6 +395,14 @@ class Ownership:
         if row["host"] != self._host or row["there"]:
             return False
         return row["pid"] == self._pid or not _alive(row["pid"])
+
+
+def _refuse_clock(offset: float) -> NoReturn:
+    log.error("clocks_apart", milliseconds=round(offset * 1_000))
+    raise ClocksApart(
+        f"the clock of this machine is {offset:.3g} s apart from the database's, and an exact pace across"
+        f" owners bears {MOST_OFFSET:g} s: let both machines follow a time server, then start again"
+    )
 
 
 def _alive(pid: int) -> bool:

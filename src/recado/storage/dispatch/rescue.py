@@ -12,13 +12,21 @@ SQL = load("rescue")
 
 
 async def send_again(
-    executor: Executor, channel: str, env: str, epoch: int, claimed_before: datetime, now: datetime
+    executor: Executor,
+    channel: str,
+    env: str,
+    epoch: int,
+    claimed_before: datetime,
+    now: datetime,
+    *,
+    of_dead: bool,
 ) -> int:
-    """Queue for its repeat what a dead epoch, or a call of this one that never came back, left; answers how many.
+    """Queue for its repeat what a call of this epoch that never came back left, and `of_dead` ones; answers how many.
 
     Only for a channel and environment whose adapter declares itself idempotent. The attempt counts.
     """
-    return len(await executor.fetch(SQL.send_again, env, epoch, claimed_before, now, list(RETRY_DELAYS), channel))
+    delays = list(RETRY_DELAYS)
+    return len(await executor.fetch(SQL.send_again, env, epoch, claimed_before, now, delays, channel, of_dead))
 
 
 async def in_hand(executor: Executor, epoch: int) -> list[Mapping[str, Any]]:
@@ -32,9 +40,9 @@ async def departed(executor: Executor, epoch: int, calls: Sequence[tuple[str, st
     await executor.execute(SQL.departed, epoch, *columns(calls, 3))
 
 
-async def rescue(executor: Executor, epoch: int, claimed_before: datetime) -> int:
-    """Mark uncertain what a dead epoch, or a call of this one that never came back, left; answers how many."""
-    return len(await executor.fetch(SQL.rescue, epoch, claimed_before))
+async def rescue(executor: Executor, epoch: int, claimed_before: datetime, *, of_dead: bool) -> int:
+    """Mark uncertain what a call of this epoch that never came back left, and `of_dead` ones; answers how many."""
+    return len(await executor.fetch(SQL.rescue, epoch, claimed_before, of_dead))
 
 
 async def forget_settled(executor: Executor, epoch: int, noted_before: datetime) -> int:

@@ -5,7 +5,7 @@
 -- name: send_again
 -- What a dead process, or a call that never came back, had in hand, where the provider answers a repeat of the same message as
 -- it answered the first (C29.2): its row waits in the queue for the delay of its attempt ($5, seconds by attempt). The message
--- stays `sending`, as it may have left. After the last attempt the row stays too, to become uncertain.
+-- stays `sending`, as it may have left. After the last attempt the row stays too, to become uncertain. $7: also of dead processes.
 with again as (
     update dispatch d
     set
@@ -19,12 +19,12 @@ with again as (
         where
             organization_id = g.organization_id and id = g.id
             and env = $1 and channel = $6 and not direct and claimed_epoch is not null and reason is distinct from 'uncertain'
-            and (claimed_epoch = $2 and claimed_at < $3 or claimed_epoch not in (select epoch from hosts where ended_at is null))
+            and (claimed_epoch = $2 and claimed_at < $3 or $7 and claimed_epoch not in (select epoch from hosts where ended_at is null))
             and attempts between 1 and cardinality($5::double precision[])
         offset 0
     ) r
     where
-        (c.epoch = $2 and c.at < $3 or c.epoch not in (select epoch from hosts where ended_at is null))
+        (c.epoch = $2 and c.at < $3 or $7 and c.epoch not in (select epoch from hosts where ended_at is null))
         and d.ctid = r.place
     returning d.organization_id, d.env, d.channel, d.id, d.sender_id
 ),
@@ -68,7 +68,7 @@ where d.ctid = r.place;
 
 -- name: rescue
 -- What a dead process, or a call that never came back, had in hand is uncertain: it may have left. Its notes are settled, but for
--- those of a row that another statement was changing at the same moment: the next look finds it by its note.
+-- those of a row that another statement was changing at the same moment: the next look finds it by its note. $3: also of dead ones.
 with found as materialized (
     select c.ctid as note, r.place, g.id
     from claims c
@@ -79,10 +79,10 @@ with found as materialized (
         where
             organization_id = g.organization_id and id = g.id
             and claimed_epoch is not null and reason is distinct from 'uncertain'
-            and (claimed_epoch = $1 and claimed_at < $2 or claimed_epoch not in (select epoch from hosts where ended_at is null))
+            and (claimed_epoch = $1 and claimed_at < $2 or $3 and claimed_epoch not in (select epoch from hosts where ended_at is null))
         offset 0
     ) r
-    where c.epoch = $1 and c.at < $2 or c.epoch not in (select epoch from hosts where ended_at is null)
+    where c.epoch = $1 and c.at < $2 or $3 and c.epoch not in (select epoch from hosts where ended_at is null)
 ),
 marked as (
     update dispatch d
@@ -94,7 +94,7 @@ marked as (
 settled as (
     delete from claims c
     where
-        (c.epoch = $1 and c.at < $2 or c.epoch not in (select epoch from hosts where ended_at is null))
+        (c.epoch = $1 and c.at < $2 or $3 and c.epoch not in (select epoch from hosts where ended_at is null))
         and (c.ctid in (select note from found where (id in (select id from marked)) is not true)) is not true
 )
 select id from marked;

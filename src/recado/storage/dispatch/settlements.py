@@ -26,9 +26,9 @@ from recado.storage.core.statements.rows import (
     pack_some,
 )
 from recado.storage.core.statements.sql import load
+from recado.storage.dispatch.dispatch import SQL
 from recado.storage.messages.reached_recipients import ANSWERED, any_shared
 
-SQL = load("dispatch")
 PARTS = load("departures")
 
 
@@ -98,7 +98,7 @@ class Departed:
     `adjusted`: of one that had left before by another way, what is charged besides (C25.2); else None.
     `gateway`: what it left through, where senders share it.
     `waits`: milliseconds by reason, as JSON, of what it waited for (C34.4).
-    `alone`: it is known to belong to no batch and no campaign.
+    `totaled`: it may belong to a batch or a campaign, whose totals follow.
     """
 
     organization_id: str
@@ -117,7 +117,7 @@ class Departed:
     gateway: str | None = None
     waits: str | None = None
     adjusted: int | None = None
-    alone: bool = False
+    totaled: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,9 @@ organization, or who guesses, take the place of what is kept of another.
 """
 
 import asyncio
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from itertools import islice
 from typing import Final, Generic, TypeVar
 
 from recado.domain.core.clock import Clock
@@ -39,8 +40,7 @@ class CodeLookup(Generic[V]):
         self._monotonic = clock.monotonic
         self._known: dict[str, tuple[float, V | None]] = {}  # until when, and what
         # Of each owner, the oldest first; None has those that do not exist.
-        self._codes: dict[Hashable, deque[str]] = {}
-        self._kept = 0
+        self._codes: dict[Hashable, OrderedDict[str, None]] = {}
         self._look_ups: Batcher[str, V | None] = Batcher(
             name, self._look_up, clock=clock, concurrency=1, max_queue=MOST_WAITING, deadline=ASKED_FOR, linger=LINGER,
             enough=ENOUGH,
@@ -66,32 +66,45 @@ class CodeLookup(Generic[V]):
 
     def forget(self, code: str) -> None:
         """It stands for something else now, or for nothing."""
-        self._known.pop(code, None)
+        known = self._known.pop(code, None)
+        if known is not None:
+            owner = self._owner_of(known[1])
+            of_owner = self._codes[owner]
+            del of_owner[code]
+            if not of_owner:
+                del self._codes[owner]
 
     async def _look_up(self, codes: Sequence[str]) -> list[V | None]:
         until = self._monotonic() + KEPT  # of before it was read: a change meanwhile is seen no later than any other
-        read = await self._read(list(dict.fromkeys(codes)))
-        found = [read.get(code) for code in codes]
-        for code, value in zip(codes, found, strict=True):
-            owner = None if value is None else self._owner(value)
-            of_owner = self._codes.get(owner)
-            if of_owner is None:
-                of_owner = self._codes[owner] = deque()
-            of_owner.append(code)
+        asked = list(dict.fromkeys(codes))
+        read = await self._read(asked)
+        for code in asked:
+            self.forget(code)  # it may be another's now
+            value = read.get(code)
+            owner = self._owner_of(value)
             self._known[code] = (until, value)
-            self._kept += 1
-            if self._kept > CAPACITY:
-                self._make_room(owner, of_owner)
-        return found
+            self._codes.setdefault(owner, OrderedDict())[code] = None
+            if len(self._known) > CAPACITY:
+                self._make_room(owner)
+        return [read.get(code) for code in codes]
 
-    def _make_room(self, owner: Hashable, of_owner: deque[str]) -> None:
-        """Drop the oldest of an owner who has a new one, or some of the owner with most where that one has too few."""
-        share, dropped = CAPACITY // len(self._codes), 1
-        if len(of_owner) <= share:
-            owner, of_owner = max(self._codes.items(), key=lambda each: len(each[1]))
-            dropped = min(AT_ONCE, len(of_owner) - share)
-        for _ in range(dropped):
-            self._known.pop(of_owner.popleft(), None)
-        self._kept -= dropped
-        if not of_owner:
-            del self._codes[owner]
+    def _owner_of(self, value: V | None) -> Hashable:
+        return None if value is None else self._owner(value)
+
+    def _make_room(self, owner: Hashable) -> None:
+        """Drop the oldest of an owner who has a new one, or some of the owner with most where that one has too few.
+
+        Where there are more owners than there is room, those go that came first.
+        """
+        share = max(1, CAPACITY // len(self._codes))
+        if len(self._codes[owner]) > share:
+            oldest = list(islice(self._codes[owner], 1))
+        else:
+            most = max(self._codes.values(), key=len)
+            if len(most) > share:
+                oldest = list(islice(most, min(AT_ONCE, len(most) - share)))
+            else:
+                first = islice(self._codes.values(), min(AT_ONCE, len(self._codes) - 1))
+                oldest = [next(iter(of_owner)) for of_owner in first]
+        for code in oldest:
+            self.forget(code)

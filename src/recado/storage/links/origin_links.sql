@@ -4,9 +4,17 @@ from unnest($1::text[]) as g (slug)
 cross join lateral (select * from origin_links where slug = g.slug offset 0) l;
 
 -- name: count_clicks
+-- In the order of their ids, so that no two processes wait for each other.
+with locked as materialized (
+    select l.organization_id, l.env, l.id, g.clicks
+    from unnest($1::text[], $2::text[], $3::text[], $4::bigint[]) as g (organization_id, env, id, clicks)
+    join origin_links l on l.organization_id = g.organization_id and l.env = g.env and l.id = g.id
+    order by l.id
+    for no key update of l
+)
 update origin_links l
 set clicks = l.clicks + g.clicks
-from unnest($1::text[], $2::text[], $3::text[], $4::bigint[]) as g (organization_id, env, id, clicks)
+from locked g
 where l.organization_id = g.organization_id and l.env = g.env and l.id = g.id;
 
 -- name: store_codes

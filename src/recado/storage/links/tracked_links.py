@@ -120,6 +120,7 @@ async def count(
         [len(moments) for _, moments in clicks],
         [moments[0] for _, moments in clicks],
         [moments[-1] for _, moments in clicks],
+        list({link.message_id for link, _ in clicks}),
     )
     whose = {row[0]: row[3] for row in rows if row[3] is not None}
     if whose:

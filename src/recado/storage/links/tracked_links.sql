@@ -44,8 +44,23 @@ order by t.message_id, t.code;
 -- name: count
 -- Clicks by code. Answers one row for each message: how it is, whether any of its links was clicked before, and whom it went to, by
 -- contact or, without one, by phone, of an e-mail by address: the oldest with it.
+-- Processes that count clicks in one message ($5: those that were clicked) meet at its links, also at different ones: who comes second
+-- reads what the first has written. In the order of the codes, so that no two wait for each other.
 with given as (
     select * from unnest($1::text[], $2::bigint[], $3::timestamptz[], $4::timestamptz[]) as g (code, n, first_at, last_at)
+),
+links as materialized (
+    select k.message_id, k.first_clicked_at
+    from (
+        select t.code
+        from unnest($5::text[]) as g (message_id)
+        cross join lateral (select code from tracked_links where message_id = g.message_id offset 0) t
+        order by t.code
+        offset 0
+    ) c
+    cross join lateral (
+        select message_id, first_clicked_at from tracked_links where code = c.code for no key update
+    ) k
 ),
 clicked as (
     update tracked_links t
@@ -54,7 +69,7 @@ clicked as (
         first_clicked_at = coalesce(t.first_clicked_at, g.first_at),
         last_clicked_at = greatest(t.last_clicked_at, g.last_at)
     from given g
-    where t.code = g.code
+    where t.code = g.code and (select count(*) from links) is not null
     returning t.organization_id, t.env, t.channel, t.message_id
 ),
 messages_clicked as materialized (
@@ -62,9 +77,7 @@ messages_clicked as materialized (
 )
 select
     c.message_id, m.status, m.campaign_id, coalesce(m.contact_id, k.id, e.id) as person_id,
-    not exists ( -- as it was before this statement
-        select from tracked_links where message_id = c.message_id and first_clicked_at is not null offset 0
-    ) as fresh
+    (c.message_id in (select message_id from links where first_clicked_at is not null)) is not true as fresh
 from messages_clicked c
 cross join lateral (
     select status, campaign_id, contact_id, recipient from messages /*month*/

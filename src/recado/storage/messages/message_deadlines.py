@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from recado.domain.channels.policies import POLICIES
+from recado.domain.journeys.belonging import Belonging
 from recado.storage.core.statements.moves import Moved
 from recado.storage.core.statements.rows import Executor, columns, reader
 from recado.storage.core.statements.sql import load
@@ -41,6 +42,7 @@ class DueMessage(DueDeadline):
 
 _read = reader(DueDeadline)
 _read_message = reader(DueMessage)
+_read_belonging = reader(Belonging)
 
 
 async def any_due(executor: Executor, now: datetime, but: Sequence[str] = ()) -> bool:
@@ -69,6 +71,17 @@ async def take_one(connection: Executor, due: DueDeadline) -> int | None:
     """Take this one, in a transaction; the coins that it held, None when it is gone."""
     found: int | None = await connection.fetchval(SQL.take_one, due.organization_id, due.message_id, due.kind)
     return found
+
+
+async def hold_belonging(connection: Executor, due: DueDeadline) -> None:
+    """Let its message, and whom that belongs to, stay as they are until the commit."""
+    await connection.execute(SQL.hold_belonging, due.organization_id, due.env, due.channel, due.message_id)
+
+
+async def belonging(executor: Executor, due: DueDeadline) -> Belonging | None:
+    """Whom its message belongs to, as they are now; None: there is no such message any more."""
+    row = await executor.fetchrow(SQL.belonging, due.organization_id, due.env, due.channel, due.message_id)
+    return None if row is None else _read_belonging(row)
 
 
 async def put_off_one(executor: Executor, due: DueDeadline, until: datetime) -> None:

@@ -72,6 +72,59 @@ order by d.turn, d.due_at;
 -- A deadline by its key, gone with this transaction.
 delete from message_deadlines where organization_id = $1 and message_id = $2 and kind = $3 returning held_coins;
 
+-- name: hold_belonging
+-- Lets a message, its contact and its owner stay as they are until the commit. The message is held last, as by whoever deletes a contact,
+-- archives a journey or ends an execution.
+with its as materialized (
+    select contact_id, batch_id, journey_id, metadata ->> 'journeyRunId' as execution_id
+    from messages
+    where organization_id = $1 and env = $2 and channel = $3 and id = $4
+),
+contact as materialized (
+    select from contacts
+    where organization_id = $1 and env = $2 and id = (select contact_id from its)
+    for key share
+),
+batch as materialized (
+    select from batches
+    where organization_id = $1 and env = $2 and id = (select batch_id from its)
+    for share
+),
+journey as materialized (
+    select from journeys
+    where organization_id = $1 and env = $2 and id = (select journey_id from its)
+    for share
+),
+execution as materialized (
+    select from executions
+    where
+        organization_id = $1 and env = $2 and journey_id = (select journey_id from its) and id = (select execution_id from its)
+    for share
+)
+select from messages m
+where
+    m.organization_id = $1 and m.env = $2 and m.channel = $3 and m.id = $4
+    and ( -- so they are held before
+        (select count(*) from contact) + (select count(*) from batch) + (select count(*) from journey)
+        + (select count(*) from execution)
+    ) >= 0
+for no key update of m;
+
+-- name: belonging
+-- Whom a message belongs to, as they are now.
+select
+    m.recipient_hash is not null and (m.contact_id is null or c.id is not null) as has_recipient,
+    m.batch_id, b.status as batch_status, b.finished_at as batch_over_at,
+    m.journey_id, coalesce(j.withdrawn, false) as journey_withdrawn,
+    case when e.teste then e.id end as test_id, e.motivo as end_reason
+from messages m
+left join contacts c on c.organization_id = $1 and c.env = $2 and c.id = m.contact_id
+left join batches b on b.organization_id = $1 and b.env = $2 and b.id = m.batch_id
+left join journeys j on j.organization_id = $1 and j.env = $2 and j.id = m.journey_id
+left join executions e
+    on e.organization_id = $1 and e.env = $2 and e.journey_id = m.journey_id and e.id = m.metadata ->> 'journeyRunId'
+where m.organization_id = $1 and m.env = $2 and m.channel = $3 and m.id = $4;
+
 -- name: put_off_one
 -- It waits until $4.
 update message_deadlines set due_at = $4 where organization_id = $1 and message_id = $2 and kind = $3;

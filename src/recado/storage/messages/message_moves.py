@@ -18,9 +18,7 @@ from recado.domain.messages.message import Cause, FailureCode, MessageEvent, Mes
 from recado.storage.core import audit
 from recado.storage.core.connections.postgres import Connection, Database
 from recado.storage.core.statements.moves import Effects, Moved, withdrawn
-from recado.storage.core.statements.sql import load
-
-SQL = load("messages")
+from recado.storage.messages.messages import SQL
 
 _PASSED_BY_FORCE = [reason.value for reason in PASSED_BY_FORCE]
 _WITHDRAWN = Cause(FailureCode.WITHDRAWN, "archived before it was sent")

@@ -4,7 +4,6 @@ Every filter finds its way through an index that serves it: what waits through `
 batches and contacts through their partial indexes, everything else along the key.
 """
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,10 +13,10 @@ from typing import Any, Final
 from recado.domain.billing.prices import BR
 from recado.domain.channels.policies import GENERIC_CHANNELS, claimed_state, states_shown_as
 from recado.domain.contacts.contact import email_key
-from recado.domain.core.errors import Unavailable
 from recado.domain.core.ids import MESSAGE, Identified, lowest_id
 from recado.domain.core.phones import recipient_hash
 from recado.domain.messages.message import FAILURES, GenericStatus, MessageStatus
+from recado.storage.core.connections.read_limit import in_time
 from recado.storage.core.statements.compose import compose
 from recado.storage.core.statements.months import ALL_MONTHS, Months
 from recado.storage.core.statements.rows import Executor, Page, page, reader
@@ -26,7 +25,6 @@ from recado.storage.core.statements.wide_rows import bounded, rows_of
 
 SQL = fragments("message_reads")
 
-READ_LIMIT = 5.0  # seconds that one list may take
 AFTER_ALL_IDS = MESSAGE + "~"  # greater than every id
 
 
@@ -163,16 +161,13 @@ async def list_page(
     """
     page_sql, page_arguments = page_query(wanted, limit=limit + 1, skip=skip, before_id=before_id)
     count_sql, count_arguments = count_query(wanted)
-    try:
-        async with asyncio.timeout(READ_LIMIT):
-            rows = await executor.fetch(page_sql, *page_arguments)
-            total = 0
-            if before_id is None and 0 < rows_of(rows) <= limit:
-                total = skip + rows_of(rows)
-            elif counted:
-                total = await executor.fetchval(count_sql, *count_arguments)
-    except TimeoutError:
-        raise Unavailable("The search took too long: narrow it with a period or another filter.") from None
+    async with in_time("narrow it with a period or another filter"):
+        rows = await executor.fetch(page_sql, *page_arguments)
+        total = 0
+        if before_id is None and 0 < rows_of(rows) <= limit:
+            total = skip + rows_of(rows)
+        elif counted:
+            total = await executor.fetchval(count_sql, *count_arguments)
     items = [read(row) for row in rows[:limit]]
     return page(items, total, more=rows_of(rows) > len(items))
 

@@ -24,6 +24,7 @@ from recado.storage.contacts import opt_outs
 from recado.storage.contacts.opt_outs import pack_spellings, texts
 from recado.storage.core.audit import AuditEntry
 from recado.storage.core.connections.postgres import Database
+from recado.storage.core.statements import fence
 from recado.storage.core.statements.months import ALL_MONTHS, Months
 from recado.storage.core.statements.rows import Executor, array, columns, pack, pack_moments, pack_numbers, pack_some
 from recado.storage.core.statements.sql import load
@@ -32,7 +33,7 @@ from recado.storage.links.tracked_links import CodeTaken
 from recado.storage.messages.recipients import RecipientKey, find, of_address
 from recado.storage.messages.replacements import Replacement
 
-SQL = load("messages")
+SQL = load("messages", owner=fence.owner("$33"))
 ACCEPT = holding(SQL.accept, wanted="$24", at="(select max(accepted_at) from given)")
 MORE = 35  # the place of what only some batches have
 

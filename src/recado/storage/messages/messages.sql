@@ -13,7 +13,7 @@
 -- journey; others have columns for them (messages.py: with_owners).
 -- Answers what this run left out, usually nothing; `opted_out` is null but for what consent forbids.
 with owner as materialized (
-    select from hosts where epoch = $33::bigint and ended_at is null and pg_try_advisory_xact_lock_shared(29286, $33::bigint::integer)
+    {owner}
 ),
 given as (
     select

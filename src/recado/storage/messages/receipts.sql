@@ -151,10 +151,18 @@ where
     )
 
 -- name: owners_of_accounts
--- Whose these accounts at a channel's provider are.
+-- Whose these accounts at a channel's provider are: nobody's here while their sender is on its way to another database.
 select account, organization_id, sender_id
-from sender_owners
-where env = $1 and channel = $2 and account = any($3::text[]);
+from sender_owners w
+where
+    env = $1 and channel = $2 and account = any($3::text[])
+    and not exists (
+        select from organizations g
+        where
+            g.id = w.organization_id and g.moving
+            and not exists (select from numbers n where n.organization_id = g.id and n.id = w.sender_id)
+            and not exists (select from social_accounts s where s.organization_id = g.id and s.id = w.sender_id)
+    );
 
 -- name: messages_named
 -- Which messages these references name: their ids at the provider, or ours. $1: the channels that who named them carries, $2, $3: adapter and environment of whoever

@@ -1,18 +1,16 @@
 """The messages that a resend is about, as they failed (C15.4)."""
 
-import asyncio
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from recado.domain.core.errors import Unavailable
 from recado.domain.core.ids import MESSAGE, lowest_id
+from recado.storage.core.connections.read_limit import in_time
 from recado.storage.core.statements.compose import compose
 from recado.storage.core.statements.rows import Executor, reader
 from recado.storage.core.statements.sql import fragments
-from recado.storage.messages.message_reads import AFTER_ALL_IDS, READ_LIMIT
+from recado.storage.messages.message_reads import AFTER_ALL_IDS
 
 SQL = fragments("resends")
 
@@ -57,6 +55,9 @@ class FailedFilter:
 
 
 read = reader(Old)
+MEASURE = SQL.measure.replace("{held}", SQL.held)
+SIZE = SQL.size.replace("{held}", SQL.held)
+_NARROWER = "narrow the filter with a period"
 
 
 async def by_ids(executor: Executor, organization_id: str, env: str, channel: str, ids: Sequence[str]) -> list[Old]:
@@ -64,22 +65,39 @@ async def by_ids(executor: Executor, organization_id: str, env: str, channel: st
     return [read(row) for row in await executor.fetch(SQL.by_ids, organization_id, env, list(ids), channel)]
 
 
-async def failed(
+async def size(executor: Executor, organization_id: str, env: str, channel: str, ids: Sequence[str]) -> int:
+    """The bytes of content of these."""
+    found: int = await executor.fetchval(SIZE, organization_id, env, list(ids), channel)
+    return found
+
+
+async def measure(
     executor: Executor, organization_id: str, env: str, channel: str, wanted: FailedFilter, limit: int
-) -> list[Old]:
-    """What the filter finds that nothing replaced yet, up to `limit`.
+) -> tuple[int, int]:
+    """How many messages the filter finds that nothing replaced yet, up to `limit`, and the bytes of their content.
 
     Raises `Unavailable` when the database does not find it in five seconds.
     """
+    statement, arguments = _query(MEASURE, organization_id, env, channel, wanted, limit)
+    async with in_time(_NARROWER):
+        row = await executor.fetchrow(statement, *arguments)
+    assert row is not None  # noqa: S101 - an aggregate
+    return row["messages"], row["bytes"]
+
+
+async def failed(
+    executor: Executor, organization_id: str, env: str, channel: str, wanted: FailedFilter, limit: int
+) -> list[Old]:
+    """These messages, up to `limit`; raises as `measure`."""
     statement, arguments = _query(SQL.failed, organization_id, env, channel, wanted, limit)
-    async with _in_time():
+    async with in_time(_NARROWER):
         return [read(row) for row in await executor.fetch(statement, *arguments)]
 
 
 async def replaced(executor: Executor, organization_id: str, env: str, channel: str, wanted: FailedFilter) -> int:
-    """How many of what the filter finds were replaced already; raises as `failed`."""
+    """How many of what the filter finds were replaced already; raises as `measure`."""
     statement, arguments = _query(SQL.replaced, organization_id, env, channel, wanted)
-    async with _in_time():
+    async with in_time(_NARROWER):
         count: int = await executor.fetchval(statement, *arguments)
     return count
 
@@ -105,15 +123,6 @@ def _query(
     ]
     conditions = "\n".join(condition for value, condition in given if value is not None)
     return compose(text.replace("{which}", SQL.which).replace("{conditions}", conditions), values)
-
-
-@asynccontextmanager
-async def _in_time() -> AsyncIterator[None]:
-    try:
-        async with asyncio.timeout(READ_LIMIT):
-            yield
-    except TimeoutError:
-        raise Unavailable("The search took too long: narrow the filter with a period.") from None
 
 
 async def counterparts(

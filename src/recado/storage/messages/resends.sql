@@ -22,6 +22,33 @@ where
 order by m.id
 limit :limit;
 
+-- name: measure
+-- How many of them there are, up to the limit, and what they hold in bytes.
+select count(*) as messages, coalesce(sum(held), 0)::bigint as bytes
+from (
+    select {held} as held
+    from messages m
+    where
+        {which} and m.replaced_by is null
+    order by m.id
+    limit :limit
+) found;
+
+-- name: size
+-- The bytes that the messages with these ids hold.
+select coalesce(sum(held), 0)::bigint
+from unnest($3::text[]) as g (id)
+cross join lateral (
+    select {held} as held from messages m
+    where m.organization_id = $1 and m.env = $2 and m.channel = $4 and m.id = g.id
+    limit 1
+) m;
+
+-- name: held
+-- What one holds in bytes.
+coalesce(octet_length(m.payload::text), 0) + coalesce(octet_length(m.template_vars::text), 0)
++ coalesce(octet_length(m.metadata::text), 0) + coalesce(octet_length(m.details::text), 0)
+
 -- name: replaced
 -- How many of them were replaced already.
 select count(*) from messages m where {which} and m.replaced_by is not null;

@@ -6,22 +6,20 @@ they are still in the queue, and are made once more: at least once.
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from recado.domain.core.ids import DELIVERY, EVENT, Identified, created_at, lowest_id
-from recado.domain.webhooks.webhook import MAX_AGE
+from recado.domain.webhooks.webhook import MAX_AGE, SubscriptionKey
+from recado.storage.core.connections.read_limit import in_time
 from recado.storage.core.statements.rows import Executor, array, in_blocks, pack, pack_moments, pack_numbers, reader
 from recado.storage.core.statements.sql import load
-from recado.storage.webhooks.events import KEPT, PURGE_BLOCK, of_message
-from recado.storage.webhooks.webhooks import SubscriptionKey
+from recado.storage.webhooks.events import FIRST_WITHIN, KEPT, PURGE_BLOCK, of_message
 
 SQL = load("deliveries")
 
 PENDING, DELIVERED, DROPPED = "pending", "delivered", "dropped"
 BLOCK = 1_000
-FIRST_WITHIN = timedelta(seconds=1)
-"""Of an event of a message its first deliveries are made: their ids are minted right after its own."""
 
 
 @dataclass(slots=True)  # not frozen: thousands a second are made, and a frozen one takes three times as long
@@ -102,6 +100,8 @@ class Delivery(Identified):
 
 DUE, DUE_OF, TOLD = (SQL.telling.replace("{found}", found) for found in (SQL.due, SQL.due_of, SQL.never_queued))
 
+OF_QUEUE, OF_LOG = (SQL.of_event.replace("{deliveries}", table) for table in ("delivery_queue", "deliveries"))
+PAGE_OF_EVENTS = SQL.page_of_events.replace("{of_queue}", OF_QUEUE).replace("{of_log}", OF_LOG)
 DROP_OLD, DROP_UNTOLD = (SQL.drop.replace("{id}", which) for which in ("id", "event_id"))
 
 read_told = reader(Told)
@@ -129,15 +129,15 @@ def _due(row: Mapping[str, Any]) -> Due:
 async def waiting(executor: Executor, now: datetime) -> list[SubscriptionKey]:
     """The subscriptions whose actors have something to do now."""
     rows = await executor.fetch(SQL.waiting, now, now - MAX_AGE)
-    return [(row["organization_id"], row["subscription_id"]) for row in rows]
+    return [SubscriptionKey(row["organization_id"], row["subscription_id"]) for row in rows]
 
 
 async def settle(executor: Executor, results: Sequence[Result]) -> None:
     """Write the results of attempts; running it twice changes nothing more."""
     await executor.execute(
         SQL.settle,
-        pack([result.key[0] for result in results]),
-        pack([result.key[1] for result in results]),
+        pack([result.key.organization_id for result in results]),
+        pack([result.key.subscription_id for result in results]),
         pack([result.id for result in results]),
         pack([result.outcome for result in results]),
         pack_moments([result.at for result in results]),
@@ -192,19 +192,23 @@ async def list_page(
     before_id: str | None = None,
     limit: int,
 ) -> list[Delivery]:
-    """Newest first, made in [start, end), and not older than 30 days; `message_id`: of events that tell of it."""
+    """Newest first, made in [start, end), and not older than 30 days; `message_id`: of events that tell of it.
+
+    Raises `Unavailable` when the database does not find these in five seconds.
+    """
     oldest = now - KEPT
     first = lowest_id(DELIVERY, oldest if start is None else max(start, oldest))
     last = f"{DELIVERY}~" if end is None else lowest_id(DELIVERY, end)
     before = last if before_id is None else min(last, before_id)
     if message_id is None:
         return [read(row) for row in await executor.fetch(SQL.page, *key, first, before, status, event, limit)]
-    told = await of_message(executor, key[0], message_id, event)
-    made = [created_at(event_id) for event_id in told]
-    firsts = [lowest_id(DELIVERY, at) for at in made]
-    ends = [lowest_id(DELIVERY, at + FIRST_WITHIN) for at in made]
-    about = (*key, first, before, status, limit, told, firsts, ends)
-    return [read(row) for row in await executor.fetch(SQL.page_of_events, *about)]
+    async with in_time("narrow it with an event"):
+        told = await of_message(executor, key[0], message_id, event)
+        made = [created_at(event_id) for event_id in told]
+        firsts = [lowest_id(DELIVERY, at) for at in made]
+        ends = [lowest_id(DELIVERY, at + FIRST_WITHIN) for at in made]
+        about = (*key, first, before, status, limit, told, firsts, ends)
+        return [read(row) for row in await executor.fetch(PAGE_OF_EVENTS, *about)]
 
 
 async def get(executor: Executor, key: SubscriptionKey, delivery_id: str, now: datetime) -> Delivery | None:

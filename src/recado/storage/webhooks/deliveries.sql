@@ -204,49 +204,37 @@ left join lateral (select message_id from events where organization_id = $1 and 
 order by d.id desc
 limit $7;
 
+-- name: of_event
+-- The deliveries in one table of an event `told`: the first is looked for in its range, by the key; replays have an index.
+(
+    select * from {deliveries}
+    where
+        organization_id = $1 and subscription_id = $2 and id >= told.first and id < told.before
+        and event_id = told.event_id and not replayed
+    order by id
+    limit 1
+)
+union all
+(
+    select * from {deliveries}
+    where organization_id = $1 and subscription_id = $2 and event_id = told.event_id and replayed
+)
+
 -- name: page_of_events
--- The same of the events $7 alone. Each one's first delivery is looked for from $8 to $9, by the key; its replays have an index.
+-- The same of the events $7 alone, whose first deliveries are from $8 to $9.
 select d.*, e.message_id
 from unnest($7::text[], $8::text[], $9::text[]) as told (event_id, first, before)
 cross join lateral (
     select
         id, event_id, event, 'pending' as status, attempts, last_status, last_error, due_at as next_attempt_at,
         null::timestamptz as settled_at, history
-    from (
-        (
-            select * from delivery_queue
-            where
-                organization_id = $1 and subscription_id = $2 and id >= told.first and id < told.before
-                and event_id = told.event_id and not replayed
-            order by id
-            limit 1
-        )
-        union all
-        (
-            select * from delivery_queue
-            where organization_id = $1 and subscription_id = $2 and event_id = told.event_id and replayed
-        )
-    ) q
+    from ({of_queue}) q
     where coalesce($5::text, 'pending') = 'pending'
     union all
     select
         id, event_id, event, status, attempts, last_status, last_error, null::timestamptz as next_attempt_at,
         settled_at, history
-    from (
-        (
-            select * from deliveries
-            where
-                organization_id = $1 and subscription_id = $2 and id >= told.first and id < told.before
-                and event_id = told.event_id and not replayed
-            order by id
-            limit 1
-        )
-        union all
-        (
-            select * from deliveries
-            where organization_id = $1 and subscription_id = $2 and event_id = told.event_id and replayed
-        )
-    ) l
+    from ({of_log}) l
     where $5::text is null or status = $5
 ) d
 left join lateral (select message_id from events where organization_id = $1 and id = d.event_id offset 0) e on true

@@ -14,10 +14,11 @@ import orjson
 
 from recado.domain.core.ids import DELIVERY, EVENT, IdSource, lowest_id
 from recado.domain.core.timestamps import format_timestamp
+from recado.domain.webhooks.webhook import SubscriptionKey
 from recado.storage.core.statements.rows import Executor, array, columns, in_blocks, pack, pack_moments
 from recado.storage.core.statements.sql import load
 from recado.storage.webhooks.webhooks import SQL as WEBHOOKS
-from recado.storage.webhooks.webhooks import Subscription, SubscriptionKey, Takers, takers_of
+from recado.storage.webhooks.webhooks import Subscription, Takers, takers_of
 
 SQL = load("events")
 
@@ -25,8 +26,8 @@ KEPT = timedelta(days=30)  # events and deliveries (C23.3.4)
 MOST_REPLAYED = 10_000
 MOST_OF_A_MESSAGE = 1_000  # events by which its deliveries are found
 PURGE_BLOCK = 5_000
-# The ids of an event and of its first deliveries are minted together; this much later, none of them is any more.
-_TOGETHER = timedelta(minutes=1)
+FIRST_WITHIN = timedelta(seconds=1)
+"""Of an event its first deliveries are made: their ids are minted right after its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,7 @@ def deliveries_of(emissions: Sequence[Emission]) -> dict[SubscriptionKey, list[s
     told: dict[SubscriptionKey, list[str]] = {}
     for e in emissions:
         for subscription_id, delivery_id in e.deliveries:
-            told.setdefault((e.organization_id, subscription_id), []).append(delivery_id)
+            told.setdefault(SubscriptionKey(e.organization_id, subscription_id), []).append(delivery_id)
     return told
 
 
@@ -125,7 +126,7 @@ async def emit(
     await connection.execute(SQL.insert, organization_id, event_id, env, type, None, None, text, False)
     rows = [(subscription_id, ids.new(DELIVERY), event_id, type) for subscription_id in takers]
     await connection.execute(SQL.queue, organization_id, ids.moment_of(event_id), False, *columns(rows, 4))
-    return [(organization_id, subscription_id) for subscription_id in takers]
+    return [SubscriptionKey(organization_id, subscription_id) for subscription_id in takers]
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +157,7 @@ async def emit_records(connection: Executor, ids: IdSource, happened: Sequence[R
         ]
     if events:
         await connection.execute(SQL.insert_records, *columns(events, 5), *columns(queued, 6))
-    return sorted({(row[0], row[1]) for row in queued})
+    return sorted({SubscriptionKey(row[0], row[1]) for row in queued})
 
 
 async def insert_test(
@@ -199,7 +200,7 @@ async def replay_period(
     `events` None: all of them. Events older than the subscription are none of its business.
     """
     start = max(start, subscription.created_at)
-    end = min(end, now + _TOGETHER)  # nothing is younger; of the last moment of all there is no minute after
+    end = min(end, now + FIRST_WITHIN)  # nothing is younger; of the last moment of all there is none after
     if start >= end:
         return 0
     missed = await connection.fetch(
@@ -210,7 +211,7 @@ async def replay_period(
         lowest_id(EVENT, end),
         None if events is None else list(events),
         lowest_id(DELIVERY, start),
-        lowest_id(DELIVERY, end + _TOGETHER),
+        lowest_id(DELIVERY, end + FIRST_WITHIN),
         MOST_REPLAYED,
         not only_failed,
         subscription.env,

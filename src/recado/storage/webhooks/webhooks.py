@@ -11,7 +11,13 @@ from typing import Any, Final
 from recado.domain.core.clock import Clock
 from recado.domain.core.events import EVENT_NAMES, EVERY
 from recado.domain.core.ids import Identified
-from recado.domain.webhooks.webhook import MAX_AGE, MAX_SUBSCRIPTIONS, SubscriptionHealth, SubscriptionStatus
+from recado.domain.webhooks.webhook import (
+    MAX_AGE,
+    MAX_SUBSCRIPTIONS,
+    SubscriptionHealth,
+    SubscriptionKey,
+    SubscriptionStatus,
+)
 from recado.storage.core.directory import Directory
 from recado.storage.core.statements.rows import Executor, columns
 from recado.storage.core.statements.sql import load
@@ -20,7 +26,6 @@ from recado.storage.core.statements.tables import Limit, Table
 DELETED_ARE_LISTED = timedelta(days=90)
 SECRET_FIELD, HEADERS_FIELD = "webhook_secret", "webhook_headers"
 
-SubscriptionKey = tuple[str, str]  # organization, subscription
 QUEUES = frozenset({SubscriptionStatus.ACTIVE, SubscriptionStatus.FAILING})
 """Those that have new events queued, and their deliveries made."""
 
@@ -58,7 +63,7 @@ class Subscription(Identified):
 
     @property
     def key(self) -> SubscriptionKey:
-        return self.organization_id, self.id
+        return SubscriptionKey(self.organization_id, self.id)
 
     @property
     def health(self) -> SubscriptionHealth:
@@ -143,17 +148,19 @@ async def note_health(executor: Executor, notes: Sequence[HealthNote], now: date
         for note in ordered
     ]
     written = {row["id"] for row in await executor.fetch(SQL.note_health, *columns(rows, 12), now)}
-    return [note.key[1] in written for note in notes]
+    return [note.key.subscription_id in written for note in notes]
 
 
 async def all_keys(executor: Executor) -> list[SubscriptionKey]:
     """Every subscription there is, for what is done to each in turn."""
-    return [(row["organization_id"], row["id"]) for row in await executor.fetch(SQL.all_ids)]
+    return [SubscriptionKey(row["organization_id"], row["id"]) for row in await executor.fetch(SQL.all_ids)]
 
 
 async def given_up(executor: Executor, now: datetime) -> list[SubscriptionKey]:
     """Those that have been failing for 72 hours (C23.2)."""
-    return [(row["organization_id"], row["id"]) for row in await executor.fetch(SQL.given_up, now - MAX_AGE)]
+    return [
+        SubscriptionKey(row["organization_id"], row["id"]) for row in await executor.fetch(SQL.given_up, now - MAX_AGE)
+    ]
 
 
 async def purge(executor: Executor, now: datetime) -> None:

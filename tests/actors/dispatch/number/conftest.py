@@ -18,6 +18,8 @@ from recado.actors.dispatch.calls import Calls, ContentOf
 from recado.actors.dispatch.lane import Lane
 from recado.actors.dispatch.lane_context import LaneContext
 from recado.actors.dispatch.lane_messages import Changed, Look
+from recado.actors.dispatch.lanes import Lanes
+from recado.actors.dispatch.places import Places
 from recado.channels.core.provider import Accepted, Account, OutboundMessage, Outcome
 from recado.channels.core.references import NamedBy
 from recado.domain.core.ids import MESSAGE, IdSource
@@ -27,7 +29,6 @@ from recado.domain.senders.sender import SenderKey
 from recado.engine.clock import VirtualClock
 from recado.engine.registry import Registry
 from recado.engine.runtime import Runtime
-from recado.engine.supervisor import Supervisor
 from recado.services.dispatch.hints import Forced
 from recado.services.dispatch.records import Records
 from recado.services.dispatch.sending import Sending
@@ -47,7 +48,6 @@ from recado.storage.senders import numbers
 from recado.storage.senders.numbers import Number
 from recado.storage.templates.templates import Template
 
-IDLE_AFTER = 60.0
 STEP = 0.01  # seconds: how far time goes before what was asked of the database is waited for
 
 
@@ -156,6 +156,8 @@ class Line:
     number: Number
     template: Template
     contents: dict[str, ContentOf]
+    lanes: Lanes
+    places: Places
 
     @property
     def key(self) -> SenderKey:
@@ -264,11 +266,9 @@ async def line(database: Database) -> AsyncIterator[Line]:
     made = await acme(database, clock, ids)
     template = await add_template(database, clock, ids, made.number)
     runtime = Runtime(clock, random.Random(6))
-    supervisor = Supervisor("numbers", runtime=runtime)
-    registry: Registry[SenderKey] = Registry(supervisor, idle_after=IDLE_AFTER)
 
     def tell(number: SenderKey, message: object) -> None:
-        registry.get_or_spawn(number, make).tell(message)
+        lanes.tell(number, message)
 
     admission: Any = None  # nothing is accepted here: messages are stored as they are
     consequences = Consequences()
@@ -277,13 +277,16 @@ async def line(database: Database) -> AsyncIterator[Line]:
         consequences=consequences,
         outbox=Outbox(directories.subscriptions, ids=ids, queued=lambda keys: None),
         wallet=None,
-        totals=MessageTotals(db, clock=clock, emptied=lambda keys: None),
+        totals=MessageTotals(clock=clock, emptied=lambda keys: None),
     )
     sending = Sending(db, clock=clock, tell=tell, admission=admission, consequences=consequences, recording=recording)
     contents: dict[str, ContentOf] = {}
     calls = Calls(sending, clock=clock, expect=lambda at: None, contents=contents)
     context = LaneContext(records, sending, calls, Moments(clock), clock.monotonic() + 1.0)
     make = partial(Lane, context=context)
+    places = Places()
+    lanes = Lanes(context, places, runtime=runtime)
+    supervisor, registry = lanes.supervisor, lanes.registry
     await sending.start()
     await supervisor.start()
     await registry.start()
@@ -301,6 +304,8 @@ async def line(database: Database) -> AsyncIterator[Line]:
         made.number,
         template,
         contents,
+        lanes,
+        places,
     )
     await registry.stop()
     await supervisor.stop()

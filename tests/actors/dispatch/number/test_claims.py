@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from recado.actors.dispatch.lane_messages import Look
-from recado.actors.dispatch.rescuer import LAST_CLAIMS, LOOK_EVERY, Rescuer
+from recado.actors.dispatch.own_claims import LAST_CLAIMS, LOOK_EVERY
+from recado.actors.dispatch.rescuer import Rescuer
 from recado.services.dispatch import sending
 from recado.services.dispatch.row import row_from
 from recado.storage.dispatch import dispatch, epochs
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 
 _ROW = """
 select d.*, d.consent_hash is not null as subject_to_consent, m.recipient,
-    m.recipient_hash, m.type, m.payload, m.template_vars, m.contact_id, m.details
+    m.recipient_hash, m.type, m.payload, m.template_vars, m.contact_id, m.details,
+    d.batch_id is not null or d.campaign_id is not null as totaled
 from dispatch d join messages m using (organization_id, id)
 where id = $1
 """

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from datetime import time, timedelta
 from typing import TYPE_CHECKING, Any
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -296,3 +297,33 @@ async def test_a_claim_from_before_the_process_stood_still_is_made_once_more(lin
     await line.goes_on(0.5)
     assert line.provider.sent == [message]
     assert (await line.counts(), await line.most_attempts()) == ({"sent": 1}, 1)
+
+
+async def test_rows_whose_claims_are_answered_late_leave_by_them_though_their_template_is_read_again(
+    line: "Line", answers: Answers
+) -> None:
+    answers.come.clear()
+    ids = await line.queue(3)
+    await line.goes_on(10.0, step=0.1)
+    assert answers.held == 3
+    assert line.context.records.templates.peek((line.organization.id, "test", line.template.id)) is None
+    answers.come.set()
+    answers.come.clear()  # another claim would not be answered
+    await line.goes_on(0.5)
+    assert sorted(line.provider.sent) == sorted(ids)
+    assert (await line.counts(), answers.held) == ({"sent": 3}, 0)
+
+
+async def test_a_row_whose_claim_is_answered_when_its_template_is_gone_goes_back(
+    line: "Line", answers: Answers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers.come.clear()
+    await line.queue(1)
+    await line.goes_on(10.0, step=0.1)
+    assert answers.held == 1
+    monkeypatch.setattr(line.directories.templates, "_load", AsyncMock(return_value=None))
+    answers.come.set()
+    answers.come.clear()
+    await line.goes_on(0.5)
+    assert line.provider.sent == []
+    assert (await line.counts()).get("sending", 0) == answers.held

@@ -43,6 +43,7 @@ class Watcher:
     async def agree(self) -> None:
         await self.line.goes_on(0)  # what it does just now would show in one of them alone
         self.again.queues.forget(self.scope)
+        self.again.forget(self.scope)
         again, first = await self.again.look(self.scope), await self.first_time().look(self.scope)
         assert self.shown(again) == self.shown(first)
         assert again.sums == first.sums
@@ -158,9 +159,28 @@ async def waits(line: Any, watcher: Watcher) -> None:
     await watcher.goes_on(12)
 
 
+async def leaves_its_day_out_of_memory(line: Any, watcher: Watcher) -> None:
+    await line.queue(3)
+    await watcher.goes_on(200, step=20)
+    assert not line.in_memory
+    await line.db.execute("update sender_minutes set minute = minute - interval '1 day' + interval '50 seconds'")
+    for _ in range(3):  # what is stored is at most a minute old
+        await line.goes_on(61, step=1.0)
+        await watcher.agree()
+
+
+async def leaves_its_day_in_memory(line: Any, watcher: Watcher) -> None:
+    await line.queue(3)
+    await watcher.goes_on(5)
+    await line.goes_on(86_380, step=30.0)
+    await line.queue(1)  # it is in memory when what it sent first leaves the day
+    await watcher.goes_on(100, step=5)
+    assert (await watcher.again.look(watcher.scope)).states[0].day_used == 1
+
+
 STORIES = [
     sends_and_rests, fails, fails_late, loses_its_provider, is_asked_to_slow_down, is_changed, is_suspended,
-    is_restarted, comes_and_goes, waits,
+    is_restarted, comes_and_goes, waits, leaves_its_day_out_of_memory, leaves_its_day_in_memory,
 ]  # fmt: skip
 
 
@@ -220,6 +240,11 @@ async def test_numbers_are_forgotten_a_minute_after_the_last_look(line: Any) -> 
     await line.goes_on(31, step=1.0)
     await states.note_queues()
     assert not states._scopes
+    assert line.registry._supervisor.stirring is None
+    await line.queue(1)
+    await line.goes_on(3)
+    watcher = Watcher(line, INSTALLATION)
+    await watcher.goes_on(3)
 
 
 async def test_of_many_scopes_those_are_known_that_were_looked_at_last(

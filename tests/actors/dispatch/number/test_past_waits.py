@@ -1,16 +1,21 @@
 """What each message waited for is stored with its departure, in milliseconds by reason (C34.4)."""
 
+import asyncio
 from dataclasses import replace
 from datetime import time, timedelta
 from typing import TYPE_CHECKING, Any
 
+import orjson
 import pytest
 from tests.actors.dispatch.number.test_owners import own
 
 from recado.actors.dispatch.lane_messages import Look, TemplateMoved
+from recado.actors.dispatch.waits import Waits
 from recado.channels.core.provider import Accepted, Down, OutboundMessage, Outcome, Retry, SlowDown
+from recado.domain.dispatch.placement import SHARDS
 from recado.domain.messages.message import BULK
 from recado.domain.templates.template import TemplateStatus
+from recado.fronts import held
 from recado.services.dispatch.hints import OwnerMoved
 from recado.storage.dispatch import dispatch
 from recado.storage.messages import message_reads
@@ -179,6 +184,63 @@ async def test_beyond_its_bounds_who_holds_most_forgets_its_oldest(line: "Line")
     told = [await waits(line, message) for message in messages]
     assert sorted("retry" in each for each in told) == [False, True, True]
     assert all(each.keys() <= {"retry", "rate"} for each in told)
+
+
+async def moves_to_another_process(line: "Line") -> None:
+    """As when its lane is given up here, what is remembered is said over a link, and its next lane begins there."""
+    before, context = line.context.waits, line.context
+    closed = before.closed_among(range(SHARDS))
+    lane = line.registry.get(line.key)
+    assert lane is not None
+    stopping = asyncio.ensure_future(lane.stop())
+    while not stopping.done():
+        await line.goes_on(0.1)
+    handed, context.waits = before.take(range(SHARDS), closed), Waits()
+    for part in held.parts(handed):
+        held.add(context.waits, *orjson.loads(orjson.dumps(part)))
+    assert not before.any_held
+    assert not before.remembers(line.number.id)
+    line.tell(Look())
+
+
+async def test_what_was_closed_for_many_is_told_after_their_number_went_to_another_process(line: "Line") -> None:
+    await line.goes_on(2.0)
+    await line.set_number(per_second=1)
+    messages = await line.queue(3)
+    await line.goes_on(0.2)
+    await move_template(line, TemplateStatus.PAUSED)
+    await line.goes_on(20.0)
+    await moves_to_another_process(line)
+    await line.goes_on(10.0)
+    await move_template(line, TemplateStatus.APPROVED)
+    await line.goes_on(6.0)
+
+    for message in messages[1:]:
+        assert (await waits(line, message))["template_state"] == pytest.approx(30_000, abs=SOON)
+
+
+async def test_what_has_ended_and_still_has_a_backlog_is_told_there_too(line: "Line") -> None:
+    line.provider.answer = lambda message: SlowDown(20.0) if len(line.provider.calls) == 1 else accepted(message)
+    await line.goes_on(2.0)
+    messages = await line.queue(400)
+    await line.goes_on(23.0)
+    await moves_to_another_process(line)
+    await line.goes_on(8.0)
+
+    told = await waits(line, messages[-1])
+    assert told["number_paused"] == pytest.approx(20_000, abs=SOON)
+    assert told.keys() <= {"number_paused", "rate"}
+
+
+async def test_what_a_message_waited_for_by_itself_goes_with_its_number(line: "Line") -> None:
+    line.provider.answer = lambda message: Retry(9.0) if len(line.provider.calls) == 1 else accepted(message)
+    await line.goes_on(2.0)
+    [message] = await line.queue(1)
+    await line.goes_on(3.0)
+    await moves_to_another_process(line)
+    await look(line, 6.5)
+
+    assert (await waits(line, message))["retry"] == pytest.approx(9_000, abs=SOON)
 
 
 async def move_template(line: "Line", status: TemplateStatus) -> None:

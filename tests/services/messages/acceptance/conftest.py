@@ -133,7 +133,7 @@ async def house(database: Database) -> AsyncIterator[House]:
     told: list[tuple[Any, Any]] = []
     outbox = Outbox(directories.subscriptions, ids=ids, queued=lambda keys: None)
     wallet = Wallet(directories.prices, clock=clock, ids=ids, queued=lambda keys: None)
-    totals = MessageTotals(database, clock=clock, emptied=lambda keys: None)
+    totals = MessageTotals(clock=clock, emptied=lambda keys: None)
     consequences = Consequences(outbox, wallet)
     sending = Sending(
         database,

@@ -41,7 +41,7 @@ async def test_alone_it_belongs_to_nobody(house: Any) -> None:
 
 
 async def test_a_commit_that_runs_again_counts_nothing_twice(house: Any) -> None:
-    counting = Consequences(MessageTotals(house.db, clock=house.clock, emptied=lambda keys: None), Campaigns())
+    counting = Consequences(MessageTotals(clock=house.clock, emptied=lambda keys: None), Campaigns())
     admission = Admission(house.db, clock=house.clock, ids=house.ids, consequences=counting)
     first = await house.accepted(house.draft())
     new = replace(first, id=house.ids.new(MESSAGE), campaign_id="spring", coins=None, price_kind=None)

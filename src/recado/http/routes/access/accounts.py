@@ -9,6 +9,7 @@ from recado.domain.access.account import AccountStatus, Role, scopes_of
 from recado.domain.access.scopes import PII
 from recado.domain.core.errors import Problem
 from recado.domain.core.ids import ACCOUNT as PREFIX
+from recado.domain.messages.changes import AccountChanged
 from recado.http.api.audit import PII_GRANT
 from recado.http.api.call import Call
 from recado.http.api.paging import PageQuery
@@ -113,6 +114,7 @@ class AccountOperations:
         if invited is None:
             raise _no_invitation()
         organization = await organizations.get(database, invited.organization_id)
+        organizations.refuse_on_the_move(organization)
         if organization is None or organization.suspended:
             raise Problem("ORGANIZATION_SUSPENDED", "The organization is suspended.")
         password_hash = await self.passwords.hash(body.password)
@@ -166,7 +168,7 @@ def account_resource(dependencies: Dependencies) -> Resource[UserAccount]:
         out=AccountOut,
         page=AccountPage,
         views=each(account_view),
-        tell=lambda account: dependencies.directories.sessions.forget_account(account.id),
+        tell=lambda account: dependencies.changed(AccountChanged(account.id)),
     )
 
 

@@ -9,6 +9,7 @@ from recado.domain.access.scopes import PII
 from recado.domain.core.errors import FieldError, conflict, validation_error
 from recado.domain.core.ids import API_KEY
 from recado.domain.core.tokens import token_hash
+from recado.domain.messages.changes import KeyChanged
 from recado.http.api.audit import PII_GRANT
 from recado.http.api.call import Call
 from recado.http.api.paging import PageQuery
@@ -186,7 +187,7 @@ def api_key_routes(dependencies: Dependencies, *, ceilings: Mapping[str, Limit])
         out=ApiKeyOut,
         page=ApiKeyPage,
         views=_views,
-        tell=lambda key: dependencies.directories.keys.forget_key(key.id),
+        tell=lambda key: dependencies.changed(KeyChanged(key.id)),
     )
     operations = ApiKeyOperations(keys, ceilings)
     return (

@@ -114,6 +114,7 @@ def _with_settings(organization: Organization, changes: dict[str, Any], call: Ca
 
 
 def _with_decisions(organization: Organization, changes: dict[str, Any], call: Call) -> Organization:
+    organizations.refuse_on_the_move(organization)
     if "status" in changes:
         organization = organizations.with_status(organization, changes["status"], call.now)
     if "dedicated_sender" in changes:

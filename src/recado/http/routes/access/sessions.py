@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from recado.domain.access.account import AccountStatus
 from recado.domain.core.errors import Unavailable
+from recado.domain.messages.changes import AccountChanged
 from recado.http.api.audit import actor_of
 from recado.http.api.call import Call
 from recado.http.api.route import Access, Route
@@ -12,7 +13,7 @@ from recado.http.middleware.authentication import bearer_token, unauthorized
 from recado.http.routes.access.account_models import SessionOut, SignIn, account_view
 from recado.http.routes.core.resource import Resource
 from recado.http.wire.reply import Reply
-from recado.storage.access import accounts, sessions
+from recado.storage.access import accounts, organizations, sessions
 from recado.storage.access.accounts import UserAccount
 from recado.storage.access.passwords import Passwords
 from recado.storage.access.sessions import OpenedSession
@@ -35,6 +36,9 @@ class SessionOperations:
         active = account is not None and account.status is AccountStatus.ACTIVE
         try:
             right = await self.passwords.check(password, account.password_hash if account and active else None)
+            if account is not None and right:
+                database, owner = self.accounts.database, account.organization_id
+                organizations.refuse_on_the_move(await organizations.get(database, owner))
         except Unavailable:
             await sessions.withdraw_attempt(self.accounts.database, email)
             raise
@@ -53,8 +57,8 @@ class SessionOperations:
     async def sign_out(self, call: Call) -> Reply:
         principal = call.principal
         token = bearer_token(call.headers.get("Authorization"))
-        forget = self.accounts.dependencies.directories.sessions.forget_account
-        async with changing(self.accounts.database, forget, principal.actor_id) as connection:
+        changed, ended = self.accounts.dependencies.changed, AccountChanged(principal.actor_id)
+        async with changing(self.accounts.database, changed, ended) as connection:
             await sessions.end(connection, token, call.now)
             await audit.write(
                 connection,
@@ -65,7 +69,7 @@ class SessionOperations:
                 env=None,
                 target_id=principal.actor_id,
             )
-        forget(principal.actor_id)
+        changed(ended)
         return Reply(204)
 
     async def _open(self, call: Call, account: UserAccount) -> OpenedSession | None:

@@ -6,6 +6,7 @@ from typing import Any
 from recado.domain.core.errors import FieldError, validation_error
 from recado.domain.core.ids import LEDGER_ENTRY, TOP_UP
 from recado.domain.messages.changes import DeliveriesQueued
+from recado.domain.webhooks.webhook import SubscriptionKey
 from recado.http.api.audit import record
 from recado.http.api.call import Call
 from recado.http.api.paging import PageQuery, items_of
@@ -30,7 +31,6 @@ from recado.http.wire.reply import Reply
 from recado.services.effects.record_events import announce
 from recado.storage.billing import ledger, top_ups
 from recado.storage.billing.top_ups import TopUp
-from recado.storage.webhooks.webhooks import SubscriptionKey
 
 LEDGER = "listLedger"
 PAGES = f"{LEDGER} by position"

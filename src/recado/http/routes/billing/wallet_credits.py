@@ -24,6 +24,7 @@ def wallet_credit_routes(dependencies: Dependencies) -> tuple[Route, ...]:
 
     async def credit(call: Call) -> Reply:
         body: WalletCredit = call.body
+        organizations.refuse_on_the_move(call.resource)
         async with dependencies.database.transaction() as connection:
             credited = await grants.grant(
                 connection,

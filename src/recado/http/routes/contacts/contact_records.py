@@ -61,6 +61,7 @@ class ContactRecords:
         entries = await contact_consents.of_contact(
             self._database,
             call.resource,
+            call.now,
             before=contact_consents.LATEST if key is None else key[0],
             limit=call.query.limit + 1,
         )

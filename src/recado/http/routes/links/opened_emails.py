@@ -55,11 +55,11 @@ class UnsubscriptionPages:
         self._limiter = RateLimiter({"unsubscriptions": REFUSALS_OF_ADDRESS}, {})
 
     async def ask(self, call: Call) -> Reply:
-        return nowhere() if self._who(call) is None else asking(call.headers.get("Accept-Language"))
+        return nowhere() if await self._who(call) is None else asking(call.headers.get("Accept-Language"))
 
     async def record(self, call: Call) -> Reply:
         """The body says nothing that counts: whoever posts has pressed a button, here or in a mail program."""
-        who = self._who(call)
+        who = await self._who(call)
         if who is None:
             return nowhere()
         now = self._monotonic()
@@ -69,8 +69,8 @@ class UnsubscriptionPages:
         await self._unsubscriptions.record(who, ip=call.client_ip, user_agent=call.user_agent, now=call.now)
         return done(call.headers.get("Accept-Language"))
 
-    def _who(self, call: Call) -> Unsubscription | None:
-        return self._unsubscriptions.find(call.path["token"])
+    async def _who(self, call: Call) -> Unsubscription | None:
+        return await self._unsubscriptions.find(call.path["token"])
 
 
 def _token_of(name: str) -> str | None:
@@ -100,7 +100,7 @@ def opened_email_routes(
             method="GET", path="/u/{token}", handler=pages.ask, operation_id="askToUnsubscribe",
             summary="Ask a person whether they want no more messages",
             description="A page with a button, for who follows the address of `List-Unsubscribe`. Nothing is recorded.",
-            tag="Links", access=Access.PUBLIC, rate_class=PUBLIC,
+            tag="Links", access=Access.PUBLIC, rate_class=PUBLIC, errors=("SERVICE_UNAVAILABLE",),
             responses={200: None}, response_types={200: html, 404: TEXT},
         ),
         Route(

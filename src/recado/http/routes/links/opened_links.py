@@ -114,7 +114,7 @@ def opened_link_routes(
     visitors = Visitors(scanners)
     return (
         Route(
-            **_PUBLIC, path="/l/{code}", handler=to_address(tracked, visitors), operation_id="openLink",
+            **_PUBLIC, path="/l/{code}", handler=to_address(tracked, visitors), operation_id="openLink", at_fronts=True,
             summary="Lead a person to where a link of a message leads", description="For browsers: it answers 302.",
             shortcut=straight_to_address(tracked, visitors),
         ),

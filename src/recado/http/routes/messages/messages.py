@@ -227,6 +227,7 @@ def message_routes(
             ),
             idempotency=Idempotency.BOUND,
             creates=True,
+            at_fronts=True,
         ),
         Route(
             method="GET",

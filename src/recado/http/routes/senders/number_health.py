@@ -1,6 +1,6 @@
 """The health of a number: what the provider says now, what waits, and what went out in a day (C14.3)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
@@ -105,9 +105,9 @@ class HealthReader:
         *,
         clock: Clock,
         refresh: NumberRefresh,
-        trouble: Callable[[str], Hold | None],
+        trouble: Callable[[SenderKey], Awaitable[Hold | None]],
     ) -> None:
-        """`trouble`: what keeps a number from reaching its provider now, by its id."""
+        """`trouble`: what keeps a number from reaching its provider now."""
         self._database = database
         self._trouble = trouble
         self._clock = clock
@@ -121,7 +121,9 @@ class HealthReader:
         if remembered is not None and remembered[0] != number.revision:
             self._answers.forget(key)
         view = found(await self._answers.get(key))[1]
-        trouble = self._trouble(number.id)  # as it is now, not as it was when the provider was asked
+        trouble = await self._trouble(
+            SenderKey(number.organization_id, number.env, NUMBERS_CHANNEL, number.id)
+        )  # as it is now, not as it was when the provider was asked
         return Reply(200, view if trouble is None else troubled_view(view, trouble, self._clock.now()))
 
     async def _read(self, key: NumberKey) -> tuple[int, dict[str, Any]] | None:

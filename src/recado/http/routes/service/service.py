@@ -44,8 +44,9 @@ _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'{server}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-_PROBE: dict[str, Any] = {"access": Access.PUBLIC, "tag": TAG, "method": "GET"}  # never refused: not counted
-_PUBLIC: dict[str, Any] = {**_PROBE, "rate_class": ANONYMOUS}
+_OPEN: dict[str, Any] = {"access": Access.PUBLIC, "tag": TAG, "method": "GET"}
+_PROBE: dict[str, Any] = {**_OPEN, "probe": True}  # never refused: not counted
+_PUBLIC: dict[str, Any] = {**_OPEN, "rate_class": ANONYMOUS}
 
 
 class _Health(ApiModel):

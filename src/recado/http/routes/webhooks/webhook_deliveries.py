@@ -73,8 +73,9 @@ class DeliveryOperations:
         operation = f"{LIST} {call.path['id']}"  # a cursor is good for its subscription only
         after_page = self.cursors.read(call, operation)
         subscription: Subscription = call.resource.subscription
+        database = self.subscriptions.database
         rows = await deliveries.list_page(
-            self.subscriptions.database,
+            database.searches if query.searches else database,
             subscription.key,
             call.now,
             status=query.status,

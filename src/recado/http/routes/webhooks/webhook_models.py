@@ -129,6 +129,11 @@ class DeliveryQuery(CursorQuery, PeriodQuery):
         Field(min_length=1, max_length=64, description="Those that tell of this message: of its newest 1,000 events."),
     ] = None
 
+    @property
+    def searches(self) -> bool:
+        """Of a message, each event and each of its replays is looked at."""
+        return super().searches or self.message_id is not None
+
 
 def masks(key: str) -> bool:
     """Whether the value of a header with that key is a credential, by its name."""

@@ -6,7 +6,9 @@ An owner is an organization as a rule: a disk that is slow for its many files ke
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final, ParamSpec, TypeVar
+from contextlib import suppress
+from io import BytesIO
+from typing import IO, Final, ParamSpec, TypeVar
 
 from recado.domain.core.errors import Unavailable
 from recado.storage.core.shares.fair_places import FairPlaces
@@ -49,3 +51,14 @@ class FairThreads:
         done.add_done_callback(lambda _: tell(self._places.leave, owner))
         # Who is cancelled goes when the thread has ended: it may hold a file that is closed next.
         return await to_its_end(asyncio.wrap_future(done))
+
+    async def close(self, owner: str, file: IO[bytes]) -> None:
+        """Close a file that is used no more. One without a name gives its pages back with it: of a large one that takes
+        tens of milliseconds. One in memory is closed at once.
+        """
+        try:
+            if not isinstance(file, BytesIO):
+                with suppress(Unavailable):  # the service stops, or too much of the owner's waits
+                    await self.run(owner, file.close)
+        finally:
+            file.close()

@@ -4,15 +4,15 @@ Called at the start of the program, once a day, and by a batch that met a row wi
 """
 
 import hashlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 
 import asyncpg
 
 from recado.domain.core.clock import Clock
 from recado.domain.core.ids import MESSAGE, lowest_id
-from recado.storage.core.connections.pool import Connection
 from recado.storage.core.connections.postgres import Database
+from recado.storage.core.statements.rows import Executor
 
 _LOCK = int.from_bytes(hashlib.sha256(b"recado partitions").digest()[:8], "big", signed=True)
 # Rows are updated three or four times soon after they were written, often all rows of a page in one transaction: half a
@@ -26,16 +26,28 @@ async def ensure_partitions(database: Database, now: datetime, months_ahead: int
     A table is made apart and attached, which blocks neither readers nor writers of the other months. From now on
     statements may name these (`months.py`).
     """
-    made: list[str] = []
     wanted = [partition(now, offset) for offset in range(-1, months_ahead + 1)]
     async with database.transaction() as connection:
-        await connection.execute("select pg_advisory_xact_lock($1)", _LOCK)
-        for name, low, high in wanted:
-            if not await connection.fetchval("select to_regclass($1) is not null", name):
-                await _make(connection, name, low, high)
-                made.append(name)
+        made = await make_partitions(connection, wanted)
     database.months.know(wanted)
     return made
+
+
+async def make_partitions(connection: Executor, wanted: Sequence[tuple[str, str, str]]) -> list[str]:
+    """Makes those that are missing, in the transaction of the connection; answers their names."""
+    made: list[str] = []
+    await connection.execute("select pg_advisory_xact_lock($1)", _LOCK)
+    for name, low, high in wanted:
+        if not await connection.fetchval("select to_regclass($1) is not null", name):
+            await _make(connection, name, low, high)
+            made.append(name)
+    return made
+
+
+def months(first: datetime, last: datetime) -> list[tuple[str, str, str]]:
+    """The partitions from the month of one moment to that of another, as `partition` has them."""
+    count = (last.year - first.year) * 12 + last.month - first.month
+    return [partition(first, offset) for offset in range(count + 1)]
 
 
 def partition(now: datetime, offset: int = 0) -> tuple[str, str, str]:
@@ -68,7 +80,7 @@ def lacks_partition(error: Exception) -> bool:
     return isinstance(error, asyncpg.CheckViolationError) and error.constraint_name is None
 
 
-async def _make(connection: Connection, name: str, low: str, high: str) -> None:
+async def _make(connection: Executor, name: str, low: str, high: str) -> None:
     # Names and bounds come from the calendar and the id alphabet: nothing here needs quoting.
     await connection.execute(
         f"create table {name} (like messages including defaults including constraints including storage"

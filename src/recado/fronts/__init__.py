@@ -1,0 +1,1 @@
+"""Processes beside the one that has the actors, which take connections and accept messages (`--workers`)."""

@@ -1,0 +1,50 @@
+"""Files are closed by threads: a large one without a name would hold the event loop meanwhile (C31)."""
+
+import threading
+from io import BytesIO, FileIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recado.storage.core.shares.fair_threads import FairThreads
+
+
+class Watched(FileIO):
+    """Knows who closed it."""
+
+    by: threading.Thread | None = None
+
+    def close(self) -> None:
+        if self.by is None:
+            self.by = threading.current_thread()
+        super().close()
+
+
+@pytest.fixture
+async def threads() -> Any:
+    threads = FairThreads("tested")
+    await threads.start()
+    yield threads
+    await threads.stop()
+
+
+async def test_a_file_is_closed_in_a_thread(threads: FairThreads, tmp_path: Path) -> None:
+    file: Any = Watched(tmp_path / "file", "w")
+    await threads.close("org_1", file)
+    assert file.closed
+    assert file.by not in {None, threading.main_thread()}
+
+
+async def test_a_file_is_closed_also_when_the_threads_have_ended(tmp_path: Path) -> None:
+    file: Any = Watched(tmp_path / "file", "w")
+    await FairThreads("tested").close("org_1", file)
+    assert file.closed
+
+
+async def test_what_is_in_memory_is_closed_at_once(threads: FairThreads) -> None:
+    file = BytesIO(b"few")
+    closing = threads.close("org_1", file)
+    with pytest.raises(StopIteration):
+        closing.send(None)
+    assert file.closed
