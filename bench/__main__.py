@@ -1,6 +1,8 @@
-"""`python -m bench [--months N] [NAME…]`: runs those named, or all; a run of all writes docs/benchmarks.md.
+"""`python -m bench [--months N] [--workers N] [NAME…]`: runs those named, or all.
 
+A run of all, with one worker, writes docs/benchmarks.md.
 `--months`: how many tables of messages each installation has; 27 unless named, as one that is two years old.
+`--workers`: how many processes of each service take requests; 1 unless named.
 """
 
 import argparse
@@ -19,6 +21,7 @@ from bench.report import machine, page_lines, write_page
 ALL = (
     "accept",
     "end_to_end",
+    "workers",
     "sms",
     "consent",
     "events",
@@ -44,6 +47,8 @@ ALL = (
     "storage",
     "actors",
     "sms_text",
+    "limits",
+    "simulate_cluster",
 )
 
 
@@ -52,15 +57,16 @@ def main(arguments: list[str]) -> int:
     options = argparse.ArgumentParser("python -m bench")
     options.add_argument("names", nargs="*")
     options.add_argument("--months", type=int, default=recado_process.months)
+    options.add_argument("--workers", type=int, default=recado_process.workers)
     chosen = options.parse_args(arguments)
-    names, recado_process.months = chosen.names, chosen.months
+    names, recado_process.months, recado_process.workers = chosen.names, chosen.months, chosen.workers
     unknown = [name for name in names if name not in ALL]
     if unknown:
         print(f"no such benchmark: {', '.join(unknown)}; there are {', '.join(ALL)}", file=sys.stderr)
         return 2
     figures = asyncio.run(_run(names or list(ALL)))
     Console(soft_wrap=True).print(_table(figures))
-    if not names:  # the page holds one whole run, never lines of several
+    if not names and chosen.workers == 1:  # the page holds one whole run, never lines of several
         write_page(page_lines(figures, machine()))
     return 1 if any(figure.met is False for figure in figures) else 0
 

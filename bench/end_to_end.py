@@ -102,8 +102,17 @@ async def sustained(
     process: Process, token: str, bodies: Path, *, suffix: str = NO_RECEIPTS, bulk: bool = False
 ) -> tuple[float, float]:
     """Accepted and sent a second, by the rows; comes back when everything has left."""
+    result, sent = await under_load(process, token, bodies, SECONDS, suffix=suffix, bulk=bulk)
+    return result["requests"] / result["seconds"], sent
+
+
+async def under_load(
+    process: Process, token: str, bodies: Path, seconds: int, *, suffix: str = NO_RECEIPTS, bulk: bool = False
+) -> tuple[dict[str, float], float]:
+    """What the load saw (`wrk`), and what was sent a second, by the rows; comes back when everything has left."""
     database = await process.database()
-    seconds, connections = (BULK_SECONDS, BULK_CONNECTIONS) if bulk else (SECONDS, CONNECTIONS)
+    connections = BULK_CONNECTIONS if bulk else CONNECTIONS
+    seconds = BULK_SECONDS if bulk else seconds
     try:
         load = asyncio.create_task(
             wrk(process.url, token, bodies, seconds=WARM_UP + seconds + 1, connections=connections, suffix=suffix)
@@ -112,11 +121,11 @@ async def sustained(
         begin: datetime = await database.fetchval("select clock_timestamp()")
         end = begin + timedelta(seconds=seconds)
         result = await load
-        while await database.fetchval("select exists (select from messages where status in ('queued', 'sending'))"):
+        while await database.fetchval("select exists (select from dispatch)"):
             await asyncio.sleep(0.2)
         sent: int = await database.fetchval(
             "select count(*) from messages where sent_at >= $1 and sent_at < $2", begin, end
         )
-        return result["requests"] / result["seconds"], sent / seconds
+        return result, sent / seconds
     finally:
         await database.close()

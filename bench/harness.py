@@ -124,10 +124,14 @@ class Process:
         return await asyncpg.connect(**Cluster(locate(self.data_dir)).connect_arguments)
 
     def cpu(self) -> tuple[float, float]:
-        """CPU seconds so far: of the process, and of its PostgreSQL with all backends."""
+        """CPU seconds so far: of the process with its fronts, and of its PostgreSQL with all backends."""
         postmaster = Cluster(locate(self.data_dir)).pid()
         backends = [pid for pid in _pids() if pid == postmaster or _field(pid, 1) == postmaster]
-        return _cpu(self.pid), sum(_cpu(pid) for pid in backends)
+        return sum(map(cpu_of, [self.pid, *self.fronts()])), sum(map(cpu_of, backends))
+
+    def fronts(self) -> list[int]:
+        """The processes beside it that take requests (`recado serve --workers`)."""
+        return [pid for pid in _pids() if _field(pid, 1) == self.pid and b"recado.fronts.front" in _command(pid)]
 
 
 def remove_cluster(data_dir: Path) -> None:
@@ -214,5 +218,13 @@ def _field(pid: int, index: int) -> int:
         return 0
 
 
-def _cpu(pid: int) -> float:
+def _command(pid: int) -> list[bytes]:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
+def cpu_of(pid: int) -> float:
+    """CPU seconds of a process so far; 0 when it is gone."""
     return (_field(pid, 11) + _field(pid, 12)) / TICKS

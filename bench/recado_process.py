@@ -21,6 +21,8 @@ AHEAD = 2  # months that the service makes ahead
 
 months = 27
 """Tables of messages that each installation has: as one that is two years old (`python -m bench --months N`)."""
+workers = 1
+"""Processes of each service that take requests (`python -m bench --workers N`)."""
 
 
 class Recado(Process):
@@ -51,7 +53,8 @@ class Recado(Process):
 def recado(folder: Path, **settings: str) -> Process:
     """The service, unless told otherwise with a sandbox that answers at once."""
     serve = ("-m", "recado", "serve", "--listen", "127.0.0.1:{port}")
-    return Recado(folder, "recado", *serve, **{"RECADO_SANDBOX_TIME_SCALE": "0", **settings})
+    usual = {"RECADO_SANDBOX_TIME_SCALE": "0", "RECADO_WORKERS": str(workers)}
+    return Recado(folder, "recado", *serve, **usual | settings)
 
 
 @dataclass(frozen=True, slots=True)
