@@ -40,7 +40,7 @@ class Service:
             await runner.cleanup()
 
     async def until(self, condition: Callable[["Service"], bool]) -> None:
-        async with asyncio.timeout(20), self._changed:
+        async with asyncio.timeout(60), self._changed:
             await self._changed.wait_for(lambda: condition(self))
 
     async def _handle(self, request: web.BaseRequest) -> web.Response:

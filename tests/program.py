@@ -22,9 +22,10 @@ from tests.waiting import until
 from recado.storage.embedded.cluster import Cluster
 from recado.storage.embedded.service_folder import locate, service_folder
 
-START_LIMIT = 60.0  # seconds; a loaded machine takes several
-STOP_LIMIT = 30.0
-COMMAND_LIMIT = 60.0
+START_LIMIT = 120.0  # seconds; a loaded machine takes several
+STOP_LIMIT = 60.0
+COMMAND_LIMIT = 120.0
+CALL_LIMIT = 60.0  # the service answers within 30
 
 
 class Program:
@@ -109,7 +110,7 @@ class Service(Program):
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         listen = f"127.0.0.1:{self.port}"
-        settings = {"DATA_DIR": str(self.data_dir), "LISTEN": listen, "LOG_FORMAT": "json", **settings}
+        settings = {"DATA_DIR": str(self.data_dir), "LISTEN": listen, "LOG_FORMAT": "json", "WORKERS": "1", **settings}
         super().__init__(folder, "serve", "serve", *options, **settings)
 
     async def start(self) -> None:
@@ -178,7 +179,7 @@ class Api:
         self._session = aiohttp.ClientSession(
             headers=self._headers,
             connector=aiohttp.TCPConnector(limit=100),
-            timeout=aiohttp.ClientTimeout(total=30),
+            timeout=aiohttp.ClientTimeout(total=CALL_LIMIT),
         )
         return self
 
@@ -196,7 +197,7 @@ class Api:
         *,
         key: str | None = None,
         token: str | None = None,
-        timeout: float = 30.0,
+        timeout: float = CALL_LIMIT,
         **query: str | int,
     ) -> Any:
         """`key`: of idempotency. `token`: the credential of another caller."""

@@ -46,7 +46,7 @@ class Purse:
         self.directories = Directories(database, clock=clock)
         outbox = Outbox(self.directories.subscriptions, ids=ids, queued=self.hinted.extend)
         wallet = Wallet(self.directories.prices, clock=clock, ids=ids, queued=self.hinted.extend)
-        totals = MessageTotals(database, clock=clock, emptied=lambda keys: None)
+        totals = MessageTotals(clock=clock, emptied=lambda keys: None)
         self.consequences = Consequences(outbox, MessageDeadlines(), wallet, totals, Campaigns())
         self.recording = Recording(
             database, consequences=self.consequences, outbox=outbox, wallet=wallet, totals=totals

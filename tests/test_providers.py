@@ -57,6 +57,14 @@ def test_an_adapter_is_found_by_channel_environment_and_route() -> None:
     assert [sender.name for sender in adapters.senders()] == ["sandbox", "bridge", *["sandbox"] * 4]
 
 
+@pytest.mark.parametrize(("sends", "part"), [(False, 800), (True, 200)])
+def test_processes_that_send_share_the_connections_to_the_provider_of_numbers(sends: bool, part: int) -> None:
+    settings = Settings(_env_file=None, workers=4, workers_send=sends, **BRIDGE)
+    adapters = adapters_of(settings, SystemClock(), connections=800)
+
+    assert adapters.connections() == {(CHATAPP, "live"): part}
+
+
 def test_each_gateway_of_sms_has_its_adapter_and_its_address_for_callbacks() -> None:
     def bridge(name: str) -> dict[str, Any]:
         return {f"bridge_{name}_{what}": f"http://127.0.0.1:1/{name}" for what in ("url", "token", "secret")}

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+import structlog
 from pydantic import SecretStr
 from tests.clusters import give_cluster
 from tests.loop_errors import LoopErrors
@@ -78,6 +79,11 @@ class Served:
     def __enter__(self) -> Self:
         give_cluster(self._data_dir)
         stream.LONGEST = 0.0
+        # Not to the stream of the tests: pytest changes that between two of them, while the thread may write to it.
+        self._data_dir.parent.mkdir(parents=True, exist_ok=True)
+        self._logged = self._data_dir.with_name("log").open("w")
+        self._logging = structlog.get_config()
+        structlog.configure(logger_factory=structlog.PrintLoggerFactory(self._logged))
         self._thread.start()
         self._looping.wait(_PATIENCE)
         try:
@@ -133,6 +139,8 @@ class Served:
         finally:
             self._loop.call_soon_threadsafe(self._end_of_loop.set)
             self._thread.join(_PATIENCE)
+            structlog.configure(**self._logging)
+            self._logged.close()
             folder = service_folder(self._data_dir)
             if folder is not None:
                 shutil.rmtree(folder)

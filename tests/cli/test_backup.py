@@ -114,8 +114,8 @@ def test_of_two_backups_to_one_name_the_first_to_end_is_whole_and_the_other_is_t
         )
 
     def begin_second() -> None:
-        written.append(threads.submit(write, lambda: (second_is_half.set(), first_has_ended.wait(10))))
-        assert second_is_half.wait(10)
+        written.append(threads.submit(write, lambda: (second_is_half.set(), first_has_ended.wait(60))))
+        assert second_is_half.wait(60)
 
     written: list[Future[Manifest]] = []
     with ThreadPoolExecutor() as threads:
@@ -123,7 +123,7 @@ def test_of_two_backups_to_one_name_the_first_to_end_is_whole_and_the_other_is_t
         assert read_manifest(file) == first
         first_has_ended.set()
         with pytest.raises(BackupError, match="choose another"):
-            written[0].result(10)
+            written[0].result(60)
     assert [each.name for each in tmp_path.iterdir()] == [file.name]
     assert read_manifest(file) == first
 

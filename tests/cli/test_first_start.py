@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from recado import first_start
 from recado.cli import serve
 from recado.cli.errors import explain
 from recado.config.errors import SettingsError
-from recado.config.settings import Settings, load_settings
+from recado.config.settings import load_settings
 from recado.engine.clock import SystemClock
 from recado.first_start import SECRETS_FILE
 from recado.installation import Installation
@@ -121,11 +122,11 @@ async def test_a_start_that_is_told_to_end_tells_what_it_made(
     assert made is not None
 
     class Application(recado.app.Application):
-        def __init__(self, settings: Settings, *, take_over: bool) -> None:
-            super().__init__(settings, take_over=take_over)
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)
             self.made, self.owner_password = made, installation.owner_password
 
-        async def start(self) -> None:
+        async def start(self, **_: object) -> None:
             os.kill(os.getpid(), signal.SIGTERM)
             await asyncio.get_running_loop().create_future()
 

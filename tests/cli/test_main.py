@@ -19,6 +19,7 @@ from recado.cli.common import print_table
 from recado.cli.errors import explain
 from recado.cli.program import app, main
 from recado.domain.core.errors import Unavailable
+from recado.fronts.supervision import FrontsFailed
 
 ROOT = Path(__file__).parents[2]
 Recado = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -195,6 +196,10 @@ def test_a_database_that_does_not_answer_is_told_with_its_cause(cause: Exception
     error = Unavailable()
     error.__cause__ = cause
     assert explain(error) == [f"the database does not answer{told}: start it, or correct RECADO_DATABASE_URL"]
+
+
+def test_fronts_that_do_not_come_up_are_told_in_a_line() -> None:
+    assert explain(FrontsFailed("a process did not come up")) == ["a process did not come up"]
 
 
 def test_a_full_disk_is_no_defect() -> None:

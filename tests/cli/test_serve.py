@@ -12,18 +12,20 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import asyncpg
 import pytest
+from structlog.testing import capture_logs
 from tests import forked
 
 import recado.app
 from recado.cli import serve
-from recado.config.settings import load_settings
+from recado.config.settings import Settings, load_settings
 from recado.domain.core.errors import Unavailable
 from recado.engine.clock import SystemClock
-from recado.http.server import ANSWER_SECONDS
+from recado.http.server import ANSWER_SECONDS, ServerPart
 from recado.storage.dispatch.epochs import current_epoch
 from recado.storage.dispatch.ownership import Owned, Owner, Ownership
 from recado.storage.embedded.embedded import EmbeddedPostgres
@@ -44,7 +46,7 @@ class Service:
             self.process = forked.spawn(
                 ["serve", "--data-dir", folder, "--listen", "127.0.0.1:0", *options],
                 cwd=log.parent,
-                env={**inherited, **settings},
+                env={**inherited, "RECADO_WORKERS": "1", **settings},
                 stdout=printed,
                 stderr=self._log,
             )
@@ -59,7 +61,7 @@ class Service:
             headers["Content-Type"] = "application/json"
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.address + path, data, headers)
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             return json.loads(answer.read())
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, str]:
@@ -96,8 +98,12 @@ def test_a_first_start_tells_its_addresses_and_keys_once_and_stops_when_told(
     made = json.loads(recado("keys", "create", "--data-dir", folder, "--json").stdout)
     assert first.get("/numbers", made["token"])["total"] == 1
 
+    # One process has nothing to reload, and goes on.
+    first.process.send_signal(signal.SIGHUP)
+    assert first.get("/numbers", made["token"])["total"] == 1
     status, printed = first.stop()
     assert status == 0
+    assert first.log.read_text().count("reload_nothing_to_do") == 1
     secrets = Path(folder) / "first-start.txt"  # a pipe is no terminal
     assert printed.endswith(f"Its keys and its sign-in are in {secrets}: read it, then remove it.\n")
     assert "svc_" not in printed
@@ -165,11 +171,19 @@ def test_a_second_service_on_one_folder_says_who_runs_and_ends_unless_it_is_to_t
 
     next_one = start("--take-over")
 
-    assert running.process.wait(timeout=30) == 1
+    assert running.process.wait(timeout=60) == 1
     running.stop()  # closes what it printed to
     assert f"process {next_one.process.pid} on {socket.gethostname()}" in running.log.read_text()
     assert "has taken the numbers over" in running.log.read_text()
-    next_one.stop(signal.SIGKILL)
+    # It says where it is when asked, and goes on; and where it was when it crashed.
+    next_one.process.send_signal(signal.SIGUSR1)
+    assert next_one.get("/readyz")["status"] == "ready"
+    assert "most recent call first" in next_one.log.read_text()
+    assert "Fatal Python error" not in next_one.log.read_text()
+    status, _ = next_one.stop(signal.SIGSEGV)
+    assert status == -signal.SIGSEGV
+    assert "Fatal Python error: Segmentation fault" in next_one.log.read_text()
+    assert ", line " in next_one.log.read_text().rpartition("Fatal Python error")[2]
     after_a_kill = start()
     assert after_a_kill.get("/readyz")["status"] == "ready"
 
@@ -194,12 +208,12 @@ def test_a_service_that_lost_the_numbers_says_so_once_and_waits_for_no_request_t
 
     answer, came_at = asyncio.run(answered())
 
-    assert running.process.wait(timeout=30) == 1
+    assert running.process.wait(timeout=60) == 1
     running.stop()  # closes what it printed to
     assert answer.split()[1] == b"503"
     entries = [json.loads(line) for line in running.log.read_text().splitlines()]
     [lost] = [entry for entry in entries if entry["message"] == "ownership_lost"]
-    assert came_at - datetime.fromisoformat(lost["timestamp"]).timestamp() < ANSWER_SECONDS / 2
+    assert came_at - datetime.fromisoformat(lost["timestamp"]).timestamp() < ANSWER_SECONDS
 
 
 UNENDING = b"POST /v2/sessions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{"
@@ -239,7 +253,7 @@ def test_rows_that_a_frozen_service_holds_do_not_keep_its_successor_from_startin
 
     assert next_one.get("/readyz")["status"] == "ready"
     frozen.process.send_signal(signal.SIGCONT)
-    assert frozen.process.wait(timeout=30) == 1
+    assert frozen.process.wait(timeout=60) == 1
     frozen.stop()  # closes what it printed to
     assert "has taken the numbers over" in frozen.log.read_text()
     assert next_one.get("/readyz")["status"] == "ready"
@@ -320,10 +334,10 @@ class Doomed:
     address = "http://127.0.0.1:0"
     flushes = True
 
-    def __init__(self, _settings: object, *, take_over: bool) -> None:
+    def __init__(self, _settings: object, *, take_over: bool, cores: float, processes: None) -> None:
         self.stopped = False
 
-    async def start(self) -> None:
+    async def start(self, *, assembled: Callable[[], None]) -> None:
         pass
 
     async def wait(self) -> None:
@@ -363,6 +377,156 @@ def test_the_exit_status_tells_how_the_service_ended(
     assert "Recado serves http://127.0.0.1:0" in capsys.readouterr().out
 
 
+class Opened:
+    """An installation that is open, and from which nothing can be made."""
+
+    made = owner_password = database = None
+    left_untold: tuple[str, ...] = ()
+
+    def __init__(self, *_: object, **__: object) -> None:
+        pass
+
+    async def start(self, **_: object) -> None:
+        pass
+
+    async def stop(self, *, within: float) -> None:
+        pass
+
+
+async def test_a_stop_closes_the_table_of_limits_that_processes_share(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    tables: list[Any] = []
+
+    def no_server(*_: object, part: ServerPart) -> None:
+        tables.append(part.shared_buckets)
+        raise RuntimeError("no server")
+
+    monkeypatch.setattr(recado.app, "Installation", Opened)
+    monkeypatch.setattr(recado.app, "Assembly", lambda *_: SimpleNamespace(system=None))
+    monkeypatch.setattr(recado.app, "route_table", lambda _: ())
+    monkeypatch.setattr(recado.app, "http_server", no_server)
+    with pytest.raises(RuntimeError, match="no server"):
+        await recado.app.Application(load_settings(data_dir=tmp_path, listen="127.0.0.1:0", workers=2)).start()
+    assert [each.descriptor for each in tables] == [-1]
+
+
+@pytest.mark.parametrize(
+    ("given", "cores", "allowed", "workers", "because"),
+    [
+        (3, 1.0, 20, 3, "setting"),
+        (None, 2.0, 20, 1, "cores"),
+        (None, 4.0, 100, 2, "cores"),
+        (None, 8.0, 120, 4, "cores"),
+        (None, 8.0, 97, 3, "max_connections of the database"),
+        (None, 8.0, 20, 1, "max_connections of the database"),
+    ],
+)
+async def test_a_start_says_of_how_many_processes_the_service_is_and_why(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    given: int | None,
+    cores: float,
+    allowed: int,
+    workers: int,
+    because: str,
+) -> None:
+    async def connections_allowed(_: object) -> int:
+        return allowed
+
+    def no_providers(settings: Settings, *_: object) -> None:
+        chosen.append(settings.processes)
+        raise RuntimeError("no providers")
+
+    chosen: list[int] = []
+    monkeypatch.setattr(recado.app, "Installation", Opened)
+    monkeypatch.setattr(recado.app, "connections_allowed", connections_allowed)
+    monkeypatch.setattr(recado.app, "adapters_of", no_providers)
+    settings = load_settings(data_dir=tmp_path, listen="127.0.0.1:0", workers=given)
+    with capture_logs() as logs, pytest.raises(RuntimeError, match="no providers"):
+        await recado.app.Application(settings, cores=cores).start()
+    assert chosen == [workers]
+    assert [(each["count"], each["because"]) for each in logs if each["event"] == "workers"] == [(workers, because)]
+
+
+async def test_the_collector_looks_through_all_that_was_made_before_anybody_is_answered(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It holds the event loop for some tenths of a second."""
+    done: list[str] = []
+
+    class Server:
+        async def take_address(self) -> None:
+            done.append("address")
+            raise RuntimeError("no address")
+
+        async def stop(self) -> None:
+            pass
+
+    def routes(_: object) -> tuple[()]:
+        done.append("routes")
+        return ()
+
+    monkeypatch.setattr(recado.app, "Installation", Opened)
+    monkeypatch.setattr(recado.app, "Assembly", lambda *_: SimpleNamespace(system=None))
+    monkeypatch.setattr(recado.app, "route_table", routes)
+    monkeypatch.setattr(recado.app, "http_server", lambda *_, **__: Server())
+    monkeypatch.setattr(serve, "spare_the_collector", lambda: done.append("collector"))
+    with pytest.raises(RuntimeError, match="no address"):
+        await serve._serve(load_settings(data_dir=tmp_path, listen="127.0.0.1:0", workers=1), lambda: None)
+    assert done == ["routes", "collector", "address"]
+
+
+@pytest.mark.parametrize(("given", "cores", "fronts"), [(3, 1.0, 2), (None, 4.0, 1), (None, 2.0, 0), (1, 8.0, 0)])
+def test_the_processes_of_fronts_begin_before_the_program_is_loaded_and_end_with_a_start_that_fails(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, given: int | None, cores: float, fronts: int
+) -> None:
+    done: list[str] = []
+
+    class Processes:
+        def __init__(self, program: str) -> None:
+            assert program == "this one"
+
+        def begin_early(self, count: int) -> None:
+            done.append(f"begin {count}")
+
+        def keep(self, count: int) -> None:
+            done.append(f"keep {count}")
+
+    async def start(*_: object) -> int:
+        done.append("start")
+        raise RuntimeError("no place")
+
+    monkeypatch.setattr(serve, "tell_stacks", lambda: None)  # of this process, pytest sees to that
+    monkeypatch.setattr(serve, "program_on_disk", lambda: "this one")
+    monkeypatch.setattr(serve, "FrontProcesses", Processes)
+    monkeypatch.setattr(serve, "usable_cores", lambda: cores)
+    monkeypatch.setattr(serve, "_serve", start)
+    with pytest.raises(RuntimeError, match="no place"):
+        serve.serve(data_dir=tmp_path, workers=given)
+    assert done == ([f"begin {fronts}", "start", "keep 0"] if fronts else ["start"])
+
+
+async def test_a_start_ends_the_processes_for_which_the_database_has_no_connections(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    async def connections_allowed(_: object) -> int:
+        return 97
+
+    def no_providers(*_: object) -> None:
+        raise RuntimeError("no providers")
+
+    kept: list[int] = []
+    monkeypatch.setattr(recado.app, "Installation", Opened)
+    monkeypatch.setattr(recado.app, "connections_allowed", connections_allowed)
+    monkeypatch.setattr(recado.app, "adapters_of", no_providers)
+    processes: Any = SimpleNamespace(keep=kept.append)
+    settings = load_settings(data_dir=tmp_path, listen="127.0.0.1:0")
+    with pytest.raises(RuntimeError, match="no providers"):
+        await recado.app.Application(settings, cores=8.0, processes=processes).start()
+    assert kept == [2]
+
+
 class Starting:
     """An installation whose start is told to end, with a part that cannot write what it holds."""
 
@@ -378,6 +542,7 @@ class Starting:
             raise RuntimeError("the database is away")
 
         self.application._shutdown.add("part", stop)
+        os.kill(os.getpid(), signal.SIGHUP)  # says nothing to a start
         os.kill(os.getpid(), signal.SIGTERM)
         await asyncio.get_running_loop().create_future()
 
@@ -396,4 +561,4 @@ def test_the_exit_status_tells_what_a_start_that_was_told_to_end_could_not_write
     monkeypatch.setattr(recado.app, "Installation", Starting)
     monkeypatch.setattr(recado.app, "Application", Application)
 
-    assert asyncio.run(serve._serve(load_settings(data_dir=tmp_path), lambda: None, False)) == 3
+    assert asyncio.run(serve._serve(load_settings(data_dir=tmp_path, listen="127.0.0.1:0"), lambda: None, False)) == 3

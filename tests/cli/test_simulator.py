@@ -59,7 +59,7 @@ class Process:
         return self.wait()
 
     def wait(self) -> int:
-        status = self._process.wait(20)
+        status = self._process.wait(60)
         assert self._process.stdout is not None
         self._process.stdout.close()
         return status

@@ -51,7 +51,11 @@ async def noted_kill(at: datetime, arguments: Mapping[str, Any], data_dir: Path)
     """How much was claimed at the service's death. In doubt is what it had noted as begun: the rest leaves again."""
     claimed = await claimed_by_the_dead(arguments)
     noted = calls_of_the_dead(data_dir)
-    in_doubt = {each: since for each, since in claimed.items() if noted.began_at(each, since) is not None}
+    in_doubt = {
+        message_id: since
+        for message_id, since in claimed.items()
+        if any(each.began_at(message_id, since) is not None for each in noted)
+    }
     return len(claimed), Kill(at, in_doubt)
 
 

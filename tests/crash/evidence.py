@@ -39,7 +39,8 @@ class Evidence:
 
     `requests`: under the ids of messages; `submits`: where that is not how the provider's record has them, as it does.
     `provider_kills`, `database_deaths`: when those died, or a connection of the provider; `arrivals`: what the webhook
-    endpoint recorded. `at_once`: calls that may be under way, None where only the paces say.
+    endpoint recorded. `at_once`: calls that may be under way, None where only the paces say. `stops`: when a process
+    of the service stood still for a while.
     """
 
     letters: Sequence[Letter]
@@ -54,6 +55,7 @@ class Evidence:
     database_deaths: Sequence[datetime] = ()
     submits: Sequence[Request] = ()
     at_once: int | None = None
+    stops: Sequence[datetime] = ()
 
     def in_doubt(self) -> set[str]:
         """The messages whose call was under way when either side of it died."""

@@ -178,9 +178,12 @@ async def claimed_by_the_dead(arguments: Mapping[str, Any]) -> dict[str, datetim
         await connection.close()
 
 
-def calls_of_the_dead(data_dir: Path) -> FormerCalls:
-    """What the dead service had noted of its calls."""
-    with (data_dir / NAME).open("rb") as file:
-        notes = Fenced(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), 0).read()
-    assert notes is not None
-    return notes
+def calls_of_the_dead(data_dir: Path) -> list[FormerCalls]:
+    """What the dead service had noted of its calls: the owner, and processes beside it."""
+    found = []
+    for path in (data_dir / NAME, *data_dir.glob(f"{NAME}-*")):
+        with path.open("rb") as file:
+            notes = Fenced(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), 0).read()
+        assert notes is not None
+        found.append(notes)
+    return found

@@ -149,6 +149,7 @@ class Stage:
 class SimulatedStage(Stage):
     """A stage whose provider is the simulator. `shares`: of its requests, what befalls them.
 
+    `codes`: likewise, of error codes of the hosted API.
     `idempotent`: a bridge that sends each key once, and a service that is told so.
     """
 
@@ -160,6 +161,7 @@ class SimulatedStage(Stage):
         protocol: Protocol,
         shares: Mapping[str, float],
         latency_ms: int = 20,
+        codes: Mapping[int, float] = CODES,
         idempotent: bool = False,
     ) -> None:
         transport = TRANSPORTS[protocol]
@@ -185,7 +187,7 @@ class SimulatedStage(Stage):
             *transport.options(place),
             *("--cloud-callback-url", f"{self.service.url}/v2/callbacks/chatapp/cloud"),
             *(part for name, share in shares.items() for part in (f"--{name}-share", str(share))),
-            *(part for code, share in CODES.items() for part in ("--code-share", f"{code}={share}")),
+            *(part for code, share in codes.items() for part in ("--code-share", f"{code}={share}")),
             SIMULATOR_SECRET=secret,
             SIMULATOR_APP_SECRET=app_secret,
             SIMULATOR_TOKEN=token,

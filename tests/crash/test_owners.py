@@ -8,18 +8,17 @@ import asyncio
 import os
 import shutil
 import signal
-import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import asyncpg
 import pytest
 from tests.crash.evidence import is_uncertain
 from tests.crash.stage import SimulatedStage
+from tests.crash.traffic import send_many
 from tests.crash.verdict import SECOND, STAMPED_LATE, tightest
 from tests.faults.clock_shim import ClockShim
 from tests.program import Api, Service
@@ -36,26 +35,23 @@ PATIENCE = 60.0
 IN_FLIGHT = 6  # calls that an end may leave in doubt, each with an answer within 20 ms
 
 
-class Exec(Service):
-    """In an interpreter of its own, so that it has a clock of its own."""
-
-    starts_with: ClassVar[Sequence[str]] = (sys.executable, "-m", "recado")
-
-
 @pytest.mark.long
 async def test_no_second_carries_more_than_the_pace_across_owners_and_nothing_leaves_twice(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     stage = SimulatedStage(tmp_path, seed=16, protocol="bridge", shares={})
     settings = {name: value for name, value in stage.service.settings.items() if name != "LISTEN"}
 
-    def service(name: str, *options: str, kind: type[Service] = Service) -> Service:
-        folder = tmp_path / name
-        folder.mkdir()
-        return kind(folder, *options, durable=True, **settings)
+    def folder(name: str) -> Path:
+        made = tmp_path / name
+        made.mkdir()
+        return made
 
-    first, second, third = stage.service, service("second"), service("third")
-    fourth = service("fourth", "--take-over", kind=Exec)
+    shim = ClockShim(tmp_path)
+    shim.set_ahead(AHEAD)
+    first = stage.service
+    second, third = (Service(folder(name), durable=True, **settings) for name in ("second", "third"))
+    fourth = shim.service(folder("fourth"), "--take-over", durable=True, **settings)
     owners = (first, second, third, fourth)
 
     async def leaves(more: int, whose: Service) -> None:
@@ -73,16 +69,7 @@ async def test_no_second_carries_more_than_the_pace_across_owners_and_nothing_le
         await asyncio.to_thread(stage.credit)
         async with Api(first.url, key) as api:
             sender = await stage.sender(api, 0, PACE)
-            sent = await asyncio.gather(
-                *(
-                    api.call("POST", "/messages", {
-                        "numberId": sender.number_id, "to": f"+551191{place:07}", "type": "template",
-                        "templateId": sender.template_id, "templateVars": ["Ana"],
-                    })
-                    for place in range(MESSAGES)
-                )
-            )  # fmt: skip
-        ids = {message["id"] for message in sent}
+            ids = await send_many(api, sender, MESSAGES)
         await leaves(2 * PACE, first)
 
         os.kill(first.pid, signal.SIGSTOP)
@@ -104,12 +91,7 @@ async def test_no_second_carries_more_than_the_pace_across_owners_and_nothing_le
         await starting
         await leaves(2 * PACE, third)
 
-        shim = ClockShim(tmp_path)
-        shim.set_ahead(AHEAD)
-        with monkeypatch.context() as its_own:
-            for name, value in shim.environment.items():
-                its_own.setenv(name, value)
-            await fourth.start()
+        await fourth.start()
         await leaves(2 * PACE, fourth)
         await until(lambda: not third.running, PATIENCE, "the displaced owner ends")
 

@@ -6,14 +6,13 @@ from typing import Any
 
 import asyncpg
 import pytest
-from tests.acceptance.sandbox.customer import Customer, ahead, approved_template, phone
+from tests.acceptance.sandbox.customer import Customer, approved_template, phone
 from tests.program import Api, Service, running
 from tests.waiting import until
 
 from recado.engine.clock import SystemClock
 from recado.storage.embedded.embedded import EmbeddedPostgres
 
-SOON = 1.0  # seconds
 PATIENCE = 40.0
 
 
@@ -25,9 +24,11 @@ async def test_a_message_that_fails_its_actor_three_times_is_set_aside_and_the_o
         async with Api(service.url, token) as api:
             customer = await Customer.arrive(api)
             unreadable = await approved_template(api, customer.number_id, category="marketing")
-            poison = await customer.send(phone(), templateId=unreadable, scheduledAt=ahead(SOON))
-            others = [await customer.send(phone(), scheduledAt=ahead(SOON)) for _ in range(5)]
+            await customer.pause()
+            poison = await customer.send(phone(), templateId=unreadable)
+            others = [await customer.send(phone()) for _ in range(5)]
             await api.call("POST", f"/numbers/{customer.number_id}/disconnect")
+            await customer.resume()
             for message in (poison, *others):
                 await customer.waits(message, "number_state")
 

@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 from tests.crash.evidence import is_uncertain
 from tests.crash.stage import SimulatedStage
+from tests.crash.traffic import send_many
 from tests.program import Api
 from tests.waiting import until
 
 pytestmark = pytest.mark.alone
 
-MESSAGES, PACE = 240, 60
+MESSAGES, PACE = 600, 60  # however late a kill comes, there is more to leave
 SHARES = {"error": 0.1, "silent": 0.5}  # processed and answered with a 5xx; no report settles half of them
 LATENCY_MS = 500  # so that some thirty calls are under way at each kill
 BETWEEN = 60  # requests of the provider between two kills
@@ -35,16 +36,7 @@ async def test_after_kills_an_idempotent_bridge_is_given_what_is_in_doubt_again_
         await asyncio.to_thread(stage.credit)
         async with Api(stage.service.url, key) as api:
             sender = await stage.sender(api, 0, PACE)
-            sent = await asyncio.gather(
-                *(
-                    api.call("POST", "/messages", {
-                        "numberId": sender.number_id, "to": f"+551191{place:07}", "type": "template",
-                        "templateId": sender.template_id, "templateVars": ["Ana"],
-                    })
-                    for place in range(MESSAGES)
-                )
-            )  # fmt: skip
-            ids = {message["id"] for message in sent}
+            ids = await send_many(api, sender, MESSAGES)
             for dies in (stage.service, stage.provider, stage.service):
                 begun = stage.received()
                 await until(lambda begun=begun: stage.received() >= begun + BETWEEN, PATIENCE, "messages leave")

@@ -237,6 +237,10 @@ ALLOWED: dict[str, tuple[Change, ...]] = {
         killed("msg_3", seconds=9.0),
         lambda it: replace(it, database_deaths=[at(0.4)]),
     ),
+    "answered while the service stood still": (
+        killed("msg_3", seconds=9.0),
+        lambda it: replace(it, stops=[at(0.4)]),
+    ),
     "put off once, and claimed again at the kill": (
         with_message(3, **UNCERTAIN),
         with_events(3),

@@ -72,6 +72,7 @@ def _twice(evidence: Evidence) -> Iterable[str]:
         yield from (f"the {what} {key} was sent {count} times" for key, count in seen.items() if count > 1)
     known = {message_id for letter in evidence.letters for message_id in letter.ids}
     known |= {message_id for message_id, message in evidence.messages.items() if message.get("batchId")}
+    known |= _made_for_nobody(evidence)
     # A repeat makes a new message only after a definite refusal of the first (C6.2).
     made = defaultdict(list)
     for message_id, message in evidence.messages.items():
@@ -84,6 +85,20 @@ def _twice(evidence: Evidence) -> Iterable[str]:
     for request in processed:
         if request.protocol == "bridge" and request.id != request.idempotency_key:
             yield f"{request.id} was sent under the key {request.idempotency_key}"
+
+
+def _made_for_nobody(evidence: Evidence) -> set[str]:
+    """Messages of a repeat for which nobody waited any more when it was read, as by a process that had stood still.
+
+    The message that its answer would have named before was refused by then (C6.2).
+    """
+    letters = {
+        letter.recipient
+        for letter in evidence.letters
+        if letter.tries > len(letter.ids)
+        and all(evidence.messages.get(each, {}).get("status") == "failed" for each in letter.ids)
+    }
+    return {message_id for message_id, message in evidence.messages.items() if message["to"] in letters}
 
 
 def wrong_ends(evidence: Evidence) -> Iterable[str]:
@@ -174,8 +189,12 @@ def _left_in_doubt(evidence: Evidence, requests: Mapping[str, Sequence[Request]]
 
 
 def _overdue(answered: datetime, killed: datetime, evidence: Evidence) -> bool:
-    """Whether an answer should have been settled when the service died. A settlement waits for the database."""
-    waited = any(answered - SETTLED_WITHIN < died < killed for died in evidence.database_deaths)
+    """Whether an answer should have been settled when the service died.
+
+    A settlement waits for the database, and for a process that stands still.
+    """
+    halts = (*evidence.database_deaths, *evidence.stops)
+    waited = any(answered - SETTLED_WITHIN < halt < killed for halt in halts)
     return answered < killed - SETTLED_WITHIN and not waited
 
 

@@ -45,6 +45,10 @@ CASES = (
     Case("RecadoEventLoopLate", _slow("recado_event_loop_lag_seconds", "", "0.1", "0.25"), "15m", "10m", _BY_INSTANCE),
     Case("RecadoActorsRestart", {'recado_restarts_total{$,kind="Lane"}': ("0+1x20", "0x10 1x10")},
          "15m", "", {**_BY_INSTANCE, "kind": "Lane"}),
+    Case("RecadoFrontsMissing", {"recado_fronts{$}": ("2x10", "3 2 3x8"), "recado_fronts_wanted{$}": ("3x10", "3x10")},
+         "2m", "1m"),
+    Case("RecadoFrontsMissing", {"recado_fronts{$}": ("0x10", "0x10"), "recado_fronts_wanted{$}": ("1x10", "0x10")},
+         "2m", "1m"),
     Case("RecadoCommitsSlow", _slow("recado_batch_commit_seconds", 'batch="accept",', "0.5", "1.0"),
          "15m", "10m", {**_BY_INSTANCE, "batch": "accept"}),
     Case("RecadoDatabasePlacesTaken", {

@@ -21,7 +21,7 @@ from tests.waiting import until
 
 SHOWN = Path(__file__).parents[2] / "deploy" / "proxies"
 NAME = "api.example.com"
-PATIENCE = 20.0  # seconds
+PATIENCE = 60.0  # seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def replaced(text: str, changes: Mapping[str, str]) -> str:
 
 
 def nginx(folder: Path, service_port: int) -> Proxy:
-    program = _program("nginx", "/usr/sbin/nginx")
+    binary = program("nginx", "/usr/sbin/nginx")
     secure, plain, made = free_port(), free_port(), certificate(folder)
     text = replaced(
         (SHOWN / "nginx.conf").read_text("utf-8"),
@@ -99,12 +99,12 @@ def nginx(folder: Path, service_port: int) -> Proxy:
         f"http {{ access_log off; {places} include {folder / 'recado.conf'}; }}\n"
         + ("user root;\n" if os.geteuid() == 0 else "")  # its folders are those of a test
     )
-    run = (program, "-e", "stderr", "-c", str(main))
+    run = (binary, "-e", "stderr", "-c", str(main))
     return Proxy(f"https://127.0.0.1:{secure}", f"http://127.0.0.1:{plain}", made, (*run, "-t"), run, {})
 
 
 def caddy(folder: Path, service_port: int) -> Proxy:
-    program = _program("caddy", "/usr/bin/caddy")
+    binary = program("caddy", "/usr/bin/caddy")
     secure, plain, made = free_port(), free_port(), certificate(folder)
     site = f"https://127.0.0.1:{secure} {{\n\ttls {made.chain} {made.key}\n"
     text = replaced(
@@ -120,7 +120,7 @@ def caddy(folder: Path, service_port: int) -> Proxy:
     home = {"HOME": str(folder), "XDG_DATA_HOME": str(folder), "XDG_CONFIG_HOME": str(folder)}
     return Proxy(
         f"https://127.0.0.1:{secure}", f"http://127.0.0.1:{plain}", made,
-        (program, "validate", *told), (program, "run", *told), home,
+        (binary, "validate", *told), (binary, "run", *told), home,
     )  # fmt: skip
 
 
@@ -159,7 +159,7 @@ async def listening(url: str) -> None:
     await until(there, PATIENCE, "the proxy listens")
 
 
-def _program(name: str, path: str) -> str:
+def program(name: str, path: str) -> str:
     found = shutil.which(name) or (path if Path(path).exists() else None)
     if found is None:
         pytest.skip(f"{name} is not installed (Debian: {name})")

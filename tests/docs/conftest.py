@@ -50,4 +50,4 @@ def _end(shell: "subprocess.Popen[bytes]") -> None:
     """Ctrl-C in that terminal."""
     if shell.poll() is None:
         os.killpg(shell.pid, signal.SIGINT)
-    shell.wait(30)
+    shell.wait(60)

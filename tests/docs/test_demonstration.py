@@ -39,7 +39,7 @@ async def test_the_three_terminals_show_what_the_page_says(
         env=settings,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
 

@@ -22,12 +22,12 @@ PATIENCE = 60.0  # seconds
 async def test_the_four_terminals_show_what_the_page_says(
     terminal: Callable[[str, str], Path], settings: dict[str, str], tmp_path: Path
 ) -> None:
-    ports = {shown: free_port() for shown in ("8080", "8090", "2525", "5353")}
+    ports = {shown: free_port() for shown in ("8080", "8090", "2525", "5300")}
 
     def pasted(script: str) -> str:
         for shown, port in ports.items():
             script = script.replace(f"127.0.0.1:{shown}", f"127.0.0.1:{port}")
-        script = script.replace('"127.0.0.1", 5353', f'"127.0.0.1", {ports["5353"]}')
+        script = script.replace('"127.0.0.1", 5300', f'"127.0.0.1", {ports["5300"]}')
         return script.replace(".venv/bin", str(PROGRAMS))
 
     mail_server = terminal("mail", pasted(MAIL_SERVER))
@@ -41,7 +41,7 @@ async def test_the_four_terminals_show_what_the_page_says(
         env=settings,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
 
@@ -52,4 +52,5 @@ async def test_the_four_terminals_show_what_the_page_says(
     assert clicked.startswith("clickedAt: 2")
     assert '"CONTACT_OPTED_OUT"' in "".join(refused)
     assert '"motivo": "opt_out"' in "".join(refused)
-    assert "example.com" not in (tmp_path / "mail.jsonl").read_text().replace('"number":"example.com"', "")
+    record = (tmp_path / "mail.jsonl").read_text()
+    assert "example.com" not in re.sub(r'"number":"shop\d+\.example\.com"', "", record)

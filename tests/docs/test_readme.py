@@ -96,6 +96,6 @@ def pasted(script: str, environment: dict[str, str], folder: Path) -> "subproces
         env=environment,
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=600,
         check=False,
     )

@@ -62,7 +62,7 @@ async def test_the_simulator_is_an_sms_centre_as_pasted(tmp_path: Path) -> None:
         await until(lambda: "listens on" in shown.read_text(), 30, "the simulator listens")
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(struct.pack(">IIII", 16, ENQUIRE_LINK, 0, 1))
-        assert await asyncio.wait_for(reader.readexactly(16), 10)
+        assert await asyncio.wait_for(reader.readexactly(16), 60)
         writer.close()
 
 

@@ -41,7 +41,7 @@ async def test_the_four_terminals_show_what_the_page_says(
         env=settings,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
 

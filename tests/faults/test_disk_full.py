@@ -19,6 +19,7 @@ import pytest
 from tests.acceptance.sandbox.customer import Customer, phone
 from tests.faults.proxy import before_postgres
 from tests.faults.stage import behind
+from tests.fronts.processes import Press, fronts_of
 from tests.program import Api, Refused, Service
 from tests.required import only_where
 from tests.storage.conftest import empty_database
@@ -68,9 +69,11 @@ async def server(disk: Path, postgres: dict[str, Any]) -> AsyncIterator[dict[str
 
 
 @pytest.fixture
-async def service(server: dict[str, Any], tmp_path: Path) -> AsyncIterator[Service]:
+async def service(server: dict[str, Any], tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Service]:
+    """One with as many processes as the test says."""
+    workers = str(getattr(request, "param", 1))
     async with before_postgres(server) as (proxy, _):
-        running = Service(tmp_path, LOG_LEVEL="info", **behind(proxy, server))
+        running = Service(tmp_path, LOG_LEVEL="info", WORKERS=workers, **behind(proxy, server))
         await asyncio.to_thread(running.command, "org", "create", "--name", "Padaria Central", "--json")
         await running.start()
         try:
@@ -134,6 +137,51 @@ async def test_a_full_disk_is_told_and_the_service_is_not_ready_until_there_is_r
         "database_refuses_writes": 1,
         "database_writes_again": 1,
     }
+
+
+@pytest.mark.long
+@only_where(_may_mount(), "only root makes a disk")
+@pytest.mark.parametrize("service", [3], indirect=True)
+async def test_what_fronts_accept_around_a_full_disk_leaves_once_and_no_front_ends(
+    service: Service, disk: Path
+) -> None:
+    token = await asyncio.to_thread(service.key, "test")
+    async with Api(service.url, token) as api:
+        customer = await Customer.arrive(api, per_second=500)
+        body = {
+            "numberId": customer.number_id, "to": phone(), "type": "template", "templateId": customer.template_id,
+            "templateVars": ["hello"],
+        }  # fmt: skip
+        press, fronts = Press(service.url, token, "/messages", body), fronts_of(service)
+        assert len(fronts) == 2
+
+        def accepted_since(moment: float) -> bool:
+            return len(press.accepted(moment)) > 100
+
+        now = asyncio.get_running_loop().time
+        async with press.pressing():
+            await until(lambda: accepted_since(0.0), 30, "messages are accepted")
+            filler = fill(disk)
+            await until(lambda: any(each.status == 503 for each in press.answers), 60, "a message finds no room")
+            filler.unlink()
+            freed = now()
+            await until(lambda: accepted_since(freed), 30, "messages are accepted again")
+        assert fronts_of(service) == fronts
+        assert {each.status for each in press.answers} == {201, 503}
+        assert all(each.headers["Retry-After"] for each in press.answers if each.status == 503)
+
+        async def all_left() -> bool:
+            waiting = [await api.call("GET", "/messages", status=status, limit=1) for status in ("queued", "sending")]
+            return not any(each["items"] for each in waiting)
+
+        await until(all_left, 60, "everything has left", every=0.2)
+        made = {each.body["id"] for each in press.accepted()}
+        messages = [each async for each in api.pages("/messages")]
+        # A message whose request was answered 503 may be there, for its commit was; none is lost, nor there twice.
+        assert made <= {each["id"] for each in messages}
+        assert len(made) == len(press.accepted())
+        assert all(each["providerMessageId"] for each in messages)
+    assert "front_ended" not in service.log.read_text()
 
 
 @pytest.mark.long

@@ -5,6 +5,7 @@ import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
+from tests.waiting import until
 
 from recado.loadtest.generator import Generator
 
@@ -59,6 +60,14 @@ def request(_number: int) -> bytes:
     return b"POST /messages HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"
 
 
+async def run_until(generator: Generator, enough: Callable[[], object]) -> None:
+    """Send until there is enough, however long that takes here, and wait for the last answers."""
+    running = asyncio.create_task(generator.run(600.0))
+    await until(enough, 60, "there is enough")
+    running.cancel()
+    await asyncio.wait({running})
+
+
 async def test_a_rate_is_kept(serve: Serve) -> None:
     generator = Generator(await serve(accepted), request, connections=4, rate=400)
 
@@ -71,10 +80,10 @@ async def test_a_rate_is_kept(serve: Serve) -> None:
 async def test_flat_out_every_connection_sends_again_at_once(serve: Serve) -> None:
     generator = Generator(await serve(accepted), request, connections=8, rate=None)
 
-    await generator.run(0.5)
-
     outcomes = generator.outcomes
-    assert outcomes.requested > 500
+
+    await run_until(generator, lambda: outcomes.requested > 500)
+
     assert len(outcomes.accepted) == len(outcomes.latencies) == outcomes.requested
     assert generator.in_flight == 0
 
@@ -98,7 +107,7 @@ async def test_a_lost_connection_is_an_unanswered_request_and_is_replaced(serve:
 
     generator = Generator(await serve(close_first), request, connections=1, rate=None)
 
-    await generator.run(0.6)
+    await run_until(generator, lambda: generator.outcomes.accepted)
 
     assert generator.outcomes.unanswered == 1
     assert len(generator.outcomes.accepted) == generator.outcomes.requested - 1 > 0

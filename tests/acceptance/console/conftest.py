@@ -12,11 +12,10 @@ import pytest
 from aiohttp import web
 from tests.acceptance.sandbox.customer import Customer, phone
 from tests.program import Api, Service
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 CHROMIUM = Path("/usr/bin/chromium")
 AXE = Path(__file__).parents[2] / "node" / "node_modules" / "axe-core" / "axe.min.js"
-PATIENCE = 20.0  # seconds
 
 HOSTILE = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>'
 """What a caller or a stranger stores in the hope that a page takes it for markup."""
@@ -114,7 +113,14 @@ class Visit:
 
     def at(self, place: str) -> None:
         """Go to a view, and wait until its heading is there and nothing is read any more."""
-        self.page.evaluate("place => { location.hash = place; }", place)
+        self.page.evaluate(
+            """place => new Promise(gone => {
+                if (location.hash === `#${place}`) return gone();
+                addEventListener("hashchange", () => gone(), { once: true });  // behind the page's own
+                location.hash = place;
+            })""",
+            place,
+        )
         self.page.wait_for_function(
             "place => location.hash === `#${place}` && document.querySelector('h1') && "
             "!document.querySelector('main p.quiet[role=status]')",

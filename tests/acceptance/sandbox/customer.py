@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
-from tests.program import Api
+from tests.program import Api, Refused
 from tests.waiting import until
 
 SEEN_WITHIN = 20.0  # seconds; on a loaded machine
@@ -32,6 +32,19 @@ class Customer:
         body = {"numberId": self.number_id, "to": to, "type": "template", "templateId": self.template_id}
         return await self.api.call("POST", "/messages", {**body, "templateVars": ["hello"], **fields})
 
+    async def sends_at_last(self, to: str, **fields: Any) -> Any:
+        """The message, asked for again while the database is away."""
+
+        async def sent() -> Any:
+            try:
+                return await self.send(to, **fields)
+            except Refused as refusal:
+                if refusal.status != 503:
+                    raise
+                return None
+
+        return await until(sent, SEEN_WITHIN, "the message is accepted", every=0.2)
+
     async def read(self, message: Any) -> Any:
         return await self.api.call("GET", f"/messages/{message['id']}")
 
@@ -50,6 +63,14 @@ class Customer:
             raise AssertionError(f"the message is not {status}: {latest}") from None
         return latest
 
+    async def leaves(self, message: Any) -> None:
+        """Come back when it has left, and perhaps has arrived since."""
+
+        async def left() -> bool:
+            return "sentAt" in await self.read(message)
+
+        await until(left, SEEN_WITHIN, "the message has left", every=0.05)
+
     async def waits(self, message: Any, reason: str) -> Any:
         """What the message says of its wait once it waits for that reason."""
         latest: Any = None
@@ -64,6 +85,14 @@ class Customer:
         except AssertionError:
             raise AssertionError(f"the message does not wait for {reason}: {latest}") from None
         return latest["waiting"]
+
+    async def pause(self) -> None:
+        """Everything waits from now on, however long what comes next takes."""
+        await self.api.call("POST", f"/v2/ops/numbers/{self.number_id}/pause")
+
+    async def resume(self, operator: Api | None = None) -> None:
+        """`operator`: who may where the organization itself may not."""
+        await (operator or self.api).call("POST", f"/v2/ops/numbers/{self.number_id}/resume")
 
     async def simulate_number(self, **report: str) -> None:
         await self.api.call("POST", f"/v2/sandbox/numbers/{self.number_id}", report)

@@ -102,6 +102,28 @@ async def test_a_binary_is_sent_as_it_is_and_repeated_under_a_key_once(
     assert answers[1][2]["Idempotency-Replayed"] == "true"
 
 
+@pytest.mark.parametrize(
+    ("header", "value", "status", "path", "told"),
+    [
+        ("x-filename", "a" * 241, 422, "x-filename", "`x-filename` must have at most 240 characters."),
+        ("x-filename", "..%2F", 422, "x-filename", "`x-filename` must name a file."),
+        ("x-content-type", "a/" + "b" * 255, 400, None, "The header x-content-type has at most 256 characters."),
+    ],
+)  # fmt: skip
+async def test_a_header_of_a_binary_that_cannot_be_taken_is_named(
+    service: Service, token: str, regular: Customer, header: str, value: str, status: int, path: str | None, told: str
+) -> None:
+    headers = {
+        "Authorization": f"Bearer {token}", "Content-Type": "application/octet-stream",
+        "x-filename": "a.pdf", "x-content-type": "application/pdf", header: value,
+    }  # fmt: skip
+    url = f"{service.url}/numbers/{regular.number_id}/media/binary"
+    async with aiohttp.ClientSession() as session, session.post(url, data=PDF, headers=headers) as answer:
+        problem = await answer.json()
+    assert (answer.status, problem["detail"]) == (status, told)
+    assert [error["path"] for error in problem.get("errors", [])] == ([] if path is None else [path])
+
+
 async def test_what_a_person_sends_is_copied_and_downloaded(service: Service, token: str, regular: Customer) -> None:
     message_id = await receives(regular, phone(), PNG, "image/png", filename="dot.png")
     message = await copied(regular.api, message_id)

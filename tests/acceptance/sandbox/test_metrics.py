@@ -48,9 +48,13 @@ async def test_what_is_sent_refused_and_asked_for_is_counted(service: Service, r
     before = [await value(service, name, **labels) for name, labels in names]
     await regular.reaches(await regular.send(phone()), "read")
     await regular.reaches(await regular.send(phone("9001")), "failed")
-    after = [await value(service, name, **labels) for name, labels in names]
-    risen = [now - then for now, then in zip(after, before, strict=True)]
-    assert all(more >= least for more, least in zip(risen, (2, 1, 1, 2, 2, 1), strict=True)), risen
+
+    async def risen() -> bool:
+        after = [await value(service, name, **labels) for name, labels in names]
+        more = [now - then for now, then in zip(after, before, strict=True)]
+        return all(each >= least for each, least in zip(more, (2, 1, 1, 2, 2, 1), strict=True))
+
+    await until(risen, 10, "all is counted")
 
 
 async def test_push_is_counted_and_its_service_shown(service: Service, api: Api) -> None:
@@ -76,8 +80,12 @@ async def test_push_is_counted_and_its_service_shown(service: Service, api: Api)
         return [more - less for more, less in zip(now, before, strict=True)] == [2, 1, 1]
 
     await until(counted, 10.0, "two are accepted, one is sent, one failed", every=0.1)
-    gateways = values(await asyncio.to_thread(scraped, service))["recado_gateway_calls_in_flight"]
-    assert ({"channel": "push", "env": "test", "gateway": "sandbox"}, 0.0) in gateways
+
+    async def at_rest() -> bool:
+        gateways = values(await asyncio.to_thread(scraped, service))["recado_gateway_calls_in_flight"]
+        return ({"channel": "push", "env": "test", "gateway": "sandbox"}, 0.0) in gateways
+
+    await until(at_rest, 10, "no call is under way")
     shown = (await api.call("GET", "/v2/ops/providers"))["items"]
     (state,) = [each for each in shown if each["channel"] == "push"]
     assert (state["env"], state["provider"], state["gateway"], state["circuit"]) == (

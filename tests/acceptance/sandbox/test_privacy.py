@@ -33,7 +33,7 @@ async def test_the_log_of_a_run_holds_no_phone_no_text_no_key_and_no_secret(tmp_
             await customer.reaches(sent[1], "failed")
             await _be_refused(service, customer, token, people[0], malformed)
             await service.end_postgres(signal.SIGKILL)
-            await customer.send(people[0], templateVars=[variable])
+            await customer.sends_at_last(people[0], templateVars=[variable])
         service.end(signal.SIGTERM)
         postgres_log = tmp_path / "postgres.log"
         postgres_log.write_bytes(service.cluster().log.read_bytes())

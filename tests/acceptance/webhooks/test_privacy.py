@@ -53,7 +53,7 @@ async def test_secrets_headers_addresses_payloads_and_answers_stay_out_of_the_lo
 
                 async def happens(arrives: bool = True) -> None:
                     before = len(heard)
-                    await customer.send(person, metadata={"order": metadata})
+                    await customer.sends_at_last(person, metadata={"order": metadata})
                     inbound = {"numberId": customer.number_id, "from": person, "text": TEXT}
                     await api.call("POST", "/v2/sandbox/inbound", inbound)
                     if arrives:
