@@ -12,11 +12,10 @@ from typing import Any
 
 import asyncpg
 import pytest
-from tests import deadlines, folders
+from tests import deadlines, folders, judged_alone
 from tests import system_postgres as packaged
 from tests.alone import pytest_ignore_collect, pytest_itemcollected  # noqa: F401 - hooks of this run
 from tests.clusters import give_cluster
-from tests.crashed import pytest_handlecrashitem, pytest_sessionfinish  # noqa: F401 - hooks of this run
 from tests.emptied import POOL_SIZE, TEMPLATE, Emptied, emptied
 from tests.examples import use_profile
 from tests.required import (  # noqa: F401 - hooks of this run
@@ -45,6 +44,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Hooks of a conftest below the root are not told of fixtures of the session; and two have the same name."""
     config.pluginmanager.register(folders)
     config.pluginmanager.register(deadlines)
+    config.pluginmanager.register(judged_alone)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -258,12 +258,13 @@ async def test_an_actor_does_not_run_in_the_log_context_of_its_teller():
 
 
 async def test_an_idle_actor_has_no_task():
+    before = asyncio.all_tasks()  # what other tests left
     refs = [Recorder.start() for _ in range(100)]
     for ref in refs:
         await ref.ask(Note(1))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
-    assert asyncio.all_tasks() == {asyncio.current_task()}
+    assert asyncio.all_tasks() <= before
 
 
 async def test_an_actor_that_stops_itself_finishes_what_it_was_told_before():

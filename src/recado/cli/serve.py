@@ -106,6 +106,15 @@ async def _serve(
     hung_up = hang_ups()
     loop.add_signal_handler(signal.SIGHUP, lambda: told.set() if hung_up() else application.reload())
     stopping = asyncio.create_task(told.wait())
+    try:
+        return await _until_told(settings, application, stopping, stop_begins)
+    finally:
+        stopping.cancel()
+
+
+async def _until_told(
+    settings: Settings, application: "Application", stopping: "asyncio.Task[bool]", stop_begins: Callable[[], None]
+) -> int:
     starting = asyncio.create_task(application.start(assembled=spare_the_collector))
     await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
     if not starting.done():
@@ -127,8 +136,7 @@ async def _serve(
         log.error("the service gave up", exc_info=failing.exception())
     stop_begins()
     flushed = await application.stop()
-    for task in (stopping, failing):
-        task.cancel()
+    failing.cancel()
     return 1 if failed else 0 if flushed else NOT_FLUSHED
 
 
