@@ -21,8 +21,8 @@ from recado.config.settings import Settings, load_settings, misspelled, unused_t
 from recado.cores import usable_cores, workers_by_cores
 from recado.domain.core.timestamps import format_timestamp
 from recado.engine.clock import SystemClock
-from recado.engine.collector import spare_the_collector
-from recado.engine.stacks import tell_stacks
+from recado.engine.process.collector import spare_the_collector
+from recado.engine.process.stacks import tell_stacks
 from recado.fronts.processes import FrontProcesses
 from recado.fronts.program import program_on_disk
 

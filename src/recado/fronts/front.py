@@ -40,11 +40,11 @@ from recado.domain.messages.changes import (
 from recado.domain.senders.sender import SenderKey
 from recado.domain.webhooks.webhook import SubscriptionKey
 from recado.engine.clock import SystemClock
-from recado.engine.collector import spare_the_collector
 from recado.engine.link import Link
 from recado.engine.periodic import Periodic
+from recado.engine.process.collector import spare_the_collector
+from recado.engine.process.stacks import tell_stacks
 from recado.engine.service import ServiceGroup
-from recado.engine.stacks import tell_stacks
 from recado.engine.supervisor import Supervisor
 from recado.fronts import frames, held
 from recado.fronts.answers import AnswersToOwner
