@@ -21,10 +21,10 @@ from recado.descriptors import Descriptors
 from recado.domain.core.errors import Unavailable
 from recado.domain.dispatch.leases import RENEWED_EVERY
 from recado.engine.clock import SystemClock
-from recado.engine.loop_watch import LoopWatch
 from recado.engine.periodic import Periodic
+from recado.engine.process.loop_watch import LoopWatch
+from recado.engine.process.shutdown import Shutdown
 from recado.engine.service import Service
-from recado.engine.shutdown import Shutdown
 from recado.fronts import gates
 from recado.fronts.frames import FrontBeginning
 from recado.fronts.processes import FrontProcesses

@@ -37,7 +37,7 @@ from recado.domain.messages.changes import Change, ConsentRefused, OnChange
 from recado.domain.push.message import PUSH
 from recado.domain.senders.sender import SenderKey
 from recado.domain.webhooks.webhook import SubscriptionKey
-from recado.engine.loop_watch import LoopWatch
+from recado.engine.process.loop_watch import LoopWatch
 from recado.engine.runtime import Runtime
 from recado.engine.service import Service
 from recado.http.api.request_figures import RequestFigures

@@ -12,7 +12,7 @@ from tests.captured import capture_logs
 
 from recado.domain.core.clock import TimerHandle
 from recado.domain.core.log_rate import QUIET
-from recado.engine.loop_watch import BOUNDS, EVERY, LoopWatch
+from recado.engine.process.loop_watch import BOUNDS, EVERY, LoopWatch
 
 
 class Timer:
@@ -81,7 +81,7 @@ async def test_a_long_delay_is_logged_with_who_held_the_loop_and_not_too_often(c
         clock.run_late(QUIET)
     await watch.stop()
     first, second = logs
-    assert first.pop("by") == "recado.engine.loop_watch.LoopWatch.look"
+    assert first.pop("by") == "recado.engine.process.loop_watch.LoopWatch.look"
     assert first == {
         "event": "event_loop_held",
         "log_level": "warning",

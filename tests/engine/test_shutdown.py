@@ -2,7 +2,7 @@
 
 import asyncio
 
-from recado.engine.shutdown import Shutdown
+from recado.engine.process.shutdown import Shutdown
 
 
 async def test_everything_is_stopped_in_reverse_though_one_fails() -> None:

@@ -13,7 +13,7 @@ from recado.actors.ops.kept import Kept
 from recado.actors.ops.process_figures import BatchFigures
 from recado.domain.core.errors import Unavailable
 from recado.domain.core.moments import Moments
-from recado.engine.loop_watch import LoopWatch
+from recado.engine.process.loop_watch import LoopWatch
 from recado.http.api.request_figures import RequestFigures
 from recado.http.routes.ops import metrics as module
 from recado.http.routes.ops.metrics import Measured, Metrics

@@ -19,7 +19,7 @@ from recado.domain.channels.policies import NUMBERS_CHANNEL
 from recado.domain.core.moments import Moments
 from recado.domain.senders.sender import SenderKey
 from recado.engine.actor import Actor
-from recado.engine.loop_watch import LoopWatch
+from recado.engine.process.loop_watch import LoopWatch
 from recado.http.api.request_figures import RequestFigures
 from recado.http.routes.ops import samples
 from recado.http.routes.ops.metrics import Measured, Metrics

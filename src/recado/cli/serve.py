@@ -21,8 +21,8 @@ from recado.config.settings import Settings, load_settings, misspelled, unused_t
 from recado.cores import usable_cores, workers_by_cores
 from recado.domain.core.timestamps import format_timestamp
 from recado.engine.clock import SystemClock
-from recado.engine.collector import spare_the_collector
-from recado.engine.stacks import tell_stacks
+from recado.engine.process.collector import spare_the_collector
+from recado.engine.process.stacks import below_its_name, tell_stacks
 from recado.fronts.processes import FrontProcesses
 from recado.fronts.program import program_on_disk
 
@@ -72,7 +72,8 @@ def serve(
             processes.begin_early(fronts)  # before this process loads the program: they do so at the same time
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             last_resort = LastResort()
-            status = runner.run(_serve(settings, last_resort.begin, take_over, cores, processes))
+            serving = _serve(settings, last_resort.begin, take_over, cores, processes)
+            status = below_its_name("owner", lambda: runner.run(serving))
             last_resort.leave(status)
             return status
     except Exception as error:

@@ -40,11 +40,11 @@ from recado.domain.messages.changes import (
 from recado.domain.senders.sender import SenderKey
 from recado.domain.webhooks.webhook import SubscriptionKey
 from recado.engine.clock import SystemClock
-from recado.engine.collector import spare_the_collector
 from recado.engine.link import Link
 from recado.engine.periodic import Periodic
+from recado.engine.process.collector import spare_the_collector
+from recado.engine.process.stacks import below_its_name, tell_stacks
 from recado.engine.service import ServiceGroup
-from recado.engine.stacks import tell_stacks
 from recado.engine.supervisor import Supervisor
 from recado.fronts import frames, held
 from recado.fronts.answers import AnswersToOwner
@@ -466,7 +466,7 @@ def main() -> int:
     configure_logging(beginning.settings.log_level, beginning.settings.log_format)
     structlog.contextvars.bind_contextvars(front=beginning.number)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(_serve(beginning))
+        return below_its_name(f"front {beginning.number}", lambda: runner.run(_serve(beginning)))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """The routes about the service itself (C2.7)."""
 
 import asyncio
+import threading
 import tomllib
 from importlib.resources import files
 from typing import Any
@@ -13,6 +14,7 @@ from tests.waiting import until
 from recado.domain.core.errors import CODES, problem_slug
 from recado.domain.core.ids import TEMPLATE
 from recado.domain.core.references import reference_not_found as no_such_reference
+from recado.http.openapi.document import document
 from recado.http.routes.service import service
 from recado.http.routes.service.service import service_routes
 
@@ -98,6 +100,54 @@ async def test_the_document_is_compressed_for_who_takes_that_and_not_sent_to_who
         assert await answer.read() == plain
     async with api.client.get("/v2/openapi.json", headers={"If-None-Match": version}) as answer:
         assert answer.status == 304
+
+
+async def test_the_document_is_made_at_the_first_request_once_and_beside_the_loop(
+    serve: Any, thing: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    going_on, made = threading.Event(), []
+
+    def slowly(*args: Any, **kwargs: Any) -> Any:
+        made.append(threading.current_thread())
+        assert going_on.wait(60)
+        return document(*args, **kwargs)
+
+    async def fetched() -> int:
+        async with api.client.get("/v2/openapi.json") as answer:
+            return len(await answer.read())
+
+    monkeypatch.setattr(service, "document", slowly)
+    api = await start(serve, thing())
+    assert made == []
+    asking = [asyncio.create_task(fetched()) for _ in range(3)]
+    await until(lambda: made, 60, "somebody makes it")
+    asking.pop().cancel()  # the others still get it
+    async with api.client.get("/healthz") as answer:
+        assert answer.status == 200
+    going_on.set()
+    sizes = {*[await each for each in asking], await fetched()}
+    assert (len(sizes), len(made)) == (1, 1)
+    assert made[0] is not threading.current_thread()
+
+
+async def test_a_document_that_could_not_be_made_is_tried_again(
+    serve: Any, thing: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tries: list[Any] = [MemoryError, document]
+
+    def at_times(*args: Any, **kwargs: Any) -> Any:
+        made = tries.pop(0)
+        if made is MemoryError:
+            raise MemoryError
+        return made(*args, **kwargs)
+
+    monkeypatch.setattr(service, "document", at_times)
+    api = await start(serve, thing())
+    statuses = []
+    for _ in range(3):
+        async with api.client.get("/v2/openapi.json") as answer:
+            statuses.append(answer.status)
+    assert statuses == [500, 200, 200]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Uploads are kept when storage and provider have them, and leave nothing otherwise (C8.2)."""
 
 import asyncio
+import os
 from datetime import timedelta
 from typing import Any
 
@@ -15,8 +16,9 @@ from recado.services.media import new_blobs
 from recado.services.media.media_use import named_media
 from recado.services.messages.chatapp_rules import check_media
 from recado.services.messages.draft import MessageDraft
-from recado.storage.blobs.blobs import storage_failed
-from recado.storage.media import media
+from recado.storage.blobs.blobs import new_key, storage_failed
+from recado.storage.media import kept_blobs, media
+from recado.storage.media.kept_blobs import KeptBlob
 
 PAYLOAD = {"kind": "image", "media": {"id": ""}}
 
@@ -86,7 +88,7 @@ async def test_an_upload_whose_organization_leaves_for_another_database_meanwhil
 async def test_what_a_storage_does_not_delete_soon_holds_nobody_up_and_goes_later(
     shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def silent(_: str) -> None:
+    async def silent(_: str, *, written: bool) -> None:
         await asyncio.Event().wait()
 
     monkeypatch.setattr(new_blobs, "DELETED_WITHIN", 0.05)
@@ -178,6 +180,45 @@ async def test_what_is_past_its_time_goes_by_a_clock_that_something_speaks_for(s
     shelf.until[0] = shelf.clock.now()
     await shelf.sweep.work()
     assert (shelf.files(), await shelf.count("media"), await shelf.count("blobs")) == ([], 0, 0)
+
+
+async def test_what_was_written_to_its_end_is_known_to_be_when_it_goes(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of all else the storage looks for what a writer left."""
+    told, delete, write = list[bool](), shelf.blobs.delete, shelf.blobs.write
+
+    async def noted(key: str, *, written: bool) -> None:
+        told.append(written)
+        if fails:
+            raise storage_failed()
+        await delete(key)
+
+    async def breaks(*given: Any) -> None:
+        await write(*given)
+        raise storage_failed()
+
+    monkeypatch.setattr(shelf.blobs, "delete", noted)
+    fails = False
+    await shelf.uploads.take(await shelf.sender(), upload(PNG))
+    shelf.provider.fails.append(refused())
+    with pytest.raises(Problem):
+        await shelf.uploads.take(await shelf.sender(), upload(PNG))
+    assert told == [True]
+    monkeypatch.setattr(shelf.blobs, "write", breaks)
+    fails = True
+    with pytest.raises(Problem):
+        await shelf.uploads.take(await shelf.sender(), upload(PNG))
+    assert told.pop() is False
+    left = KeptBlob(ORGANIZATION, "test", new_key(ORGANIZATION, "test", "media", NOW, os.urandom))
+    await kept_blobs.note(shelf.db, left, NOW)  # and then its process was killed
+    fails = False
+    await shelf.clock.advance(30 * 86_400)
+    shelf.until[0] = shelf.clock.now()
+    told.clear()
+    await shelf.sweep.work()
+    assert told == [False, False, True]  # abandoned, only noted, kept
+    assert (shelf.files(), await shelf.count("blobs")) == ([], 0)
 
 
 async def test_what_a_social_account_takes_a_number_may_be_too_small_for(shelf: Shelf) -> None:

@@ -28,7 +28,7 @@ from yarl import URL
 
 from recado.domain.core.errors import Problem
 from recado.storage.blobs import file_parts, local, s3
-from recado.storage.blobs.blobs import BlobMissing, Blobs, new_key
+from recado.storage.blobs.blobs import BlobMissing, Blobs, end_of_month, new_key
 from recado.storage.blobs.local import LocalBlobs
 from recado.storage.blobs.part_hashes import PartHashes
 from recado.storage.blobs.s3 import GATHERED, PART, S3Blobs, S3Bucket
@@ -578,6 +578,45 @@ async def test_what_is_left_of_an_upload_keeps_no_binary_from_being_deleted(
         await read(at_rclone, KEY, 0, 1)
     await at_rclone.delete(KEY)
     assert await uploads_of(at_rclone) == []
+
+
+async def test_of_what_was_written_to_its_end_nothing_else_is_looked_for(at_rclone: S3Blobs) -> None:
+    asked = list[str]()
+    at_rclone._ready().meta.events.register("before-send.s3", lambda request, **_: asked.append(request.method))
+    await at_rclone.write(KEY, given(b"content"))
+    asked.clear()
+    await at_rclone.delete(KEY, written=True)
+    assert asked == ["DELETE"]
+    with pytest.raises(BlobMissing):
+        await read(at_rclone, KEY, 0, 1)
+    await at_rclone.delete(KEY)
+    assert asked[-2:] == ["DELETE", "GET"]
+
+
+async def test_an_upload_whose_beginning_was_tried_again_leaves_no_other(
+    at_rclone: S3Blobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin = at_rclone._ready().create_multipart_upload
+
+    async def twice(**at: Any) -> Any:
+        await begin(**at)  # its answer was lost
+        answer = await begin(**at)
+        return {**answer, "ResponseMetadata": {**answer["ResponseMetadata"], "RetryAttempts": 1}}
+
+    monkeypatch.setattr(at_rclone._ready(), "create_multipart_upload", twice)
+    content = os.urandom(PART + 1)
+    with nameless(content, tmp_path) as file:
+        await at_rclone.write(KEY, given(b""), file)
+    assert await uploads_of(at_rclone) == []
+    assert await read(at_rclone, KEY, 0, len(content)) == content
+
+
+def test_the_month_of_a_key_ends_when_the_next_one_begins() -> None:
+    for made, end in (
+        (NOW, datetime(2026, 2, 1, tzinfo=UTC)),
+        (NOW.replace(month=12), datetime(2027, 1, 1, tzinfo=UTC)),
+    ):
+        assert end_of_month(new_key("org_1", "test", "media", made, os.urandom)) == end
 
 
 @pytest.fixture

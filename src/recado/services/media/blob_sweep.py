@@ -43,9 +43,9 @@ class BlobSweep:
         await media.purge(self._db, now)
         await inbound_media.purge(self._db, now)
         while found := await kept_blobs.due(self._db, now, _BLOCK):
-            for each in found:
+            for each, written in found:
                 try:
-                    await self._blobs.delete(each.key)
+                    await self._blobs.delete(each.key, written=written)
                 except Unavailable:
                     raise
                 except Problem:

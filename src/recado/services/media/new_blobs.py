@@ -23,6 +23,7 @@ class NewBlob:
 
     def __init__(self, blob: KeptBlob) -> None:
         self._blob = blob
+        self.written = False
         self.kept = False
         self.noted = True
 
@@ -67,6 +68,7 @@ class NewBlobs:
         new = NewBlob(blob)
         try:
             await self._blobs.write(blob.key, content, file, parts)
+            new.written = True
             yield new
         except BaseException:
             new.kept = False  # its commit may have failed
@@ -80,5 +82,5 @@ class NewBlobs:
         with suppress(Problem, TimeoutError):
             if not new.noted or await kept_blobs.abandon(self._db, blob, noted):
                 async with asyncio.timeout(DELETED_WITHIN):
-                    await self._blobs.delete(blob.key)
+                    await self._blobs.delete(blob.key, written=new.written)
                 await kept_blobs.forget(self._db, blob, self._clock.now())

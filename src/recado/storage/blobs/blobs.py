@@ -1,7 +1,7 @@
 """What a storage of binaries does, whichever it is (C30.4): streams in and out, and addresses that open for a while."""
 
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import IO, Final, Protocol
 
 from recado.domain.core.errors import Problem
@@ -42,8 +42,11 @@ class Blobs(Protocol):
     def read(self, key: str, first: int, length: int) -> AsyncGenerator[bytes]:
         """So many bytes from the first on; raises `BlobMissing`."""
 
-    async def delete(self, key: str) -> None:
-        """Also one that is not there, and what a writer left of it who had no time to."""
+    async def delete(self, key: str, *, written: bool = False) -> None:
+        """Also one that is not there, and what a writer left of it who had no time to.
+
+        `written`: its `write` came to its end, so that there is nothing else of it to look for.
+        """
 
     async def signed_url(self, key: str, content_type: str, disposition: str, now: datetime) -> str:
         """Where anybody may fetch the binary within 5,400 s, with these headers."""
@@ -60,6 +63,12 @@ def storage_failed() -> Problem:
 def new_key(organization_id: str, env: str, kind: str, now: datetime, random_bytes: Callable[[int], bytes]) -> str:
     """`<organization>/<environment>/<kind>/<year>/<month>/<32 random digits>`: nothing of a file's name (C30.4)."""
     return f"{organization_id}/{env}/{kind}/{now:%Y/%m}/{random_bytes(_RANDOM_BYTES).hex()}"
+
+
+def end_of_month(key: str) -> datetime:
+    """Of that in which the key was made."""
+    *_, year, month, _ = key.split("/")
+    return datetime(int(year) + int(month) // 12, int(month) % 12 + 1, 1, tzinfo=UTC)
 
 
 def owner_of(key: str) -> str:

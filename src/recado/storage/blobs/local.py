@@ -75,7 +75,7 @@ class LocalBlobs:
             first += len(piece)
             yield piece
 
-    async def delete(self, key: str) -> None:
+    async def delete(self, key: str, *, written: bool = False) -> None:
         await self._run(owner_of(key), _unlink, self._folder / key)
 
     async def signed_url(self, key: str, content_type: str, disposition: str, now: datetime) -> str:

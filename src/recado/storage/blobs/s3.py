@@ -123,8 +123,12 @@ class S3Blobs:
                 await client.put_object(**at, Body=part)
             return
         async with self._calling(owner), asyncio.timeout(_SENT):
-            upload = {**at, "UploadId": (await client.create_multipart_upload(**at))["UploadId"]}
+            begun = await client.create_multipart_upload(**at)
+        upload = {**at, "UploadId": begun["UploadId"]}
         try:
+            if begun["ResponseMetadata"].get("RetryAttempts"):  # the answer to the first try may have been lost
+                async with self._calling(owner), asyncio.timeout(_SENT):
+                    await self._end_uploads(key, but=begun["UploadId"])
             made = list[dict[str, Any]]()
             while part is not None:
                 made.append(await self._part(owner, upload, len(made) + 1, part))
@@ -165,11 +169,17 @@ class S3Blobs:
         if left:
             raise storage_failed()
 
-    async def delete(self, key: str) -> None:
-        client, at = self._ready(), {"Bucket": self._bucket.name, "Key": key}
+    async def delete(self, key: str, *, written: bool = False) -> None:
         async with self._calling(owner_of(key)), asyncio.timeout(_SENT):
-            await client.delete_object(**at)
-            for upload_id in await _unless(_NO_LIST, self._unfinished(key)) or ():
+            await self._ready().delete_object(Bucket=self._bucket.name, Key=key)
+            if not written:
+                await self._end_uploads(key)
+
+    async def _end_uploads(self, key: str, but: str = "") -> None:
+        """All in parts that are not finished, `but` one of them."""
+        client, at = self._ready(), {"Bucket": self._bucket.name, "Key": key}
+        for upload_id in await _unless(_NO_LIST, self._unfinished(key)) or ():
+            if upload_id != but:
                 await _unless(_NO_UPLOAD, client.abort_multipart_upload(**at, UploadId=upload_id))
 
     async def _unfinished(self, key: str) -> list[str]:

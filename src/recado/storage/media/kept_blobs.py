@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
+from recado.storage.blobs.blobs import end_of_month
 from recado.storage.core.statements.rows import Executor, affected
 from recado.storage.core.statements.sql import load
 
@@ -36,9 +37,18 @@ async def keep(executor: Executor, blob: KeptBlob, until: datetime) -> bool:
     return affected(await executor.execute(SQL.keep, *blob, until)) > 0
 
 
-async def due(executor: Executor, now: datetime, limit: int) -> Sequence[KeptBlob]:
-    """What is to be deleted."""
-    return [KeptBlob(*row) for row in await executor.fetch(SQL.due, now, limit)]
+async def due(executor: Executor, now: datetime, limit: int) -> Sequence[tuple[KeptBlob, bool]]:
+    """What is to be deleted, each with whether it is known that it was written to its end."""
+    rows = await executor.fetch(SQL.due, now, limit)
+    return [(KeptBlob(*blob), _was_kept(blob[-1], delete_at)) for *blob, delete_at in rows]
+
+
+def _was_kept(key: str, delete_at: datetime) -> bool:
+    """Whoever is only noted goes an hour after the month in its key at the latest. What is kept stays for longer.
+
+    One that is abandoned, or erased, has no time that says so, and one of the first of a month goes in the same one.
+    """
+    return delete_at - UNFINISHED >= end_of_month(key)
 
 
 async def forget(executor: Executor, blob: KeptBlob, now: datetime) -> None:

@@ -9,7 +9,7 @@ update blobs set delete_at = 'epoch' where organization_id = $1 and env = $2 and
 update blobs set delete_at = $4 where organization_id = $1 and env = $2 and key = $3;
 
 -- name: due
-select organization_id, env, key from blobs where delete_at <= $1 order by delete_at limit $2;
+select organization_id, env, key, delete_at from blobs where delete_at <= $1 order by delete_at limit $2;
 
 -- name: forget
 delete from blobs where organization_id = $1 and env = $2 and key = $3 and delete_at <= $4;

@@ -25,8 +25,8 @@ from recado.domain.dispatch.breaker import BreakerState
 from recado.domain.messages.message import CLASSES as PRIORITIES
 from recado.domain.messages.message import FailureCode
 from recado.domain.push.message import REFUSALS
-from recado.engine.loop_watch import BOUNDS as LAG_BOUNDS
-from recado.engine.loop_watch import LoopWatch
+from recado.engine.process.loop_watch import BOUNDS as LAG_BOUNDS
+from recado.engine.process.loop_watch import LoopWatch
 from recado.engine.supervisor import Supervisor
 from recado.http.api.call import Call
 from recado.http.api.request_figures import BOUNDS as REQUEST_BOUNDS

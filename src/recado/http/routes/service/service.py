@@ -66,7 +66,7 @@ def service_routes(others: Sequence[Route], *, ready: Ready, base_url: str, vers
     """Return the routes of the service. `others`: all other routes, for the document; `ready`: each part by name."""
 
     async def openapi(call: Call) -> Reply:
-        return described.reply(call)
+        return (await described.file()).reply(call)
 
     policy = _policy(base_url)
 
@@ -112,17 +112,17 @@ def service_routes(others: Sequence[Route], *, ready: Ready, base_url: str, vers
         ),
         *console_routes(),
     )  # fmt: skip
-    # Made before anybody is served: it takes 0.15 s, in which, in a thread too, nobody else would get far.
-    found = document(
-        (*others, *routes),
-        base_url=base_url,
-        version=version,
-        description=DESCRIPTION,
-        tags=GROUPS,
-        events=EVENTS,
-        examples=examples(),
+    described = Described(
+        lambda: document(
+            (*others, *routes),
+            base_url=base_url,
+            version=version,
+            description=DESCRIPTION,
+            tags=GROUPS,
+            events=EVENTS,
+            examples=examples(),
+        )
     )
-    described = KeptFile.of(dump(found), "application/json", "no-cache")
     return routes
 
 
@@ -159,6 +159,28 @@ class Readying:
             return {"database": False}
         finally:
             self._kept_until = asyncio.get_running_loop().time() + READY_KEPT
+
+
+class Described:
+    """The document as it is sent, made once somebody asks for it: processes that never show it do not pay for it.
+
+    It takes a third of a second of the processor. In a thread the loop has its turns meanwhile, if fewer (C31).
+    """
+
+    def __init__(self, make: Callable[[], Mapping[str, Any]]) -> None:
+        self._make = make
+        self._making: asyncio.Task[KeptFile] | None = None
+
+    async def file(self) -> KeptFile:
+        """However many ask, it is made once; who leaves does not end it for the others."""
+        making = self._making
+        if making is None or (making.done() and making.exception() is not None):
+            work = asyncio.to_thread(self._written)
+            making = self._making = asyncio.get_running_loop().create_task(work, name="OpenAPI document")
+        return await asyncio.shield(making)
+
+    def _written(self) -> KeptFile:
+        return KeptFile.of(dump(self._make()), "application/json", "no-cache")
 
 
 def _policy(base_url: str) -> str:
