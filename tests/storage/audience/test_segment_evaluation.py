@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 from tests.people import contact_id, insert_people
-from tests.waiting import locked_out, until
+from tests.waiting import PATIENCE, locked_out, until
 
 from recado.domain.audience.segment import Field, Leaf, Not, Operator
 from recado.domain.channels.address import AddressKind
@@ -92,7 +92,9 @@ async def test_an_audience_is_read_however_long_it_waited_for_its_turn_and_not_l
         with pytest.raises(Unavailable):
             await evaluation.count(*KEY, EVERYBODY, NOW)
         assert not waiting_long.done()
+        monkeypatch.setattr(segment_evaluation, "EVALUATION_LIMIT", PATIENCE)  # from its turn on
     assert await waiting_long == ids
+    monkeypatch.setattr(segment_evaluation, "EVALUATION_LIMIT", 0.3)
     async with database.transaction() as connection:
         await connection.execute("lock table contacts in access exclusive mode")
         with pytest.raises(Unavailable):
