@@ -36,9 +36,15 @@ async def until(condition: Callable[[], T | Awaitable[T]], limit: float, what: s
 
 async def until_locked_out(database: Database, count: int = 1) -> None:
     """Until so many sessions of this database wait for what others hold."""
-    waiting = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
 
     async def enough() -> bool:
-        return bool(await database.fetchval(waiting) >= count)
+        return await locked_out(database) >= count
 
     await until(enough, 10, f"{count} sessions wait for locks")
+
+
+async def locked_out(database: Database) -> int:
+    """How many sessions of this database wait for what others hold: in `pg_locks` are those of every database."""
+    waiting = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+    found: int = await database.fetchval(waiting)
+    return found

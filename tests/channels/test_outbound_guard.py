@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from ipaddress import ip_network
 
 import pytest
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 from recado.channels.http import outbound_guard
 from recado.channels.http.outbound_guard import (
@@ -229,7 +229,7 @@ class SilentNames:
 
 
 async def test_a_silent_name_server_keeps_only_its_own_organization_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outbound_guard, "LOOKUP_LIMIT", 0.3)  # real time: a busy machine takes a part of it
+    monkeypatch.setattr(outbound_guard, "LOOKUP_LIMIT", 0.3)  # real time: what is silent is waited for so long
     monkeypatch.setattr(outbound_guard, "REFUSED_AFTER", 0.0)
     names, places = SilentNames(), FairPlaces(6, each=2, most_waiting=3)
     shared = OutboundGuard(clock=SystemClock(), lookup=names, turn=places.place)
@@ -241,27 +241,35 @@ async def test_a_silent_name_server_keeps_only_its_own_organization_waiting(monk
             return False
         return True
 
+    async def served(host: str, owner: str) -> bool:
+        with monkeypatch.context() as patient:
+            patient.setattr(outbound_guard, "LOOKUP_LIMIT", PATIENCE)  # whose turn comes waits for nobody's silence
+            return await ask(host, owner)
+
     silent = [f"h{number}.silent.example" for number in range(8)]
     assert not any(await asyncio.gather(*(ask(host, "org_a") for host in silent)))
     assert names.asked == silent[:2]  # no more than its share; more than three do not even wait
-    assert await ask("hooks.example.com", "org_b")
+    assert await served("hooks.example.com", "org_b")
     # What was silent is known by now: it has a share of its own, and the organization's other names are resolved.
     names.answer.set()
     assert not any(await asyncio.gather(*(ask(host, "org_a") for host in silent[:2])))
     names.answer.clear()
     assert not any(await asyncio.gather(*(ask(host, "org_a") for host in silent[:2])))
-    assert await ask("hooks.example.org", "org_a")
+    assert await served("hooks.example.org", "org_a")
     names.answer.set()
 
 
-async def test_a_name_that_waits_in_a_full_line_is_looked_up_at_once_for_another_organization() -> None:
+async def test_a_name_that_waits_in_a_full_line_is_looked_up_at_once_for_another_organization(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(outbound_guard, "LOOKUP_LIMIT", 2 * PATIENCE)
     names, places = SilentNames(), FairPlaces(6, each=2, most_waiting=3)
     shared = OutboundGuard(clock=SystemClock(), lookup=names, turn=places.place)
 
     def ask(host: str, owner: str) -> "asyncio.Task[ParsedUrl]":
         return asyncio.create_task(shared.check(f"https://{host}/", live=True, owner=owner))
 
-    async with asyncio.timeout(4):  # below the limit of a look-up
+    async with asyncio.timeout(PATIENCE):  # below the limit of a look-up
         silent = [ask(f"h{number}.silent.example", "org_a") for number in range(2)]
         waits = ask("hooks.example.com", "org_a")
         await until(lambda: len(names.asked) == 2, 2.0, "the first organization's line is full")

@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 from collections.abc import AsyncIterator
+from typing import ClassVar
 
 import pytest
 
@@ -38,18 +39,30 @@ async def request_task(clock: WorkingClock) -> AsyncIterator["asyncio.Task[None]
 
 
 class Work:
-    """Long work: so many steps."""
+    """Long work: so many steps. `tasks`: of all that a test began."""
+
+    tasks: ClassVar[list["asyncio.Task[None]"]] = []
 
     def __init__(self, turns: Turns, clock: WorkingClock, steps: int = 3) -> None:
         self.made = 0
         self._turns, self._clock, self._steps = turns, clock, steps
         self.task = asyncio.create_task(self._run())
+        self.tasks.append(self.task)
 
     async def _run(self) -> None:
         for _ in range(self._steps):
             await self._turns.next()
             self._clock.work(STEP)
             self.made += 1
+
+
+@pytest.fixture(autouse=True)
+async def ended() -> AsyncIterator[None]:
+    """Other tests have the same loop: no work of this one goes on in it."""
+    yield
+    for task in Work.tasks:
+        task.cancel()
+    Work.tasks.clear()
 
 
 async def test_nobody_waits_for_more_than_one_step_in_a_turn_of_the_loop(turns: Turns, clock: WorkingClock) -> None:

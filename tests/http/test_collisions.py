@@ -5,13 +5,9 @@ from typing import Any
 
 from tests.captured import capture_logs
 from tests.http.conftest import Api
-from tests.waiting import until
+from tests.waiting import until_locked_out
 
 PHONE = "+5511987654321"
-
-
-async def waits(api: Api) -> bool:
-    return bool(await api.database.fetchval("select count(*) from pg_locks where not granted"))
 
 
 async def stopped(api: Api, locked: str, wanted: str, request: Any) -> Any:
@@ -21,7 +17,7 @@ async def stopped(api: Api, locked: str, wanted: str, request: Any) -> Any:
             await connection.execute("set local deadlock_timeout = '1min'")  # so that the request has to give way
             await connection.execute(f"select from {locked} for update")
             running = asyncio.ensure_future(request)
-            await until(lambda: waits(api), 10, "the request waits for the row")
+            await until_locked_out(api.database)  # the request waits for the row
             await connection.execute(f"select from {wanted} for update")
             answer = await running
     assert [entry["event"] for entry in logs] == ["transaction_collided", "request_refused"]

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from tests.waiting import until
+from tests.waiting import until_locked_out
 
 from recado.storage.contacts import companies
 
@@ -294,13 +294,10 @@ async def imports_the_contact(api: Any, contact_id: str, company_id: str) -> Any
 async def test_who_waits_for_a_company_has_no_contact_that_its_deletion_wants(api: Any, ask: Ask) -> None:
     company, contact_id = await create(api), await contact(api, 1)
 
-    async def it_waits() -> bool:
-        return bool(await api.database.fetchval("select count(*) from pg_locks where not granted"))
-
     async with api.database.transaction() as deletion:
         assert await companies.get_to_delete(deletion, company["organizationId"], "test", company["id"])
         asked = asyncio.ensure_future(ask(api, contact_id, company["id"]))
-        await until(it_waits, 10, "the request waits for the deletion")
+        await until_locked_out(api.database)  # the request waits for the deletion
         free = await deletion.fetch("select id from contacts where id = $1 for update skip locked", contact_id)
         assert [row["id"] for row in free] == [contact_id]
         await deletion.execute("update company_counts set companies = companies + 1")  # it is left undone

@@ -7,7 +7,7 @@ import orjson
 import pytest
 from tests.http.importing import NDJSON, contact, contacts, counts, hand_in, imported, phone
 from tests.http.people import session
-from tests.waiting import until
+from tests.waiting import until_locked_out
 
 from recado.domain.core.phones import phone_hash
 
@@ -101,15 +101,12 @@ async def test_a_consent_at_the_moment_of_a_repeated_refusal_is_refused_after_it
     await imported(api, [consent("denied", revokedAt=REFUSED)])
     contact_id = (await contact(api))["id"]
 
-    async def it_waits() -> bool:
-        return bool(await api.database.fetchval("select count(*) from pg_locks where not granted"))
-
     async with api.database.transaction() as connection:
         await connection.execute(
             "update contacts set opt_in_status = 'granted', revision = revision + 1 where id = $1", contact_id
         )
         importing = asyncio.ensure_future(imported(api, [consent("denied", source="call centre")]))
-        await until(it_waits, 10, "the import waits for the contact")
+        await until_locked_out(api.database)  # the import waits for the contact
     assert counts(await importing) == {"updated": 1}
     assert (await contact(api))["optIn"]["status"] == "denied"
 

@@ -5,6 +5,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise, starmap
+from math import inf
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ PACE = 50
 CRITICAL, BULK = 340, 160
 AT_ONCE = 32
 SLOWEST = 10.5  # seconds
+ACCEPTED_IN = 4.0  # seconds: in more of them too few are left that wait
 ROUNDS = 3  # of which one is in time: a slow service is late in each, a busy machine is not
 
 
@@ -32,9 +34,13 @@ async def test_500_messages_leave_at_50_a_second_critical_before_bulk_and_tell_w
 
 
 async def _left_in(api: Api) -> float:
-    """The seconds in which they leave."""
+    """The seconds in which they leave: none are enough where they were not taken in time."""
     customer = await Customer.arrive(api, per_second=PACE)
     accepted = await _accept(customer, ["critical", "bulk", "critical"] * 160 + ["critical"] * 20)
+    created = [moment(message["createdAt"]) for message in accepted]
+    if (accepting := (max(created) - min(created)).total_seconds()) > ACCEPTED_IN:
+        print(f"500 messages were taken in {accepting:.3f} s")
+        return inf
     last_bulk = next(message for message in reversed(accepted) if message["priority"] == "bulk")
 
     waiting = (await customer.read(last_bulk))["waiting"]
@@ -51,8 +57,8 @@ async def _left_in(api: Api) -> float:
     assert len(departures) == CRITICAL + BULK
     times = [at for at, _ in departures]
     assert _most_in_a_second(times) <= PACE
-    _assert_sixteen_to_one(departures, since=max(moment(message["createdAt"]) for message in accepted))
-    return (times[-1] - min(moment(message["createdAt"]) for message in accepted)).total_seconds()
+    _assert_sixteen_to_one(departures, since=max(created))
+    return (times[-1] - min(created)).total_seconds()
 
 
 async def _accept(customer: Customer, priorities: Sequence[str]) -> list[Any]:

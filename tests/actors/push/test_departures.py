@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.acme import acme
-from tests.waiting import until
+from tests.waiting import until, until_locked_out
 
 from recado.actors.ops.push_states import PushStates
 from recado.actors.push import departures, push_lane
@@ -800,10 +800,7 @@ async def test_who_opened_is_touched_in_the_order_of_ids_as_everybody_locks_cont
         await other.fetch(lock, first)
         opening = asyncio.create_task(opened())
 
-        async def waits() -> bool:
-            return bool(await push.db.fetchval("select exists (select from pg_locks where not granted)"))
-
-        await until(waits, 10.0, "the opens wait for the first contact")
+        await until_locked_out(push.db)  # the opens wait for the first contact
         await other.fetch(lock, second)  # in a circle one of the two would be ended here
     await opening
     left = await push.db.fetchval("select count(*) from contacts where last_interaction_at is null")

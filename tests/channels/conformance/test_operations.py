@@ -9,6 +9,7 @@ from tests.channels.conformance.adapters import ALL
 from tests.channels.conformance.conftest import Start
 from tests.channels.conformance.tried import Tried
 from tests.channels.peer import FakeBridge
+from tests.waiting import PATIENCE
 
 from recado.channels.core import media_transfer
 from recado.channels.core.errors import ProviderError
@@ -46,9 +47,10 @@ async def test_a_failed_operation_says_whether_it_may_be_tried_again(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(media_transfer, "UPLOAD_TIMEOUT", 0.15)
+    limit = 0.15 if behaviour is hangs else PATIENCE
+    monkeypatch.setattr(media_transfer, "UPLOAD_TIMEOUT", limit)
     fake_bridge.behaviour = behaviour
-    adapter = await started(tried, fake_bridge.url, 0.15 if behaviour is hangs else 5.0)
+    adapter = await started(tried, fake_bridge.url, limit)
 
     with pytest.raises(ProviderError) as failure:
         await operation(adapter, account)

@@ -75,10 +75,10 @@ def test_what_would_not_end_is_refused() -> None:
     "piece", ["<", '<a "', '<a x="', "<!-- ", "<b>", "</b>", "<b>x</b>", "{{a}}", " ", "\n", "<mj-text a='", "<mj-raw>"]
 )
 def test_a_megabyte_of_anything_is_read_in_a_moment(piece: str) -> None:
-    began = time.process_time()
+    began = time.thread_time()
     told(column(f"<mj-text>{piece * (1_000_000 // len(piece))}</mj-text>"))
     told(piece * (1_000_000 // len(piece)))
-    assert time.process_time() - began < 3
+    assert time.thread_time() - began < 3
 
 
 @given(st.text(alphabet="<>/mj-tex b\"'=!\n", max_size=300))

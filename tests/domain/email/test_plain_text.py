@@ -50,10 +50,10 @@ def test_html_reads_as_text(html: str, text: str) -> None:
     ],
 )  # fmt: skip
 def test_a_quarter_of_a_mebibyte_of_anything_takes_as_long_as_it_is(piece: str) -> None:
-    began = time.process_time()
+    began = time.thread_time()
     text = text_of_html(piece * (256 * 1024 // len(piece)))
     assert len(text) <= LONGEST
-    assert time.process_time() - began < 2  # a tenth of a second, where nobody else is
+    assert time.thread_time() - began < 2  # a tenth of a second, where nobody else is
 
 
 def many_attributes(start: str) -> str:
@@ -71,9 +71,9 @@ def many_attributes(start: str) -> str:
 )  # fmt: skip
 def test_a_tag_with_many_attributes_takes_as_long_as_it_is(start: str) -> None:
     html = many_attributes(start)
-    began = time.process_time()
+    began = time.thread_time()
     text_of_html(html)
-    assert time.process_time() - began < 2  # it was 13 seconds
+    assert time.thread_time() - began < 2  # it was 13 seconds
 
 
 def test_a_table_takes_no_more_room_than_its_text() -> None:

@@ -114,10 +114,10 @@ def test_nothing_grows_beyond_what_a_part_holds(parts: dict[str, str], part: str
 
 def test_a_bomb_is_refused_before_it_is_built() -> None:
     made = content(html="{{v}}" * 200_000, v=None)
-    began = time.process_time()
+    began = time.thread_time()
     with pytest.raises(Problem):
         made.render({"v": "x" * 10_000})  # two gigabytes
-    assert time.process_time() - began < 0.5
+    assert time.thread_time() - began < 0.5
 
 
 def test_five_thousand_emails_are_made_in_a_second() -> None:
@@ -126,10 +126,10 @@ def test_five_thousand_emails_are_made_in_a_second() -> None:
     source = "".join(f"<p>{'x' * 1_480} {{{{{name}}}}}</p>" for name in names)
     assert 29_000 < len(source) < 31_000
     made = content("Order {{v0}}", source, **dict.fromkeys(names))
-    began = time.process_time()
+    began = time.thread_time()
     for n in range(1_000):
         made.render(dict.fromkeys(names, f"value <{n}>"))
-    assert 1_000 / (time.process_time() - began) > 5_000
+    assert 1_000 / (time.thread_time() - began) > 5_000
 
 
 def test_it_is_measured_as_it_would_be_rendered() -> None:
@@ -163,9 +163,9 @@ def test_measured_beside_what_all_have_it_is_what_it_is_alone(
 def test_many_are_measured_by_their_own_values_alone() -> None:
     examples = {f"n{number}": "<" * 10_000 for number in range(100)}
     measure = content("s", "".join(f"{{{{{name}}}}}" for name in list(examples)[:20]), **examples).measuring({})
-    started = time.process_time()
+    started = time.thread_time()
     sizes = {measure({"n0": str(number)}).body_bytes for number in range(1_000, 10_000)}
-    assert (sizes, time.process_time() - started < 1) == ({19 * 40_000 + 4}, True)
+    assert (sizes, time.thread_time() - started < 1) == ({19 * 40_000 + 4}, True)
 
 
 def test_another_subject_stands_in_the_place_of_the_templates() -> None:

@@ -5,7 +5,7 @@ import io
 from typing import Any
 
 import pytest
-from tests.waiting import until
+from tests.waiting import until_locked_out
 
 from recado.domain.channels.policies import masked_recipient
 from recado.domain.contacts.contact_import import ImportFormat, ImportOptions
@@ -212,15 +212,12 @@ async def test_an_import_locks_the_wallet_of_what_it_withdraws_after_the_list_th
     draft = Draft(*where, "imp_" + "1" * 21, ImportFormat.CSV, AuditPrincipal("key", "key_1"))
     table = io.BytesIO(f"phone,optIn.status\n{PHONE},denied".encode())
 
-    async def it_waits() -> bool:
-        return bool(await database.fetchval("select count(*) from pg_locks where not granted"))
-
     async with database.transaction() as connection:
         await lists.get_locked(connection, *where, made.id)
         running = asyncio.ensure_future(
             mail.people.imports.accept(draft, table, lambda _: ImportOptions(list_id=made.id))
         )
-        await until(it_waits, 10, "the import waits for its list")
+        await until_locked_out(database)  # the import waits for its list
         free = "select id from wallets where organization_id = $1 and env = $2 for update skip locked"
         assert len(await connection.fetch(free, *where)) == 1
     assert (await running).updated == 1

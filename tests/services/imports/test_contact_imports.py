@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.captured import capture_logs
-from tests.waiting import until
+from tests.waiting import until, until_locked_out
 
 from recado.domain.contacts.contact import Contact
 from recado.domain.contacts.contact_import import ImportFormat, ImportOptions
@@ -227,15 +227,12 @@ async def test_a_block_that_has_to_give_way_to_another_change_is_written_again(
     first, second = [row["id"] for row in await database.fetch("select id from contacts order by phone limit 2")]
     lock = "select from contacts where id = $1 for update"
 
-    async def it_waits() -> bool:
-        return bool(await database.fetchval("select count(*) from pg_locks where not granted"))
-
     with capture_logs() as logs:
         async with database.transaction() as connection:
             await connection.execute("set local deadlock_timeout = '1min'")  # so that the block has to give way
             await connection.execute(lock, second)
             running = asyncio.ensure_future(handed_in(imports, b"phone,name\n+5511900000001,B\n+5511900000000,A"))
-            await until(it_waits, 10, "the block has its first contact and waits for the second")
+            await until_locked_out(database)  # the block has its first contact and waits for the second
             await connection.execute(lock, first)
         found = await running
     # Once as a rule; again where the other one is slow to end.
@@ -250,13 +247,10 @@ async def test_contacts_that_a_block_changes_are_locked_in_the_order_of_their_id
     await database.execute("analyze contacts")
     first, second = [row["id"] for row in await database.fetch("select id from contacts order by phone limit 2")]
 
-    async def it_waits() -> Any:
-        return bool(await database.fetchval("select count(*) from pg_locks where not granted"))
-
     async with database.transaction() as connection:
         await connection.execute("select from contacts where id = $1 for update", first)
         running = asyncio.ensure_future(handed_in(imports, b"phone,name\n+5511900000001,B\n+5511900000000,A"))
-        await until(it_waits, 10, "the block waits for its first contact")
+        await until_locked_out(database)  # the block waits for its first contact
         free = await connection.fetch("select id from contacts where id = $1 for update skip locked", second)
         assert [row["id"] for row in free] == [second]
     assert (await running).updated == 2

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from structlog.testing import capture_logs
+from tests.captured import capture_logs
 
 from recado.channels.core.events import Inbound, Preference
 from recado.domain.channels.source import Source

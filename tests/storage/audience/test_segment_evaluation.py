@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 from tests.people import contact_id, insert_people
-from tests.waiting import until
+from tests.waiting import PATIENCE, locked_out, until
 
 from recado.domain.audience.segment import Field, Leaf, Not, Operator
 from recado.domain.channels.address import AddressKind
@@ -20,14 +20,6 @@ from recado.storage.core.connections.postgres import Database
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 EVERYBODY = Not(Leaf(Field.TAG, Operator.IS, "nobody has it"))
 KEY = ("org_1", "test")
-
-
-async def waiting(db: Database) -> int:
-    """Statements of this database that wait for a lock."""
-    found: int = await db.fetchval(
-        "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
-    )
-    return found
 
 
 async def test_an_evaluation_that_takes_too_long_is_given_up(
@@ -69,17 +61,17 @@ async def test_only_a_few_evaluations_run_at_a_time_and_one_of_an_organization(d
         counts = [asyncio.create_task(evaluation.count(*KEY, EVERYBODY, NOW)) for _ in range(AT_ONCE + 3)]
 
         async def one_waits() -> bool:
-            return await waiting(database) >= 1
+            return await locked_out(database) >= 1
 
         await until(one_waits, 10, "an evaluation waits for the table")
-        assert await waiting(database) == 1
+        assert await locked_out(database) == 1
         others = [asyncio.create_task(evaluation.count(f"org_{n}", "test", EVERYBODY, NOW)) for n in (2, 3, 4)]
 
         async def as_many_as_may() -> bool:
-            return await waiting(database) >= AT_ONCE
+            return await locked_out(database) >= AT_ONCE
 
         await until(as_many_as_may, 10, "evaluations wait for the table")
-        assert await waiting(database) == AT_ONCE
+        assert await locked_out(database) == AT_ONCE
     assert await asyncio.gather(*counts, *others) == [3] * len(counts) + [0] * len(others)
 
 
@@ -100,7 +92,9 @@ async def test_an_audience_is_read_however_long_it_waited_for_its_turn_and_not_l
         with pytest.raises(Unavailable):
             await evaluation.count(*KEY, EVERYBODY, NOW)
         assert not waiting_long.done()
+        monkeypatch.setattr(segment_evaluation, "EVALUATION_LIMIT", PATIENCE)  # from its turn on
     assert await waiting_long == ids
+    monkeypatch.setattr(segment_evaluation, "EVALUATION_LIMIT", 0.3)
     async with database.transaction() as connection:
         await connection.execute("lock table contacts in access exclusive mode")
         with pytest.raises(Unavailable):

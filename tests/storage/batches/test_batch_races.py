@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.storage.dispatch.test_claims import stored
-from tests.waiting import until
+from tests.waiting import locked_out, until, until_locked_out
 
 from recado.domain.core.ids import BATCH, NUMBER, ORGANIZATION, IdSource
 from recado.domain.messages.message import WaitReason
@@ -87,10 +87,7 @@ async def test_a_block_and_a_cancel_never_wait_for_each_other(database: Database
         if not canceling:
             canceling.append(asyncio.create_task(batches.cancel(database, pending.key, NOW)))
 
-            async def it_waits() -> bool:
-                return bool(await database.fetchval("select count(*) from pg_locks where not granted"))
-
-            await until(it_waits, 10, "the cancel waits for the block")
+            await until_locked_out(database)  # the cancel waits for the block
 
     if first == "the cancel":
         assert await batches.cancel(database, pending.key, NOW)
@@ -112,10 +109,7 @@ async def test_of_two_processes_that_make_the_same_block_one_does(database: Data
         assert await batch_making.block_made(first, pending, NOW, {}) == 2
         other = asyncio.ensure_future(made_by_another(database, pending))
 
-        async def it_waits() -> bool:
-            return bool(await database.fetchval("select count(*) from pg_locks where not granted"))
-
-        await until(it_waits, 10, "the second waits for the first")
+        await until_locked_out(database)  # the second waits for the first
 
     assert await other is None
     row = await database.fetchrow("select blocks_left, status from batches where id = $1", pending.id)
@@ -140,7 +134,7 @@ async def test_what_is_held_while_the_batch_is_resumed_is_let_go_all_the_same(da
         going_on = asyncio.create_task(goes_on())
 
         async def it_waits_or_is_through() -> bool:
-            return going_on.done() or bool(await database.fetchval("select count(*) from pg_locks where not granted"))
+            return going_on.done() or await locked_out(database) > 0
 
         await until(it_waits_or_is_through, 10, "the resume")
     await going_on
@@ -156,7 +150,7 @@ async def test_nothing_is_held_of_a_batch_that_goes_on_at_the_same_moment(databa
         holding = asyncio.create_task(batches.hold(database, pending.key, 10))
 
         async def it_waits_or_is_through() -> bool:
-            return holding.done() or bool(await database.fetchval("select count(*) from pg_locks where not granted"))
+            return holding.done() or await locked_out(database) > 0
 
         await until(it_waits_or_is_through, 10, "the hold")
     assert await holding == []

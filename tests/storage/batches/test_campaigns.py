@@ -10,7 +10,7 @@ from typing import Any
 import asyncpg
 import pytest
 from tests.plans import indexes, plan_for_any, whole_tables
-from tests.waiting import until, until_locked_out
+from tests.waiting import until_locked_out
 
 from recado.domain.batches.campaign import CampaignStatus
 from recado.domain.core.ids import BATCH, MESSAGE, IdSource
@@ -150,8 +150,7 @@ async def test_a_message_and_a_completion_at_the_same_moment_leave_it_running(da
     async with database.transaction() as connection:
         assert await campaigns.complete(connection, KEY, START, at) is not None
         accepted = asyncio.create_task(commit(database, moves(1, None, "queued"), at))
-        waiting = "select exists (select from pg_locks where not granted)"
-        await until(lambda: database.fetchval(waiting), 10, "it waits for the completion, which it then undoes")
+        await until_locked_out(database)  # it waits for the completion, which it then undoes
         assert not accepted.done()
     await accepted
     found = await campaigns.get(database, *KEY)

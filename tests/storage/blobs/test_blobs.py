@@ -9,13 +9,13 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, ClassVar
 from urllib.parse import parse_qsl, urlsplit
 
 import aiohttp
@@ -211,7 +211,7 @@ async def test_a_writer_who_goes_away_closes_no_file_under_a_thread(
     came_to: list[OSError | None] = []
 
     def slow(*args: Any) -> Any:
-        if threading.current_thread() is threading.main_thread() or came_to:
+        if came_to or not threading.current_thread().name.startswith("media"):
             return real(*args)
         came_to.append(None)
         done = real(*args) if call == "open" else None
@@ -498,17 +498,44 @@ async def test_a_file_that_ends_too_early_leaves_nothing_in_a_bucket(
     assert await uploads_of(in_bucket) == []
 
 
-async def test_a_storage_that_stands_still_holds_nobody_up_for_long(
-    at_rclone: S3Blobs, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    async def silent(**_: Any) -> None:
+class Limit(asyncio.Timeout):
+    """A time that somebody has for something. `running`: those that are not over, the innermost last."""
+
+    running: ClassVar[list["Limit"]] = []
+
+    async def __aenter__(self) -> "Limit":
+        self.running.append(self)
+        self.task = asyncio.current_task()
+        await super().__aenter__()
+        return self
+
+    async def __aexit__(self, *how: Any) -> bool | None:
+        self.running.remove(self)
+        return await super().__aexit__(*how)
+
+
+@pytest.fixture
+def unanswered(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Awaitable[None]]:
+    """A call without an answer: the time that it has is over at once, and none that calls beside it have."""
+
+    def limit(seconds: float | None) -> Limit:
+        return Limit(None if seconds is None else asyncio.get_running_loop().time() + seconds)
+
+    async def call(**_: Any) -> None:
+        [*_, of_it] = [each for each in Limit.running if each.task is asyncio.current_task()]
+        of_it.reschedule(0)
         await asyncio.Event().wait()
 
+    monkeypatch.setattr(asyncio, "timeout", limit)
+    return call
+
+
+async def test_a_storage_that_stands_still_holds_nobody_up_for_long(
+    at_rclone: S3Blobs, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, unanswered: Callable[..., Awaitable[None]]
+) -> None:
     abort = at_rclone._ready().abort_multipart_upload
-    monkeypatch.setattr(s3, "_SENT", 1.0)  # more than the calls before and after it take
-    monkeypatch.setattr(s3, "_ABORT", 0.05)
     for call in ("upload_part", "abort_multipart_upload", "put_object"):
-        monkeypatch.setattr(at_rclone._ready(), call, silent)
+        monkeypatch.setattr(at_rclone._ready(), call, unanswered)
     with pytest.raises(Problem, match="STORAGE_FAILED"):
         async with asyncio.timeout(60):
             await at_rclone.write(KEY, given(b"content"))
@@ -528,10 +555,13 @@ async def test_a_storage_that_stands_still_holds_nobody_up_for_long(
     ["create_multipart_upload", "complete_multipart_upload", "delete_object", "list_multipart_uploads", "head_bucket"],
 )
 async def test_no_call_waits_for_ever_for_an_answer_that_trickles(
-    call: str, at_rclone: S3Blobs, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    call: str,
+    at_rclone: S3Blobs,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    unanswered: Callable[..., Awaitable[None]],
 ) -> None:
-    async def trickles(**_: Any) -> None:  # each byte of it comes before the client has waited too long for one
-        await asyncio.Event().wait()
+    """Each byte of it comes before the client has waited too long for one."""
 
     async def asks() -> None:
         async with asyncio.timeout(60):
@@ -545,8 +575,7 @@ async def test_no_call_waits_for_ever_for_an_answer_that_trickles(
                     await at_rclone.delete(KEY)
 
     with monkeypatch.context() as slow:
-        slow.setattr(s3, "_SENT", 2.0)
-        slow.setattr(at_rclone._ready(), call, trickles)
+        slow.setattr(at_rclone._ready(), call, unanswered)
         with pytest.raises(Problem, match="STORAGE_FAILED"):
             await asks()
     assert await uploads_of(at_rclone) == []

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 import orjson
 import pytest
 from tests.people import contact_id, insert_people, phone
+from tests.waiting import until_locked_out
 
 from recado.domain.contacts.contact import Contact
 from recado.domain.contacts.contact_search import search_mark, search_query
@@ -35,8 +36,7 @@ async def test_whoever_is_locked_waits_for_the_first_to_end(database: Database) 
     async with database.transaction() as connection:
         await inbound_contacts.locked(connection, [(ORG, ENV, phone(1))])
         second = asyncio.ensure_future(locked(database, 1))
-        while not await database.fetchval("select exists (select from pg_locks where not granted)"):
-            assert not second.done()
+        await until_locked_out(database)
         await connection.execute("update contacts set name = 'Ana'")
     assert [each.name for each in await second] == ["Ana"]
 

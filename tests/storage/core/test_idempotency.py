@@ -392,7 +392,3 @@ async def test_answers_that_were_kept_before_keys_knew_their_contacts_go_with_th
         await delete(connection, known)
     rows = {row["key_hash"]: row for row in await database.fetch("select * from idempotency where body is not null")}
     assert set(rows) == {b"alone", b"opt-out", b"none"}
-
-
-async def somebody_waits(database: Database) -> bool:
-    return bool(await database.fetchval("select count(*) from pg_locks where not granted"))

@@ -144,15 +144,17 @@ async def test_calls_to_a_server_that_falls_silent_are_let_go_at_once_and_told_o
     postgres: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pool_module, "SETTLE_LIMIT", 0.1)
-    async with before_postgres(postgres) as (proxy, behind), opened(behind, deadline=0.5) as pool:
+    async with before_postgres(postgres) as (proxy, behind), opened(behind) as pool:
         with capture_logs() as logs:
             await asyncio.gather(*(pool.fetchval("select 1 from pg_sleep(0.05)") for _ in range(SIZE)))
             proxy.stall()
-            for _ in range(2):
-                for work in (_fetch(pool), _transaction(pool)):
-                    with pytest.raises((TimeoutError, Unavailable)):
-                        async with asyncio.timeout(0.05):
-                            await work
+            with monkeypatch.context() as hurried:
+                hurried.setattr(pool, "_deadline", 0.5)
+                for _ in range(2):
+                    for work in (_fetch(pool), _transaction(pool)):
+                        with pytest.raises((TimeoutError, Unavailable)):
+                            async with asyncio.timeout(0.05):
+                                await work
             await until(lambda: bool(logs), 10, "the outage is told")
             proxy.restore()
             assert await until(lambda: _answer(pool), 10, "the database answers") == 1

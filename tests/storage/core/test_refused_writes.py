@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import asyncpg
 import pytest
 from tests.captured import capture_logs
+from tests.http.scripted_provider import ShiftedClock
 from tests.waiting import until
 
 from recado.domain.core.errors import Unavailable
@@ -132,16 +133,29 @@ async def _connection(database: Database, state: str) -> None:
 async def test_every_way_to_write_tells_of_a_refusal(
     database: Database, monkeypatch: pytest.MonkeyPatch, work: Callable[[Database, str], Awaitable[None]], state: str
 ) -> None:
-    monkeypatch.setattr(outage_module, "TRY_EVERY", 0.4)  # longer than the longest pause before the deadline
-    own = Database(database.server, clock=SystemClock())
+    clock, room = ShiftedClock(), asyncio.Event()
+    own = Database(database.server, clock=clock)
+    refused, try_write = own._outage.refused, own._outage._try_write
+
+    def until_the_deadline(error: BaseException) -> bool:
+        """Who repeats its call does so no more: the first refusal takes all of its time."""
+        clock.shift(600)
+        return refused(error)
+
+    async def once_there_is_room() -> None:
+        await room.wait()
+        await try_write()
+
+    monkeypatch.setattr(outage_module, "TRY_EVERY", 0.01)
+    monkeypatch.setattr(own._outage, "refused", until_the_deadline)
+    monkeypatch.setattr(own._outage, "_try_write", once_there_is_room)
     await own.start()
-    for pool in (own, own.hot, own.bulk):
-        monkeypatch.setattr(pool, "_deadline", 0.3)
     try:
         with capture_logs() as logs:
             with pytest.raises((Unavailable, asyncpg.PostgresError)):
                 await work(own, state)
             assert own.refuses_writes
+            room.set()
             await until(lambda: not own.refuses_writes, 10, "a write succeeds again")
     finally:
         await own.stop()

@@ -5,8 +5,8 @@ from datetime import timedelta
 from typing import Any, cast
 
 import pytest
-from structlog.testing import capture_logs
 from tests.acme import acme
+from tests.captured import capture_logs
 from tests.plans import indexes, plan_for_any, whole_tables
 
 from recado.domain.core.ids import BATCH, CONTACT, EVENT, LEDGER_ENTRY, MESSAGE, IdSource

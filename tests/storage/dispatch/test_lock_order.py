@@ -9,7 +9,7 @@ import pytest
 from tests.causes import cause
 from tests.people import contact_id, insert_people
 from tests.storage.dispatch.test_claims import NOW, NUMBER, ORGANIZATION, of, stored
-from tests.waiting import until
+from tests.waiting import until_locked_out
 
 from recado.domain.core.ids import MESSAGE, lowest_id
 from recado.storage.contacts import contact_erasures, contacts
@@ -77,13 +77,10 @@ async def test_who_waits_for_the_first_of_its_rows_has_none_of_the_others(
     if statement in SENDING:
         assert await dispatch.claim(database, [of(first), of(second)], epoch, NOW) == [CLAIMED] * 2
 
-    async def it_waits() -> bool:
-        return bool(await database.fetchval("select count(*) from pg_locks where not granted"))
-
     async with database.transaction() as connection:
         await connection.execute("select from dispatch where id = $1 for update", first)
         running = asyncio.ensure_future(statement(database, epoch, [second, first]))
-        await until(it_waits, 10, "the statement waits for its first row")
+        await until_locked_out(database)  # the statement waits for its first row
         free = await connection.fetch("select id from dispatch where id = $1 for update skip locked", second)
         assert [row["id"] for row in free] == [second]
     await running
@@ -104,13 +101,10 @@ async def test_a_departure_that_waits_for_its_message_has_not_counted_in_its_min
     assert await dispatch.claim(database, [of(first), of(second)], epoch, NOW) == [CLAIMED] * 2
     await statement(database, epoch, [first])
 
-    async def it_waits() -> bool:
-        return bool(await database.fetchval("select count(*) from pg_locks where not granted"))
-
     async with database.transaction() as connection:
         await connection.execute("select from messages where id = $1 for update", second)
         running = asyncio.ensure_future(statement(database, epoch, [second]))
-        await until(it_waits, 10, "the departure waits for its message")
+        await until_locked_out(database)  # the departure waits for its message
         assert len(await connection.fetch("select from sender_minutes for update skip locked")) == 1
     await running
     assert await database.fetchval("select sent from sender_minutes") == 2
@@ -129,13 +123,10 @@ async def test_a_refusal_takes_the_messages_of_many_in_the_order_of_their_ids(
             recipients = [(ORGANIZATION, "test", consent_hash) for consent_hash in (1, 2)]
             return len(await withdrawals.opted_out(connection, withdrawals.refusals(recipients, LATEST), NOW, limit=10))
 
-    async def it_waits() -> bool:
-        return bool(await database.fetchval("select count(*) from pg_locks where not granted"))
-
     async with database.transaction() as connection:
         await connection.execute("select from dispatch where id = $1 for update", first)
         running = asyncio.ensure_future(refuse())
-        await until(it_waits, 10, "the refusal waits for its first message")
+        await until_locked_out(database)  # the refusal waits for its first message
         free = await connection.fetch("select id from dispatch where id = $1 for update skip locked", second)
         assert [row["id"] for row in free] == [second]
     assert await running == 2
@@ -147,13 +138,10 @@ async def test_an_erasure_takes_the_messages_of_all_channels_in_the_order_of_the
     await database.execute("update messages set channel = 'sms' where id = $1", first)  # last by its key
     erasure = Erasure((ORGANIZATION, "test", "cnt_1"), "")
 
-    async def it_waits() -> bool:
-        return bool(await database.fetchval("select count(*) from pg_locks where not granted"))
-
     async with database.transaction() as connection:
         await connection.execute("select from messages where id = $1 for update", first)
         running = asyncio.ensure_future(contact_erasures.block(database, erasure, NOW, mask=lambda *_: "masked"))
-        await until(it_waits, 10, "the erasure waits for its first message")
+        await until_locked_out(database)  # the erasure waits for its first message
         free = await connection.fetch("select id from messages where id = $1 for update skip locked", second)
         assert [row["id"] for row in free] == [second]
     assert await running is not None
@@ -168,13 +156,10 @@ async def test_contacts_are_locked_in_the_order_of_their_ids(database: Database)
         async with database.transaction() as connection:
             return await contacts.lock(connection, ORGANIZATION, "test", [second, first])
 
-    async def it_waits() -> bool:
-        return bool(await database.fetchval("select count(*) from pg_locks where not granted"))
-
     async with database.transaction() as connection:
         await connection.execute("select from contacts where id = $1 for update", first)
         running = asyncio.ensure_future(lock())
-        await until(it_waits, 10, "the lock waits for its first contact")
+        await until_locked_out(database)  # the lock waits for its first contact
         free = await connection.fetch("select id from contacts where id = $1 for update skip locked", second)
         assert [row["id"] for row in free] == [second]
     assert await running == [first, second]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.causes import cause
 from tests.storage.dispatch.test_claims import CLOCK, NOW, NUMBER, ORGANIZATION, of, stored
-from tests.waiting import until
+from tests.waiting import until_locked_out
 
 from recado.domain.channels.policy import ReportGuard
 from recado.domain.channels.source import Source
@@ -64,12 +64,7 @@ async def while_it_settles(db: Database, settle: Settling, message_id: str) -> A
         async with db.transaction() as connection:
             await settle(connection, message_id)
             begun.set()
-            waiting = "select count(*) from pg_locks where not granted"
-
-            async def somebody_waits() -> bool:
-                return bool(await db.fetchval(waiting))
-
-            await until(somebody_waits, 10, "the report waits for the settlement")
+            await until_locked_out(db)  # the report waits for the settlement
 
     task = asyncio.create_task(settling())
     await begun.wait()

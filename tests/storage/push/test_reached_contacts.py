@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.examples import examples
 from tests.people import insert_people
 from tests.plans import indexes, plan_of
-from tests.waiting import until
+from tests.waiting import locked_out, until
 
 from recado.domain.audience.segment import Field, Leaf, Operator
 from recado.domain.core.errors import Problem
@@ -138,10 +138,8 @@ async def held_write(monkeypatch: pytest.MonkeyPatch) -> tuple[asyncio.Event, as
 
 
 async def done_or_locked_out(database: Database, task: "asyncio.Task[Any]") -> None:
-    waiting = "select exists (select from pg_locks where not granted)"
-
     async def either() -> bool:
-        return task.done() or bool(await database.fetchval(waiting))
+        return task.done() or await locked_out(database) > 0
 
     await until(either, 10, "it is done, or waits")
 

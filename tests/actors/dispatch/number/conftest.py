@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from tests.acme import acme, add_template
+from tests.waiting import PATIENCE
 
 from recado.actors.dispatch.calls import Calls, ContentOf
 from recado.actors.dispatch.lane import Lane
@@ -69,7 +70,7 @@ class Traffic:
 
     async def quiet(self, clock: VirtualClock) -> None:
         """Until nothing moves any more unless time does."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             await clock.settle()
             while self._under_way:
                 self._none.clear()
