@@ -74,6 +74,13 @@ async def test_a_flow_that_is_not_well_formed_is_refused(api: Any, change: Any, 
     assert (await api.get(FLOWS)).body["total"] == 0
 
 
+async def test_a_flow_is_of_a_number_of_its_environment(api: Any) -> None:
+    for number_id in (api.organizations[1].number.id, "num_" + "0" * 21, "x"):
+        answer = await api.post(FLOWS, new(api, numberId=number_id))
+        assert (answer.status, answer.code, answer.body["meta"]) == (422, "REFERENCE_NOT_FOUND", {"field": "numberId"})
+        assert answer.body["errors"][0]["path"] == "/numberId"
+
+
 @pytest.mark.parametrize(("length", "status"), [(1_000_000, 201), (1_050_000, 422)])
 async def test_a_definition_has_at_most_a_mebibyte(api: Any, length: int, status: int) -> None:
     answer = await api.post(FLOWS, new(api, flowJson={"screens": [{**END, "data": {"text": "x" * length}}]}))

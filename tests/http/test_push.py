@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+from tests.http.conftest import ADMIN_TOKEN
 from tests.waiting import until
 
 from recado.engine.clock import SystemClock
@@ -337,7 +338,7 @@ async def test_a_message_fixes_its_audience_and_holds_its_price(api: Any) -> Non
         await register(api, app_id, f"token {number}")
     await register(api, app_id, "page", platform="web", **browser())
     before = (await api.get("/v2/wallet")).body["heldCoins"]
-    made = await sent(api, {"campaignId": "spring"})
+    made = await sent(api, {"campaignId": "Black Friday"})
     assert made["id"].startswith("psh_")
     assert {name: made[name] for name in ("status", "origin", "rateKind", "unitCoins", "reach", "replayed")} == {
         "status": "queued", "origin": "api", "rateKind": "simple", "unitCoins": 4, "reach": 4, "replayed": False,
@@ -348,7 +349,7 @@ async def test_a_message_fixes_its_audience_and_holds_its_price(api: Any) -> Non
     await register(api, app_id, "late")
     read = (await api.get(f"{MESSAGES}/{made['id']}")).body
     assert read["metrics"] == {"reach": 4, "delivered": 0, "opened": 0, "failed": 0, "unregistered": 0}
-    assert (read["breakdown"]["android"]["reach"], read["chargedCoins"], read["campaignId"]) == (3, 0, "spring")
+    assert (read["breakdown"]["android"]["reach"], read["chargedCoins"], read["campaignId"]) == (3, 0, "Black Friday")
     listed = (await api.get(MESSAGES)).body
     assert [each["id"] for each in listed["items"]] == [made["id"]]
     assert "breakdown" not in listed["items"][0]
@@ -475,6 +476,25 @@ async def test_devices_of_a_message_are_paged_and_opened_once_delivered(api: Any
     assert (await api.post(opened)).body == {"id": devices[0]["id"], "counted": False}
     guessed = devices[0]["id"][:-1] + ("0" if devices[0]["id"][-1] != "0" else "1")
     assert (await api.post(f"/v2/push/dispatches/{guessed}/opened")).status == 404
+
+
+async def test_in_a_suspended_organization_devices_opt_out_and_messages_lose_no_time(api: Any) -> None:
+    token, organization_id = {"appId": await app(api), "token": "one"}, api.organizations[0].organization.id
+    await register(api, token["appId"], "one")
+    message = await sent(api)
+    due = "select due_at from push_messages where id = $1"
+    before = await api.database.fetchval(due, message["id"])
+    path = f"/v2/admin/organizations/{organization_id}"
+    api.clock.shift(30)
+    await api.patch(path, {"status": "suspended"}, token=ADMIN_TOKEN)
+    assert (await api.post(TOKENS, {**token, "optedIn": True})).code == "ORGANIZATION_SUSPENDED"
+    assert (await api.post(f"{TOKENS}/opt-out", token)).body["status"] == "opted_out"
+    api.clock.shift(7_200)
+    await api.patch(path, {"dedicatedSender": "29000"}, token=ADMIN_TOKEN)
+    assert await api.database.fetchval(due, message["id"]) == before
+    await api.patch(path, {"status": "active"}, token=ADMIN_TOKEN)
+    stood_still = await api.database.fetchval(due, message["id"]) - before
+    assert timedelta(seconds=7_200) <= stood_still < timedelta(seconds=7_230)
 
 
 async def test_a_preview_stores_nothing(api: Any) -> None:

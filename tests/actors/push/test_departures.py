@@ -39,6 +39,7 @@ from recado.storage.ops.scope import INSTALLATION, Scope
 from recado.storage.push import departures as stored
 from recado.storage.push import devices, messages
 from recado.storage.push.apps import PUSH_APPS, sandbox_app
+from recado.storage.push.departures import PushClaim, PushLaneKey
 from recado.storage.push.messages import PushMessage
 
 
@@ -509,6 +510,33 @@ async def test_what_never_left_in_a_day_fails_and_is_released(push: Push) -> Non
     assert await push.wallet() == (balance, held)
 
 
+async def test_a_suspended_organization_sends_nothing_until_that_is_over_and_loses_no_time(push: Push) -> None:
+    """C24.1: calls under way end, and the next ones do not begin."""
+    await push.register("first", "second")
+    push.sender.hold = asyncio.Event()
+    message = await push.send()
+    departures = await push.departs(most_in_flight=1)
+    await until(lambda: len(push.sender.got) == 1, 5.0, "one call is under way")
+    await push.db.execute("update organizations set status = 'suspended'")
+    await departures.work()
+    push.sender.hold.set()
+    await until(lambda: not departures.lanes, 5.0, "its lane has ended")
+    day = timedelta(hours=25)
+    await push.db.execute("update push_messages set due_at = due_at - $1::interval", day)
+    await departures.work()
+    assert (len(push.sender.got), (await push.read(message)).open) == (1, True)
+    lane = PushLaneKey(push.organization_id, "test", push.app_id, "android")
+    assert await departures.claim(lane, 10) == PushClaim([], {}, [])
+
+    now = push.clock.now()
+    async with push.db.transaction() as connection:
+        await messages.make_up(connection, push.organization_id, now - day, now)
+        await connection.execute("update organizations set status = 'active'")
+    assert now - (await push.read(message)).due_at < timedelta(hours=1)
+    assert (await push.ends(message)).status == "completed"
+    assert sorted(each.token for each in push.sender.got) == ["first", "second"]
+
+
 async def test_a_scheduled_message_leaves_when_its_time_has_come(push: Push) -> None:
     await push.register("token")
     message = await push.send(scheduled_at=push.clock.now() + timedelta(hours=1))
@@ -776,7 +804,9 @@ async def contacts_with_devices(push: Push, count: int, *, devices_each: int = 1
     )  # fmt: skip
     ids = sorted(row["id"] for row in made)
     for each in ids:
-        await push.register(*(f"{each} {n}" for n in range(devices_each)), contact_id=each, user_name="Ana")
+        await push.register(
+            *(f"{each} {n}" for n in range(devices_each)), contact_id=each, user_name="Ana", device_name="Ana's"
+        )
     return ids
 
 
@@ -814,8 +844,10 @@ async def test_a_deleted_contact_leaves_no_device_of_its_own_however_many_it_has
     monkeypatch.setattr(devices, "UNLINKED_AT_ONCE", 2)
     more = [await devices.unlink(push.db, push.organization_id, "test", gone, push.clock.now()) for _ in range(3)]
     assert more == [True, True, False]
-    rows = await push.db.fetch("select contact_id, user_name from push_devices order by contact_id nulls last")
-    assert [tuple(row) for row in rows] == [(stays, "Ana")] * 5 + [(None, None)] * 5
+    rows = await push.db.fetch(
+        "select contact_id, user_name, device_name from push_devices order by contact_id nulls last"
+    )
+    assert [tuple(row) for row in rows] == [(stays, "Ana", "Ana's")] * 5 + [(None, None, None)] * 5
 
 
 async def test_a_device_that_was_registered_while_its_contact_was_deleted_is_unlinked_soon_after(push: Push) -> None:

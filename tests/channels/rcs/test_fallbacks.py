@@ -16,6 +16,7 @@ from tests.services.effects.test_partial_holds import check
 from recado.channels.core.errors import ProviderError
 from recado.channels.core.events import Status
 from recado.channels.core.provider import Account
+from recado.domain.channels.exported import EXPORTED
 from recado.domain.channels.rcs import POLICY, RCS
 from recado.domain.channels.source import Source
 from recado.domain.core.ids import IdSource
@@ -29,7 +30,7 @@ from recado.storage.core.connections.postgres import Database
 from recado.storage.dispatch import settlements
 from recado.storage.dispatch.settlements import Capture, Departed, Failed, LookUps, Onward
 from recado.storage.messages import message_deadlines, message_reads, receipts
-from recado.storage.messages.message_reads import Message
+from recado.storage.messages.message_reads import Message, MessageFilter
 from recado.storage.messages.messages import STORED, NewMessage
 from recado.storage.messages.receipts import ReportRow
 
@@ -194,6 +195,30 @@ async def test_what_is_not_delivered_in_time_is_taken_back_and_queued_for_its_sm
     assert await purse.costs(message) == [("charge", 1_100), ("adjustment", 900)]
     assert await purse.standing() == (1_000_000 - 2_000, 0)
     await check(purse)
+
+
+@pytest.mark.parametrize("campaign_id", [None, "spring"])
+async def test_until_its_sms_has_left_it_is_listed_and_exported_as_sent(
+    purse: RcsPurse, campaign_id: str | None
+) -> None:
+    async def listed(status: str) -> list[str]:
+        wanted = MessageFilter(
+            organization_id=purse.organization_id, env=ENV, channels=[RCS], status=status, as_shown=False,
+            stays_sent=True, campaign_id=campaign_id,
+        )  # fmt: skip
+        page = await message_reads.list_page(purse.database, wanted, limit=5, before_id=None, counted=False)
+        return [each.id for each in page.items]
+
+    waits, message = await purse.sent(1_100, 2_000), await gone(purse)
+    assert waits is not None
+    for _ in range(2):
+        assert [await listed("queued"), await listed("sent")] == [[waits.id], [message.id]]
+        await purse.due()
+    read = await purse.read(message)
+    (export,) = [each for each in EXPORTED if each.channel == RCS]
+    assert (read.status, export.status(read.status, read.sent_at), export.status("queued", None)) == (
+        "queued", "sent", "queued",
+    )  # fmt: skip
 
 
 async def test_a_cheaper_sms_gives_the_difference_back(purse: RcsPurse) -> None:

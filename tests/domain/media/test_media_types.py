@@ -53,6 +53,7 @@ KNOWN = [
     (office("ppt"), PPTX),
     (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(512), "application/msword"),
     ("Bom dia, João\n".encode(), "text/plain"),
+    ("Bom dia, João\n".encode("latin-1"), "text/plain"),
 ]
 
 
@@ -182,6 +183,8 @@ def test_any_bytes_are_looked_at_without_an_error(content: bytes) -> None:
     [
         ("image/png", HTML, "text/html"),
         ("audio/ogg; codecs=opus", ogg(), "audio/ogg"),
+        ("audio/ogg", ogg(packet=b"\x01vorbis"), "audio/ogg"),
+        ("image/png", ogg(packet=b"\x01vorbis"), "application/ogg"),
         ("image/svg+xml", SVG, "image/svg+xml"),
         ("text/csv", b"a,b\n", "text/csv"),
         ("text/html", b"plain", "text/plain"),

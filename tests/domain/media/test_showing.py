@@ -2,7 +2,8 @@
 
 import pytest
 
-from recado.domain.media.showing import disposition, is_inline, shown_type
+from recado.domain.media.media_types import KINDS
+from recado.domain.media.showing import disposition, ending, is_inline, shown_type
 
 
 @pytest.mark.parametrize(
@@ -35,3 +36,7 @@ def test_a_name_breaks_out_of_no_header() -> None:
 def test_what_is_no_media_type_stands_in_no_header(said: str) -> None:
     assert shown_type(said) == "application/octet-stream"
     assert disposition(said, "name", download=False).startswith("attachment")
+
+
+def test_whatever_can_be_sent_has_an_ending_of_its_own() -> None:
+    assert "bin" not in {ending(mime_type) for mime_type in KINDS}

@@ -34,11 +34,12 @@ _LITERALS: dict[str, Callable[[], str]] = {
     "timestamp with time zone[]": lambda: "'{2026-11-27T10:00:00Z}'",
     "tsvector": lambda: "'ana:1 souza:2'",
 }
-# Nothing of these is under way.
+# Nothing of these is under way, or due.
 _IDLE = {
     "dispatch": {"claimed_epoch": "null", "claimed_at": "null"},
     "push_blocks": {"claimed_at": "null"},
     "push_dispatches": {"claimed_at": "null"},
+    "push_messages": {"open": "true", "due_at": "'2999-01-01T00:00:00Z'"},
     "step_calls": {"claimed_at": "null"},
 }
 

@@ -1,7 +1,7 @@
 """A move of an organization between two databases: everything is there once, at each moment in one of them."""
 
 import asyncio
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import pytest
 from tests.storage.cells.conftest import ROWS, TwoDatabases
@@ -147,10 +147,17 @@ async def test_the_time_that_it_stood_still_is_not_counted_and_a_suspended_one_s
 
 @pytest.mark.long
 async def test_an_active_one_is_active_with_the_time_that_it_was_held(two: TwoDatabases) -> None:
+    [push] = await two.source.fetch(
+        "update push_messages set due_at = now() - interval '1 hour'"
+        " where id = (select min(id) from push_messages where organization_id = $1) returning id, due_at",
+        two.organization_id,
+    )
     await put(two, await held(two))
     row = await standing(two.target, two.organization_id)
     assert row[:2] == ("active", None)
     assert row[2] >= 1_000  # the second after the last call
+    due_at = await two.target.fetchval("select due_at from push_messages where id = $1", push["id"])
+    assert due_at - push["due_at"] >= timedelta(seconds=1)  # of its day neither (C22.3)
 
 
 @pytest.mark.parametrize("knows", [True, False])

@@ -168,6 +168,7 @@ class PushDepartures:
             pass
         for message in await departures.expired(self._db.hot, now - LIFETIME):
             await self._expire(message)
+        await self._stand_still()
         ready = await departures.lanes(self._db.hot, now)
         waiting = {key.organization_id for key in ready} | {key.organization_id for key in self._lanes}
         self._opened_at = {who: at for who, at in self._opened_at.items() if who in waiting}
@@ -228,6 +229,14 @@ class PushDepartures:
     def _turn(self, key: PushLaneKey, of: Counter[str]) -> tuple[int, float]:
         """Whose lane opens next, the lowest first: of who has the fewest, and has waited longest."""
         return of[key.organization_id], self._opened_at.get(key.organization_id, 0.0)
+
+    async def _stand_still(self) -> None:
+        """Lanes of organizations that were suspended end: what has not begun goes back (C24.1)."""
+        running = {key.organization_id for key in self._lanes}
+        suspended = await departures.suspended(self._db.hot, sorted(running)) if running else frozenset[str]()
+        for key, (lane, _) in self._lanes.items():
+            if key.organization_id in suspended:
+                lane.stopping = True
 
     def _make_way(self, key: PushLaneKey, of: Counter[str]) -> None:
         """One lane of who has more than the one who waits ends, when it has had its turn."""

@@ -33,6 +33,7 @@ class Exported:
     """The export of a channel. `scope`: what a caller needs; `what`: what its operation says of itself.
 
     `reason`: from the code that a message failed with, and its `lastError`; `reasons`: by states that have one each.
+    `status`: as its records show a state, by when the message was sent.
     `details`: what a row shows of what the channel alone knows of a message, by the names of callers. `segmented`:
     whether a message left as segments, by that.
     """
@@ -42,6 +43,7 @@ class Exported:
     what: str
     reason: Callable[[str | None, str | None], str | None] = lambda code, error: code
     reasons: Mapping[str, str] = field(default_factory=dict)
+    status: Callable[[str, datetime | None], str] = lambda status, sent_at: status
     details: tuple[str, ...] = ()
     segmented: Callable[[Mapping[str, Any]], bool] = lambda details: False
 
@@ -65,6 +67,7 @@ EXPORTED: Final = (
         scope="rcs:read",
         what="RCS messages",
         reason=lambda code, error: rcs.reason_of(code),
+        status=rcs.status_shown,
         details=("deliveredVia",),
         segmented=lambda details: details.get("deliveredVia") == SMS,
     ),

@@ -1,7 +1,7 @@
 """RCS, which an SMS takes the place of where it does not arrive: one message, whatever carries it (C17)."""
 
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
@@ -207,6 +207,11 @@ def asks_grant(route: RcsRoute) -> bool:
 def carried_by(details: Mapping[str, Any]) -> str:
     """What carries a message, or carried it: `rcs` or `sms`."""
     return str(details.get(DELIVERED_VIA, RCS))
+
+
+def status_shown(status: str, sent_at: datetime | None) -> str:
+    """The status of a record: between its revocation and its SMS a message that had left is still sent."""
+    return _S.SENT if status == _S.QUEUED and sent_at is not None else status
 
 
 def _fallback(details: Mapping[str, Any]) -> Mapping[str, Any] | None:

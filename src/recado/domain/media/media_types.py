@@ -75,10 +75,12 @@ _ISO: Final[Mapping[bytes, tuple[str, ...]]] = MappingProxyType(
 )
 """By the major brand of an ISO container; others that are known hold a video, or a sound alone."""
 _ISO_OF_ANY: Final = re.compile(rb"(?:iso[m2-9]|mp4[12]|avc1|dash|M4V |MSNV|F4V |mmp4)").fullmatch
+_OGG: Final = "application/ogg"
 _MARKUP: Final = re.compile(
     rb"[\s\xef\xbb\xbf]*<(?:!doctype|html|head|body|script|svg|\?xml|!--|iframe|[a-z]+[ >/])", re.IGNORECASE
 )
 _CONTROL: Final = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]").search
+_ASCII: Final = bytes(range(0x80))
 _PLAIN: Final = (
     (b"\xff\xd8\xff", "image/jpeg"),
     (b"GIF87a", "image/gif"),
@@ -191,6 +193,8 @@ def type_of(declared: str, seen: Seen) -> str:
         return declared
     if seen.types == ("text/plain",) and declared.startswith("text/") and declared != "text/html":
         return declared
+    if seen.types == (_OGG,) and declared in ("audio/ogg", "video/ogg"):
+        return declared  # the container holds either
     return seen.types[0]
 
 
@@ -213,7 +217,7 @@ def _ogg(head: bytes) -> Seen:
     packet = head[start : start + 19]
     if packet[:8] == b"OpusHead" and len(packet) >= 10:
         return Seen(("audio/ogg",), voice=packet[9] == 1)
-    return Seen(("application/ogg",))
+    return Seen((_OGG,))
 
 
 def _iso(head: bytes, size: int) -> tuple[str, ...]:
@@ -241,7 +245,9 @@ def _text(head: bytes) -> tuple[str, ...]:
     try:
         head.decode()
     except UnicodeDecodeError as error:
-        if error.start < len(head) - 3 or len(head) < READ:  # a character may be cut in two
+        cut = error.start >= len(head) - 3 and len(head) == READ  # a character may be cut in two
+        # Texts in Latin-1 and its like are in ASCII for the most part, and say nowhere what they are.
+        if not cut and len(head.translate(None, _ASCII)) * 2 >= len(head):
             return ()
     if (found := _MARKUP.match(head)) is not None:
         return ("image/svg+xml",) if b"<svg" in head[:1024].lower() else ("text/html",) if found else ()

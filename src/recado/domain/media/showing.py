@@ -4,7 +4,7 @@ import re
 from typing import Final
 from urllib.parse import quote
 
-from recado.domain.media.media_types import normalized, safe_filename
+from recado.domain.media.media_types import DOCX, PPTX, XLSX, normalized, safe_filename
 
 OCTETS: Final = "application/octet-stream"
 _INLINE: Final = frozenset(
@@ -16,9 +16,12 @@ _INLINE: Final = frozenset(
 _PLAYED: Final = re.compile(r"(?:audio|video)/[a-z0-9!#$&^_.+-]+")
 """What senders declare is theirs to say, and goes into a header."""
 _ENDINGS: Final = {
-    "image/jpeg": "jpg", "image/png": "png", "image/gif": "gif", "image/webp": "webp", "audio/aac": "aac",
-    "audio/amr": "amr", "audio/mpeg": "mp3", "audio/mp4": "m4a", "audio/ogg": "ogg", "video/mp4": "mp4",
-    "video/3gpp": "3gp", "application/pdf": "pdf", "text/plain": "txt",
+    "image/jpeg": "jpg", "image/png": "png", "image/gif": "gif", "image/webp": "webp", "image/heic": "heic",
+    "audio/aac": "aac", "audio/amr": "amr", "audio/mpeg": "mp3", "audio/mp4": "m4a", "audio/ogg": "ogg",
+    "audio/wav": "wav", "video/mp4": "mp4", "video/3gpp": "3gp", "video/quicktime": "mov", "video/webm": "webm",
+    "application/pdf": "pdf", "text/plain": "txt", "text/csv": "csv", "application/zip": "zip",
+    "application/msword": "doc", "application/vnd.ms-excel": "xls", "application/vnd.ms-powerpoint": "ppt",
+    DOCX: "docx", XLSX: "xlsx", PPTX: "pptx",
 }  # fmt: skip
 
 STREAM_HEADERS: Final = {

@@ -241,6 +241,7 @@ class HeldOrganization:
             if await target.fetchval(SQL.unequal_wallets, self._id):
                 raise MoveRefused("a wallet is not the sum of its entries: nothing was put into the other database")
             await self._let_a_second_pass(target, held_at)
+            await target.execute(SQL.make_up, self._id, begun.status)
             await target.execute(SQL.release, self._id, begun.status, begun.held_since)
 
     async def _copy(self, target: Session, table: MovedTable) -> None:
@@ -295,6 +296,7 @@ class HeldOrganization:
                     if table.name not in STAY_UNTIL_THE_END:
                         put = await self._source.execute(self._sql(SQL.put_back, table, ordered=table.ordered))
                         self._told(f"putting back {table.name}", affected(put))
+            await self._source.execute(SQL.make_up, self._id, begun.status)
             await self._source.execute(SQL.release, self._id, begun.status, begun.held_since)
             await self._source.execute(self._sql(SQL.end_schema))
 

@@ -95,7 +95,8 @@ class Message(Identified):
 class MessageFilter:
     """What a list shows. A period holds the messages created in [start, end).
 
-    `status`: as it shows (C15.1), or, not `as_shown`, as the channel has it.
+    `status`: as it shows (C15.1), or, not `as_shown`, as the channel has it. `stays_sent`: what left, and is queued to
+    leave by another way, is still sent (C17.2).
     """
 
     organization_id: str
@@ -103,6 +104,7 @@ class MessageFilter:
     channels: Sequence[str] = GENERIC_CHANNELS
     status: str | None = None
     as_shown: bool = True
+    stays_sent: bool = False
     direction: str | None = None
     region: str | None = None  # of the phone; without an index as well
     recipient: str | None = None  # a canonical phone; without an index, so along the history
@@ -232,6 +234,8 @@ def _source(wanted: MessageFilter) -> str:
         (wanted.carrier, SQL.if_carrier, SQL.if_waiting_carrier),
     ]
     status = wanted.status
+    if wanted.stays_sent and status == MessageStatus.QUEUED:
+        others.append((status, SQL.if_unsent, SQL.if_waiting_unsent))
     tags = [condition for value, condition in tagged if value is not None]
     of_channels = [_states_of(wanted, channel) for channel in wanted.channels] if status is not None else []
     if of_channels and not tags and _WAITING.issuperset(chain(*of_channels)):
@@ -239,10 +243,14 @@ def _source(wanted: MessageFilter) -> str:
         return _with(SQL.waiting, [SQL.if_waiting, *given])
     given = [*tags, *(condition for value, condition, _ in others if value is not None)]
     if status is not None:
-        given += [SQL.if_status, _ENDED.get(status, "")]
+        given += [_if_status(wanted), _ENDED.get(status, "")]
         if any(states != of_channels[0] for states in of_channels):
             given.append(SQL.if_state_of_channel)
     return _with(SQL.narrow if tags or status in _ENDED else SQL.walk, given)
+
+
+def _if_status(wanted: MessageFilter) -> str:
+    return SQL.if_sent if wanted.stays_sent and wanted.status == MessageStatus.SENT else SQL.if_status
 
 
 def _states(wanted: MessageFilter) -> dict[str, list[str]]:

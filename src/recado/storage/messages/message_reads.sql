@@ -78,6 +78,21 @@ order by d.id desc
 -- name: if_status
 and m.status = any(:states::text[])
 
+-- name: if_sent
+-- Also what left by one way, and is queued to leave by another.
+and (m.status = any(:states::text[]) or m.status = 'queued' and m.sent_at is not null)
+
+-- name: if_unsent
+and m.sent_at is null
+
+-- name: if_waiting_unsent
+and exists (
+    select from messages m
+    where
+        m.organization_id = d.organization_id and m.env = d.env and m.channel = d.channel and m.id = d.id
+        and m.sent_at is null
+)
+
 -- name: if_state_of_channel
 -- Where channels differ in how one of these states shows.
 and m.channel || ' ' || m.status = any(:states_of_channels::text[])

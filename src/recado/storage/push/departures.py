@@ -137,6 +137,11 @@ async def lanes(executor: Executor, now: datetime) -> list[PushLaneKey]:
     return [_read_lane(row) for row in await executor.fetch(SQL.lanes, now)]
 
 
+async def suspended(executor: Executor, organizations: Sequence[str]) -> frozenset[str]:
+    """Which of these organizations have to stand still."""
+    return frozenset([row["id"] for row in await executor.fetch(SQL.suspended, list(organizations))])
+
+
 async def claim(connection: Executor, lane: PushLaneKey, epoch: int, now: datetime, most: int) -> PushClaim:
     """Claim some `most` devices for this process, in a transaction; those first that are due once more."""
     of = (lane.organization_id, lane.env, lane.app_id, lane.platform)

@@ -153,6 +153,11 @@ async def cancel(connection: Executor, message: PushMessage, now: datetime) -> N
     await connection.execute(SQL.end, *message.key, status.value, now)
 
 
+async def make_up(connection: Executor, organization_id: str, since: datetime, now: datetime) -> None:
+    """The organization was suspended since then, and goes on now: that time is none of its messages' day (C22.3)."""
+    await connection.execute(SQL.make_up, organization_id, since, now)
+
+
 # Opens --------------------------------------------------------------------------------------------------------------
 
 

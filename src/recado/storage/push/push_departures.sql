@@ -17,7 +17,8 @@ where b.organization_id = d.organization_id and b.env = d.env and b.message_id =
 returning b.message_id;
 
 -- name: lanes
--- By which apps and platforms something may leave now, each found by one look into the index.
+-- By which apps and platforms something may leave now, each found by one look into the index. Queues of suspended organizations stand
+-- still (C24.1).
 with recursive ready as (
     (
         select organization_id, env, app_id, platform from push_blocks
@@ -48,15 +49,21 @@ again as (
         order by organization_id, env, app_id, platform limit 1
     ) n
 )
-select * from ready
-union
-select a.* from again a
-where exists (
-    select from push_dispatches d
-    where
-        d.organization_id = a.organization_id and d.env = a.env and d.app_id = a.app_id and d.platform = a.platform
-        and d.due_at <= $1
-);
+select l.* from (
+    select * from ready
+    union
+    select a.* from again a
+    where exists (
+        select from push_dispatches d
+        where
+            d.organization_id = a.organization_id and d.env = a.env and d.app_id = a.app_id and d.platform = a.platform
+            and d.due_at <= $1
+    )
+) l
+where not exists (select from organizations where id = l.organization_id and status = 'suspended');
+
+-- name: suspended
+select id from organizations where id = any($1::text[]) and status = 'suspended';
 
 -- name: claim
 -- The next blocks of a lane, the first of each message before the second of any; their messages are under way. So many that
@@ -79,6 +86,7 @@ held as (
         m.organization_id = $1 and m.env = $2
         and m.id in (select message_id from next where devices - own < $5::bigint)
         and m.open and exists (select from owner)
+        and not exists (select from organizations where id = $1 and status = 'suspended')
     order by m.id
     for no key update
 ),
@@ -103,6 +111,7 @@ from (
     where
         h.organization_id = $1 and h.env = $2 and h.app_id = $3 and h.platform = $4 and h.due_at <= $5
         and exists ({owner})
+        and not exists (select from organizations where id = $1 and status = 'suspended')
     order by h.due_at limit $8
     for no key update skip locked
 ) g
@@ -226,8 +235,9 @@ where
 limit $2;
 
 -- name: expired
-select organization_id, env, id from push_messages
-where open and due_at <= $1
+-- The time for which an organization is suspended is not counted: see `make_up` in push_messages.sql.
+select organization_id, env, id from push_messages m
+where open and due_at <= $1 and not exists (select from organizations where id = m.organization_id and status = 'suspended')
 order by due_at limit $2;
 
 -- name: left_of

@@ -151,7 +151,7 @@ held as materialized (
 )
 update push_devices d
 set
-    contact_id = null, external_id = null, user_name = null, user_email = null, user_phone = null,
+    contact_id = null, external_id = null, user_name = null, user_email = null, user_phone = null, device_name = null,
     status = case when d.status = 'registered' and r.denied then 'opted_out' else d.status end,
     opted_out_at = case when d.status = 'registered' and r.denied then $5 else d.opted_out_at end,
     updated_at = case when d.status = 'registered' and r.denied then $5 else d.updated_at end

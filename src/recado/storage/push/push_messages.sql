@@ -57,6 +57,19 @@ where
 order by b.number desc, u.n desc
 limit $5;
 
+-- name: make_up
+-- What of an organization was due while it stood still, from $2 to $3, has as much of its day left as it had. In the order in which
+-- everybody locks several.
+update push_messages m
+set due_at = m.due_at + ($3 - greatest(m.due_at, $2))
+from (
+    select env, id from push_messages
+    where organization_id = $1 and open and due_at < $3
+    order by env, id
+    for no key update
+) h
+where m.organization_id = $1 and m.env = h.env and m.id = h.id;
+
 -- name: end
 -- No block of it leaves any more.
 with ended as (

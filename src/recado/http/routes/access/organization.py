@@ -30,6 +30,7 @@ from recado.storage.access.organizations import ORGANIZATIONS, Organization
 from recado.storage.billing import price_overrides
 from recado.storage.billing.price_overrides import Override
 from recado.storage.core.connections.postgres import Connection
+from recado.storage.push import messages as push_messages
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,8 @@ class OrganizationOperations:
             if "price_overrides" in changes and await self._agree(connection, before, changes, call):
                 wanted = replace(wanted, updated_at=call.now)  # the prices stand in a table of their own
             after = await ORGANIZATIONS.save(connection, before, wanted, call.now)
+            if before.held_since is not None and after.held_since is None:
+                await push_messages.make_up(connection, after.id, before.held_since, call.now)
             if after is not before:
                 details = {"fields": call.body.named()}
                 await self.organizations.note(connection, call, "organization.update", after, details)

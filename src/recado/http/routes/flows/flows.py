@@ -9,7 +9,8 @@ from recado.channels.core.adapters import FlowAdminFor
 from recado.channels.core.errors import ProviderError
 from recado.channels.core.provider import Account, FlowDefinition
 from recado.domain.core.errors import FieldError, Problem, conflict
-from recado.domain.core.ids import FLOW
+from recado.domain.core.ids import FLOW, NUMBER
+from recado.domain.core.references import reference_not_found
 from recado.domain.flows.flow import FLOW_MACHINE, FlowEvent, FlowProviderStatus, FlowStatus
 from recado.domain.messages.changes import FlowChanged
 from recado.http.api.call import Call
@@ -42,7 +43,7 @@ class FlowOperations:
         principal, body = call.principal, call.body
         number = await numbers.get(self.flows.database, principal.organization_id, principal.env, body.number_id)
         if number is None:
-            raise Problem("NUMBER_NOT_OWNED", "`numberId` is not a number of this organization in this environment.")
+            raise reference_not_found("numberId", NUMBER, body.number_id, principal.env)
         new = Flow(
             **self.flows.born(call),
             number_id=number.id,
@@ -192,7 +193,7 @@ def flow_routes(dependencies: Dependencies, *, provider_for: FlowAdminFor) -> tu
         ),
         resource.route(
             "POST /v2/flows", "createFlow", "Create a flow as a draft", operations.create, body=FlowCreate,
-            body_limit=BODY_LIMIT, errors=("NUMBER_NOT_OWNED", "FLOW_NAME_TAKEN", "LIMIT_REACHED"),
+            body_limit=BODY_LIMIT, errors=("REFERENCE_NOT_FOUND", "FLOW_NAME_TAKEN", "LIMIT_REACHED"),
             description="Nothing goes to the provider until it is published.",
         ),
         resource.route("GET /v2/flows/{id}", "getFlow", "Read a flow", resource.read),

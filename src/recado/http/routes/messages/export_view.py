@@ -17,7 +17,7 @@ OUTBOUND = "outbound"
 def export_view(export: Exported, *, unmasked: bool) -> Callable[[ExportedMessage], dict[str, Any]]:
     """How the rows of a channel show; fields without value are absent. `unmasked`: recipients too (C2.5)."""
     channel, reason_of, segmented, own = export.channel, export.reason, export.segmented, export.details
-    reasons = export.reasons
+    reasons, status_of = export.reasons, export.status
 
     def view(row: ExportedMessage) -> dict[str, Any]:
         (
@@ -29,7 +29,7 @@ def export_view(export: Exported, *, unmasked: bool) -> Callable[[ExportedMessag
             "channel": channel,
             "direction": direction,
             "to": recipient if unmasked and known else masked_recipient(channel, recipient),
-            "status": status,
+            "status": status_of(status, sent_at),
         }
         if campaign_id is not None:
             shown["campaignId"] = campaign_id

@@ -112,7 +112,7 @@ def device_routes(
         resource.route(
             "POST /v2/push/tokens/opt-out", "optOutDevice", "Let a device leave all later sends", operations.opt_out,
             body=DeviceOptOut, responses={200: DeviceOptedOut}, rate_class="device", bad_body_status=400,
-            idempotency=Idempotency.NONE, errors=("NOT_FOUND",),
+            idempotency=Idempotency.NONE, errors=("NOT_FOUND",), while_suspended=True,
         ),
         resource.route(
             "GET /v2/push/devices", "listDevices", "List devices, newest first",

@@ -89,7 +89,7 @@ class CreatePush(_Audience):
     actions: Actions = Field(default_factory=list)
     data: Metadata = None
     scheduled_at: Timestamp | None = None
-    campaign_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:-]{1,64}$")] | None = None
+    campaign_id: Annotated[str, Field(min_length=1, max_length=64)] | None = None
     metadata: Metadata = None
 
     @model_validator(mode="after")

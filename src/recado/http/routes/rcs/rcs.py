@@ -114,6 +114,7 @@ def _filter(call: Call, query: RcsQuery) -> MessageFilter:
         channels=OF_RCS,
         status=query.status,
         as_shown=False,
+        stays_sent=True,
         carrier=query.channel,
         campaign_id=query.campaign_id,
         start=months_before(call.now, MESSAGES_MONTHS),

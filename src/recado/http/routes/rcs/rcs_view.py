@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from recado.domain.channels.policies import masked_recipient
-from recado.domain.channels.rcs import FALLBACK, RCS, carried_by, reason_of
+from recado.domain.channels.rcs import FALLBACK, RCS, carried_by, reason_of, status_shown
 from recado.domain.core.ids import created_at
 from recado.domain.core.timestamps import format_timestamp
 from recado.domain.messages.message import MessageStatus
@@ -24,10 +24,9 @@ _TIMES = (
 
 
 def rcs_view(message: Message, *, unmasked: bool) -> dict[str, Any]:
-    """The record; fields without value are absent. Between its revocation and its SMS it is still sent."""
-    left = message.status == MessageStatus.QUEUED and message.sent_at is not None
+    """The record; fields without value are absent."""
     view = _view(
-        message.id, message.env, message.recipient, MessageStatus.SENT if left else message.status,
+        message.id, message.env, message.recipient, status_shown(message.status, message.sent_at),
         message.details or {}, message.payload, unmasked=unmasked,
     )  # fmt: skip
     if message.status == MessageStatus.FAILED and (reason := reason_of(message.failure_code)) is not None:
