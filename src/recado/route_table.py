@@ -77,6 +77,7 @@ def route_table(made: Assembly) -> tuple[Route, ...]:
         changed=made.changed,
         prices=made.directories.prices if made.settings.billing_enabled else None,
         link_base=made.settings.link_address,
+        explain=system.explainer.explain,
     )
     routes = (
         *message_routes(

@@ -506,7 +506,9 @@ async def test_a_preview_stores_nothing(api: Any) -> None:
         "reach": 1, "rateKind": "rich", "unitCoins": 8, "totalCoins": 8, "charged": True,
     }  # fmt: skip
     neither = await api.post("/v2/push/preview", {"platforms": ALL})
-    assert (neither.status, neither.code) == (400, "AUDIENCE_INVALID")
+    assert (neither.status, neither.code, neither.body["errors"][0]["path"]) == (400, "AUDIENCE_INVALID", "")
+    both = await send(api, {"tokenIds": ["token"]})
+    assert [each["path"] for each in both.body["errors"]] == ["/segment", "/tokenIds"]
     assert (await api.get(MESSAGES)).body["items"] == []
 
 

@@ -18,6 +18,7 @@ from recado.actors.push.departures import IN_FLIGHT, PushDepartures
 from recado.channels.core.provider import Accepted, Down, Outcome, Refused, Retry, SlowDown, SlowPair, Unknown
 from recado.channels.push.notification import PushCredential, PushNotification
 from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Problem
 from recado.domain.core.ids import PUSH_DEVICE, IdSource
 from recado.domain.dispatch import breaker
 from recado.domain.dispatch.leases import Lease
@@ -289,6 +290,23 @@ async def test_of_lanes_that_wait_for_a_circuit_an_organization_has_a_share(
 
     await until(both_ended, 5.0, "both lanes have ended")
     assert len(running.lanes) == share
+
+
+async def test_where_nobody_sends_a_message_is_looked_at_before_that_is_said(push: Push) -> None:
+    nobody = PushSends(
+        push.db, ids=push.ids, clock=push.clock, organizations=Directories(push.db, clock=push.clock).organizations,
+        prices=None, random_bytes=os.urandom, queued=lambda: None, sends_in=(),
+    )  # fmt: skip
+    draft = PushDraft(
+        organization_id=push.organization_id, env="test", origin="api", platforms=("android",),
+        content=PushContent(title="Hello", body="News"), segment="all_opt_in", tokens=None,
+    )  # fmt: skip
+    for code in ("EMPTY_AUDIENCE", "DEPENDENCY_FAILED"):
+        with pytest.raises(Problem) as refused:
+            await nobody.accept(draft)
+        assert refused.value.code == code
+        await push.register("token")
+    assert await push.db.fetchval("select count(*) from push_messages") == 0
 
 
 async def test_a_message_that_reaches_nobody_has_failed(push: Push) -> None:

@@ -221,6 +221,17 @@ async def test_until_its_sms_has_left_it_is_listed_and_exported_as_sent(
     )  # fmt: skip
 
 
+async def test_of_a_suspended_organization_nothing_is_taken_back_until_that_is_over(purse: RcsPurse) -> None:
+    """C24.1: else its SMS would wait as well, and the person would have neither."""
+    message = await gone(purse)
+    await purse.database.execute("update organizations set status = 'suspended'")
+    await purse.due()
+    assert (purse.provider.asked, (await purse.read(message)).status) == ([], "sent")
+    await purse.database.execute("update organizations set status = 'active'")
+    await purse.due()
+    assert (len(purse.provider.asked), (await purse.read(message)).status) == (1, "queued")
+
+
 async def test_a_cheaper_sms_gives_the_difference_back(purse: RcsPurse) -> None:
     message = await gone(purse, own=1_800, sms=1_000)
     await purse.due()

@@ -171,6 +171,8 @@ async def test_one_time_codes_have_a_price_and_a_wait_of_their_own(rcs: Rcs) -> 
 async def test_a_schedule_is_kept(rcs: Rcs) -> None:
     sent = await rcs.send(scheduledAt=LATER)
     assert (sent["status"], sent["scheduledAt"]) == ("queued", LATER)
+    read = await rcs.api.call("GET", f"/v2/rcs/messages/{sent['id']}")
+    assert read["waiting"] == {"reason": "scheduled", "until": LATER}
 
 
 async def test_a_repeat_with_the_same_key_is_the_same_message(rcs: Rcs) -> None:

@@ -6,14 +6,14 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.media_files import PDF, PNG
+from tests.media_files import PDF, PNG, ogg
 from tests.services.media.conftest import NOW, ORGANIZATION, Accounts, Shelf, number, refused, unreachable, upload
 
 from recado.domain.core.errors import Problem
 from recado.domain.media.media_types import MIB
 from recado.domain.messages.message import Priority
 from recado.services.media import new_blobs
-from recado.services.media.media_use import named_media
+from recado.services.media.media_use import SentMedia, named_media
 from recado.services.messages.chatapp_rules import check_media
 from recado.services.messages.draft import MessageDraft
 from recado.storage.blobs.blobs import new_key, storage_failed
@@ -155,6 +155,21 @@ async def test_media_is_refused_where_no_provider_of_the_number_takes_any(
     with pytest.raises(Problem, match="DEPENDENCY_FAILED"):
         shelf.use.check_provider("chatapp", "test", other.id, found)
     shelf.use.check_provider("chatapp", "test", made.number_id, found)  # it has been given
+
+
+@pytest.mark.parametrize(
+    ("content", "declared", "kind"), [(PNG, "image/png", "image"), (ogg(), "audio/ogg", "document")]
+)
+async def test_what_no_header_has_stands_there_as_a_document(
+    shelf: Shelf, content: bytes, declared: str, kind: str
+) -> None:
+    made = await shelf.uploads.take(await shelf.sender(), upload(content, declared))
+    header = {"media": {"id": made.id}}
+    named = named_media("interactive", {"interactive": {"type": "button", "header": header}})
+    assert named is not None
+    await shelf.use.check("chatapp", ORGANIZATION, "test", named)
+    sent = await shelf.use.sent_as("chatapp", ORGANIZATION, "test", made.number_id or "", named)
+    assert sent == SentMedia("theirs-1", kind)
 
 
 async def test_media_of_others_and_expired_media_is_not_there(shelf: Shelf) -> None:

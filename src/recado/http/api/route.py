@@ -127,6 +127,7 @@ class RouteOptions(TypedDict, total=False):
     rotates: bool
     answers_in_commit: bool
     session_only: bool
+    while_suspended: bool
     at_fronts: bool
     administered: bool
     path_ids: Mapping[str, str]

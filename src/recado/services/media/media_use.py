@@ -33,7 +33,7 @@ _HEADERS: Final = (IMAGE, VIDEO, DOCUMENT)
 
 
 class SentMedia(NamedTuple):
-    """As its provider calls it."""
+    """As its provider calls it. `kind`: as which it is sent, in a header too."""
 
     provider_id: str
     kind: str
@@ -197,7 +197,8 @@ class MediaUse:
         sender = await self.senders.get(channel, (organization_id, env, sender_id))
         if sender is None:
             return "the sender is deleted"
-        return SentMedia(await self.ready(sender, found), found.kind)
+        kind = found.kind if found.kind in named.kinds else DOCUMENT  # anything may be sent as one
+        return SentMedia(await self.ready(sender, found), kind)
 
     # Parts ------------------------------------------------------------------------------------------------------------
 

@@ -118,8 +118,6 @@ class PushSends:
             replayed = await self._replayed(draft)
             if replayed is not None:
                 return replayed
-            if draft.env not in self._sends_in:
-                raise no_provider(PUSH)
             new = await self._new(draft)
             audience = await self._audience(draft)
             stored = await self._store(draft, new, audience)
@@ -165,6 +163,8 @@ class PushSends:
                 )  # fmt: skip
             await messages.insert(connection, new)
             await self._hold(connection, new, now)
+            if draft.env not in self._sends_in:  # what is wrong with the message is told first (C2.6)
+                raise no_provider(PUSH)
         return AcceptedPush(new, reach, replayed=False)
 
     async def _hold(self, connection: Connection, new: PushMessage, now: datetime) -> None:

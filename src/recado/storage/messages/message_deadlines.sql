@@ -34,7 +34,7 @@ where
 
 -- name: due_fallbacks
 -- Fallbacks that are due, with their messages, at most $3 of an organization: the oldest of each in turn, as one with thousands may
--- not make the code of another wait. They stay where they are.
+-- not make the code of another wait. They stay where they are. Those of suspended organizations wait.
 with recursive owners as (
     (select organization_id from message_deadlines where kind = 'fallback' order by organization_id limit 1)
     union all
@@ -58,6 +58,7 @@ from (
         order by due_at
         limit $3
     ) w
+    where not exists (select from organizations where id = o.organization_id and status = 'suspended')
     order by turn, due_at
     limit $2
 ) d

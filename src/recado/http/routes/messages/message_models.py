@@ -232,7 +232,7 @@ class MessageQuery(MessagePageQuery, PeriodQuery):
         return super().searches or self.phone is not None
 
 
-class _Waiting(ApiModel):
+class ExplainedWait(ApiModel):
     """Why a message has not left yet, and when it is expected to (C14.6)."""
 
     reason: WaitReason
@@ -311,7 +311,7 @@ class MessageModel(ApiModel):
 class MessageDetail(MessageModel):
     """A message with what it waits for, while it is `queued` or `sending`; once it left, with what it waited for."""
 
-    waiting: _Waiting | None = None
+    waiting: ExplainedWait | None = None
     waits: list[_Waited] | None = None
 
 

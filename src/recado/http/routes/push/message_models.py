@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from recado.domain.core.errors import Problem
+from recado.domain.core.errors import FieldError, Problem
 from recado.domain.push.device import LONGEST_TOKEN, PLATFORMS
 from recado.domain.push.message import (
     ALL_OPT_IN,
@@ -76,7 +76,10 @@ class _Audience(ApiModel):
     def refuse_audience(self, status: int) -> None:
         """AUDIENCE_INVALID for neither or both."""
         if (self.segment is None) == (self.token_ids is None):
-            raise Problem("AUDIENCE_INVALID", "Send exactly one of `segment` and `tokenIds`.", status=status)
+            sentence = "Send exactly one of `segment` and `tokenIds`."
+            paths = [""] if self.segment is None else ["/segment", "/tokenIds"]
+            errors = [FieldError(path, "AUDIENCE_INVALID", sentence) for path in paths]
+            raise Problem("AUDIENCE_INVALID", sentence, errors=errors, status=status)
 
 
 class CreatePush(_Audience):

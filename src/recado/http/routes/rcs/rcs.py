@@ -10,6 +10,7 @@ from recado.domain.core.errors import FieldError, Problem, validation_error
 from recado.domain.core.ids import MESSAGE
 from recado.domain.core.metadata import metadata_errors
 from recado.domain.core.retention import MESSAGES_MONTHS, months_before
+from recado.domain.messages.message import MessageStatus
 from recado.http.api.call import Call
 from recado.http.api.page_items import PageItems, each
 from recado.http.api.route import Idempotency, Route
@@ -18,7 +19,7 @@ from recado.http.routes.core.dependencies import Dependencies
 from recado.http.routes.core.groups import Group
 from recado.http.routes.core.phones import phone_at
 from recado.http.routes.messages.message_models import NO_RECIPIENT
-from recado.http.routes.rcs.rcs_models import CreatedRcs, CreateRcs, RcsList, RcsModel, RcsQuery
+from recado.http.routes.rcs.rcs_models import CreatedRcs, CreateRcs, RcsDetail, RcsList, RcsQuery
 from recado.http.routes.rcs.rcs_view import accepted_rcs_view, created_rcs_view, rcs_view
 from recado.http.wire.reply import REPLAYED, Reply
 from recado.services.messages.acceptance import Acceptance, AcceptedMessage
@@ -37,6 +38,7 @@ class RcsOperations:
     def __init__(self, dependencies: Dependencies, acceptance: Acceptance) -> None:
         self._database = dependencies.database
         self._cursors = dependencies.cursors
+        self._explain = dependencies.explain
         self._acceptance = acceptance
 
     async def create(self, call: Call) -> Reply:
@@ -59,7 +61,13 @@ class RcsOperations:
         return Reply(200, await self._cursors.page(call, LIST, items, lambda message: [message.id]))
 
     async def read(self, call: Call) -> Reply:
-        return Reply(200, rcs_view(call.resource, unmasked=call.can(PII)))
+        message: Message = call.resource
+        view = rcs_view(message, unmasked=call.can(PII))
+        if message.status == MessageStatus.QUEUED:
+            waiting = await self._explain(message.organization_id, message.env, message)
+            if waiting is not None:
+                view["waiting"] = waiting
+        return Reply(200, view)
 
     async def find(self, call: Call) -> Message:
         """The message of the path; 404."""
@@ -147,6 +155,6 @@ def rcs_routes(dependencies: Dependencies, acceptance: Acceptance) -> tuple[Rout
         ),
         group.route(
             "GET /v2/rcs/messages/{id}", "getRcs", "Read an RCS message", operations.read,
-            responses={200: RcsModel}, path_ids={"id": MESSAGE}, load=operations.find,
+            responses={200: RcsDetail}, path_ids={"id": MESSAGE}, load=operations.find,
         ),
     )  # fmt: skip

@@ -11,7 +11,7 @@ from recado.domain.core.errors import FieldError
 from recado.http.api.models import ApiModel, Timestamp
 from recado.http.api.paging import CursorPage, CursorQuery
 from recado.http.routes.messages.bulk_models import BatchContent, BatchHead, TextBatchBody
-from recado.http.routes.messages.message_models import NO_RECIPIENT, Billing, Id, Metadata
+from recado.http.routes.messages.message_models import NO_RECIPIENT, Billing, ExplainedWait, Id, Metadata
 from recado.services.messages.rcs_content import LONGEST_TEXT, RcsForm
 
 RcsStatus = Literal["queued", "sent", "delivered", "read", "failed"]
@@ -151,6 +151,12 @@ class RcsModel(ApiModel):
     read_at: datetime | None = None
     failed_at: datetime | None = None
     created_at: datetime
+
+
+class RcsDetail(RcsModel):
+    """A message with what it waits for, until it leaves."""
+
+    waiting: ExplainedWait | None = None
 
 
 class CreatedRcs(RcsModel):
