@@ -249,6 +249,7 @@ async def test_a_disk_that_is_full_is_told_and_the_same_command_goes_on_when_the
             "has no tables of this version",
         ),
         (("move", "org_x"), "say --to NAME, or --undo"),
+        (("serve", "--listen", "192.0.2.1:8080"), "192.0.2.1:8080 is not an address of this machine"),
         (("move", "org_x", "--to", "b"), "no cell has an organization 'org_x'"),
     ],
 )
@@ -257,6 +258,18 @@ def test_a_mistake_is_one_line(cells: Cells, arguments: tuple[str, ...], told: s
     assert done.returncode == 1
     assert told in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_an_entry_whose_map_is_away_does_not_begin_and_says_so_in_one_line(cells: Cells) -> None:
+    for url, told in (
+        ("", "RECADO_CELLS_DATABASE_URL is not set"),
+        ("postgresql://x@127.0.0.1:1/x", "of RECADO_CELLS_DATABASE_URL cannot be reached"),
+        ("nonsense", "of RECADO_CELLS_DATABASE_URL cannot be reached"),
+    ):
+        cells.urls["RECADO_CELLS_DATABASE_URL"] = url
+        done = cells.run("serve", "--listen", "127.0.0.1:0")
+        assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+        assert told in done.stderr
 
 
 async def test_a_cell_whose_organizations_are_in_another_one_is_refused_and_not_in_the_map(cells: Cells) -> None:

@@ -16,7 +16,7 @@ from yarl import URL
 
 from recado.config.limits import DEFAULT_LIMITS
 from recado.domain.core.tokens import mint_token
-from recado.entry import cell_finder
+from recado.entry import cell_finder, entry, forwarding
 from recado.storage.cells.cell_map import Cell
 from recado.storage.core.connections.batch import batchers
 
@@ -246,6 +246,49 @@ async def test_a_service_that_is_away_is_503_to_its_own_and_no_page_less_for_all
             assert answer.headers["X-From"] == "b"
 
 
+async def test_a_service_that_says_nothing_holds_up_its_own_alone(
+    two: Two, client: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, token = await two.a.organization()
+    _, there = await two.b.organization()
+    never = asyncio.Event()
+
+    async def silent(request: web.BaseRequest) -> web.StreamResponse:
+        await never.wait()
+        return web.Response()
+
+    two.a.answers = silent
+    monkeypatch.setattr(forwarding, "READ_PATIENCE", 0.3)
+    monkeypatch.setattr(entry, "CALLBACK_PATIENCE", 0.3)
+    async with client.get(f"{two.url}/numbers", headers=bearer(token)) as answer:
+        assert (answer.status, answer.headers["Retry-After"]) == (503, "5")
+    async with client.get(f"{two.url}/numbers", headers=bearer(there)) as answer:
+        assert answer.headers["X-From"] == "b"
+    async with client.post(f"{two.url}/v2/callbacks/sms/smpp", data=b"signed") as answer:
+        assert answer.status == 503  # the provider sends it again
+    assert two.b.targets == ["/numbers", "/v2/callbacks/sms/smpp"]
+    async with client.get(f"{two.url}/docs") as answer:
+        assert answer.headers["X-From"] == "b"
+
+
+async def test_a_head_is_a_head_and_the_connection_goes_on(two: Two, client: aiohttp.ClientSession) -> None:
+    _, token = await two.a.organization()
+
+    async def long(request: web.BaseRequest) -> web.StreamResponse:
+        return web.Response(body=b"x" * 200_000)
+
+    two.a.answers = long
+    for _ in range(2):
+        async with client.head(f"{two.url}/numbers", headers=bearer(token)) as answer:
+            assert (answer.status, answer.headers["Content-Length"]) == (200, "200000")
+            assert await answer.read() == b""
+    reader, writer = await asyncio.open_connection("127.0.0.1", two.port)
+    writer.write(f"GET /numbers HTTP/1.0\r\nAuthorization: Bearer {token}\r\n\r\n".encode())
+    async with asyncio.timeout(30):
+        assert (await reader.read()).endswith(b"x" * 200_000)
+    writer.close()
+
+
 async def test_who_signs_in_in_vain_learns_the_same_whether_or_not_there_is_an_account(
     two: Two, client: aiohttp.ClientSession
 ) -> None:
@@ -292,10 +335,23 @@ async def test_a_callback_comes_to_all_cells_and_one_that_is_none_to_a_single_on
         async with client.post(two.url + path, data=body) as answer:
             assert answer.status == status
         assert len(two.a.targets + two.b.targets) == seen
+
+    # Whoever is not there, or has no database: the other one has it nevertheless, and the provider sends it again.
+    async def unavailable(request: web.BaseRequest) -> web.StreamResponse:
+        return web.Response(status=503)
+
+    for failing, other in ((two.a, two.b), (two.b, two.a)):
+        failing.answers = unavailable
+        other.targets.clear()
+        async with client.post(two.url + path, data=b"signed" * 1000) as answer:
+            assert (answer.status, answer.headers["Retry-After"]) == (503, "5")
+        assert other.targets == [path]
+        failing.answers = verifies
     await two.b.stop()
+    two.a.targets.clear()
     async with client.post(two.url + path, data=b"signed" * 1000) as answer:
         assert (answer.status, answer.headers["Retry-After"]) == (503, "5")
-    assert two.a.targets.count(path) >= 2  # who is there has it nevertheless
+    assert two.a.targets == [path]
 
 
 async def test_a_stranger_with_guessed_tokens_makes_no_cell_work_beyond_his_share_and_costs_nobody_else(

@@ -7,9 +7,9 @@ import signal
 import sys
 from typing import Annotated, Final
 
-import asyncpg
 import typer
 
+from recado.address import telling
 from recado.cli.common import print_json, run_async
 from recado.cli.errors import CommandError
 from recado.config.logging import configure_logging, log_loop_errors
@@ -41,7 +41,9 @@ def serve_entry(map_variable: str, listen: str | None) -> None:
 
 
 async def _serve(settings: Settings, map_variable: str, address: str) -> None:
-    from recado.entry.parts import entry_parts  # the other commands do without
+    # The other commands do without.
+    from recado.entry.followed_map import MapNotRead
+    from recado.entry.parts import entry_parts
 
     loop = asyncio.get_running_loop()
     log_loop_errors(loop)
@@ -64,9 +66,10 @@ async def _serve(settings: Settings, map_variable: str, address: str) -> None:
     )
     spare_the_collector()
     try:
-        await parts.start()
-    except (TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError, ValueError) as error:
-        raise CommandError(f"the database of {map_variable} cannot be reached ({type(error).__name__})") from None
+        with telling(settings.listen):
+            await parts.start()
+    except MapNotRead as error:
+        raise CommandError(f"the database of {map_variable} cannot be reached ({error})") from None
     try:
         if settings.log_format == "json":
             print_json({"message": "serving", "level": "info", "address": settings.address()})

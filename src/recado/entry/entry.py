@@ -7,7 +7,7 @@ request goes to the one that has it now, or is answered with 503 where its body 
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Final
 from urllib.parse import unquote
 
@@ -33,11 +33,13 @@ from recado.http.wire.body import read_body
 from recado.http.wire.body_pace import BodyPace
 from recado.http.wire.byte_budget import ByteBudget
 from recado.http.wire.client_ip import ClientAddresses, network_of
+from recado.http.wire.deadlines import WRITE_SECONDS
 from recado.storage.cells.whereabouts import Shown, Shows
 from recado.storage.core.shares.callers import STRANGER
 
 LONGEST_SIGN_IN: Final = 64 * 1024  # bytes
 LONGEST_CALLBACK: Final = 3 * 1024 * 1024  # bytes, as each cell takes
+CALLBACK_PATIENCE: Final = WRITE_SECONDS + 5.0  # seconds: each cell has answered sooner
 
 log = structlog.get_logger(__name__)
 
@@ -122,15 +124,8 @@ class Entry:
     # To the cell of an organization ----------------------------------------------------------------------------------
 
     async def _give(
-        self,
-        asked: EntryRequest,
-        rule: Rule,
-        shown: tuple[Shows, Shown] | None,
-        body: PassedBody,
-        *,
-        sure: bool = False,
+        self, asked: EntryRequest, rule: Rule, shown: tuple[Shows, Shown] | None, body: PassedBody
     ) -> web.StreamResponse:
-        """`sure`: the cell says whether it is so; nothing that was asked before is kept."""
         found = None if shown is None else await self._find(asked, rule, *shown)
         if shown is None or found is None or found.cell is None:
             if not rule.strangers:
@@ -205,9 +200,7 @@ class Entry:
         by = repr(shown[1]).encode() if shown is not None and shown[0] is Shows.EMAIL else asked.network.encode()
         for cell in sorted(self._in_order(by), key=lambda each: self._forwarder.is_away(each.cell.url)):
             try:
-                async with self._forwarder.answer(
-                    cell.cell.url, asked.request, body, ip=asked.ip, caller=asked.network
-                ) as answer:
+                async with self._open(cell, asked, body) as answer:
                     return await self._given(answer, asked)
             except NotReached:
                 if body.whole is None and body.begun:
@@ -226,44 +219,52 @@ class Entry:
             body = self._body(asked, content)
             for number, cell in enumerate(order):
                 try:
-                    async with self._forwarder.answer(
-                        cell.cell.url, asked.request, body, ip=asked.ip, caller=asked.network
-                    ) as answer:
+                    async with self._open(cell, asked, body, CALLBACK_PATIENCE) as answer:
+                        if _failed(answer.status):
+                            continue  # it cannot say whether it is the provider's
                         if answer.status >= 300:
                             return await self._given(answer, asked)
                         others = await asyncio.gather(*(self._takes(each, asked, body) for each in order[number + 1 :]))
-                        if number or not all(others):  # those before it were not reached
+                        if number or not all(others):  # those before it have not taken it
                             break
                         return await self._given(answer, asked)
-                except NotReached:
+                except (NotReached, Unavailable):
                     continue
             raise Unavailable("Not all of the service has taken this: send it again.", retry_after=RETRY_AFTER)
 
     async def _takes(self, cell: AskedCell, asked: EntryRequest, body: PassedBody) -> bool:
         """Whether a cell has it now, or does not want it."""
         try:
-            async with self._forwarder.answer(
-                cell.cell.url, asked.request, body, ip=asked.ip, caller=asked.network
-            ) as answer:
+            async with self._open(cell, asked, body, CALLBACK_PATIENCE) as answer:
                 await answer.content.read()
-                return answer.status < 500 and answer.status not in (408, 429)
+                return not _failed(answer.status) and answer.status != 429
         except (NotReached, Problem, aiohttp.ClientError, OSError):
             return False
+
+    def _open(
+        self, cell: AskedCell, asked: EntryRequest, body: PassedBody, patience: float | None = None
+    ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
+        return self._forwarder.answer(
+            cell.cell.url, asked.request, body, ip=asked.ip, caller=asked.network, patience=patience
+        )
 
     @asynccontextmanager
     async def _answer_of(
         self, cell: AskedCell, asked: EntryRequest, body: PassedBody
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         try:
-            async with self._forwarder.answer(
-                cell.cell.url, asked.request, body, ip=asked.ip, caller=asked.network
-            ) as answer:
+            async with self._open(cell, asked, body) as answer:
                 yield answer
         except NotReached:
             raise Unavailable(retry_after=RETRY_AFTER) from None
 
     async def _given(self, answer: aiohttp.ClientResponse, asked: EntryRequest) -> web.StreamResponse:
         return await given(answer, asked.request, closing=self._answers.draining)
+
+
+def _failed(status: int) -> bool:
+    """Whether a cell did not get so far as to look at a callback."""
+    return status >= 500 or status == 408
 
 
 def _by_credential(request: BaseRequest) -> tuple[Shows, Shown] | None:

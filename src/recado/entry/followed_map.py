@@ -21,6 +21,10 @@ OLD_AFTER: Final = 5.0  # seconds: from then on nobody knows whether an organiza
 log = structlog.get_logger(__name__)
 
 
+class MapNotRead(Exception):
+    """The map cannot be read at the start; the text is the kind of what failed."""
+
+
 class FollowedMap:
     """A service (`start`, `stop`). `cells`: by name."""
 
@@ -36,8 +40,12 @@ class FollowedMap:
         self._looks = Periodic("map of cells", LOOK_EVERY, self._look, clock, ceiling=LOOK_EVERY)
 
     async def start(self) -> None:
-        """Raises what asyncpg and the network raise where the map cannot be read."""
-        await self._read()
+        """Raises `MapNotRead`."""
+        try:
+            await self._read()
+        except (OSError, ValueError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+            await self.stop()
+            raise MapNotRead(type(error).__name__) from None
         await self._looks.start()
 
     async def stop(self) -> None:

@@ -19,7 +19,7 @@ from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem, Unavailable
 from recado.http.wire.body import ClientLeft, body_chunks
 from recado.http.wire.body_pace import BodyPace
-from recado.http.wire.deadlines import SLOW_SECONDS
+from recado.http.wire.deadlines import READ_SECONDS, SLOW_SECONDS
 from recado.http.wire.rendering import LARGE, WireResponse
 from recado.storage.core.shares.fair_places import FairPlaces
 
@@ -30,8 +30,11 @@ WAITING_OF_CALLER: Final = 500
 WAITS: Final = 5.0  # seconds, for a place
 CONNECT_SECONDS: Final = 3.0
 SILENT_SECONDS: Final = SLOW_SECONDS + 30.0  # a cell that has everything, and says nothing any more, is gone
+READ_PATIENCE: Final = READ_SECONDS + 5.0
+"""Seconds for the head of an answer to who only reads: each cell has one sooner, be it a refusal."""
 KEPT_OPEN: Final = 30.0  # seconds: less than a cell keeps a connection that rests
-AWAY_FOR: Final = 1.0  # seconds in which a cell that took no connection is not the first that is tried
+AWAY_FOR: Final = 1.0  # seconds in which a cell that took no connection is the last that is tried
+SILENT_FOR: Final = 30.0  # likewise one that did not answer
 RETRY_AFTER: Final = 5  # seconds
 _HOP: Final = frozenset(
     {
@@ -45,7 +48,7 @@ _PRINTABLE: Final = "".join(map(chr, range(0x21, 0x7F)))
 
 
 class NotReached(Exception):
-    """The cell took no connection: nothing was sent."""
+    """The cell took no connection, or says nothing to what may be asked of another one, too."""
 
 
 class PassedBody:
@@ -115,9 +118,11 @@ class Forwarder:
 
     @asynccontextmanager
     async def answer(
-        self, url: str, request: BaseRequest, body: PassedBody, *, ip: str, caller: str
+        self, url: str, request: BaseRequest, body: PassedBody, *, ip: str, caller: str, patience: float | None = None
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """The head of the cell's answer, whose body is read meanwhile. `ip`: of the caller.
+
+        `patience`: seconds for the head, of what may be asked of another cell afterwards; None: by the method.
 
         Raises `NotReached`; `Unavailable` where no answer came; the refusal of a body that does not come.
         """
@@ -125,20 +130,28 @@ class Forwarder:
         if session is None:
             raise Unavailable
         async with self._place(url, caller):
+            has_body = _has_body(request)
+            if patience is None and request.method in ("GET", "HEAD") and not has_body:
+                patience = READ_PATIENCE
             try:
-                found = await session.request(
-                    request.method,
-                    _address(url, request),
-                    headers=_headers(request, body, ip),
-                    data=body.to_send() if _has_body(request) else None,
-                    allow_redirects=False,
-                )
+                async with asyncio.timeout(patience):
+                    found = await session.request(
+                        request.method,
+                        _address(url, request),
+                        headers=_headers(request, body, ip),
+                        data=body.to_send() if has_body else None,
+                        allow_redirects=False,
+                    )
             except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError):
                 self._away_until[url] = self._clock.monotonic() + AWAY_FOR
                 raise NotReached from None
-            except (aiohttp.ClientError, OSError):
+            except (aiohttp.ClientError, OSError) as error:
                 if body.error is not None:
                     raise body.error from None
+                if isinstance(error, TimeoutError):
+                    self._away_until[url] = self._clock.monotonic() + SILENT_FOR
+                    if patience is not None:
+                        raise NotReached from None
                 raise Unavailable(
                     "There was no answer; whether the request was carried out is not known.", retry_after=RETRY_AFTER
                 ) from None
