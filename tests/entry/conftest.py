@@ -17,7 +17,7 @@ from tests.emptied import TEMPLATE
 from tests.program import free_port
 from tests.standing_connection import StandingConnection
 
-from recado.config.limits import DEFAULT_LIMITS
+from recado.config.limits import DEFAULT_LIMITS, RequestLimit
 from recado.domain.core.ids import ORGANIZATION, IdSource
 from recado.domain.core.tokens import mint_token, token_hash
 from recado.engine.clock import SystemClock
@@ -27,6 +27,9 @@ from recado.storage.cells.holding import Session, connect
 
 PROXY = "127.0.0.9"
 TABLES = ("organizations", "api_keys", "api_key_tokens", "accounts", "origin_links")
+
+LIMITS = {**DEFAULT_LIMITS, "failed": RequestLimit(1, 20), "login": RequestLimit(10, 100)}
+"""As slow as the machine may be: guesses come faster than these, and tests sign in more slowly."""
 
 Answer = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
@@ -148,7 +151,7 @@ async def between(urls: dict[str, str]) -> AsyncIterator[Two]:
         port=port,
         base_url="https://api.example.com",
         trusted_proxies=[ip_network(PROXY)],
-        limits=DEFAULT_LIMITS,
+        limits=LIMITS,
         connections=1_000,
         connections_of_address=500,
         clock=SystemClock(),
