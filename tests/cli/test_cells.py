@@ -249,7 +249,7 @@ async def test_a_disk_that_is_full_is_told_and_the_same_command_goes_on_when_the
             "has no tables of this version",
         ),
         (("move", "org_x"), "say --to NAME, or --undo"),
-        (("serve", "--listen", "192.0.2.1:8080"), "192.0.2.1:8080 is not an address of this machine"),
+        (("serve",), "the database of RECADO_CELLS_DATABASE_URL has no map yet: 'recado cells add' makes it"),
         (("move", "org_x", "--to", "b"), "no cell has an organization 'org_x'"),
     ],
 )
@@ -270,6 +270,15 @@ def test_an_entry_whose_map_is_away_does_not_begin_and_says_so_in_one_line(cells
         done = cells.run("serve", "--listen", "127.0.0.1:0")
         assert (done.returncode, done.stderr.count("\n")) == (1, 1)
         assert told in done.stderr
+
+
+def test_an_address_that_an_entry_cannot_have_is_told_in_one_line(cells: Cells) -> None:
+    (cells.folder / "a").mkdir()
+    (cells.folder / "b").mkdir()
+    cells.add_both()
+    done = cells.run("serve", "--listen", "192.0.2.1:8080")
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "192.0.2.1:8080 is not an address of this machine" in done.stderr
 
 
 async def test_a_cell_whose_organizations_are_in_another_one_is_refused_and_not_in_the_map(cells: Cells) -> None:

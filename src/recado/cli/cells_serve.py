@@ -69,7 +69,7 @@ async def _serve(settings: Settings, map_variable: str, address: str) -> None:
         with telling(settings.listen):
             await parts.start()
     except MapNotRead as error:
-        raise CommandError(f"the database of {map_variable} cannot be reached ({error})") from None
+        raise CommandError(f"the database of {map_variable} {error}") from None
     try:
         if settings.log_format == "json":
             print_json({"message": "serving", "level": "info", "address": settings.address()})

@@ -54,7 +54,7 @@ class AskedCell:
         if self.address is not None:
             try:
                 self._pool = await asyncpg.create_pool(
-                    self.address,
+                    dsn=self.address,
                     min_size=0,
                     max_size=CONNECTIONS,
                     timeout=PATIENCE,

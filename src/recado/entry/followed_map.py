@@ -22,7 +22,7 @@ log = structlog.get_logger(__name__)
 
 
 class MapNotRead(Exception):
-    """The map cannot be read at the start; the text is the kind of what failed."""
+    """The map cannot be read at the start; the text says of its database why."""
 
 
 class FollowedMap:
@@ -43,9 +43,12 @@ class FollowedMap:
         """Raises `MapNotRead`."""
         try:
             await self._read()
+        except asyncpg.UndefinedTableError:
+            await self.stop()
+            raise MapNotRead("has no map yet: 'recado cells add' makes it") from None
         except (OSError, ValueError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
             await self.stop()
-            raise MapNotRead(type(error).__name__) from None
+            raise MapNotRead(f"cannot be reached ({type(error).__name__})") from None
         await self._looks.start()
 
     async def stop(self) -> None:
@@ -75,7 +78,6 @@ class FollowedMap:
         async with asyncio.timeout(PATIENCE):
             if self._session is None or self._session.is_closed():
                 self._session = await holding.connect(self._address)
-                await CellMap(self._session).make()
             read = CellMap(self._session)
             found = {cell.name: cell for cell in await read.cells()}
             moving = await read.any_moving()
