@@ -205,6 +205,9 @@ async def test_during_a_move_a_link_that_neither_cell_has_leads_nowhere_only_for
     await until(is_refused, 60, "the map was read", every=0.1)
     async with client.get(f"{two.url}/numbers", headers=bearer(token)) as answer:
         assert answer.status == 200
+    for channel, status in (("payments", 503), ("chatapp", 200)):  # a payment waits nowhere but at its provider
+        async with client.post(f"{two.url}/v2/callbacks/{channel}/bridge", data=b"signed") as answer:
+            assert answer.status == status
 
 
 async def test_a_cell_whose_database_is_away_is_waited_for_by_nobody_whose_cell_is_known(

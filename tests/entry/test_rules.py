@@ -23,6 +23,7 @@ ID = "0Vc" + "x" * 18
         ("DELETE", "/v2/sessions/current", Way.CREDENTIAL, None),
         ("POST", "/v2/accounts/accept-invite", Way.BODY, None),
         ("POST", "/v2/callbacks/sms/smpp", Way.ALL, None),
+        ("POST", "/v2/callbacks/payments/bridge", Way.ALL, None),
         ("GET", "/v2/callbacks/chatapp/cloud", Way.ANY, None),
         ("GET", "/console/build/app.js", Way.ANY, None),
         ("GET", "/healthz", Way.HERE, None),
@@ -44,3 +45,4 @@ def test_what_can_be_nobodys_is_not_looked_for() -> None:
         assert shown_by_text(sign_in, text) is None
     assert shown_by_token("svc_test_" + "a" * 43) is None
     assert [rule.way for rule in RULES if rule.strangers is False] == [Way.CREDENTIAL]
+    assert rule_of("POST", "/v2/callbacks/payments/bridge")[0].held

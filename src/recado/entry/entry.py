@@ -97,6 +97,8 @@ class Entry:
                 case Way.NOWHERE:
                     raise no_route(None)
                 case Way.ALL:
+                    if rule.held and self._cells.may_move:
+                        raise Unavailable("This is taken later: send it again.", retry_after=RETRY_AFTER)
                     return await self._give_to_all(asked)
                 case Way.BODY:
                     return await self._by_body(asked, rule)

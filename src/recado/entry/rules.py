@@ -34,7 +34,7 @@ class Rule:
     `shows`, `begins`: what is shown, and what stands before it in the cell's own tables. `member`: of the body.
     `unknown`: statuses by which a cell says that it has not what is shown: then it may have moved. `hides`: nobody may
     find out what is known: all cells are asked each time, and while one is away a refusal is 503. `held`: during a move
-    neither cell has it. `limit`: the class of requests (C6.1) whose tokens those use up who show what is unknown.
+    neither cell may have it. `limit`: the class of requests (C6.1) whose tokens those use up who show what is unknown.
     `strangers`: who shows nothing that is known comes to some cell, which refuses it as it does.
     """
 
@@ -64,6 +64,8 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(path=_path("/metrics|/v2/admin(/.*)?"), way=Way.NOWHERE),
     # Pages and documents, which are those of the version.
     Rule(path=_path("/console(/.*)?|/docs(/.*)?|/problems(/.*)?|/v2/openapi\\.json"), way=Way.ANY),
+    # What was paid is told once, and waits in no cell for the organization that is on its way.
+    Rule(path=_path("/v2/callbacks/payments/.*"), way=Way.ALL, method="POST", held=True),
     # Of providers. One that asks whether the address is ours asks any cell: all have the same secrets.
     Rule(path=_path("/v2/callbacks/.*"), way=Way.ALL, method="POST"),
     Rule(path=_path("/v2/callbacks/.*"), way=Way.ANY),
