@@ -3,10 +3,14 @@
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from tests import forked
+from tests.standing_connection import StandingConnection
+from tests.two_cells import Cells, made_cells
 
 from recado.storage.embedded.service_folder import service_folder
 
@@ -39,3 +43,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     cluster = service_folder(data_dir)
     if cluster is not None:
         shutil.rmtree(cluster)
+
+
+@pytest.fixture
+async def cells(postgres: dict[str, Any], maker: StandingConnection, tmp_path: Path) -> AsyncIterator[Cells]:
+    async with made_cells(postgres, maker, tmp_path) as made:
+        yield made

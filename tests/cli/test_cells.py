@@ -2,107 +2,24 @@
 
 import asyncio
 import base64
-import json
-import os
 import random
-import secrets
 import signal
 import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import aiohttp
-import asyncpg
 import pytest
 from tests import forked
 from tests.acceptance.sandbox.customer import Customer, ahead, phone
-from tests.emptied import TEMPLATE
-from tests.program import Api, Refused, Service, running
-from tests.standing_connection import StandingConnection
+from tests.program import Api, Refused, running
+from tests.two_cells import LIMIT, Cells, fetch, random_key
 from tests.waiting import until
 
 from recado.engine.clock import SystemClock
 from recado.storage.cells.holding import HeldOrganization, connect
-
-LIMIT = 60.0  # seconds of a command
-
-
-def random_key() -> str:
-    return base64.b64encode(os.urandom(32)).decode()
-
-
-@dataclass
-class Cells:
-    """Two databases of the schema and an empty one for the map, and the commands that know them."""
-
-    folder: Path
-    urls: dict[str, str]  # by the name of the environment variable
-    keys: dict[str, str] = field(
-        default_factory=lambda: {
-            "ENCRYPTION_KEYS": f"k1:{random_key()}",
-            "INDEX_KEY": random_key(),
-            "CURSOR_KEY": random_key(),
-        }
-    )
-
-    @property
-    def environment(self) -> dict[str, str]:
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith("RECADO_")}
-        return {**inherited, **self.urls, **{f"RECADO_{name}": value for name, value in self.keys.items()}}
-
-    def service(self, cell: str, **settings: str) -> Service:
-        folder = self.folder / cell
-        folder.mkdir()
-        url = self.urls[f"CELL_{cell.upper()}"]
-        return Service(
-            folder, DATABASE_URL=url, SANDBOX_TIME_SCALE="0.01", SSRF_ALLOW_CIDRS="127.0.0.0/8", **self.keys, **settings
-        )
-
-    def run(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
-        return forked.run(("cells", *arguments), cwd=self.folder, env=self.environment, timeout=LIMIT)
-
-    def said(self, *arguments: str) -> Any:
-        done = self.run(*arguments, "--json")
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
-
-    def spawn(self, *arguments: str) -> forked.Forked:
-        with (self.folder / "spawned").open("ab") as output:
-            return forked.spawn(
-                ("cells", *arguments), cwd=self.folder, env=self.environment, stdout=output, stderr=output
-            )
-
-    def add_both(self) -> None:
-        for cell in "ab":
-            media = self.folder / cell / "data" / "media"
-            media.mkdir(parents=True, exist_ok=True)
-            name = f"CELL_{cell.upper()}"
-            self.said("add", cell, "--database-from", name, "--url", f"http://{cell}.example", "--media", str(media))
-
-
-@pytest.fixture
-async def cells(postgres: dict[str, Any], maker: StandingConnection, tmp_path: Path) -> AsyncIterator[Cells]:
-    names = {f"CELL_{each}": f"recado_cell_{secrets.token_hex(4)}" for each in "AB"}
-    names["RECADO_CELLS_DATABASE_URL"] = f"recado_map_{secrets.token_hex(4)}"
-    for variable, name in names.items():
-        made_of = "template0" if variable.startswith("RECADO") else TEMPLATE
-        await maker.execute(f"create database {name} template {made_of} strategy file_copy")
-    place = f"?host={postgres['host']}&port={postgres['port']}"
-    yield Cells(tmp_path, {key: f"postgresql://{postgres['user']}@/{name}{place}" for key, name in names.items()})
-    for name in names.values():
-        await maker.execute(f"drop database {name} with (force)")
-
-
-async def fetch(cells: Cells, cell: str, query: str, *arguments: Any) -> list[asyncpg.Record]:
-    session = await connect(cells.urls[f"CELL_{cell.upper()}"])
-    try:
-        return list(await session.fetch(query, *arguments))
-    finally:
-        await session.close()
 
 
 @asynccontextmanager
@@ -332,6 +249,7 @@ async def test_a_disk_that_is_full_is_told_and_the_same_command_goes_on_when_the
             "has no tables of this version",
         ),
         (("move", "org_x"), "say --to NAME, or --undo"),
+        (("serve",), "the database of RECADO_CELLS_DATABASE_URL has no map yet: 'recado cells add' makes it"),
         (("move", "org_x", "--to", "b"), "no cell has an organization 'org_x'"),
     ],
 )
@@ -340,6 +258,27 @@ def test_a_mistake_is_one_line(cells: Cells, arguments: tuple[str, ...], told: s
     assert done.returncode == 1
     assert told in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_an_entry_whose_map_is_away_does_not_begin_and_says_so_in_one_line(cells: Cells) -> None:
+    for url, told in (
+        ("", "RECADO_CELLS_DATABASE_URL is not set"),
+        ("postgresql://x@127.0.0.1:1/x", "of RECADO_CELLS_DATABASE_URL cannot be reached"),
+        ("nonsense", "of RECADO_CELLS_DATABASE_URL cannot be reached"),
+    ):
+        cells.urls["RECADO_CELLS_DATABASE_URL"] = url
+        done = cells.run("serve", "--listen", "127.0.0.1:0")
+        assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+        assert told in done.stderr
+
+
+def test_an_address_that_an_entry_cannot_have_is_told_in_one_line(cells: Cells) -> None:
+    (cells.folder / "a").mkdir()
+    (cells.folder / "b").mkdir()
+    cells.add_both()
+    done = cells.run("serve", "--listen", "192.0.2.1:8080")
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "192.0.2.1:8080 is not an address of this machine" in done.stderr
 
 
 async def test_a_cell_whose_organizations_are_in_another_one_is_refused_and_not_in_the_map(cells: Cells) -> None:

@@ -1,4 +1,7 @@
-"""docs/cells.md: what it shows of nginx leads each organization to its cell, and links to whichever cell knows them."""
+"""docs/cells.md: what it shows of nginx leads each organization to its cell, and links to whichever cell knows them.
+
+What it grants is enough for the entry, and no more.
+"""
 
 import os
 import re
@@ -7,13 +10,20 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import aiohttp
+import asyncpg
+import pytest
 from aiohttp import web
 from tests.deploy import proxies
 from tests.deploy.proxies import Proxy, certificate
 from tests.program import free_port
 
+from recado.storage.cells import whereabouts
+from recado.storage.cells.whereabouts import Shows
+from recado.storage.core.connections.postgres import Database
+
 PAGE = (Path(__file__).parents[2] / "docs" / "cells.md").read_text("utf-8")
 (SHOWN,) = re.findall(r"```nginx\n(.*?)```", PAGE, re.DOTALL)
+(GRANTS,) = re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL)
 
 
 @asynccontextmanager
@@ -77,3 +87,21 @@ async def test_nginx_leads_each_host_to_its_cell_and_links_to_the_one_that_knows
                             found = await said(method, f"/{kind}/{link}", "l.api.example.com")
                             assert found == (200, f"{name} {method} l.api.example.com")
                     assert (await said(method, f"/{kind}/nobodys", "l.api.example.com"))[0] == 404
+
+
+async def test_what_is_granted_shows_whose_a_token_or_a_code_is_and_no_more(database: Database) -> None:
+    async with database.hot.acquire() as connection:
+        undone = connection.transaction()
+        await undone.start()
+        try:
+            await connection.execute(GRANTS)
+            await connection.execute("set local role entry")
+            for shows in Shows:
+                shown = [b"0" * 32] if shows in (Shows.KEY, Shows.SESSION, Shows.INVITE) else ["nothing"]
+                assert await whereabouts.having(connection, shows, shown) == {}
+            for secret in ("password_hash from accounts", "name from organizations", "scopes from api_keys"):
+                with pytest.raises(asyncpg.InsufficientPrivilegeError):
+                    async with connection.transaction():
+                        await connection.execute(f"select {secret}")
+        finally:
+            await undone.rollback()

@@ -15,6 +15,7 @@ import typer
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from recado.cli.api_calls import address_of
+from recado.cli.cells_serve import EPILOG, Listen, serve_entry
 from recado.cli.common import Json, print_json, print_table, read_settings, run_async
 from recado.cli.ending import until_told
 from recado.cli.errors import CommandError
@@ -53,6 +54,7 @@ def mount(app: typer.Typer) -> None:
     )(add)
     group.command("list", epilog="Example: recado cells list")(list_all)
     group.command("move", epilog="Example: recado cells move org_1Vbc… --to b")(move)
+    group.command("serve", epilog=EPILOG)(serve)
     app.add_typer(group, name="cells")
 
 
@@ -165,6 +167,11 @@ def move(
     else:
         rows = counted(moved.rows, "row")
         print(f"{organization_id} is in {moved.cell}: {rows}; it stood still for {moved.seconds:.1f} s")
+
+
+def serve(listen: Listen = None) -> None:
+    """Serve one address for all cells: each request goes on to the cell of its organization."""
+    serve_entry(MAP, listen)
 
 
 @dataclass(frozen=True, slots=True)

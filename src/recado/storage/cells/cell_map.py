@@ -93,6 +93,10 @@ class CellMap:
         rows = await self._session.fetch(SQL.place, organization_id)
         return _read_place(dict(rows[0])) if rows else None
 
+    async def any_moving(self) -> bool:
+        """Whether an organization is on its way, so that neither cell may have all of it."""
+        return bool(await self._session.fetchval(SQL.any_moving))
+
     async def moving(self, organization_id: str, to: str | None) -> None:
         """A move to that cell begins; None: it was undone."""
         await self._session.execute(SQL.moving, organization_id, to)

@@ -44,6 +44,9 @@ select organization_id, cell, moving_to, left_cell from recado_cells.organizatio
 -- name: place
 select organization_id, cell, moving_to, left_cell from recado_cells.organizations where organization_id = $1;
 
+-- name: any_moving
+select exists (select from recado_cells.organizations where moving_to is not null);
+
 -- name: moving
 update recado_cells.organizations set moving_to = $2, since = clock_timestamp() where organization_id = $1;
 

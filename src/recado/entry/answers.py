@@ -1,0 +1,56 @@
+"""What the entry answers itself, in the form that all answers have: refusals, and whether it is there."""
+
+from collections.abc import Callable
+
+from aiohttp.web_request import BaseRequest
+
+from recado.domain.core.errors import CODES, KINDS, Problem, Unavailable
+from recado.http.problems.problems import MEDIA_TYPE, ProblemRenderer
+from recado.http.wire.rendering import JSON, WireResponse, clean, dump, head
+
+_NO_REQUEST = {
+    400: ("BAD_REQUEST", "This is not a valid HTTP request."),
+    408: ("BAD_REQUEST", "The head of the request took too long to arrive."),
+    500: ("INTERNAL_ERROR", "The request could not be completed."),
+    503: ("SERVICE_UNAVAILABLE", "There are too many connections; try again shortly."),
+}
+_CLOSING = frozenset({408, 413})  # the rest of a body may still be on its way
+RETRY_AFTER = 5  # seconds
+
+
+class EntryAnswers:
+    """Renders them. `draining`: every answer ends its connection from now on."""
+
+    def __init__(self, base_url: str, new_id: Callable[[], str]) -> None:
+        self.draining = False
+        self._problems = ProblemRenderer(base_url)
+        self._new_id = new_id
+
+    def problem(self, problem: Problem, request: BaseRequest, path: str, request_id: str) -> WireResponse:
+        """A refusal."""
+        body = self._problems.body(problem, path.encode("utf-8", "replace").decode(), request_id)
+        lines = "".join(f"{name}: {clean(value)}\r\n" for name, value in problem.headers.items())
+        return self._answer(problem.status, f"X-Request-Id: {request_id}\r\n{lines}", body, MEDIA_TYPE, request)
+
+    def probe(self, ready: bool, request: BaseRequest) -> WireResponse:
+        """Of `/healthz` and `/readyz`."""
+        if not ready:
+            return self.problem(Unavailable("No part of the service answers."), request, "/readyz", self._new_id())
+        return self._answer(200, "", dump({"status": "ok"}), JSON, request)
+
+    def of_no_request(self, status: int, detail: str | None) -> WireResponse:
+        """The answer to what never became a request, the last of its connection."""
+        code, usual = _NO_REQUEST.get(status) or _NO_REQUEST[500 if status >= 500 else 400]
+        status = status if status in _NO_REQUEST else CODES[code].status
+        request_id = self._new_id()
+        body = self._problems.render(code, KINDS[status], status, CODES[code].title, detail or usual, "", request_id)
+        lines = f"X-Request-Id: {request_id}\r\nCache-Control: no-store\r\nConnection: close\r\n"
+        if status == 503:
+            lines += f"Retry-After: {RETRY_AFTER}\r\n"
+        return WireResponse(head(status, lines, len(body), MEDIA_TYPE) + body, status, keep_alive=False)
+
+    def _answer(self, status: int, lines: str, body: bytes, kind: str, request: BaseRequest) -> WireResponse:
+        keep_alive = request.keep_alive and not self.draining and status not in _CLOSING
+        lines += "Cache-Control: no-store\r\n" + ("" if keep_alive else "Connection: close\r\n")
+        wire = head(status, lines, len(body), kind)
+        return WireResponse(wire if request.method == "HEAD" else wire + body, status, keep_alive=keep_alive)

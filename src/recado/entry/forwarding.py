@@ -1,0 +1,251 @@
+"""Passes a request on to a cell, and its answer back: piece by piece, as fast as the slower side takes it."""
+
+import asyncio
+import math
+import sys
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+from urllib.parse import quote
+
+import aiohttp
+from aiohttp import web
+from aiohttp.http import HttpVersion11
+from aiohttp.web_request import BaseRequest
+from multidict import CIMultiDict, CIMultiDictProxy
+from yarl import URL
+
+from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Problem, Unavailable
+from recado.http.wire.body import ClientLeft, body_chunks
+from recado.http.wire.body_pace import BodyPace
+from recado.http.wire.deadlines import READ_SECONDS, SLOW_SECONDS
+from recado.http.wire.rendering import LARGE, WireResponse
+from recado.storage.core.shares.fair_places import FairPlaces
+
+PLACES: Final = 1_000
+"""Requests that are under way to one cell."""
+PLACES_OF_CALLER: Final = 250  # an organization's are no party here: who calls is an address
+WAITING_OF_CALLER: Final = 500
+WAITS: Final = 5.0  # seconds, for a place
+CONNECT_SECONDS: Final = 3.0
+SILENT_SECONDS: Final = SLOW_SECONDS + 30.0  # a cell that has everything, and says nothing any more, is gone
+READ_PATIENCE: Final = READ_SECONDS + 5.0
+"""Seconds for the head of an answer to who only reads: each cell has one sooner, be it a refusal."""
+KEPT_OPEN: Final = 30.0  # seconds: less than a cell keeps a connection that rests
+AWAY_FOR: Final = 1.0  # seconds in which a cell that took no connection is the last that is tried
+SILENT_FOR: Final = 30.0  # likewise one that did not answer
+RETRY_AFTER: Final = 5  # seconds
+_HOP: Final = frozenset(
+    {
+        "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer",
+        "transfer-encoding", "upgrade",
+    }
+)  # fmt: skip
+# What says where a request came from is said anew. The body's length is that of what is sent.
+_SAID_ANEW: Final = frozenset({"expect", "forwarded", "x-real-ip", "via", "content-length"})
+_PRINTABLE: Final = "".join(map(chr, range(0x21, 0x7F)))
+
+
+class NotReached(Exception):
+    """The cell took no connection, or says nothing to what may be asked of another one, too."""
+
+
+class PassedBody:
+    """What a request brings: `whole`, or as it comes, and then it can be sent once."""
+
+    def __init__(self, request: BaseRequest, clock: Clock, pace: BodyPace, caller: str, whole: bytes | None) -> None:
+        self.whole = whole
+        self.begun = False
+        self.ended = False
+        self.error: BaseException | None = None
+        self._request = request
+        self._clock = clock
+        self._pace = pace
+        self._caller = caller
+
+    async def _pieces(self) -> AsyncGenerator[bytes]:
+        if self.begun:
+            raise RuntimeError("a body comes once")
+        self.begun = True
+        chunks = body_chunks(self._request, sys.maxsize, self._clock, self._pace, self._caller)
+        try:
+            async for chunk in chunks:
+                yield bytes(chunk)  # a block is used again
+            self.ended = True
+        except (Problem, ClientLeft) as error:
+            self.error = error
+            raise
+        finally:
+            await chunks.aclose()
+
+    async def _slices(self, whole: bytes) -> AsyncGenerator[bytes]:
+        for start in range(0, len(whole), LARGE):
+            yield whole[start : start + LARGE]
+
+    def to_send(self) -> AsyncIterator[bytes]:
+        return self._pieces() if self.whole is None else self._slices(self.whole)
+
+
+class Forwarder:
+    """A service (`start`, `stop`): keeps connections to cells."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._session: aiohttp.ClientSession | None = None
+        self._places: dict[str, FairPlaces] = {}
+        self._away_until: dict[str, float] = {}
+
+    async def start(self) -> None:
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEPT_OPEN),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+            skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=SILENT_SECONDS),
+            max_line_size=LARGE,
+            max_field_size=LARGE,
+        )
+
+    async def stop(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    def is_away(self, url: str) -> bool:
+        """Whether a cell took no connection a moment ago."""
+        return self._clock.monotonic() < self._away_until.get(url, -math.inf)
+
+    @asynccontextmanager
+    async def answer(
+        self, url: str, request: BaseRequest, body: PassedBody, *, ip: str, caller: str, patience: float | None = None
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """The head of the cell's answer, whose body is read meanwhile. `ip`: of the caller.
+
+        `patience`: seconds for the head, of what may be asked of another cell afterwards; None: by the method.
+
+        Raises `NotReached`; `Unavailable` where no answer came; the refusal of a body that does not come.
+        """
+        session = self._session
+        if session is None:
+            raise Unavailable
+        async with self._place(url, caller):
+            has_body = _has_body(request)
+            if patience is None and request.method in ("GET", "HEAD") and not has_body:
+                patience = READ_PATIENCE
+            try:
+                async with asyncio.timeout(patience):
+                    found = await session.request(
+                        request.method,
+                        _address(url, request),
+                        headers=_headers(request, body, ip),
+                        data=body.to_send() if has_body else None,
+                        allow_redirects=False,
+                    )
+            except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError):
+                self._away_until[url] = self._clock.monotonic() + AWAY_FOR
+                raise NotReached from None
+            except (aiohttp.ClientError, OSError) as error:
+                if body.error is not None:
+                    raise body.error from None
+                if isinstance(error, TimeoutError):
+                    self._away_until[url] = self._clock.monotonic() + SILENT_FOR
+                    if patience is not None:
+                        raise NotReached from None
+                raise Unavailable(
+                    "There was no answer; whether the request was carried out is not known.", retry_after=RETRY_AFTER
+                ) from None
+            try:
+                yield found
+            finally:
+                found.close()  # where it was read to its end, its connection rests for the next one already
+
+    @asynccontextmanager
+    async def _place(self, url: str, caller: str) -> AsyncIterator[None]:
+        places = self._places.get(url)
+        if places is None:
+            places = self._places[url] = FairPlaces(PLACES, each=PLACES_OF_CALLER, most_waiting=WAITING_OF_CALLER)
+        if not places.take(caller):
+            try:
+                async with asyncio.timeout(WAITS):
+                    await places.turn(caller)
+            except TimeoutError:
+                raise Unavailable(retry_after=RETRY_AFTER) from None
+        try:
+            yield
+        finally:
+            places.leave(caller)
+
+
+async def given(answer: aiohttp.ClientResponse, request: BaseRequest, *, closing: bool) -> web.StreamResponse:
+    """Give an answer to who asked. `closing`: the connection takes no further request.
+
+    Raises ConnectionError where the answer breaks off, so that nobody takes a part of it for the whole.
+    """
+    length = answer.content_length
+    bodiless = request.method == "HEAD" or answer.status in (204, 304)
+    dropped = _HOP | _named_by(answer.headers.getall("Connection", ()))
+    try:
+        if bodiless or (length is not None and length <= LARGE):
+            content = await answer.content.read()
+            if not bodiless and len(content) != length:
+                raise ConnectionResetError("the answer broke off")
+            keep_alive = request.keep_alive and request.version == HttpVersion11 and not closing
+            lines = [f"HTTP/1.1 {answer.status} {answer.reason or ''}".encode("latin-1", "replace")]
+            lines += [
+                name + b": " + value
+                for name, value in answer.raw_headers
+                if name.decode("latin-1").lower() not in dropped
+            ]
+            if not keep_alive:
+                lines.append(b"Connection: close")
+            wire = b"\r\n".join((*lines, b"", content))
+            return WireResponse(wire, answer.status, keep_alive=keep_alive)
+        headers = CIMultiDict((name, value) for name, value in answer.headers.items() if name.lower() not in dropped)
+        response = web.StreamResponse(status=answer.status, reason=answer.reason, headers=headers)
+        if closing:
+            response.force_close()
+        await response.prepare(request)
+        async for piece in answer.content.iter_any():
+            await response.write(piece)
+        await response.write_eof()
+        return response
+    except aiohttp.ClientError:
+        raise ConnectionResetError("the answer broke off") from None
+
+
+def _has_body(request: BaseRequest) -> bool:
+    return "Content-Length" in request.headers or "Transfer-Encoding" in request.headers
+
+
+def _address(url: str, request: BaseRequest) -> URL:
+    target = request.raw_path
+    if not target.startswith("/"):
+        target = str(request.rel_url)
+    return URL(url.rstrip("/") + (target if target.isascii() else quote(target, safe=_PRINTABLE)), encoded=True)
+
+
+def _headers(request: BaseRequest, body: PassedBody, ip: str) -> CIMultiDict[str]:
+    """Those of the request, and where it came from: one address, the one that counts (docs/deployment.md)."""
+    given_headers: CIMultiDictProxy[str] = request.headers
+    dropped = _HOP | _SAID_ANEW | _named_by(given_headers.getall("Connection", ()))
+    headers = CIMultiDict(
+        (name, _text(value))
+        for name, value in given_headers.items()
+        if name.lower() not in dropped and not name.lower().startswith("x-forwarded-")
+    )
+    headers["X-Forwarded-For"] = ip
+    length = given_headers.get("Content-Length") if body.whole is None else str(len(body.whole))
+    if length is not None:
+        headers["Content-Length"] = length
+    return headers
+
+
+def _named_by(lines: "list[str] | tuple[str, ...]") -> frozenset[str]:
+    """The headers of this connection alone, by what its `Connection` says; none that the request needs."""
+    return frozenset(name.strip().lower() for line in lines for name in line.split(",")) - {"authorization", "host"}
+
+
+def _text(value: str) -> str:
+    """As it can be sent on: a byte that is no text is none there either."""
+    return value if value.isascii() else value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -1,0 +1,56 @@
+"""The parts of the entry, made from plain values."""
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from recado.domain.core.clock import Clock
+from recado.domain.core.ids import REQUEST, IdSource
+from recado.engine.service import ServiceGroup
+from recado.entry.answers import EntryAnswers
+from recado.entry.cell_finder import CellFinder
+from recado.entry.entry import Entry
+from recado.entry.followed_map import FollowedMap
+from recado.entry.forwarding import Forwarder
+from recado.entry.server import EntryServer
+from recado.http.callers.rate_limits import Limit
+from recado.http.wire.byte_budget import BODIES, ByteBudget
+from recado.http.wire.client_ip import ClientAddresses, Network
+from recado.http.wire.connection_limits import ConnectionLimits
+
+READ_HERE: Final = 64 * 1024 * 1024  # bytes of callbacks and sign-ins; all other bodies pass piece by piece
+
+
+def entry_parts(
+    *,
+    map_address: str,
+    variables: Mapping[str, str],
+    host: str,
+    port: int,
+    base_url: str,
+    trusted_proxies: Sequence[Network],
+    limits: Mapping[str, Limit],
+    connections: int,
+    connections_of_address: int,
+    clock: Clock,
+    random_bytes: Callable[[int], bytes],
+) -> ServiceGroup:
+    """`variables`: addresses of the cells' databases by the names that the map has; `limits`: of requests by class."""
+    ids = IdSource(clock, random.Random(random_bytes(32)))  # noqa: S311 - ids are unique, not secret
+    addresses = ClientAddresses(trusted_proxies)
+    cells = FollowedMap(map_address, variables, clock)
+    forwarder = Forwarder(clock)
+    answers = EntryAnswers(base_url, lambda: ids.new(REQUEST))
+    entry = Entry(
+        cells,
+        CellFinder(cells, clock),
+        forwarder,
+        limits={name: limits[name] for name in ("failed", "login", "public")},
+        addresses=addresses,
+        bodies=ByteBudget(READ_HERE, BODIES),
+        answers=answers,
+        clock=clock,
+        ids=ids,
+    )
+    places = ConnectionLimits(connections, connections_of_address, addresses)
+    return ServiceGroup([cells, forwarder, EntryServer(entry, answers, places, clock, host, port)])

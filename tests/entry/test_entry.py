@@ -1,0 +1,402 @@
+"""The entry: which cell gets a request, what it is told of the caller, and what a cell that is away means."""
+
+import asyncio
+import hashlib
+import os
+import socket
+from collections.abc import AsyncIterator
+
+import aiohttp
+import pytest
+from aiohttp import web
+from tests.entry.conftest import LIMITS, PROXY, Two, bearer
+from tests.program import free_port
+from tests.waiting import until
+from yarl import URL
+
+from recado.domain.core.tokens import mint_token
+from recado.entry import cell_finder, entry, forwarding
+from recado.storage.cells.cell_map import Cell
+from recado.storage.core.connections.batch import batchers
+
+
+def unknown() -> dict[str, str]:
+    """A token of nobody, which no other request has shown."""
+    return bearer(mint_token("svc_test_", os.urandom))
+
+
+def asked(cell: str) -> int:
+    """How many questions the database of a cell was asked."""
+    return sum(each.rows for each in batchers() if each.name == f"cell {cell}")
+
+
+def cell_of(two: Two, name: str, *, media: str) -> Cell:
+    return Cell(name, f"CELL_{name.upper()}", getattr(two, name).url, media)
+
+
+async def refusing(request: web.BaseRequest) -> web.StreamResponse:
+    return web.json_response({"code": "UNAUTHORIZED"}, status=401)
+
+
+async def test_a_request_goes_to_the_cell_of_its_key_as_it_came_and_with_the_one_address_that_counts(
+    two: Two, client: aiohttp.ClientSession
+) -> None:
+    for cell in (two.a, two.b):
+        _, token = await cell.organization()
+        headers = {**bearer(token), "X-Forwarded-For": "203.0.113.7", "X-Forwarded-Host": "x", "X-Own": "ç", "TE": "x"}
+        target = URL(f"{two.url}/numbers/%C3%A7?a=%2F&b", encoded=True)
+        async with client.post(target, data=b"x" * 3000, headers=headers) as answer:
+            said = await answer.json()
+            assert (answer.status, answer.headers["X-From"]) == (200, cell.name)
+        assert (said["target"], said["size"]) == ("/numbers/%C3%A7?a=%2F&b", 3000)
+        there = said["headers"]
+        assert there["X-Forwarded-For"] == "127.0.0.1"  # nobody is believed who is no proxy
+        assert (there["Host"], there["X-Own"]) == (f"127.0.0.1:{two.port}", "ç")
+        assert not there.keys() & {"X-Forwarded-Host", "TE"}
+    proxy = aiohttp.TCPConnector(local_addr=(PROXY, 0))
+    async with aiohttp.ClientSession(connector=proxy) as through:
+        headers = {**bearer(token), "X-Forwarded-For": "203.0.113.7, 198.51.100.4"}
+        async with through.get(f"{two.url}/numbers", headers=headers) as answer:
+            assert (await answer.json())["headers"]["X-Forwarded-For"] == "198.51.100.4"
+
+
+async def test_a_request_that_the_cell_it_was_in_refuses_goes_to_the_one_that_has_it_now(
+    two: Two, client: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    organization_id, token = await two.a.organization()
+    async with client.get(f"{two.url}/numbers", headers=bearer(token)) as answer:
+        assert answer.headers["X-From"] == "a"
+    await two.move(organization_id)
+    two.a.answers = refusing
+    monkeypatch.setattr(cell_finder, "CERTAIN", 0.0)  # as after a second
+    async with client.get(f"{two.url}/numbers", headers=bearer(token)) as answer:
+        assert (answer.status, answer.headers["X-From"]) == (200, "b")
+    assert two.a.targets == ["/numbers"] * 2
+
+
+async def test_one_whose_body_the_left_cell_has_is_sent_again_by_its_caller(
+    two: Two, client: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    organization_id, token = await two.a.organization()
+    async with client.get(f"{two.url}/numbers", headers=bearer(token)) as answer:
+        assert answer.status == 200
+    await two.move(organization_id)
+
+    async def reads_and_refuses(request: web.BaseRequest) -> web.StreamResponse:
+        await request.read()
+        return await refusing(request)
+
+    two.a.answers = reads_and_refuses
+    monkeypatch.setattr(cell_finder, "CERTAIN", 0.0)
+    for status in (503, 200):
+        async with client.post(f"{two.url}/messages", headers=bearer(token), data=b"x" * 70_000) as answer:
+            assert answer.status == status
+            assert status == 200 or answer.headers["Retry-After"] == "5"
+
+
+async def test_a_large_body_passes_as_fast_as_the_cell_takes_it_and_no_faster(
+    two: Two, client: aiohttp.ClientSession
+) -> None:
+    _, token = await two.a.organization()
+    reads, sent = asyncio.Event(), 0
+    digest, piece = hashlib.sha256(), os.urandom(256 * 1024)
+
+    async def late(request: web.BaseRequest) -> web.StreamResponse:
+        await reads.wait()
+        there = hashlib.sha256()
+        async for each in request.content.iter_any():
+            there.update(each)
+        return web.Response(text=there.hexdigest())
+
+    async def body() -> AsyncIterator[bytes]:
+        nonlocal sent
+        for _ in range(160):  # 40 MiB
+            sent += len(piece)
+            digest.update(piece)
+            yield piece
+
+    two.a.answers = late
+    length = {"Content-Length": str(160 * len(piece))}
+    sending = asyncio.create_task(client.post(f"{two.url}/up", data=body(), headers={**bearer(token), **length}))
+    seen = -1
+
+    async def stands() -> bool:
+        nonlocal seen
+        before, seen = seen, sent
+        return bool(two.a.targets) and before == seen
+
+    await until(stands, 60, "the body stands", every=0.3)
+    assert sent < 24 * 1024 * 1024  # what the kernel has of two connections is most of it
+    reads.set()
+    async with await sending as answer:
+        assert await answer.text() == digest.hexdigest()
+
+
+async def test_an_answer_comes_piece_by_piece_and_one_that_breaks_off_does_so_for_its_caller(
+    two: Two, client: aiohttp.ClientSession
+) -> None:
+    _, token = await two.b.organization()
+    more = asyncio.Event()
+
+    async def news(request: web.BaseRequest) -> web.StreamResponse:
+        response = web.StreamResponse(
+            headers={"Content-Type": "text/event-stream", "X-Range": request.headers["Range"]}
+        )
+        await response.prepare(request)
+        await response.write(b"data: one\n\n")
+        await more.wait()
+        assert request.transport is not None
+        request.transport.abort()
+        return response
+
+    two.b.answers = news
+    async with client.get(f"{two.url}/news", headers={**bearer(token), "Range": "bytes=3-5"}) as answer:
+        assert await answer.content.readany() == b"data: one\n\n"
+        assert answer.headers["X-Range"] == "bytes=3-5"
+        more.set()
+        with pytest.raises(aiohttp.ClientPayloadError):
+            await answer.content.read()
+
+
+async def test_an_answer_before_the_end_of_the_body_is_given_at_once(two: Two) -> None:
+    _, token = await two.a.organization()
+    two.a.answers = refusing
+    reader, writer = await asyncio.open_connection("127.0.0.1", two.port)
+    head = f"POST /up HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\nContent-Length: 1000000\r\n\r\n"
+    writer.write(head.encode() + b"x" * 1000)
+    async with asyncio.timeout(30):
+        assert (await reader.readline()).startswith(b"HTTP/1.1 401 ")
+    writer.close()
+
+
+async def test_links_invitations_and_files_are_found_by_what_their_address_shows(
+    two: Two, client: aiohttp.ClientSession
+) -> None:
+    organization_id, _ = await two.b.organization()
+    await two.b.session.execute(
+        "insert into origin_links values ($1, 'test', 'x', 'n', 'n', 't', 'outra', null, 'abcdEFGH', 0, now())",
+        organization_id,
+    )
+    body = organization_id.removeprefix("org_")
+    for path in (
+        "/c/abcdEFGH?utm=1",
+        f"/o/t{body}{'0' * 21}{'x' * 22}.gif",
+        f"/u/l{body}{'0' * 42}{'x' * 65}",
+        f"/storage/{organization_id}/live/media/2026/11/name?sig=x",
+    ):
+        async with client.get(two.url + path) as answer:
+            assert (answer.status, answer.headers["X-From"], (await answer.json())["target"]) == (200, "b", path)
+    assert two.a.targets == []
+
+
+async def test_during_a_move_a_link_that_neither_cell_has_leads_nowhere_only_for_now(
+    two: Two, client: aiohttp.ClientSession
+) -> None:
+    organization_id, token = await two.a.organization()
+    async with client.get(f"{two.url}/c/abcdEFGH") as answer:
+        assert answer.status == 200  # of a cell, which says what it says of links that lead nowhere
+    await two.map.settle(organization_id, "a")
+    await two.map.moving(organization_id, "b")
+
+    async def is_refused() -> bool:
+        async with client.get(f"{two.url}/c/{os.urandom(4).hex()}") as answer:
+            return answer.status == 503 and answer.headers["Retry-After"] == "5"
+
+    await until(is_refused, 60, "the map was read", every=0.1)
+    async with client.get(f"{two.url}/numbers", headers=bearer(token)) as answer:
+        assert answer.status == 200
+    for channel, status in (("payments", 503), ("chatapp", 200)):  # a payment waits nowhere but at its provider
+        async with client.post(f"{two.url}/v2/callbacks/{channel}/bridge", data=b"signed") as answer:
+            assert answer.status == status
+
+
+async def test_a_cell_whose_database_is_away_is_waited_for_by_nobody_whose_cell_is_known(
+    two: Two, client: aiohttp.ClientSession
+) -> None:
+    _, token = await two.a.organization()
+    _, there = await two.b.organization()
+    async with client.get(f"{two.url}/numbers", headers=bearer(there)) as answer:
+        assert answer.headers["X-From"] == "b"
+    with socket.socket() as silent:  # takes connections, and says nothing
+        silent.bind(("127.0.0.1", free_port()))
+        silent.listen()
+        host, port = silent.getsockname()
+        two.urls["CELL_B"] = f"postgresql://nobody@{host}:{port}/nowhere"
+        await two.map.add(cell_of(two, "b", media="moved"))  # the map has something new of it: it is opened anew
+
+        async def unknown_is_not_said() -> bool:
+            async with client.get(f"{two.url}/numbers", headers=unknown()) as answer:
+                return answer.status == 503
+
+        await until(unknown_is_not_said, 60, "the cell is away", every=0.5)
+        async with client.get(f"{two.url}/numbers", headers=bearer(there)) as answer:
+            assert answer.headers["X-From"] == "b"  # as far as anybody knows
+        async with client.get(f"{two.url}/numbers", headers=bearer(token)) as answer:
+            assert answer.headers["X-From"] == "a"
+
+
+async def test_a_service_that_is_away_is_503_to_its_own_and_no_page_less_for_all(
+    two: Two, client: aiohttp.ClientSession
+) -> None:
+    _, token = await two.a.organization()
+    await two.a.stop()
+    async with client.get(f"{two.url}/numbers", headers=bearer(token)) as answer:
+        assert (answer.status, answer.headers["Retry-After"]) == (503, "5")
+        assert (await answer.json())["type"] == "https://api.example.com/problems/service-unavailable"
+    for number in range(8):
+        async with client.get(f"{two.url}/docs/{number}", headers={"X-Forwarded-For": f"203.0.113.{number}"}) as answer:
+            assert answer.headers["X-From"] == "b"
+
+
+async def test_a_service_that_says_nothing_holds_up_its_own_alone(
+    two: Two, client: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, token = await two.a.organization()
+    _, there = await two.b.organization()
+    never = asyncio.Event()
+
+    async def silent(request: web.BaseRequest) -> web.StreamResponse:
+        await never.wait()
+        return web.Response()
+
+    two.a.answers = silent
+    monkeypatch.setattr(forwarding, "READ_PATIENCE", 0.3)
+    monkeypatch.setattr(entry, "CALLBACK_PATIENCE", 0.3)
+    async with client.get(f"{two.url}/numbers", headers=bearer(token)) as answer:
+        assert (answer.status, answer.headers["Retry-After"]) == (503, "5")
+    async with client.get(f"{two.url}/numbers", headers=bearer(there)) as answer:
+        assert answer.headers["X-From"] == "b"
+    async with client.post(f"{two.url}/v2/callbacks/sms/smpp", data=b"signed") as answer:
+        assert answer.status == 503  # the provider sends it again
+    assert two.b.targets == ["/numbers", "/v2/callbacks/sms/smpp"]
+    async with client.get(f"{two.url}/docs") as answer:
+        assert answer.headers["X-From"] == "b"
+
+
+async def test_a_head_is_a_head_and_the_connection_goes_on(two: Two, client: aiohttp.ClientSession) -> None:
+    _, token = await two.a.organization()
+
+    async def long(request: web.BaseRequest) -> web.StreamResponse:
+        return web.Response(body=b"x" * 200_000)
+
+    two.a.answers = long
+    for _ in range(2):
+        async with client.head(f"{two.url}/numbers", headers=bearer(token)) as answer:
+            assert (answer.status, answer.headers["Content-Length"]) == (200, "200000")
+            assert await answer.read() == b""
+    reader, writer = await asyncio.open_connection("127.0.0.1", two.port)
+    writer.write(f"GET /numbers HTTP/1.0\r\nAuthorization: Bearer {token}\r\n\r\n".encode())
+    async with asyncio.timeout(30):
+        assert (await reader.read()).endswith(b"x" * 200_000)
+    writer.close()
+
+
+async def test_who_signs_in_in_vain_learns_the_same_whether_or_not_there_is_an_account(
+    two: Two, client: aiohttp.ClientSession
+) -> None:
+    organization_id, _ = await two.a.organization()
+    await two.a.session.execute(
+        "insert into accounts (organization_id, id, name, email, email_key, role, extra_scopes, status, updated_at)"
+        " values ($1, 'acc', 'Ana', 'Ana@a.example', 'ana@a.example', 'owner', '{}', 'active', now())",
+        organization_id,
+    )
+
+    async def signs_in(request: web.BaseRequest) -> web.StreamResponse:
+        said = await request.read()
+        return web.json_response({}, status=201 if b"right" in said else 401)
+
+    async def tried(email: str, password: str = "wrong") -> int:
+        body = {"email": email, "password": password}
+        async with client.post(f"{two.url}/v2/sessions", json=body) as answer:
+            return answer.status
+
+    two.a.answers = two.b.answers = signs_in
+    assert [await tried(" ANA@a.example"), await tried("nobody@a.example")] == [401, 401]
+    assert await tried("ana@a.example", "right") == 201
+    assert two.a.targets.count("/v2/sessions") >= 2
+    await two.b.stop()
+    two.urls["CELL_B"] = f"postgresql://nobody@127.0.0.1:{free_port()}/nowhere"
+    await two.map.add(cell_of(two, "b", media="moved"))
+
+    async def nobody_is_told() -> bool:
+        return await tried("nobody@a.example") == 503
+
+    await until(nobody_is_told, 60, "a cell is away", every=0.2)
+    assert [await tried("ana@a.example"), await tried("ana@a.example", "right")] == [503, 201]
+
+
+async def test_a_callback_comes_to_all_cells_and_one_that_is_none_to_a_single_one(
+    two: Two, client: aiohttp.ClientSession
+) -> None:
+    async def verifies(request: web.BaseRequest) -> web.StreamResponse:
+        return web.json_response({}, status=200 if await request.read() == b"signed" * 1000 else 401)
+
+    two.a.answers = two.b.answers = verifies
+    path = "/v2/callbacks/chatapp/bridge"
+    for body, status, seen in ((b"signed" * 1000, 200, 2), (b"forged", 401, 3)):
+        async with client.post(two.url + path, data=body) as answer:
+            assert answer.status == status
+        assert len(two.a.targets + two.b.targets) == seen
+
+    # Whoever is not there, or has no database: the other one has it nevertheless, and the provider sends it again.
+    async def unavailable(request: web.BaseRequest) -> web.StreamResponse:
+        return web.Response(status=503)
+
+    for failing, other in ((two.a, two.b), (two.b, two.a)):
+        failing.answers = unavailable
+        other.targets.clear()
+        async with client.post(two.url + path, data=b"signed" * 1000) as answer:
+            assert (answer.status, answer.headers["Retry-After"]) == (503, "5")
+        assert other.targets == [path]
+        failing.answers = verifies
+    await two.b.stop()
+    two.a.targets.clear()
+    async with client.post(two.url + path, data=b"signed" * 1000) as answer:
+        assert (answer.status, answer.headers["Retry-After"]) == (503, "5")
+    assert two.a.targets == [path]
+
+
+async def test_a_stranger_with_guessed_tokens_makes_no_cell_work_beyond_his_share_and_costs_nobody_else(
+    two: Two, client: aiohttp.ClientSession
+) -> None:
+    _, token = await two.b.organization()
+    refill, capacity = LIMITS["failed"]
+    before = asked("a")
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    statuses: dict[int, int] = {}
+    stranger = aiohttp.TCPConnector(local_addr=("127.0.0.77", 0))
+    async with aiohttp.ClientSession(connector=stranger) as guessing:
+
+        async def guess() -> None:
+            for _ in range(20):
+                headers = {"Authorization": "Bearer " + mint_token("svc_live_", os.urandom)}
+                async with guessing.get(f"{two.url}/numbers", headers=headers) as answer:
+                    statuses[answer.status] = statuses.get(answer.status, 0) + 1
+
+        guesses = asyncio.gather(*(guess() for _ in range(20)))
+        async with client.get(f"{two.url}/numbers", headers=bearer(token)) as answer:
+            assert answer.headers["X-From"] == "b"
+        await guesses
+        most = capacity + refill * (loop.time() - began) + 20  # as many as began together
+        assert 0 < asked("a") - before <= most
+        assert statuses[429] > 0
+        # Without a form, and the same again: nobody is asked at all.
+        before = asked("a")
+        again = unknown()["Authorization"]
+        for guess_again in ("Bearer svc_live_short", "Basic x", again, again):
+            async with client.get(f"{two.url}/numbers", headers={"Authorization": guess_again}) as answer:
+                assert answer.status == 200  # of the cell, which refuses it
+        assert asked("a") - before == 1
+
+
+async def test_what_each_cell_has_for_itself_is_not_reached(two: Two, client: aiohttp.ClientSession) -> None:
+    for path in ("/metrics", "/%6detrics", "/v2/admin", "/v2/admin/organizations"):
+        async with client.get(two.url + path, headers={"Authorization": "Bearer administrator"}) as answer:
+            assert (answer.status, (await answer.json())["code"]) == (404, "ROUTE_NOT_FOUND")
+    async with client.get(f"{two.url}/v2/ops/numbers", headers={"Authorization": "Bearer administrator"}) as answer:
+        assert answer.status == 401
+    for path in ("/healthz", "/readyz"):
+        async with client.get(two.url + path) as answer:
+            assert (answer.status, await answer.json()) == (200, {"status": "ok"})
+    assert two.a.targets + two.b.targets == []
