@@ -12,6 +12,7 @@ from typing import Any
 
 import asyncpg
 import pytest
+import structlog
 from tests import deadlines, folders, judged_alone
 from tests import system_postgres as packaged
 from tests.alone import pytest_ignore_collect, pytest_itemcollected  # noqa: F401 - hooks of this run
@@ -61,6 +62,14 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.collect()
         gc.freeze()
         gc.enable()
+
+
+@pytest.fixture(autouse=True)
+def _log_as_before() -> Iterator[None]:
+    """What sets up the log of the process would take their lines from tests that come later."""
+    before = structlog.get_config()["wrapper_class"]
+    yield
+    assert structlog.get_config()["wrapper_class"] is before, "this test set up the log, and put nothing back"
 
 
 @pytest.fixture(scope="session")
