@@ -4,6 +4,7 @@ import asyncio
 import gc
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import AsyncIterator, Generator, Iterator
 from contextlib import ExitStack, contextmanager
@@ -46,6 +47,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(folders)
     config.pluginmanager.register(deadlines)
     config.pluginmanager.register(judged_alone)
+    # A shell has what it runs in the background ignore Ctrl-C, and so would each program to which a test sends one.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(wrapper=True)
