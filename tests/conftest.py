@@ -4,6 +4,7 @@ import asyncio
 import gc
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import AsyncIterator, Generator, Iterator
 from contextlib import ExitStack, contextmanager
@@ -12,6 +13,7 @@ from typing import Any
 
 import asyncpg
 import pytest
+import structlog
 from tests import deadlines, folders, judged_alone
 from tests import system_postgres as packaged
 from tests.alone import pytest_ignore_collect, pytest_itemcollected  # noqa: F401 - hooks of this run
@@ -45,6 +47,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(folders)
     config.pluginmanager.register(deadlines)
     config.pluginmanager.register(judged_alone)
+    # A shell has what it runs in the background ignore Ctrl-C, and so would each program to which a test sends one.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -61,6 +66,14 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.collect()
         gc.freeze()
         gc.enable()
+
+
+@pytest.fixture(autouse=True)
+def _log_as_before() -> Iterator[None]:
+    """What sets up the log of the process would take their lines from tests that come later."""
+    before = structlog.get_config()["wrapper_class"]
+    yield
+    assert structlog.get_config()["wrapper_class"] is before, "this test set up the log, and put nothing back"
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,7 @@ from tests import forked
 from tests.acceptance.sandbox.customer import Customer, ahead, phone
 from tests.program import Api, Refused, running
 from tests.two_cells import LIMIT, Cells, fetch, random_key
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 from recado.engine.clock import SystemClock
 from recado.storage.cells.holding import HeldOrganization, connect
@@ -41,12 +41,12 @@ async def locked(cells: Cells, cell: str, table: str) -> AsyncIterator[Callable[
 
 async def kill(moving: forked.Forked) -> None:
     moving.kill()
-    assert await asyncio.to_thread(moving.wait, 10.0) == -signal.SIGKILL
+    assert await asyncio.to_thread(moving.wait, PATIENCE) == -signal.SIGKILL
 
 
 async def interrupt(moving: forked.Forked) -> None:
     moving.send_signal(signal.SIGINT)
-    assert await asyncio.to_thread(moving.wait, 10.0) == 130
+    assert await asyncio.to_thread(moving.wait, PATIENCE) == 130
 
 
 async def killed_while_it_copies(

@@ -17,8 +17,8 @@ from typing import Any
 
 import asyncpg
 import pytest
-from structlog.testing import capture_logs
 from tests import forked
+from tests.captured import capture_logs
 
 import recado.app
 from recado.cli import serve
@@ -498,6 +498,7 @@ def test_the_processes_of_fronts_begin_before_the_program_is_loaded_and_end_with
         raise RuntimeError("no place")
 
     monkeypatch.setattr(serve, "tell_stacks", lambda: None)  # of this process, pytest sees to that
+    monkeypatch.setattr(serve, "configure_logging", lambda *_: None)  # and other tests to its log
     monkeypatch.setattr(serve, "program_on_disk", lambda: "this one")
     monkeypatch.setattr(serve, "FrontProcesses", Processes)
     monkeypatch.setattr(serve, "usable_cores", lambda: cores)

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
-from structlog.testing import capture_logs
+from tests.captured import capture_logs
 from tests.waiting import until
 
 from recado.domain.messages.changes import ConsentRefused, KeyChanged, NumberChanged
@@ -449,6 +449,7 @@ async def test_a_stop_leaves_calls_of_fronts_that_send_as_long_as_it_is_waited_f
         each.link.give(frames.ANSWERED)
     await asyncio.wait_for(stopping, PATIENCE)
     ending = asyncio.ensure_future(service.fronts.calls_end())
+    await asyncio.sleep(0)  # it has begun, however soon the first one ends
     first.process.terminate()
     await until(lambda: first.process.poll() is not None, PATIENCE, "its calls are over")
     assert second.process.poll() is None

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any
 
 import pytest
@@ -25,12 +25,18 @@ NEEDS_IT = {
 }  # fmt: skip
 
 
-async def away(_: Any) -> Any:
-    raise Unavailable("away")
+@pytest.fixture(params=["away", "silent"])
+async def reads(request: pytest.FixtureRequest) -> AsyncIterator[Callable[[Any], Coroutine[Any, Any, Any]]]:
+    """A read of a database that is away, or silent until the test is over."""
+    over = asyncio.Event()
 
+    async def read(_: Any) -> Any:
+        if request.param == "silent":
+            await over.wait()
+        raise Unavailable("away")
 
-async def silent(_: Any) -> Any:
-    await asyncio.sleep(3_600)
+    yield read
+    over.set()
 
 
 async def known(answer: Any) -> Any:
@@ -53,7 +59,6 @@ async def scraped(api: Any, queues: Any, backlogs: Any) -> dict[str, Any]:
     return {family.name: family for family in text_string_to_metric_families(text)}
 
 
-@pytest.mark.parametrize("reads", [away, silent])
 async def test_what_the_database_does_not_answer_is_left_out_and_the_rest_is_told(
     api: Any, monkeypatch: pytest.MonkeyPatch, reads: Callable[[Any], Coroutine[Any, Any, Any]]
 ) -> None:

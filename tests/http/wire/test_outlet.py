@@ -108,6 +108,7 @@ async def test_a_client_that_takes_nothing_holds_no_more_than_it_may_whichever_w
             got = got[-len(b"the end") :] + piece
     await wait_until(lambda: told.waits)
     assert told.outlet.push(chunk(b"on we go"), most)
+    told.pieces.put_nowait(None)  # a stop would wait for its answer
 
 
 @pytest.mark.parametrize("version", ["1.0", "1.1"])

@@ -11,6 +11,7 @@ from tests.captured import capture_logs
 from recado.http.api.call import Call
 from recado.http.api.models import ApiModel
 from recado.http.server import ANSWER_SECONDS
+from recado.http.wire import connection
 from recado.http.wire.reply import Reply, StreamReply
 
 HEAD = b"Host: x\r\nAuthorization: Bearer good\r\n"
@@ -22,7 +23,7 @@ class Thing(ApiModel):
 
 async def answer_of(reader: asyncio.StreamReader) -> tuple[int, bytes, bytes]:
     """Status, head and body of the next answer."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         head = await reader.readuntil(b"\r\n\r\n")
     length = next((int(line[15:]) for line in head.split(b"\r\n") if line.startswith(b"Content-Length:")), 0)
     return int(head.split()[1]), head, await reader.readexactly(length)
@@ -251,6 +252,41 @@ async def test_stopping_lets_running_requests_finish_and_takes_no_new_ones(serve
     await stopping
     await api.server.stop()
     assert api.server.connections == 0
+
+
+@pytest.mark.parametrize("in_time", [True, False])
+async def test_stopping_waits_for_a_request_whose_client_has_left_and_leaves_nothing_of_it(
+    serve: Any, thing: Any, wait_until: Any, monkeypatch: pytest.MonkeyPatch, in_time: bool
+) -> None:
+    entered, leave, ended = asyncio.Event(), asyncio.Event(), list[str]()
+
+    async def slow(_: Call) -> Reply:
+        entered.set()
+        try:
+            await leave.wait()
+        except asyncio.CancelledError:
+            ended.append("cancelled")
+            raise
+        ended.append("done")
+        return Reply(200)
+
+    monkeypatch.setattr(connection, "_ENDING_SECONDS", 0.01)
+    api = await serve(thing(handler=slow))
+    if not in_time:  # nor when its seconds are over
+        monkeypatch.setattr(api.server, "_answer_seconds", -0.9)  # and one more
+        monkeypatch.setattr(api.server._dispatcher, "hurry", lambda _: None)
+    _, writer = await api.connect()
+    writer.write(b"GET /things HTTP/1.1\r\n" + HEAD + b"\r\n")
+    await entered.wait()
+    writer.transport.abort()
+    await wait_until(lambda: api.server.limits.open == 0)
+    stopping = asyncio.ensure_future(api.server.stop())
+    if in_time:
+        await asyncio.wait({stopping}, timeout=0.2)
+        assert not stopping.done()
+        leave.set()
+    await stopping
+    await wait_until(lambda: ended == ["done" if in_time else "cancelled"])
 
 
 @pytest.mark.parametrize("in_time", [True, False])

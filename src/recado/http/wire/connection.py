@@ -64,8 +64,8 @@ class Connection(RequestHandler):
     __slots__ = (
         "_address", "_at_start", "_chunked", "_framing", "_head_size", "_held", "_incoming", "_network",
         "_open_transport", "_received", "_writer", "answer_error", "begun", "busy", "closing_since", "ending",
-        "framing_pace", "heard", "late_since", "limits", "report_error", "rest", "rest_pace", "shortcut", "sleep",
-        "stuck_at", "stuck_since", "turns",
+        "framing_pace", "going_on", "heard", "late_since", "limits", "report_error", "rest", "rest_pace", "shortcut",
+        "sleep", "stuck_at", "stuck_since", "turns",
     )  # fmt: skip
 
     def __init__(
@@ -101,6 +101,7 @@ class Connection(RequestHandler):
         self.sleep = sleep
         self.rest_pace = rest_pace
         self.framing_pace = framing_pace
+        self.going_on: asyncio.Task[None] | None = None  # what answers a client that is gone
         self.begun = True  # a connection without any request is as late as one with half a head
         self.heard = False
         self.busy = False
@@ -379,14 +380,18 @@ class Connection(RequestHandler):
 
         aiohttp's own drops all bytes from the first moment on.
         """
-        if self._task_handler is not None:
-            await asyncio.wait((self._task_handler,), timeout=timeout)
+        task = self._task_handler or self.going_on
+        if task is not None:
+            await asyncio.wait((task,), timeout=timeout)
         await super().shutdown(_ENDING_SECONDS)
+        if self.going_on is not None:
+            self.going_on.cancel()  # aiohttp forgot it when the client left
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Notice that the client is gone."""
         self._open_transport = None
         self.limits.leave(self)
+        self.going_on = self._task_handler
         super().connection_lost(exc)
         self._messages.clear()  # each of them holds its reader, and that this connection
         self._writer = None  # likewise
