@@ -17,7 +17,7 @@ from tests.emptied import TEMPLATE
 from tests.program import Service
 from tests.standing_connection import StandingConnection
 
-from recado.storage.cells.holding import connect
+from recado.storage.cells.holding import Session, connect
 
 LIMIT = 60.0  # seconds of a command
 
@@ -90,9 +90,15 @@ async def made_cells(postgres: dict[str, Any], maker: StandingConnection, folder
         await maker.execute(f"drop database {name} with (force)")
 
 
-async def fetch(cells: Cells, cell: str, query: str, *arguments: Any) -> list[asyncpg.Record]:
+@asynccontextmanager
+async def session_in(cells: Cells, cell: str) -> AsyncIterator[Session]:
     session = await connect(cells.urls[f"CELL_{cell.upper()}"])
     try:
-        return list(await session.fetch(query, *arguments))
+        yield session
     finally:
         await session.close()
+
+
+async def fetch(cells: Cells, cell: str, query: str, *arguments: Any) -> list[asyncpg.Record]:
+    async with session_in(cells, cell) as session:
+        return list(await session.fetch(query, *arguments))

@@ -15,28 +15,24 @@ import pytest
 from tests import forked
 from tests.acceptance.sandbox.customer import Customer, ahead, phone
 from tests.program import Api, Refused, running
-from tests.two_cells import LIMIT, Cells, fetch, random_key
+from tests.two_cells import LIMIT, Cells, fetch, random_key, session_in
 from tests.waiting import PATIENCE, until
 
 from recado.engine.clock import SystemClock
-from recado.storage.cells.holding import HeldOrganization, connect
+from recado.storage.cells.holding import HeldOrganization, Session, connect
 
 
 @asynccontextmanager
 async def locked(cells: Cells, cell: str, table: str) -> AsyncIterator[Callable[[], Awaitable[bool]]]:
     """A table that lets nobody write; whether somebody waits for it."""
-    session = await connect(cells.urls[f"CELL_{cell.upper()}"])
     held = "select exists (select from pg_locks where relation = $1::text::regclass and not granted)"
+    async with session_in(cells, cell) as session, session.transaction():
+        await session.execute(f"lock table {table} in share mode")
 
-    async def awaited() -> bool:
-        return bool(await session.fetchval(held, table))
+        async def awaited() -> bool:
+            return bool(await session.fetchval(held, table))
 
-    try:
-        async with session.transaction():
-            await session.execute(f"lock table {table} in share mode")
-            yield awaited
-    finally:
-        await session.close()
+        yield awaited
 
 
 async def kill(moving: forked.Forked) -> None:
@@ -70,6 +66,30 @@ async def killed_while_it_copies(
         await end(moving)
 
 
+async def killed_as_it_ends(cells: Cells, organization_id: str) -> None:
+    """Kill a move when the other cell has the organization, and the first one does not let go of it."""
+    async with AsyncExitStack() as stack:
+        async with locked(cells, "b", "contacts") as copies:
+            moving = cells.spawn("move", organization_id, "--to", "b")
+            await until(copies, 60, "the rows are on their way", every=0.05)
+            ends = await stack.enter_async_context(locked(cells, "a", "sessions"))
+        await until(ends, 60, "the first cell is to forget it", every=0.05)
+        await kill(moving)
+
+
+async def is_only_ended(cells: Cells, organization_id: str) -> None:
+    """The same command copies nothing more, and leaves nothing in the first cell."""
+    ended = await asyncio.to_thread(cells.said, "move", organization_id, "--to", "b")
+    assert (ended["cell"], ended["rows"]) == ("b", 0)
+    assert await fetch(cells, "a", "select 1 from organizations") == []
+    assert await fetch(cells, "a", "select 1 from pg_namespace where nspname like 'recado_move%'") == []
+
+
+async def begin_to_hold(session: Session, organization_id: str) -> None:
+    """As a move that is killed while it waits."""
+    await HeldOrganization(session, organization_id, clock=SystemClock(), told=lambda what, rows: None).begin("b")
+
+
 async def shown(cells: Cells, cell: str, organization_id: str) -> list[Any]:
     """What a service would find of it in a database, in one snapshot: numbers, wallets and entries of the audit."""
     rows = await fetch(
@@ -89,10 +109,15 @@ async def made(cells: Cells) -> str:
     return str(organization["id"])
 
 
-async def test_a_move_that_is_killed_goes_on_or_is_undone_and_is_ended_by_the_same_command(cells: Cells) -> None:
+async def mapped(cells: Cells) -> str:
+    """An organization in the first of two cells that the map has."""
     organization_id = await made(cells)
-    (cells.folder / "b").mkdir()
     await asyncio.to_thread(cells.add_both)
+    return organization_id
+
+
+async def test_a_move_that_is_killed_goes_on_or_is_undone_and_is_ended_by_the_same_command(cells: Cells) -> None:
+    organization_id = await mapped(cells)
     files = cells.folder / "a" / "data" / "media" / organization_id / "live" / "media"
     files.mkdir(parents=True)
     (files / "one").write_bytes(b"picture")
@@ -123,38 +148,19 @@ async def test_a_move_that_is_killed_goes_on_or_is_undone_and_is_ended_by_the_sa
 
 @pytest.mark.long
 async def test_a_move_that_is_killed_when_the_other_cell_has_it_is_only_ended(cells: Cells) -> None:
-    organization_id = await made(cells)
-    (cells.folder / "b").mkdir()
-    await asyncio.to_thread(cells.add_both)
-    async with AsyncExitStack() as stack:
-        async with locked(cells, "b", "contacts") as copies:
-            moving = cells.spawn("move", organization_id, "--to", "b")
-            await until(copies, 40, "the rows are on their way", every=0.05)
-            ends = await stack.enter_async_context(locked(cells, "a", "sessions"))
-        await until(ends, 40, "the first cell is to forget it", every=0.05)
-        await kill(moving)
+    organization_id = await mapped(cells)
+    await killed_as_it_ends(cells, organization_id)
     assert len(await fetch(cells, "b", "select 1 from organizations where not moving")) == 1
     assert len(await fetch(cells, "a", "select 1 from organizations where moving")) == 1
     refused = await asyncio.to_thread(cells.run, "move", organization_id, "--undo")
     assert refused.returncode == 1
-    ended = await asyncio.to_thread(cells.said, "move", organization_id, "--to", "b")
-    assert (ended["cell"], ended["rows"]) == ("b", 0)
-    assert await fetch(cells, "a", "select 1 from organizations") == []
-    assert await fetch(cells, "a", "select 1 from pg_namespace where nspname like 'recado_move%'") == []
+    await is_only_ended(cells, organization_id)
 
 
 @pytest.mark.long
 async def test_a_map_that_was_lost_when_the_other_cell_had_it_learns_what_is_left_in_the_first(cells: Cells) -> None:
-    organization_id = await made(cells)
-    (cells.folder / "b").mkdir()
-    await asyncio.to_thread(cells.add_both)
-    async with AsyncExitStack() as stack:
-        async with locked(cells, "b", "contacts") as copies:
-            moving = cells.spawn("move", organization_id, "--to", "b")
-            await until(copies, 60, "the rows are on their way", every=0.05)
-            ends = await stack.enter_async_context(locked(cells, "a", "sessions"))
-        await until(ends, 60, "the first cell is to forget it", every=0.05)
-        await kill(moving)
+    organization_id = await mapped(cells)
+    await killed_as_it_ends(cells, organization_id)
     session = await connect(cells.urls["RECADO_CELLS_DATABASE_URL"])
     await session.execute("drop schema recado_cells cascade")
     await session.close()
@@ -163,27 +169,21 @@ async def test_a_map_that_was_lost_when_the_other_cell_had_it_learns_what_is_lef
         await asyncio.to_thread(cells.said, "add", cell, "--database-from", name, "--url", f"http://{cell}.example")
     back = await asyncio.to_thread(cells.run, "move", organization_id, "--to", "a")
     assert back.stderr == "recado: a has remains of it: give the move to b again first\n"
-    ended = await asyncio.to_thread(cells.said, "move", organization_id, "--to", "b")
-    assert (ended["cell"], ended["rows"]) == ("b", 0)
-    assert await fetch(cells, "a", "select 1 from organizations") == []
-    assert await fetch(cells, "a", "select 1 from pg_namespace where nspname like 'recado_move%'") == []
+    await is_only_ended(cells, organization_id)
 
 
 @pytest.mark.long
 async def test_of_two_operators_who_move_it_at_once_one_does_and_neither_moves_into_another_version(
     cells: Cells,
 ) -> None:
-    organization_id = await made(cells)
-    (cells.folder / "b").mkdir()
-    await asyncio.to_thread(cells.add_both)
-    session = await connect(cells.urls["CELL_B"])
-    await session.execute("insert into schema_migrations select '9999_later', checksum from schema_migrations limit 1")
+    organization_id = await mapped(cells)
+    later = "insert into schema_migrations select '9999_later', checksum from schema_migrations limit 1"
+    await fetch(cells, "b", later)
     refused = await asyncio.to_thread(cells.run, "move", organization_id, "--to", "b")
     assert "the two databases are not of one version" in refused.stderr
     [row] = await fetch(cells, "a", "select status, moving from organizations")
     assert tuple(row) == ("active", False)
-    await session.execute("delete from schema_migrations where name = '9999_later'")
-    await session.close()
+    await fetch(cells, "b", "delete from schema_migrations where name = '9999_later'")
 
     async with locked(cells, "b", "contacts") as awaited:
         first = cells.spawn("move", organization_id, "--to", "b")
@@ -197,12 +197,9 @@ async def test_of_two_operators_who_move_it_at_once_one_does_and_neither_moves_i
 
 @pytest.mark.long
 async def test_a_move_that_holds_nothing_yet_is_undone_while_the_other_database_is_away(cells: Cells) -> None:
-    organization_id = await made(cells)
-    (cells.folder / "b").mkdir()
-    await asyncio.to_thread(cells.add_both)
-    session = await connect(cells.urls["CELL_A"])
-    await HeldOrganization(session, organization_id, clock=SystemClock(), told=lambda what, rows: None).begin("b")
-    await session.close()  # as one that is killed while it waits
+    organization_id = await mapped(cells)
+    async with session_in(cells, "a") as session:
+        await begin_to_hold(session, organization_id)
     cells.urls["CELL_B"] = "postgresql://nobody@127.0.0.1:1/nowhere"
     refused = await asyncio.to_thread(cells.run, "move", organization_id, "--to", "b")
     assert "the database of CELL_B cannot be reached" in refused.stderr
@@ -214,26 +211,21 @@ async def test_a_move_that_holds_nothing_yet_is_undone_while_the_other_database_
 
 @pytest.mark.long
 async def test_a_disk_that_is_full_is_told_and_the_same_command_goes_on_when_there_is_room(cells: Cells) -> None:
-    organization_id = await made(cells)
-    (cells.folder / "b").mkdir()
-    await asyncio.to_thread(cells.add_both)
+    organization_id = await mapped(cells)
     for cell, table in (("a", "cell_move"), ("b", "audit")):
-        session = await connect(cells.urls[f"CELL_{cell.upper()}"])
-        if table == "cell_move":  # what it holds is written there
-            table = f'"recado_move_{organization_id}".audit'
-            await HeldOrganization(session, organization_id, clock=SystemClock(), told=lambda what, rows: None).begin(
-                "b"
+        async with session_in(cells, cell) as session:
+            if table == "cell_move":  # what it holds is written there
+                table = f'"recado_move_{organization_id}".audit'
+                await begin_to_hold(session, organization_id)
+                await session.execute(f"create table {table} as select * from audit limit 0")
+            await session.execute(
+                "create function full_disk() returns trigger language plpgsql as"
+                " $$ begin raise exception 'could not extend file' using errcode = '53100'; end $$;"
+                f" create trigger full_disk before insert on {table} for each row execute function full_disk()"
             )
-            await session.execute(f"create table {table} as select * from audit limit 0")
-        await session.execute(
-            "create function full_disk() returns trigger language plpgsql as"
-            " $$ begin raise exception 'could not extend file' using errcode = '53100'; end $$;"
-            f" create trigger full_disk before insert on {table} for each row execute function full_disk()"
-        )
-        refused = await asyncio.to_thread(cells.run, "move", organization_id, "--to", "b")
-        assert refused.stderr.startswith("recado: a database does not write, as its disk is full: ")
-        await session.execute("drop function full_disk cascade")
-        await session.close()
+            refused = await asyncio.to_thread(cells.run, "move", organization_id, "--to", "b")
+            assert refused.stderr.startswith("recado: a database does not write, as its disk is full: ")
+            await session.execute("drop function full_disk cascade")
     moved = await asyncio.to_thread(cells.said, "move", organization_id, "--to", "b")
     assert (moved["cell"], moved["rows"] > 10) == ("b", True)
 
@@ -282,8 +274,7 @@ def test_an_address_that_an_entry_cannot_have_is_told_in_one_line(cells: Cells) 
 
 
 async def test_a_cell_whose_organizations_are_in_another_one_is_refused_and_not_in_the_map(cells: Cells) -> None:
-    organization_id = await made(cells)
-    await asyncio.to_thread(cells.add_both)
+    organization_id = await mapped(cells)
     same = ("add", "c", "--database-from", "CELL_A", "--url", "http://c.example")
     done = await asyncio.to_thread(cells.run, *same)
     assert (done.returncode, done.stderr) == (
@@ -298,10 +289,8 @@ async def test_other_keys_and_a_media_folder_that_nobody_named_are_refused_befor
     cells: Cells,
 ) -> None:
     organization_id = await made(cells)
-    session = await connect(cells.urls["CELL_A"])
-    await session.execute(
-        "insert into blobs (organization_id, env, key, delete_at) values ($1, 'live', 'x', now())", organization_id
-    )
+    noted = "insert into blobs (organization_id, env, key, delete_at) values ($1, 'live', 'x', now())"
+    await fetch(cells, "a", noted, organization_id)
     for named in ("", "a"):  # of no cell, and then of one
         for cell in "ab":
             name = f"CELL_{cell.upper()}"
@@ -312,17 +301,15 @@ async def test_other_keys_and_a_media_folder_that_nobody_named_are_refused_befor
     cells.keys["ENCRYPTION_KEYS"] = f"k1:{random_key()}"
     refused = await asyncio.to_thread(cells.run, "move", organization_id, "--to", "b")
     assert "all cells need the same keys" in refused.stderr
-    assert await session.fetchval("select status from organizations where id = $1", organization_id) == "active"
-    await session.close()
+    [row] = await fetch(cells, "a", "select status from organizations where id = $1", organization_id)
+    assert row["status"] == "active"
 
 
 @pytest.mark.long
 async def test_whenever_a_move_is_killed_no_two_databases_show_the_organization_and_it_arrives_whole(
     cells: Cells,
 ) -> None:
-    organization_id = await made(cells)
-    (cells.folder / "b").mkdir()
-    await asyncio.to_thread(cells.add_both)
+    organization_id = await mapped(cells)
     before = await shown(cells, "a", organization_id)
     chance, kills, ended = random.Random(17), 0, False
     while not ended:
@@ -404,31 +391,19 @@ async def test_an_organization_is_moved_while_both_services_run_and_each_message
             await until(done, 60, "the batch has left", every=0.2)
             path = f"/v2/journeys/{journey['id']}/executions/{entered['executionId']}"
             assert (await there.call("GET", path))["status"] == "ativa"
-            session = await connect(cells.urls["CELL_B"])
-            await session.execute(
-                "update executions set wake_at = now(), arrived_at = arrived_at - interval '1 day'"
-                " where organization_id = $1",
-                organization_id,
-            )
-            await session.execute(
-                "update dispatch set due_at = now(), not_before = now() where organization_id = $1 and id = $2",
-                organization_id,
-                scheduled["id"],
-            )
+            a_day_later = "update executions set wake_at = now(), arrived_at = arrived_at - interval '1 day'"
+            await fetch(cells, "b", f"{a_day_later} where organization_id = $1", organization_id)
+            now_due = "update dispatch set due_at = now(), not_before = now()"
+            at = (organization_id, scheduled["id"])
+            await fetch(cells, "b", f"{now_due} where organization_id = $1 and id = $2", *at)
 
             async def over() -> bool:
                 return bool((await there.call("GET", path))["status"] == "concluida")
 
             await until(over, 30, "the execution goes on", every=0.2)
             await moved.reaches(scheduled, "read", 30)
-            sent_at = [
-                row[0]
-                for row in await session.fetch(
-                    "select sent_at from messages where organization_id = $1 and channel = 'chatapp' order by 1",
-                    organization_id,
-                )
-            ]
-            await session.close()
+            left = "select sent_at from messages where organization_id = $1 and channel = 'chatapp' order by 1"
+            sent_at = [row[0] for row in await fetch(cells, "b", left, organization_id)]
             assert len(sent_at) == 60 + 20 + 1
             assert most_in_a_second(sent_at) <= 4
             assert await fetch(cells, "a", "select id from messages where organization_id = $1", organization_id) == []

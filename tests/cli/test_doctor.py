@@ -22,14 +22,17 @@ from tests.acceptance.sandbox.customer import Customer, phone
 from tests.program import Api, Service, free_port, running
 from tests.required import as_root
 
+from recado.cli.doctor import command
 from recado.cli.doctor import database as checks
-from recado.cli.doctor.finding import Verdict
+from recado.cli.doctor.checks import left_behind
+from recado.cli.doctor.finding import Finding, Verdict
 from recado.cli.doctor.machine import machine
 from recado.cli.doctor.running import Looked, is_ours
 from recado.config.settings import Settings
 from recado.descriptors import LARGEST_RESERVE
 from recado.storage.core.connections.postgres import Database
 from recado.storage.dispatch.ownership import Owner
+from recado.storage.embedded.abandoned_clusters import Abandoned
 from recado.storage.embedded.backup import UNFINISHED
 from recado.storage.embedded.cluster_lock import FileLock
 from recado.storage.embedded.service_folder import DATA_FOLDER, SERVICE_ROOT, USERS_LOCK
@@ -79,6 +82,26 @@ def test_a_database_that_nobody_points_to_is_named_with_a_command_that_removes_i
 
     user.release()
     assert (run(remove), left.exists()) == (0, False)
+
+
+def test_databases_that_nobody_points_to_are_one_line_and_programs_are_told_each(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    left = [Abandoned(Path("/var/lib/recado") / name, Path("/gone"), 3 * 2**20, None) for name in ("a-1", "b-2")]
+
+    async def examine(_: object) -> list[Finding]:
+        return left_behind(left)
+
+    monkeypatch.setattr(command, "examine", examine)
+    assert command.doctor() == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith("warn  database   2 folders in /var/lib/recado (6 MiB) were databases of data folders")
+    assert "'recado doctor --json' names each, with the command that removes it" in line
+    assert command.doctor(as_json=True) == 0
+    told = [check["text"] for check in json.loads(capsys.readouterr().out)["checks"]]
+    assert [text.partition(" (")[0] for text in told] == ["/var/lib/recado/a-1", "/var/lib/recado/b-2"]
+    assert left_behind(left[:1])[0].text == told[0]
+    assert left_behind([]) == []
 
 
 @pytest.mark.long

@@ -8,7 +8,8 @@ import random
 import signal
 import time
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -60,9 +61,35 @@ class Served:
         self.customers: list[Customer] = []
         self.organization_id = ""
 
+    async def know(self) -> "Served":
+        """Whose numbers these are, when the worker is prepared for its own."""
+        await self.prepared()
+        self.organization_id = (await self.api.call("GET", "/v2/organization"))["id"]
+        return self
+
+    async def prepared(self) -> None:
+        await until(lambda: files(self.service), PATIENCE, "the worker is prepared")
+
+    @property
+    def file(self) -> Path:
+        """Of the calls that the worker has begun."""
+        (file,) = files(self.service)
+        return file
+
+    @property
+    def of_worker(self) -> Customer:
+        """One of whom the worker has the number."""
+        return next(each for each in self.customers if self.is_workers(each.number_id))
+
+    async def arrive_at_worker(self, **given: Any) -> Customer:
+        """A number that the worker has, and none of the owner's."""
+        while True:
+            customer = await Customer.arrive(self.api, **given)
+            if self.is_workers(customer.number_id):
+                return customer
+
     async def arrive(self) -> None:
         """Numbers until both processes have enough."""
-        self.organization_id = (await self.api.call("GET", "/v2/organization"))["id"]
         found: Counter[bool] = Counter()
         while min(found[True], found[False]) < OF_A_PROCESS:
             customer = await Customer.arrive(self.api, per_second=PACE)
@@ -100,9 +127,50 @@ class Served:
         return all(each == {"reason": "uncertain"} for each in waits)
 
 
+@asynccontextmanager
+async def serving(folder: Path) -> AsyncIterator[Served]:
+    service = Service(folder, "--workers", "2", SANDBOX_TIME_SCALE="0.1", WORKERS_SEND="true")
+    async with running(service), Api(service.url, service.key("test")) as api:
+        yield await Served(service, api).know()
+
+
+@asynccontextmanager
+async def sending_in_live(stage: SimulatedStage, pace: int) -> AsyncIterator[tuple[Served, Sender]]:
+    """A service at a simulated provider, and a number in live that the worker has."""
+    stage.service.settings |= {"WORKERS": "2", "WORKERS_SEND": "true"}
+    try:
+        await stage.start()
+        key = await asyncio.to_thread(stage.service.key, "live")
+        await asyncio.to_thread(stage.credit)
+        async with Api(stage.service.url, key) as api:
+            served = await Served(stage.service, api).know()
+            for index in itertools.count():
+                sender = await stage.sender(api, index, pace)
+                if served.is_workers(sender.number_id, "live"):
+                    yield served, sender
+                    return
+    finally:
+        await stage.wipe()
+
+
 def files(service: Service) -> list[Path]:
     """Those of begun calls of processes beside the owner."""
     return [each for each in service.data_dir.glob("begun-calls-*") if each.suffix != ".new"]
+
+
+def begun(file: Path) -> int:
+    """How many calls."""
+    return file.read_bytes().count(b"msg_")
+
+
+def left_once(messages: Sequence[Any], count: int, in_doubt: float = 0) -> None:
+    """All of them, each at the pace of its number; of so many nobody may know whether they did."""
+    assert len(messages) == count
+    states = Counter(each["status"] for each in messages)
+    assert states.pop("sending", 0) <= in_doubt
+    assert set(states) <= {"sent", "delivered", "read"}
+    assert {each["attempts"] for each in messages} == {1}
+    keeps_pace(messages)
 
 
 def most_in_a_second(times: Sequence[datetime]) -> int:
@@ -123,34 +191,19 @@ async def test_each_message_leaves_once_at_the_pace_of_its_number(
     tmp_path: Path, met_by: signal.Signals | None
 ) -> None:
     """A worker that stands still is killed after five seconds."""
-    service = Service(tmp_path, "--workers", "2", SANDBOX_TIME_SCALE="0.1", WORKERS_SEND="true")
-    async with running(service):
-        async with Api(service.url, service.key("test")) as api:
-            served = Served(service, api)
-            await until(lambda: files(service), PATIENCE, "the worker is prepared")
-            await served.arrive()
-            (file,) = files(service)
-            count = await served.send_all()
-
-            def begun() -> int:
-                return file.read_bytes().count(b"msg_")
-
-            await until(lambda: begun() > OF_A_PROCESS * PACE, PATIENCE, "the worker has sent some")
-            assert begun() < OF_A_PROCESS * EACH
-            if met_by is not None:
-                os.kill(fronts_of(service)[0], met_by)
-                await until(lambda: not file.exists(), PATIENCE, "what it had in hand is sorted out")
-            await until(served.all_left, PATIENCE, "all have left", every=0.2)
-            messages = await served.messages()
-        assert len(messages) == count
-        states = Counter(each["status"] for each in messages)
-        in_doubt = states.pop("sending", 0)
-        assert in_doubt <= (OF_A_PROCESS * PACE * UNDER_WAY if met_by else 0)
-        assert set(states) <= {"sent", "delivered", "read"}
-        assert {each["attempts"] for each in messages} == {1}
-        keeps_pace(messages)
+    async with serving(tmp_path) as served:
+        await served.arrive()
+        service, file = served.service, served.file
+        count = await served.send_all()
+        await until(lambda: begun(file) > OF_A_PROCESS * PACE, PATIENCE, "the worker has sent some")
+        assert begun(file) < OF_A_PROCESS * EACH
+        if met_by is not None:
+            os.kill(fronts_of(service)[0], met_by)
+            await until(lambda: not file.exists(), PATIENCE, "what it had in hand is sorted out")
+        await until(served.all_left, PATIENCE, "all have left", every=0.2)
+        left_once(await served.messages(), count, OF_A_PROCESS * PACE * UNDER_WAY if met_by else 0)
         if met_by is None:
-            assert begun() == OF_A_PROCESS * EACH
+            assert begun(file) == OF_A_PROCESS * EACH
         logged = service.log.read_text()
         assert "share_failed" not in logged
         assert "frame_not_taken" not in logged
@@ -158,27 +211,23 @@ async def test_each_message_leaves_once_at_the_pace_of_its_number(
 
 
 async def test_a_reload_hands_the_numbers_of_a_worker_to_the_one_that_replaces_it(tmp_path: Path) -> None:
-    service = Service(tmp_path, "--workers", "2", SANDBOX_TIME_SCALE="0.1", WORKERS_SEND="true")
-    async with running(service), Api(service.url, service.key("test")) as api:
-        served = Served(service, api)
-        await until(lambda: files(service), PATIENCE, "the worker is prepared")
+    async with serving(tmp_path) as served:
         await served.arrive()
-        (file,) = files(service)
-        customer = next(each for each in served.customers if served.is_workers(each.number_id))
+        service, file, customer = served.service, served.file, served.of_worker
         retried = await customer.send(phone("9005"))
         await customer.waits(retried, "retry")
         batch = await served.send(customer, LASTS * PACE)
         os.kill(service.pid, signal.SIGHUP)
         await until(lambda: not file.exists(), PATIENCE, "the one before has ended, and owes nothing")
-        (next_file,) = files(service)
-        await until(lambda: next_file.read_bytes().count(b"msg_") > PACE, PATIENCE, "the next one sends")
+        next_file = served.file
+        await until(lambda: begun(next_file) > PACE, PATIENCE, "the next one sends")
         (waited,) = [
             each["ms"]
             for each in (await customer.reaches(retried, "read", PATIENCE))["waits"]
             if each["reason"] == "retry"
         ]
         assert waited > 1_000 * sum(RETRY_DELAYS[:2]) - 500  # what it waited for in the one before is not forgotten
-        await api.call("POST", f"/v2/batches/{batch['id']}/cancel")
+        await served.api.call("POST", f"/v2/batches/{batch['id']}/cancel")
         await until(served.all_left, PATIENCE, "all have left", every=0.2)
         messages = [each for each in await served.messages() if each.get("sentAt")]
         assert {each["status"] for each in messages} <= {"sent", "delivered", "read"}
@@ -193,58 +242,39 @@ async def test_a_reload_hands_the_numbers_of_a_worker_to_the_one_that_replaces_i
 async def test_an_owner_that_is_killed_under_load_ends_with_its_worker_and_the_next_ones_send_what_is_left(
     tmp_path: Path,
 ) -> None:
-    service = Service(tmp_path, "--workers", "2", SANDBOX_TIME_SCALE="0.1", WORKERS_SEND="true")
-    async with running(service):
-        async with Api(service.url, service.key("test")) as api:
-            served = Served(service, api)
-            await until(lambda: files(service), PATIENCE, "the worker is prepared")
-            await served.arrive()
-            (file,) = files(service)
-            count = await served.send_all()
-            begun = await until(
-                lambda: (many := file.read_bytes().count(b"msg_")) > OF_A_PROCESS * PACE and many,
-                PATIENCE,
-                "the worker has sent some",
-            )
-            assert begun < OF_A_PROCESS * EACH
-            (worker,) = fronts_of(service)
-            service.end(signal.SIGKILL)
-            await until(lambda: not is_front(worker), PATIENCE, "the worker has ended with it")
-            assert file.exists()
-            await service.start()
-            assert not file.exists()  # what it had in hand was sorted out before any number started
-            await until(lambda: files(service), PATIENCE, "the next worker is prepared")
-            await until(served.all_left, PATIENCE, "all have left", every=0.2)
-            messages = await served.messages()
-        assert len(messages) == count
-        states = Counter(each["status"] for each in messages)
-        assert states.pop("sending", 0) <= 2 * OF_A_PROCESS * PACE * UNDER_WAY
-        assert set(states) <= {"sent", "delivered", "read"}
-        assert {each["attempts"] for each in messages} == {1}
-        keeps_pace(messages)
+    async with serving(tmp_path) as served:
+        await served.arrive()
+        service, file = served.service, served.file
+        count = await served.send_all()
+        seen = await until(
+            lambda: (many := begun(file)) > OF_A_PROCESS * PACE and many, PATIENCE, "the worker has sent some"
+        )
+        assert seen < OF_A_PROCESS * EACH
+        (worker,) = fronts_of(service)
+        service.end(signal.SIGKILL)
+        await until(lambda: not is_front(worker), PATIENCE, "the worker has ended with it")
+        assert file.exists()
+        await service.start()
+        assert not file.exists()  # what it had in hand was sorted out before any number started
+        await served.prepared()
+        await until(served.all_left, PATIENCE, "all have left", every=0.2)
+        left_once(await served.messages(), count, 2 * OF_A_PROCESS * PACE * UNDER_WAY)
 
 
 async def test_what_is_paused_canceled_or_held_at_the_owner_leaves_the_worker_no_more(tmp_path: Path) -> None:
-    service = Service(tmp_path, "--workers", "2", SANDBOX_TIME_SCALE="0.1", WORKERS_SEND="true")
-    async with running(service), Api(service.url, service.key("test")) as api:
-        served, now = Served(service, api), asyncio.get_running_loop().time
-        await until(lambda: files(service), PATIENCE, "the worker is prepared")
+    async with serving(tmp_path) as served:
         await served.arrive()
-        (file,) = files(service)
-        customer = next(each for each in served.customers if served.is_workers(each.number_id))
-
-        def begun() -> int:
-            return file.read_bytes().count(b"msg_")
+        api, file, customer, now = served.api, served.file, served.of_worker, asyncio.get_running_loop().time
 
         async def begins(more: int = 20) -> None:
-            before = begun()
-            await until(lambda: begun() >= before + more, PATIENCE, "more leaves")
+            before = begun(file)
+            await until(lambda: begun(file) >= before + more, PATIENCE, "more leaves")
 
         async def stands() -> None:
             """Since the answer, no more began than what had been claimed by then: 50 ms of the pace."""
-            before, since = begun(), now()
+            before, since = begun(file), now()
             await until(lambda: now() > since + 1.0, PATIENCE, "a second is over", every=0.05)
-            assert begun() <= before + PACE * 0.1
+            assert begun(file) <= before + PACE * 0.1
 
         batch = await served.send(customer)
         path = f"/v2/batches/{batch['id']}"
@@ -285,21 +315,14 @@ async def test_what_is_paused_canceled_or_held_at_the_owner_leaves_the_worker_no
 
         await until(over, PATIENCE, "nothing of it is left", every=0.2)
         totals = (await api.call("GET", path))["totals"]
-        assert totals["sent"] + totals["delivered"] + totals["read"] == begun() < EACH
+        assert totals["sent"] + totals["delivered"] + totals["read"] == begun(file) < EACH
 
 
 async def test_whoever_opts_out_is_called_no_more_from_the_answer_on(tmp_path: Path) -> None:
     """By the API or by a word, around the moment at which a worker has claimed a message for the person."""
-    service = Service(tmp_path, "--workers", "2", SANDBOX_TIME_SCALE="0.1", WORKERS_SEND="true")
-    async with running(service), Api(service.url, service.key("test")) as api:
-        served, now, draw = Served(service, api), asyncio.get_running_loop().time, random.Random(12)
-        served.organization_id = (await api.call("GET", "/v2/organization"))["id"]
-        await until(lambda: files(service), PATIENCE, "the worker is prepared")
-        (file,) = files(service)
-        while True:
-            customer = await Customer.arrive(api, per_second=SLOW_PACE, category="marketing")
-            if served.is_workers(customer.number_id):
-                break
+    async with serving(tmp_path) as served:
+        api, file, now, draw = served.api, served.file, asyncio.get_running_loop().time, random.Random(12)
+        customer = await served.arrive_at_worker(per_second=SLOW_PACE, category="marketing")
         people = [phone() for _ in range(OPT_OUTS)]
         ids = [(await customer.send(each))["id"] for each in people]
 
@@ -325,81 +348,55 @@ async def test_whoever_opts_out_is_called_no_more_from_the_answer_on(tmp_path: P
         await until(served.all_left, PATIENCE, "all have left", every=0.2)
         assert {message_id: has_begun(message_id) for message_id in by_then} == by_then
         assert Counter(by_then.values()).keys() == {True, False}
-        for message_id, begun in by_then.items():
+        for message_id, left in by_then.items():
             message = await api.call("GET", f"/messages/{message_id}")
-            assert begun or message["lastError"].startswith("opted_out"), message
+            assert left or message["lastError"].startswith("opted_out"), message
 
 
 async def test_whom_the_provider_says_to_have_opted_out_gets_no_later_message_of_a_worker(tmp_path: Path) -> None:
     """Half of the people refused there. Each is sent to twice, the second time when all were sent to once."""
     stage = SimulatedStage(tmp_path, seed=4, protocol="cloud", shares={}, codes={STOPPED_THERE: 0.5})
-    stage.service.settings |= {"WORKERS": "2", "WORKERS_SEND": "true"}
-    try:
-        await stage.start()
-        key = await asyncio.to_thread(stage.service.key, "live")
-        await asyncio.to_thread(stage.credit)
-        async with Api(stage.service.url, key) as api:
-            served, sender = await worker_sends(stage, api, SLOW_PACE)
-            held = (await api.call("GET", "/v2/templates", numberId=sender.number_id, status="approved"))["items"]
-            news = replace(sender, template_id=next(each["id"] for each in held if each["name"] == "news"))
-            people = [phone() for _ in range(STOPPED_PEOPLE)]
-            body = {"numberId": news.number_id, "type": "template", "templateId": news.template_id}
+    async with sending_in_live(stage, SLOW_PACE) as (served, sender):
+        api = served.api
+        held = (await api.call("GET", "/v2/templates", numberId=sender.number_id, status="approved"))["items"]
+        news = replace(sender, template_id=next(each["id"] for each in held if each["name"] == "news"))
+        people = [phone() for _ in range(STOPPED_PEOPLE)]
+        body = {"numberId": news.number_id, "type": "template", "templateId": news.template_id}
 
-            async def send_to(person: str) -> str:
-                made = await api.call("POST", "/messages", {**body, "to": person, "templateVars": ["Ana"]})
-                return str(made["id"])
+        async def send_to(person: str) -> str:
+            made = await api.call("POST", "/messages", {**body, "to": person, "templateVars": ["Ana"]})
+            return str(made["id"])
 
-            firsts = [await send_to(each) for each in people]
-            seconds = [await send_to(each) for each in people]
-            await until(served.all_left, PATIENCE, "all have left", every=0.2)
-            called = {each.id: each.outcome for each in stage.requests()}
-            refused = [place for place, first in enumerate(firsts) if called[first] is Given.CODED]
-            assert 0 < len(refused) < STOPPED_PEOPLE
-            for place in refused:
-                assert seconds[place] not in called
-                first, second = [await api.call("GET", f"/messages/{each[place]}") for each in (firsts, seconds)]
-                assert first["lastError"].startswith("opted_out"), first
-                assert second["lastError"].startswith("opted_out"), second
+        firsts = [await send_to(each) for each in people]
+        seconds = [await send_to(each) for each in people]
+        await until(served.all_left, PATIENCE, "all have left", every=0.2)
+        called = {each.id: each.outcome for each in stage.requests()}
+        refused = [place for place, first in enumerate(firsts) if called[first] is Given.CODED]
+        assert 0 < len(refused) < STOPPED_PEOPLE
+        for place in refused:
+            assert seconds[place] not in called
+            first, second = [await api.call("GET", f"/messages/{each[place]}") for each in (firsts, seconds)]
+            assert first["lastError"].startswith("opted_out"), first
+            assert second["lastError"].startswith("opted_out"), second
         logged = stage.service.log.read_text()
         assert "refusal_not_noted" not in logged
         assert "frame_not_taken" not in logged
-    finally:
-        await stage.wipe()
-
-
-async def worker_sends(stage: SimulatedStage, api: Api, pace: int) -> tuple[Served, Sender]:
-    """A number in live that the worker has."""
-    served = Served(stage.service, api)
-    served.organization_id = (await api.call("GET", "/v2/organization"))["id"]
-    await until(lambda: files(stage.service), PATIENCE, "the worker is prepared")
-    for index in itertools.count():
-        sender = await stage.sender(api, index, pace)
-        if served.is_workers(sender.number_id, "live"):
-            return served, sender
-    raise AssertionError("there are always more")
 
 
 async def test_calls_of_a_worker_have_all_the_time_of_a_stop(tmp_path: Path) -> None:
     """The provider answers after seven seconds: a front without calls has six."""
     stage = SimulatedStage(tmp_path, seed=3, protocol="bridge", shares={}, latency_ms=7_000)
-    service = stage.service
-    service.settings |= {"WORKERS": "2", "WORKERS_SEND": "true"}
-    try:
-        await stage.start()
-        key = await asyncio.to_thread(service.key, "live")
-        await asyncio.to_thread(stage.credit)
-        async with Api(service.url, key) as api:
-            _, sender = await worker_sends(stage, api, PACE)
-            (file,) = files(service)
-            await send_many(api, sender, FEW)
-            await until(lambda: file.read_bytes().count(b"msg_") == FEW, PATIENCE, "all are called for")
-            calls = BegunCalls(service.data_dir, boot=boot_id(), name=file.name).seen()
-            assert calls is not None
-            assert len(calls) == FEW
-            (worker,) = fronts_of(service)
-            began = time.monotonic()
-            status = await asyncio.to_thread(service.end, signal.SIGTERM)
-            assert time.monotonic() - began > STOP_LIMIT
+    async with sending_in_live(stage, PACE) as (served, sender):
+        service, file = served.service, served.file
+        await send_many(served.api, sender, FEW)
+        await until(lambda: begun(file) == FEW, PATIENCE, "all are called for")
+        calls = BegunCalls(service.data_dir, boot=boot_id(), name=file.name).seen()
+        assert calls is not None
+        assert len(calls) == FEW
+        (worker,) = fronts_of(service)
+        began = time.monotonic()
+        status = await asyncio.to_thread(service.end, signal.SIGTERM)
+        assert time.monotonic() - began > STOP_LIMIT
         assert not is_front(worker)
         assert len(calls) == 0
         calls.close()
@@ -407,50 +404,32 @@ async def test_calls_of_a_worker_have_all_the_time_of_a_stop(tmp_path: Path) -> 
         assert "stopped_before_the_end" not in service.log.read_text()
         assert {each.answered_at is not None for each in stage.requests()} == {True}
         assert len(stage.requests()) == FEW
-    finally:
-        await stage.wipe()
 
 
 async def test_a_worker_begins_nothing_while_the_owner_stands_still_and_goes_on_with_it(tmp_path: Path) -> None:
-    service = Service(tmp_path, "--workers", "2", SANDBOX_TIME_SCALE="0.1", WORKERS_SEND="true")
-    async with running(service), Api(service.url, service.key("test")) as api:
-        served, now = Served(service, api), asyncio.get_running_loop().time
-        await until(lambda: files(service), PATIENCE, "the worker is prepared")
+    async with serving(tmp_path) as served:
         await served.arrive()
-        (file,) = files(service)
+        service, file, now = served.service, served.file, asyncio.get_running_loop().time
         count = await served.send_all()
-
-        def begun() -> int:
-            return file.read_bytes().count(b"msg_")
-
-        await until(lambda: begun() > PACE, PATIENCE, "the worker has sent some")
+        await until(lambda: begun(file) > PACE, PATIENCE, "the worker has sent some")
         os.kill(service.pid, signal.SIGSTOP)
         try:
             stopped = now()
             await until(lambda: now() > stopped + ANSWERS_FOR + 0.1, PATIENCE, "the last beat is over", every=0.05)
-            before = begun()
+            before = begun(file)
             await until(lambda: now() > stopped + ANSWERS_FOR + 1.0, PATIENCE, "a while has passed", every=0.05)
-            assert begun() == before < OF_A_PROCESS * EACH
+            assert begun(file) == before < OF_A_PROCESS * EACH
         finally:
             os.kill(service.pid, signal.SIGCONT)
         await until(served.all_left, PATIENCE, "all have left", every=0.2)
-        messages = await served.messages()
-        assert len(messages) == count
-        assert {each["status"] for each in messages} <= {"sent", "delivered", "read"}
-        assert {each["attempts"] for each in messages} == {1}
-        keeps_pace(messages)
+        left_once(await served.messages(), count)
 
 
 async def test_operators_see_of_a_workers_numbers_what_they_see_of_the_owners(tmp_path: Path) -> None:
     """Nothing leaves from a number of the owner: all that is seen is the worker's."""
-    service = Service(tmp_path, "--workers", "2", SANDBOX_TIME_SCALE="0.1", WORKERS_SEND="true")
-    async with running(service), Api(service.url, service.key("test")) as api:
-        served, now = Served(service, api), asyncio.get_running_loop().time
-        await until(lambda: files(service), PATIENCE, "the worker is prepared")
-        customer = await Customer.arrive(api, per_second=PACE)
-        served.organization_id = (await api.call("GET", "/v2/organization"))["id"]
-        while not served.is_workers(customer.number_id):
-            customer = await Customer.arrive(api, per_second=PACE)
+    async with serving(tmp_path) as served:
+        service, api, now = served.service, served.api, asyncio.get_running_loop().time
+        customer = await served.arrive_at_worker(per_second=PACE)
         refused = await customer.send(phone("9001"))
         await customer.reaches(refused, "failed")
         took = []
@@ -510,15 +489,11 @@ async def test_operators_see_of_a_workers_numbers_what_they_see_of_the_owners(tm
 
 
 async def test_a_worker_gets_its_numbers_however_many_batches_are_paused(tmp_path: Path) -> None:
-    service = Service(tmp_path, "--workers", "2", SANDBOX_TIME_SCALE="0.1", WORKERS_SEND="true")
-    async with running(service):
-        async with Api(service.url, service.key("test")) as api:
-            served = Served(service, api)
-            await until(lambda: files(service), PATIENCE, "the worker is prepared")
-            await served.arrive()
-            customer = next(each for each in served.customers if served.is_workers(each.number_id))
-            batch = await served.send(customer, LASTS * PACE)
-            await api.call("POST", f"/v2/batches/{batch['id']}/pause")
+    async with serving(tmp_path) as served:
+        await served.arrive()
+        service, api, customer = served.service, served.api, served.of_worker
+        batch = await served.send(customer, LASTS * PACE)
+        await api.call("POST", f"/v2/batches/{batch['id']}/pause")
         database = await asyncpg.connect(**service.cluster().connect_arguments)
         await database.execute(
             "insert into batches select "
@@ -529,20 +504,17 @@ async def test_a_worker_gets_its_numbers_however_many_batches_are_paused(tmp_pat
         await database.close()
         service.end(signal.SIGKILL)
         await service.start()
-        async with Api(service.url, service.key("test")) as api:
-            await until(lambda: files(service), PATIENCE, "the next worker is prepared")
-            (file,) = files(service)
-            customer = replace(customer, api=api)
-            path = f"/v2/batches/{batch['id']}"
-            left = (await api.call("GET", path))["totals"]["queued"]
+        await served.prepared()
+        file, path = served.file, f"/v2/batches/{batch['id']}"
+        left = (await api.call("GET", path))["totals"]["queued"]
 
-            async def worker_sends() -> bool:
-                message = await customer.send(phone("9004"))
-                await customer.reaches(message, "delivered")
-                return message["id"].encode() in file.read_bytes()
+        async def worker_sends() -> bool:
+            message = await customer.send(phone("9004"))
+            await customer.reaches(message, "delivered")
+            return message["id"].encode() in file.read_bytes()
 
-            await until(worker_sends, PATIENCE, "the worker has its numbers", every=0.2)
-            assert (await api.call("GET", path))["totals"]["queued"] == left
+        await until(worker_sends, PATIENCE, "the worker has its numbers", every=0.2)
+        assert (await api.call("GET", path))["totals"]["queued"] == left
         logged = service.log.read_text()
         assert "gates_not_said" not in logged
         assert "front_ended" not in logged

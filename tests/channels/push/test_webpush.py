@@ -33,6 +33,7 @@ from recado.channels.push.web_encryption import LONGEST
 from recado.channels.push.webpush import WebPush
 from recado.domain.core.base64url import base64url
 from recado.domain.core.errors import Unavailable
+from recado.domain.push.device import LONGEST_TOKEN
 from recado.domain.push.vapid import RANDOM_BYTES, vapid_pair
 from recado.engine.clock import SystemClock
 
@@ -199,6 +200,19 @@ async def test_what_a_push_service_answers(
     assert len(fake_bridge.requests) <= 1
     for request in fake_bridge.requests:
         assert (request.method, request.path, request.headers["content-encoding"]) == ("POST", "/push/7", "aes128gcm")
+
+
+async def test_an_address_may_be_as_long_as_a_token(adapter: WebPush, fake_bridge: FakeBridge) -> None:
+    """C22.2: what was registered is sent to."""
+    fake_bridge.behaviour = says(201)
+    token = f"http://127.0.0.1:{fake_bridge.port}/".ljust(LONGEST_TOKEN, "a")
+    assert adapter.gateway_of(credential(), token) == f"127.0.0.1:{fake_bridge.port}"
+    assert await adapter.send(notification(token), credential(), 1) == Accepted(DISPATCH)
+    (request,) = fake_bridge.requests
+    assert token.endswith(request.path)
+    outcome = await adapter.send(notification(f"{token}a"), credential(), 1)
+    assert isinstance(outcome, Refused)
+    assert outcome.code == "invalid_token"
 
 
 async def test_nobody_listens(adapter: WebPush) -> None:

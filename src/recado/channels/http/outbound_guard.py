@@ -80,10 +80,10 @@ class ParsedUrl:
 _PORTS = {"http": 80, "https": 443}
 
 
-def target_of(url: str) -> ParsedUrl:
+def target_of(url: str, *, longest: int = LONGEST_URL) -> ParsedUrl:
     """The URL taken apart; raises UrlRefused when it has not the form of one that may be called anywhere."""
-    if len(url) > LONGEST_URL:
-        raise UrlRefused(f"it is longer than {LONGEST_URL:,} characters")
+    if len(url) > longest:
+        raise UrlRefused(f"it is longer than {longest:,} characters")
     if not url.isascii():
         try:
             url = str(URL(url))

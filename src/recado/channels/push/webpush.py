@@ -26,6 +26,7 @@ from recado.channels.http.outbound_guard import (
 from recado.channels.push.notification import UNREGISTERED, PushCredential, PushNotification
 from recado.channels.push.web_encryption import LONGEST, encrypted, vapid_token
 from recado.domain.core.clock import Clock
+from recado.domain.push.device import LONGEST_TOKEN
 
 CALL_LIMIT, CONNECT_LIMIT = 15.0, 5.0  # seconds
 TOKEN_LIFE: Final = 12 * 3600  # seconds: push services refuse what lasts longer than a day
@@ -62,7 +63,7 @@ class WebPush:
 
     def gateway_of(self, credential: PushCredential, token: str) -> str:
         try:
-            target = target_of(token)
+            target = target_of(token, longest=LONGEST_TOKEN)
         except UrlRefused:
             return ""
         return f"{target.host}:{target.port}"
@@ -72,7 +73,7 @@ class WebPush:
         if len(text) > LONGEST:
             return Refused("too_long", "the notification is longer than browsers take")
         try:
-            target = target_of(notification.token)
+            target = target_of(notification.token, longest=LONGEST_TOKEN)
             body = encrypted(
                 text, p256dh=notification.p256dh or "", auth=notification.auth or "", random_bytes=self._random_bytes
             )

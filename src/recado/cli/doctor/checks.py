@@ -3,13 +3,13 @@
 import os
 import shlex
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pydantic import SecretStr
 
 from recado.cli.doctor.database import database
-from recado.cli.doctor.finding import Finding, failure, ok, warning
+from recado.cli.doctor.finding import Finding, Verdict, failure, ok, warning
 from recado.cli.doctor.machine import address, machine
 from recado.cli.doctor.providers import providers
 from recado.cli.doctor.running import at_the_address
@@ -18,7 +18,7 @@ from recado.config.errors import SettingsError
 from recado.config.logging import configure_logging
 from recado.config.secrets import KEY_FILE, load_keys
 from recado.config.settings import Settings, load_settings, misspelled, unused_together
-from recado.storage.embedded.abandoned_clusters import abandoned_clusters
+from recado.storage.embedded.abandoned_clusters import Abandoned, abandoned_clusters
 from recado.storage.embedded.service_folder import USERS_LOCK
 
 _SHORT_TOKEN = 20  # characters
@@ -40,7 +40,7 @@ async def examine(data_dir: Path | None) -> list[Finding]:
     findings += [at_the_address(each, looked, settings) for each in listening] if answers else listening
     findings += machine(settings)
     findings += looked.findings
-    findings += _left_behind()
+    findings += left_behind(abandoned_clusters())
     findings.append(await storage(settings))
     findings += await providers(settings)
     return findings
@@ -83,9 +83,22 @@ def _keys(settings: Settings) -> Iterator[Finding]:
         yield ok("keys", f"kept in {path}: back it up together with the database")
 
 
-def _left_behind() -> Iterator[Finding]:
-    """Databases of this machine that nobody uses any more: an operator removes them, and not we."""
-    for each in abandoned_clusters():
+def left_behind(clusters: Sequence[Abandoned]) -> list[Finding]:
+    """Databases of this machine that nobody uses any more: an operator removes them, and not we. One line for all."""
+    parts = tuple(_left(clusters))
+    if len(parts) < 2:
+        return [*parts]
+    size = sum(each.size for each in clusters) / 2**20
+    text = (
+        f"{len(parts)} folders in {clusters[0].folder.parent} ({size:.0f} MiB) were databases of data folders that are "
+        "gone or have another one. Look first whether these were moved, or are not mounted now; 'recado doctor --json' "
+        "names each, with the command that removes it"
+    )
+    return [Finding("database", Verdict.WARNING, text, parts)]
+
+
+def _left(clusters: Sequence[Abandoned]) -> Iterator[Finding]:
+    for each in clusters:
         folder, lock = shlex.quote(str(each.folder)), shlex.quote(str(each.folder / USERS_LOCK))
         remove = f"flock -n {lock} rm -rf {folder}"  # nothing, when somebody uses it after all
         if each.pid is not None:

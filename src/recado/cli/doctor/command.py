@@ -22,7 +22,8 @@ def doctor(data_dir: DataDir = None, as_json: Json = False) -> int:
     findings = run_async(examine(data_dir))
     healthy = all(finding.verdict is not Verdict.FAILURE for finding in findings)
     if as_json:
-        print_json({"healthy": healthy, "checks": [_shown(finding) for finding in findings]})
+        each = [part for finding in findings for part in finding.parts or (finding,)]
+        print_json({"healthy": healthy, "checks": [_shown(finding) for finding in each]})
     else:
         for finding in findings:
             print(f"{_MARKS[finding.verdict]}  {finding.subject:<10} {finding.text}")

@@ -14,11 +14,15 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one check found about its subject, in one line that says what to do."""
+    """What one check found about its subject, in one line that says what to do.
+
+    `parts`: what the line sums up; programs are told these in its place.
+    """
 
     subject: str
     verdict: Verdict
     text: str
+    parts: tuple["Finding", ...] = ()
 
 
 def ok(subject: str, text: str) -> Finding:
