@@ -16,8 +16,8 @@ from recado.config.logging import configure_logging, log_loop_errors
 from recado.config.settings import Settings, load_settings
 from recado.descriptors import Descriptors
 from recado.engine.clock import SystemClock
-from recado.engine.collector import spare_the_collector
-from recado.engine.stacks import tell_stacks
+from recado.engine.process.collector import spare_the_collector
+from recado.engine.process.stacks import tell_stacks
 
 EPILOG: Final = "Example: recado cells serve --listen 127.0.0.1:8080"
 
