@@ -111,7 +111,8 @@ class Cloud(HttpProvider):
     def verify_callback(self, headers: Mapping[str, str], body: bytes, now: datetime) -> bool:
         return cloud_callbacks.is_signed(header(headers, cloud_callbacks.SIGNATURE), self._secret, body)
 
-    def parse_callback(self, headers: Mapping[str, str], body: bytes) -> list[Event]:
+    @staticmethod
+    def parse_callback(headers: Mapping[str, str], body: bytes) -> list[Event]:
         return cloud_callbacks.events(body)
 
     def answer_challenge(self, query: Mapping[str, str]) -> str | None:
