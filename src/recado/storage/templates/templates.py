@@ -141,7 +141,10 @@ TemplateKey = tuple[str, str, str]  # organization, environment, template
 
 
 class TemplateDirectory(Directory[TemplateKey, Template]):
-    """Templates that exist, by (organization, environment, id), read through, at most 5 s old."""
+    """Templates that exist, by (organization, environment, id), read through, at most 5 s old.
+
+    Ten thousand messages may wait for one that was deleted: they ask for it once a second.
+    """
 
     def __init__(self, executor: Executor, *, clock: Clock) -> None:
-        super().__init__(lambda key: get(executor, *key), clock=clock)
+        super().__init__(lambda key: get(executor, *key), clock=clock, gone=1.0)
