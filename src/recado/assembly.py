@@ -91,6 +91,7 @@ from recado.storage.access.directories import Directories
 from recado.storage.blobs.signed_links import SignedLinks
 from recado.storage.contacts.documents import DocumentCipher
 from recado.storage.core.shares.fair_places import FairPlaces
+from recado.storage.core.shares.fair_threads import FairThreads
 from recado.storage.dispatch.begun_calls import BegunCalls, boot_id
 from recado.storage.messages.chat_windows import ChatWindows
 from recado.storage.messages.recipients import RecipientLookup
@@ -172,6 +173,8 @@ class Assembly:
         tokens = PublicTokens(installation.keys.index)
         links = partial(MessageLinks, settings.link_address, installation.random_bytes)
         self.html_workers = BodyWorkers(clock, processes=html_document.PROCESSES)
+        self.callback_workers = BodyWorkers(clock, processes=1)
+        self.callback_threads = FairThreads("callbacks")
         tracking = EmailTracking(
             link_base=settings.link_address, tokens=tokens, links=links,
             elsewhere=html_document.places_by(self.html_workers),
@@ -221,6 +224,7 @@ class Assembly:
             follow=Follow(self.refresh, review),
             callback_providers=self.callback_providers,
             session_providers=adapters.session_sources(),
+            callbacks_apart=self.callback_workers.find,
             webhooks=self.webhooks,
             subscriptions=directories.subscriptions,
             changed=self.changed,
@@ -330,6 +334,8 @@ class Assembly:
             self.blobs,
             self.files,
             self.media_use,
+            self.callback_threads,
+            self.callback_workers,
             system.root,
             self.batch_acceptance,
             replies,

@@ -174,7 +174,7 @@ def route_table(made: Assembly) -> tuple[Route, ...]:
         ),
         *(billing_routes(dependencies) if made.settings.billing_enabled else ()),
         *(route for each in CHANNELS for route in each.routes(dependencies, made.acceptance)),
-        *callback_routes(providers=made.callback_providers, take=system.callbacks.take),
+        *callback_routes(providers=made.callback_providers, take=system.callbacks.take, threads=made.callback_threads),
     )
 
     metrics = Metrics(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import asyncpg
 import pytest
 from tests.abuse.attacker import Attacker
 from tests.abuse.neighbour import WAITED, Neighbour, Served, end_the_spare
@@ -125,6 +126,14 @@ async def _askers() -> AsyncIterator[None]:
 @pytest.fixture(scope="session")
 def resident(service: Service) -> Resident:
     return asyncio.run(Resident.settle(service))
+
+
+@pytest.fixture
+async def database(service: Service) -> AsyncIterator[Any]:
+    """The service's own, to look at."""
+    connection = await asyncpg.connect(**service.cluster().connect_arguments)
+    yield connection
+    await connection.close()
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.abuse.attacker import Attacker, keep_on
 from tests.abuse.conftest import Resident
-from tests.abuse.neighbour import IDLE_FACTOR, WAITED
+from tests.abuse.neighbour import IDLE_FACTOR, WAITED, Neighbour
 from tests.acceptance.sandbox.customer import Customer
 from tests.program import Api
 from tests.waiting import until
@@ -23,6 +23,12 @@ FOUND = 5  # contacts
 PREVIEWS, BATCHES = 15, 3  # at a time: as many as an organization may let wait
 RECIPIENTS = 5_000  # of a neighbour's batch: five blocks
 BUILT_WITHIN = 1.5  # seconds
+MOVED_BATCHES, MOVED, MOVERS = 20, 500, 16  # batches, messages of each, and who moves them at once
+LATE = 2.0  # seconds that a message of the neighbour may wait to be claimed
+LATEST = """
+select coalesce(extract(epoch from max(clock_timestamp() - due_at)), 0) from dispatch
+where sender_id = $1 and claimed_epoch is null and reason is null and due_at < clock_timestamp()
+"""
 TOMORROW = (datetime.now(UTC) + timedelta(days=1)).isoformat()
 
 
@@ -119,3 +125,34 @@ async def test_batches_of_slow_audiences_keep_no_other_batch_waiting(
     await hostile.withdraw()
     limit = max(BUILT_WITHIN, IDLE_FACTOR * idle)
     assert max(took) <= limit, f"{WAITED}: a batch took {max(took):.1f} s; alone: {idle:.1f} s"
+
+
+async def test_moves_of_many_batches_keep_nobody_waiting_and_hold_nobody_s_messages(
+    attacker: Attacker, api: Api, database: Any, resident: Resident, neighbour: Neighbour, seconds: float
+) -> None:
+    customer = await Customer.arrive(api)
+    hostile = Sender(api, customer.number_id, customer.template_id)
+    people = [{"to": f"+55116{number:08}"} for number in range(MOVED)]
+    made = [await api.call("POST", "/messages/bulk", hostile.body(recipients=people)) for _ in range(MOVED_BATCHES)]
+    moves = itertools.cycle([(batch["id"], move) for move in ("pause", "resume") for batch in made])
+    ends = iter([(batch["id"], "cancel") for batch in made])
+    late: list[float] = [0.0]
+
+    async def move() -> int:
+        batch_id, what = next(moves) if secrets.randbelow(20) else next(ends, next(moves))
+        return await attacker.ask("POST", f"/v2/batches/{batch_id}/{what}", b"")
+
+    async def watch() -> None:
+        while True:
+            late.append(float(await database.fetchval(LATEST, resident.number_id)))
+            await asyncio.sleep(0.1)
+
+    async with neighbour.held():
+        watching = asyncio.create_task(watch())
+        answers = await keep_on(seconds, MOVERS, move)
+        watching.cancel()
+    print(f"{answers}, the neighbour's messages were up to {max(late):.2f} s late")
+    assert answers[200]
+    assert set(answers) <= {200, 404, 409, 429, 503}
+    assert max(late) <= LATE, f"{WAITED}: a message of its left {max(late):.1f} s late"
+    await hostile.withdraw()

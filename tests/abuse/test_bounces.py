@@ -2,11 +2,10 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import aiohttp
-import asyncpg
 import orjson
 import pytest
 from tests.abuse.conftest import ADMIN_TOKEN, memory_of
@@ -44,13 +43,6 @@ from provider_messages p,
 where p.message_id = $1 and p.reference = (select min(reference) from provider_messages where message_id = $1)
 """
 STATES = "select status, count(*) from messages where id like left($1, -6) || '%' and id <> $1 group by status"
-
-
-@pytest.fixture
-async def database(service: Service) -> AsyncIterator[Any]:
-    connection = await asyncpg.connect(**service.cluster().connect_arguments)
-    yield connection
-    await connection.close()
 
 
 async def test_a_storm_of_bounces_is_taken_and_keeps_nobody_waiting(

@@ -4,6 +4,7 @@ import asyncio
 from datetime import timedelta
 from typing import Any
 
+import asyncpg
 import pytest
 from tests.captured import capture_logs
 from tests.http.people import person, session
@@ -294,6 +295,40 @@ async def test_a_sync_imports_and_refreshes_what_the_provider_has(api: Any) -> N
     await api.post("/v2/templates/sync", {"numberId": number_id}, env="live")
     await api.sync.settled()
     assert api.changes == []
+
+
+async def test_a_sync_writes_many_templates_in_few_statements_and_none_beyond_the_limit(
+    api: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number_id = await live_number(api)
+    asked: list[str] = []
+    fetch = asyncpg.Connection.fetch
+
+    async def counted(self: Any, query: str, *args: Any, **options: Any) -> Any:
+        if "templates" in query:
+            asked.append(query)
+        return await fetch(self, query, *args, **options)
+
+    def held(status: Any, count: int) -> list[ProviderTemplate]:
+        common: dict[str, Any] = {"language": "pt-BR", "category": "marketing", "status": status, "components": [BODY]}
+        return [ProviderTemplate(provider_template_id=f"p{n}", name=f"t{n % 260}", **common) for n in range(count)]
+
+    monkeypatch.setattr(asyncpg.Connection, "fetch", counted)
+    counts = []
+    for status in ("pending", "approved", "approved"):
+        api.provider.templates = held(status, 261)  # the last has the name of the first
+        asked.clear()
+        api.changes.clear()
+        await api.post("/v2/templates/sync", {"numberId": number_id}, env="live")
+        await api.sync.settled()
+        counts.append((len([each for each in api.changes if isinstance(each, TemplateChanged)]), len(asked)))
+    assert [changed for changed, _ in counts] == [250, 250, 0]
+    assert max(statements for _, statements in counts) <= 3 * 4
+    rows = await api.database.fetch(
+        "select status, approved_version, revision, provider_template_id from templates where number_id = $1", number_id
+    )
+    assert {tuple(row)[:3] for row in rows} == {("approved", 1, 2)}
+    assert "p260" in {row["provider_template_id"] for row in rows}
 
 
 async def test_a_sync_answers_before_the_provider_does_and_runs_once_at_a_time(

@@ -80,7 +80,7 @@ from recado.services.effects.recording import Recording
 from recado.services.effects.totals import MessageTotals
 from recado.services.effects.wallet import Wallet
 from recado.services.flows.flow_reports import FlowReports
-from recado.services.inbound.callbacks import Callbacks
+from recado.services.inbound.callbacks import Apart, Callbacks
 from recado.services.inbound.inbound import InboundMessages
 from recado.services.inbound.provider_sessions import ProviderSessions
 from recado.services.inbound.receipts import Receipts
@@ -133,6 +133,7 @@ class ActorSystem:
         follow: Follow,
         callback_providers: Mapping[tuple[str, str], CallbackSource],
         session_providers: Sequence[tuple[str, SessionSource]] = (),
+        callbacks_apart: Apart,
         webhooks: Webhooks,
         subscriptions: SubscriptionDirectory,
         changed: OnChange,
@@ -241,6 +242,7 @@ class ActorSystem:
             social_accounts=SocialAccountReports(db, clock, changed),
             templates=follow.templates,
             flows=FlowReports(db, clock=clock, changed=changed),
+            apart=callbacks_apart,
             payments=payments,
         )
         self.explainer = WaitExplainer(records, self.ask_situation)

@@ -12,6 +12,7 @@ from recado.actors.jobs.upkeep import Upkeep
 from recado.actors.webhooks.webhooks import Webhooks
 from recado.domain.core.ids import CONTACT_IMPORT, DELIVERY, EVENT, IdSource, lowest_id
 from recado.engine.clock import VirtualClock
+from recado.http.bodies.body_workers import BodyWorkers
 from recado.services.inbound.callbacks import Callbacks
 from recado.storage.core.connections.postgres import Database
 
@@ -54,6 +55,7 @@ def upkeep(database: Database, clock: VirtualClock) -> Upkeep:
         social_accounts=Mock(),
         templates=Mock(),
         flows=Mock(),
+        apart=BodyWorkers(clock).find,
     )
     webhooks = Webhooks(database, clock=clock, ids=Mock(), keys=Mock(), http=Mock(), runtime=Mock())
     return Upkeep(

@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson
 import pytest
+from tests.captured import capture_logs
 from tests.channels.chatapp.cloud_answers import FLOW
 
 from recado.channels.chatapp.bridge import Bridge
@@ -239,15 +240,26 @@ async def test_a_flow_without_an_id_is_malformed(
         await bridge.create_flow(account, FLOW)
 
 
-@pytest.mark.parametrize("change", [{"status": "draft"}, {"components": ["BODY"]}, {"components": {}}, {"name": ""}])
-async def test_a_listed_template_of_another_shape_is_malformed(
-    change: Any, fake_bridge: Any, bridge_to: Any, account: Account
+@pytest.mark.parametrize(
+    ("change", "where"),
+    [
+        ({"status": "draft"}, "status"),
+        ({"components": ["BODY"]}, "components[0]"),
+        ({"components": {}}, "components"),
+        ({"name": ""}, "name"),
+    ],
+)
+async def test_a_listed_template_of_another_shape_is_left_out_and_told(
+    change: Any, where: str, fake_bridge: Any, bridge_to: Any, account: Account
 ) -> None:
-    fake_bridge.behaviour = says(200, {"templates": [{**LISTED, **change}]})
+    fake_bridge.behaviour = says(200, {"templates": [LISTED, {**LISTED, **change}, 7, LISTED]})
     bridge: Bridge = await bridge_to(fake_bridge.url)
 
-    with pytest.raises(ProviderError, match="malformed_answer"):
-        await bridge.list_templates(account)
+    with capture_logs() as logs:
+        assert [each.name for each in await bridge.list_templates(account)] == ["ola", "ola"]
+    assert [(each["count"], each["first"]) for each in logs if each["event"] == "templates_left_out"] == [
+        (2, f"templates[1].{where}")
+    ]
 
 
 @pytest.mark.parametrize(

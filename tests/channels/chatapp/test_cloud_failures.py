@@ -35,9 +35,6 @@ async def test_an_account_that_cannot_be_addressed_is_told_without_a_call(
     "answer",
     [
         {"data": {}},
-        {"data": [7]},
-        {"data": [{**LISTED, "id": 7}]},
-        {"data": [{**LISTED, "components": "all"}]},
         {"data": [LISTED], "paging": {"next": "x"}},
     ],
 )

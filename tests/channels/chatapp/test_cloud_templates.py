@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.captured import capture_logs
 from tests.channels.chatapp.cloud_answers import LISTED, TEMPLATE, replies
 
 from recado.channels.chatapp import cloud as cloud_module
@@ -185,6 +186,18 @@ async def test_templates_are_listed_page_after_page_without_those_that_could_not
     ]
     assert [request.path.partition("&after=")[2] for request in fake_bridge.requests] == ["", "next%3D1"]
     assert all(request.path.startswith("/base/ba-1/message_templates?fields=id") for request in fake_bridge.requests)
+
+
+async def test_a_template_that_cannot_be_read_costs_no_other(fake_bridge: Any, cloud_to: Any, account: Account) -> None:
+    bad: list[Any] = [{**LISTED, "id": []}, {**LISTED, "components": 7}, None]
+    fake_bridge.behaviour = replies({"data": [*bad, LISTED]})
+    cloud: Cloud = await cloud_to(fake_bridge.url)
+
+    with capture_logs() as logs:
+        assert [each.name for each in await cloud.list_templates(account)] == ["ola"]
+    assert [(each["count"], each["first"]) for each in logs if each["event"] == "templates_left_out"] == [
+        (3, "data[0].id")
+    ]
 
 
 async def test_a_list_is_read_in_turns_that_others_have_too(

@@ -1,5 +1,6 @@
 """What comes in, over every adapter: tables of items, strict shapes, and signatures."""
 
+import pickle
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -72,6 +73,14 @@ def test_a_body_of_another_shape_is_refused_whole(tried: Tried, body: bytes) -> 
         read(tried, body)
 
     assert refusal.value.events == ()
+
+
+@each
+def test_a_callback_is_read_alike_where_there_is_no_adapter(tried: Tried, source: Callbacks) -> None:
+    body = source.body_of(*(item for item, _ in source.items))
+    apart = pickle.loads(pickle.dumps(adapter_of(tried).parse_callback))
+
+    assert list(apart({"Content-Type": "application/json"}, body)) == read(tried, body)
 
 
 JSON = st.recursive(

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import Mock
 
 import orjson
 import pytest
@@ -36,6 +37,7 @@ from recado.domain.core.errors import Problem
 from recado.engine.clock import VirtualClock
 from recado.http.api.call import Call
 from recado.http.routes.inbound.callbacks import CallbackOperations
+from recado.storage.core.shares.fair_threads import FairThreads
 
 NODE = Path(__file__).parents[2] / "node"
 MESSAGE = "msg_0000000100000000000a1"
@@ -257,7 +259,7 @@ async def test_the_route_asks_for_the_certificate_and_stores_what_is_verified(se
         assert (channel, adapter) == ("email", "ses")
         taken.append(raw)
 
-    operations = CallbackOperations({("email", "ses"): ses}, take)
+    operations = CallbackOperations({("email", "ses"): ses}, take, FairThreads("callbacks"))
 
     async def receive(raw: bytes) -> int:
         call = SimpleNamespace(path={"channel": "email", "adapter": "ses"}, headers={}, raw_body=raw, now=NOW)
@@ -269,6 +271,18 @@ async def test_the_route_asks_for_the_certificate_and_stores_what_is_verified(se
             await receive(body(forged))
         assert refused.value.code == "INVALID_SIGNATURE"
     assert taken == [body(envelope())]
+
+
+@pytest.mark.parametrize("size", [8 * 1024 + 1, 3 * 1024 * 1024])
+async def test_a_body_that_holds_more_than_any_envelope_is_not_read_before_it_is_believed(
+    ses: Ses, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    monkeypatch.setattr("recado.channels.email.ses.ses.envelope_of", Mock(side_effect=AssertionError("it is read")))
+    operations = CallbackOperations({("email", "ses"): ses}, Mock(), FairThreads("callbacks"))
+    call = SimpleNamespace(path={"channel": "email", "adapter": "ses"}, headers={}, raw_body=b"[]," * (size // 3 + 1))
+    with pytest.raises(Problem) as refused:
+        await operations.receive(cast("Call", call))
+    assert refused.value.code == "BODY_TOO_LARGE"
 
 
 BAD_ADDRESSES = [

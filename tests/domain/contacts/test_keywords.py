@@ -45,6 +45,12 @@ def test_only_the_whole_text_is_a_keyword(text: str) -> None:
     assert keyword_of(text) is None
 
 
+@pytest.mark.parametrize(("length", "word"), [(500, "stop"), (501, None)])
+def test_a_long_text_is_no_keyword_whatever_is_left_of_it(length: int, word: str | None) -> None:
+    found = keyword_of("stop".ljust(length, "!"))
+    assert (found and found.word) == word
+
+
 def test_some_words_opt_in_again() -> None:
     assert keyword_of("Quero receber!") == Keyword(False, "quero receber")
     assert keyword_of("VOLTAR") == Keyword(False, "voltar")

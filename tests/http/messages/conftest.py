@@ -50,6 +50,7 @@ from recado.storage.audience.segment_evaluation import Evaluation
 from recado.storage.billing import ledger
 from recado.storage.contacts.documents import DocumentCipher
 from recado.storage.core.idempotency import IdempotencyKeys
+from recado.storage.core.shares.fair_threads import FairThreads
 from recado.storage.core.upkeep.partitions import ensure_partitions
 from recado.storage.messages.chat_windows import ChatWindows
 from recado.storage.messages.recipients import RecipientLookup
@@ -259,7 +260,11 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
             receiver=receipts,
             media_for=lambda channel, env: None,
         ),
-        *callback_routes(providers={("chatapp", "bridge"): bridge, ("chatapp", "cloud"): cloud}, take=take),
+        *callback_routes(
+            providers={("chatapp", "bridge"): bridge, ("chatapp", "cloud"): cloud},
+            take=take,
+            threads=FairThreads("callbacks"),
+        ),
     )
     server = HttpServer(
         routes,

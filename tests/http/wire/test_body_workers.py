@@ -257,3 +257,42 @@ async def test_a_process_is_made_ready_some_seconds_after_the_start(clock: Virtu
     assert workers.busy == 0
     await workers.stop()
     assert workers.idle == 0
+
+
+def lines(raw: bytes) -> tuple[list[Any], str | None]:
+    """What each line holds, as JSON, and where it was read."""
+    return [orjson.loads(line) for line in raw.splitlines()], str(os.getpid())
+
+
+def fails(raw: bytes) -> tuple[list[Any], str | None]:
+    raise LookupError(str(raw))
+
+
+@pytest.mark.parametrize(
+    ("raw", "apart"),
+    [
+        (b"[]\n" * 2_700, False),  # as large as what is never apart
+        (b'"' + b"x" * 60_000 + b'"\n', False),
+        (b"[]\n" * 3_001, True),
+        (b'"' + rb"\\" * 4_100 + b'"\n', True),
+        (b'"' + b"x" * 70_000 + b'"\n', True),
+    ],
+)
+async def test_items_are_found_apart_where_that_takes_long(workers: BodyWorkers, raw: bytes, apart: bool) -> None:
+    items, place = await workers.find(lines, raw, caller="a")
+    assert items == lines(raw)[0]
+    assert (place != str(os.getpid())) is apart
+
+
+async def test_an_item_that_nobody_could_take_over_at_once_is_left_out(workers: BodyWorkers) -> None:
+    items, failure = await workers.find(items_of_too_much, b" " * 70_000, caller="a")
+    assert (items, failure) == ([1, 2], "malformed: an item holds too many values")
+
+
+def items_of_too_much(raw: bytes) -> tuple[list[Any], str | None]:
+    return [1, {"deep": [[] for _ in range(30_001)]}, 2], None
+
+
+async def test_a_fault_of_who_finds_items_is_told_and_ends_no_process(workers: BodyWorkers) -> None:
+    assert await workers.find(fails, b" " * 70_000, caller="a") == ([], "not read: LookupError")
+    assert workers.idle == 1

@@ -159,7 +159,10 @@ async def test_what_comes_back_of_a_cancelled_batch_is_withdrawn_too(workshop: W
     assert workshop.records.owners.holds(made.id)
     await workshop.db.execute("update dispatch set claimed_epoch = null where id = $1", claimed)
     await workshop.db.execute("update messages set status = 'queued' where id = $1", claimed)
-    await another_process(workshop).work()
+    next_one = another_process(workshop)
+    await next_one.work()
+    await next_one.queue.work()
+    await next_one.work()
     assert (await checked(workshop, made)).archived == 2
     assert await workshop.db.fetchval("select open from batches") is False
 

@@ -17,6 +17,7 @@ from recado.domain.billing.top_up import TopUpStatus
 from recado.domain.core.ids import IdSource
 from recado.domain.messages.changes import Change, DeliveriesQueued
 from recado.engine.clock import SystemClock
+from recado.http.bodies.body_workers import BodyWorkers
 from recado.services.billing.payments import Payments
 from recado.services.inbound.callbacks import Callbacks
 from recado.storage.access.organizations import create_organization
@@ -163,6 +164,7 @@ async def test_what_can_be_read_of_a_body_counts(till: Till) -> None:
     callbacks = Callbacks(
         till.db, clock=SystemClock(), providers={(PAYMENTS, "bridge"): PaymentsBridge("s")}, receipts_of=no_reports,
         numbers=Mock(), social_accounts=Mock(), templates=Mock(), flows=Mock(), payments=till.payments,
+        apart=BodyWorkers(SystemClock()).find,
     )  # fmt: skip
     body = orjson.dumps({"events": [{"kind": "status"}, *events]})
     await receipts.store_callbacks(till.db, [CallbackRow(PAYMENTS, "bridge", b"1", body, datetime.now(UTC))])

@@ -12,6 +12,7 @@ from recado.domain.core.clock import Clock
 from recado.domain.core.ids import IdSource
 from recado.domain.core.timestamps import format_timestamp
 from recado.engine.clock import SystemClock
+from recado.http.bodies.body_workers import BodyWorkers
 from recado.services.effects.consequences import Consequences
 from recado.services.effects.outbox import Outbox
 from recado.services.inbound.callbacks import Callbacks
@@ -40,6 +41,7 @@ class Line:
             simulator_domain="simulator.test",
         )
         self.receipts = Receipts(db, clock=self.clock, consequences=consequences, inbound=inbound)
+        self.workers = BodyWorkers(clock)  # who sends large bodies ends them
         self.callbacks = Callbacks(
             db,
             clock=self.clock,
@@ -53,6 +55,7 @@ class Line:
             social_accounts=SocialAccountReports(db, self.clock, lambda change: None),
             templates=Mock(),
             flows=Mock(),
+            apart=self.workers.find,
         )
 
     def inbound(self, text: str, message_id: str, **fields: Any) -> dict[str, Any]:

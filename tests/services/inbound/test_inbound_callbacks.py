@@ -1,13 +1,14 @@
 """Inbound messages as a bridge reports them, from its callback to contact and event (C28.1, C29.5)."""
 
-from collections.abc import AsyncIterator, Mapping
-from typing import get_args
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, get_args
 
 import pytest
 from tests.services.inbound.live_number import Line, live_number
 
 from recado.channels.chatapp.bridge import Bridge
 from recado.channels.core.events import CallbackEvent, Event, Payment
+from recado.domain.core.errors import Unavailable
 from recado.domain.core.timestamps import format_timestamp
 from recado.engine.clock import SystemClock
 from recado.services.inbound.receipts import KINDS
@@ -29,6 +30,7 @@ async def line(database: Database) -> AsyncIterator[Line]:
     await made_line.callbacks.start()
     yield made_line
     await made_line.callbacks.stop()
+    await made_line.workers.stop()
 
 
 async def test_a_body_is_read_with_what_was_kept_with_it(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,3 +133,46 @@ async def test_reports_and_messages_of_one_callback_are_both_applied(line: Line)
     await line.arrive(report, line.inbound("stop", "in-1"))
     assert await line.db.fetchval("select count(*) from parked_reports") == 1
     assert await line.db.fetchval("select opt_in_status from contacts") == "denied"
+
+
+async def test_a_body_of_many_events_is_read_apart_and_applied_in_parts(
+    line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    applied: list[int] = []
+    take_in = line.receipts.take_in
+
+    async def taking(executor: Any, source: Any, events: Sequence[Any]) -> None:
+        open_ones = await line.db.fetchval("select count(*) from callbacks where processed_at is null")
+        assert open_ones == 1, "the mark comes with the last part"
+        applied.append(len(events))
+        await take_in(executor, source, events)
+
+    monkeypatch.setattr(line.receipts, "take_in", taking)
+    monkeypatch.setattr("recado.services.inbound.callbacks.MOST_EVENTS", 300)
+    monkeypatch.setattr("recado.services.inbound.callbacks.OF_OTHERS", 100)
+    report = {"kind": "status", "status": "sent", "at": format_timestamp(line.clock.now()), "account": "unknown"}
+    reports = [{**report, "providerMessageId": f"out-{n}"} for n in range(700)]
+    texts = [line.inbound("hello", f"in-{n}") for n in range(4)]
+    await line.arrive(*reports, {"kind": "nonsense"}, *texts)
+    assert applied == [300, 300, 102, 2]
+    assert line.workers.idle == 1
+    assert await line.db.fetchval("select count(*) from parked_reports") == 700
+    assert await line.db.fetchval("select count(*) from messages") == 4
+    assert await line.db.fetchval("select failure from callbacks") == "malformed: events[700].kind"
+
+
+async def test_a_body_that_cannot_be_read_apart_waits_and_is_set_aside_at_last(
+    line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tries: list[str] = []
+
+    async def busy(find: Any, body: bytes, /, *, caller: str) -> Any:
+        tries.append(caller)
+        raise Unavailable
+
+    monkeypatch.setattr(line.callbacks, "_apart", busy)
+    monkeypatch.setattr("recado.services.inbound.postponed_callbacks.FIRST_PAUSE", 0.0)
+    monkeypatch.setattr("recado.services.inbound.postponed_callbacks.MOST_UNREAD", 2)
+    await line.arrive(line.inbound("hello", "in-1"))
+    assert set(tries) == {"chatapp/bridge"}
+    assert await line.db.fetchval("select failure from callbacks") == "Unavailable"

@@ -223,7 +223,7 @@ class Apart:
         self.away = False
         self.desk = PostponedCallbacks(db, clock=clock, read=self.read, apply=self.apply, answers=self.answers)
 
-    def read(self, row: Any) -> tuple[list[CallbackEvent], str | None]:
+    async def read(self, row: Any) -> tuple[list[CallbackEvent], str | None]:
         assert row["id"] == self.id
         return list(range(20)), None  # type: ignore[arg-type]  # what an event is does not matter here
 

@@ -201,3 +201,32 @@ async def test_a_failure_that_nobody_waits_for_any_more_warns_nobody() -> None:
     table.failure = None
     gc.collect()
     assert reported == []
+
+
+async def test_what_is_gone_is_asked_for_once_in_its_time_where_that_is_said() -> None:
+    table, clock = Table(), VirtualClock(START)
+    cache, other = directory(table, clock, gone=1.0, capacity=2), directory(table, clock)
+    assert [await cache.get("a") for _ in range(3)] == [None] * 3
+    assert table.loads == ["a"]
+    table.records["a"] = "1"
+    await clock.advance(1.0)
+    assert await cache.get("a") == "1"
+    table.loads.clear()
+    assert [await other.get("b") for _ in range(2)] == [None] * 2
+    assert table.loads == ["b", "b"]
+    table.loads.clear()
+    for key in ("b", "c", "d", "b", "d"):  # two places
+        assert await cache.get(key) is None
+    assert table.loads == ["b", "c", "d", "b"]
+
+
+@pytest.mark.parametrize("change", ["forget", "forget_where", "clear"])
+async def test_a_record_that_comes_to_be_is_served_at_once(change: str) -> None:
+    table = Table()
+    cache = directory(table, gone=60.0)
+    assert await cache.get("a") is None
+    table.records["a"] = "1"
+    {"forget": lambda: cache.forget("a"), "forget_where": lambda: cache.forget_where(bool), "clear": cache.clear}[
+        change
+    ]()
+    assert await cache.get("a") == "1"

@@ -367,10 +367,12 @@ class Departures:
         finally:
             self._reading = False
         if found is None and claimed in self._claimed:
-            self._claimed.remove(claimed)
-            if claimed.row.subject_to_consent:
-                self._context.consents.end(claimed.row)
-            self._call_off(claimed)
+            without = [each for each in self._claimed if _is_of(each.row, key)]
+            self._claimed = [each for each in self._claimed if not _is_of(each.row, key)]
+            for each in without:  # of a batch all: each alone would be another read
+                if each.row.subject_to_consent:
+                    self._context.consents.end(each.row)
+                self._call_off(each)
         self.depart()
 
     def _come_back(self, gateway: Gateway, at: float) -> None:
@@ -487,6 +489,10 @@ class Departures:
         await self._context.sending.settle(
             Returned(row.organization_id, row.env, row.channel, row.id, row.claimed_at, None, None, None, True, now)
         )
+
+
+def _is_of(row: Row, key: TemplateKey) -> bool:
+    return (row.organization_id, row.env, row.template_id) == key
 
 
 def _template_of(row: Row, view: SenderView) -> TemplateKey | None:

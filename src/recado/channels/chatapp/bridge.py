@@ -5,6 +5,7 @@ from typing import Any
 
 from recado.channels.chatapp import bridge_answers
 from recado.channels.chatapp.account import details_of
+from recado.channels.chatapp.template_listing import TemplateListing
 from recado.channels.core.bridge.bridge_media import MediaBridge
 from recado.channels.core.provider import (
     Account,
@@ -66,7 +67,12 @@ class Bridge(MediaBridge):
         await self.call("delete_template", account, name=name, providerTemplateId=provider_template_id)
 
     async def list_templates(self, account: Account) -> list[ProviderTemplate]:
-        return bridge_answers.templates(await self.call("list_templates", account, longest=_LONGEST_LIST))
+        answer = await self.call("list_templates", account, longest=_LONGEST_LIST)
+        listing = TemplateListing()
+        for each in bridge_answers.templates(answer):
+            listing.take(each)
+            await self._clock.sleep(0)  # a template may be long: others have their turn between two
+        return listing.ended(account)
 
     async def create_flow(self, account: Account, flow: FlowDefinition) -> str:
         answer = await self.call(

@@ -1,16 +1,17 @@
 """What the chat-app bridge's operations are answered with (C29.3). Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, StrictInt
 
 from recado.channels.core.answers import read
 from recado.channels.core.bridge.bridge_answers import NOUN
+from recado.channels.core.errors import MalformedCallback
 from recado.channels.core.events import NameState, NumberState, Quality, Tier
 from recado.channels.core.fields import Text64, Text256, Text512, Text2048
 from recado.channels.core.provider import NumberHealth, ProviderTemplate, Submission
-from recado.channels.core.reading import record
+from recado.channels.core.reading import Shape, record
 
 _ISSUE = record({"code": Text64, "message": Text512})
 _PROFILE = record(
@@ -28,7 +29,8 @@ _HEALTH = record(
         "issues": Annotated[list[_ISSUE.of], Field(max_length=50)],  # type: ignore[name-defined]
     },
 )
-_TEMPLATES = record({}, {"templates": Annotated[list[ProviderTemplate], Field(max_length=1_000)]})
+_TEMPLATES = record({}, {"templates": Annotated[list[Any], Field(max_length=1_000)]})
+_TEMPLATE = Shape[ProviderTemplate](ProviderTemplate)
 _FLOW = record({"providerFlowId": Text256})
 _SUBMITTED = record({"providerTemplateId": Text256})
 
@@ -59,5 +61,10 @@ def flow_id(result: Mapping[str, Any]) -> str:
     return made
 
 
-def templates(result: Mapping[str, Any]) -> list[ProviderTemplate]:
-    return list(read(_TEMPLATES, result, "list", NOUN).get("templates", ()))
+def templates(result: Mapping[str, Any]) -> Iterator[ProviderTemplate | MalformedCallback]:
+    """One by one, as they are asked for; for one that cannot be read, where it cannot."""
+    for index, item in enumerate(read(_TEMPLATES, result, "list", NOUN).get("templates", ())):
+        try:
+            yield _TEMPLATE.read(item)
+        except MalformedCallback as error:
+            yield error.within(f"templates[{index}]")

@@ -26,6 +26,7 @@ from recado.channels.chatapp import (
 )
 from recado.channels.chatapp.account import details_of
 from recado.channels.chatapp.cloud_messages import PRODUCT
+from recado.channels.chatapp.template_listing import TemplateListing
 from recado.channels.core import media_transfer
 from recado.channels.core.answers import arrived
 from recado.channels.core.errors import ProviderError
@@ -111,7 +112,8 @@ class Cloud(HttpProvider):
     def verify_callback(self, headers: Mapping[str, str], body: bytes, now: datetime) -> bool:
         return cloud_callbacks.is_signed(header(headers, cloud_callbacks.SIGNATURE), self._secret, body)
 
-    def parse_callback(self, headers: Mapping[str, str], body: bytes) -> list[Event]:
+    @staticmethod
+    def parse_callback(headers: Mapping[str, str], body: bytes) -> list[Event]:
         return cloud_callbacks.events(body)
 
     def answer_challenge(self, query: Mapping[str, str]) -> str | None:
@@ -175,7 +177,7 @@ class Cloud(HttpProvider):
         self._result(account, await self._templates("DELETE", account, query=wanted))
 
     async def list_templates(self, account: Account) -> list[ProviderTemplate]:
-        found: list[ProviderTemplate] = []
+        listing = TemplateListing()
         wanted = {"fields": cloud_templates.LISTED_FIELDS, "limit": str(_PAGE)}
         left = _LONGEST_LIST
         for _ in range(_MOST_PAGES):
@@ -183,14 +185,13 @@ class Cloud(HttpProvider):
             left -= len(answer.body)
             page = self._result(account, answer)
             for template in cloud_templates.listed(page):
-                if template is not None:
-                    found.append(template)
+                listing.take(template)
                 await self._clock.sleep(0)  # a template may be long: others have their turn between two
             after = cloud_templates.next_page(page)
             if after is None:
                 break
             wanted["after"] = after
-        return found
+        return listing.ended(account)
 
     async def _templates(self, method: str, account: Account, **options: Any) -> Answer:
         business_account = details_of(account).business_account_id

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final, Literal, get_args
 from pydantic import AfterValidator, Field
 
 from recado.channels.chatapp.cloud_answers import read
+from recado.channels.core.errors import MalformedCallback
 from recado.channels.core.events import Category, Followup, TemplateVerdict, Verdict
 from recado.channels.core.fields import Text16, Text256, Text512, Text2048, Tree, known, object_in, objects_in
 from recado.channels.core.provider import ProviderTemplate, TemplateSubmission
@@ -138,23 +139,26 @@ def _examples(payload: Mapping[str, Any]) -> list[str]:
 # What the provider lists ---------------------------------------------------------------------------------------------
 
 
-def listed(page: Mapping[str, Any]) -> Iterator[ProviderTemplate | None]:
+def listed(page: Mapping[str, Any]) -> Iterator[ProviderTemplate | MalformedCallback | None]:
     """The templates of one page, read one by one as they are asked for. Raises `ProviderError`.
 
     None for one that this service could not send: other kinds of components, named variables, states and categories of
-    another time.
+    another time. For one that cannot be read, where it cannot.
     """
     for index, item in enumerate(read(_PAGE, page, "list").get("data", ())):
-        yield _listed(item, f"data[{index}]")
+        try:
+            yield _listed(item)
+        except MalformedCallback as error:
+            yield error.within(f"data[{index}]")
 
 
-def _listed(item: object, where: str) -> ProviderTemplate | None:
-    kind = read(_KIND, item, where)
+def _listed(item: object) -> ProviderTemplate | None:
+    kind = _KIND.read(item)
     components = [_read_component(component) for component in kind.get("components", ())]
     named = kind.get("parameter_format") == "NAMED"
     if kind["status"] is None or kind["category"] is None or named or None in components:
         return None
-    template = read(_TEMPLATE, item, where)
+    template = _TEMPLATE.read(item)
     return ProviderTemplate(
         provider_template_id=template["id"],
         name=template["name"],

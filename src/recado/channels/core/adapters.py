@@ -68,6 +68,7 @@ class EventReader(Protocol):
     def parse_callback(self, headers: Mapping[str, str], body: bytes) -> Sequence[CallbackEvent]:
         """The events of a verified callback, in their order; raises `MalformedCallback`.
 
+        A method of the class, not of the adapter: a large body is read in another process, which has no adapter.
         `headers`: its content type, and those named by `read_with`; neither for one that an older version stored.
         """
 

@@ -189,6 +189,6 @@ class ProviderTemplate:
     name: Text512
     language: Text16
     category: Category
-    status: Literal["pending"] | Verdict
+    status: Literal["pending", Verdict]
     components: Annotated[list[Tree], Field(max_length=20)] = field(default_factory=list)
     rejection_reason: Text512 | None = None

@@ -74,4 +74,6 @@ def header(headers: Mapping[str, str], name: str) -> str | None:
 
 
 def _digest(key: bytes, seconds: str, body: bytes) -> str:
-    return hmac.new(key, seconds.encode() + b"." + body, hashlib.sha256).hexdigest()
+    mac = hmac.new(key, seconds.encode() + b".", hashlib.sha256)
+    mac.update(body)  # not joined: a body may have megabytes
+    return mac.hexdigest()

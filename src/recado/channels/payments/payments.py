@@ -30,5 +30,6 @@ def _payment(item: object) -> tuple[Payment]:
 class PaymentsBridge(SignedCallbacks):
     """The bridge to a payment provider."""
 
-    def parse_callback(self, headers: Mapping[str, str], body: bytes) -> list[Payment]:
+    @staticmethod
+    def parse_callback(headers: Mapping[str, str], body: bytes) -> list[Payment]:
         return payments_of(body)

@@ -16,6 +16,7 @@ OPT_OUT_KEYWORDS: Final = (
     "sair", "stop", "parar", "pare", "cancelar", "descadastrar", "remover", "unsubscribe", "end", "quit",
 )  # fmt: skip
 OPT_IN_KEYWORDS: Final = ("voltar", "start", "quero receber")
+LONGEST_READ: Final = 500  # characters: no keyword has a fifth of them, whatever stands around it
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,8 @@ def keyword_of(text: str, opt_out: Iterable[str] = (), opt_in: Iterable[str] = (
 
     A word that is in both lists opts out.
     """
+    if len(text) > LONGEST_READ:
+        return None
     word = normalized(text)
     if not word:
         return None

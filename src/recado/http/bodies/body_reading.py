@@ -5,8 +5,8 @@ A worker parses, checks and fingerprints the body, and answers in pieces, each o
 
 import importlib
 import pickle
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel
@@ -41,6 +41,28 @@ class Job:
     bad_status: int
     most_values: int | None
     by_channel: Mapping[str, str] = field(default_factory=dict)
+
+
+Found = tuple[Sequence[Any], str | None]
+"""The items of a body, and what was wrong with the rest of it."""
+Find = Callable[[bytes], Found]
+"""Finds them: a function of a module, or a part of one, as it is called in a worker."""
+TOO_MUCH: Final = "malformed: an item holds too many values"
+
+
+@dataclass(frozen=True, slots=True)
+class ItemsJob:
+    """How to read a body that is none of an operation's models: by `find`."""
+
+    find: Find
+
+
+@dataclass
+class FoundItems:
+    """What `find` found. No slots: its long list follows in pieces, as one of a model does."""
+
+    items: list[Any]
+    failure: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +136,11 @@ def is_large(raw: bytes, most_at_once: int) -> bool:
     return signs > most_at_once or NUL in raw
 
 
+def has_many_items(raw: bytes) -> bool:
+    """The same of a body that `find` reads. Each escape may cost as much as a value there."""
+    return is_large(raw, MOST_AT_ONCE) or (len(raw) > NEVER_LARGE and raw.count(b"\\") > MOST_AT_ONCE)
+
+
 def name_of(model: type[BaseModel]) -> str:
     """What a worker finds the model by; it must stand in a module."""
     return f"{model.__module__}:{model.__qualname__}"
@@ -155,6 +182,24 @@ def read(job: Job, raw: bytes) -> tuple[BodyOutcome, list[bytes]]:
         return replace(known, refusal=problem), []
 
 
+def read_items(job: ItemsJob, raw: bytes) -> tuple[BodyOutcome, list[bytes]]:
+    """What `find` finds in the body, but those items that nobody could take over in one step."""
+    try:
+        given, failure = job.find(raw)
+    except Exception as error:  # noqa: BLE001 - a fault of `find`, which would end the next process too
+        given, failure = (), f"not read: {type(error).__name__}"
+    items = [each for each in given if not _holds_more(each, MOST_VALUES)]
+    if len(items) < len(given):
+        failure = failure or TOO_MUCH
+    pieces = [
+        piece
+        for start in range(0, len(items), _MOST_ITEMS)
+        for piece in _pieces(items[start : start + _MOST_ITEMS], "")
+    ]
+    value = pickle.dumps(FoundItems([], failure), pickle.HIGHEST_PROTOCOL)
+    return BodyOutcome(value=value, lists=(("items", len(pieces)),)), pieces
+
+
 def _found(name: str) -> type[BaseModel]:
     module, _, qualified = name.partition(":")
     model: type[BaseModel] = getattr(importlib.import_module(module), qualified)
@@ -194,22 +239,26 @@ def _pieces(items: list[Any], name: str) -> Iterator[bytes]:
 def _dumped(value: Any, name: str) -> bytes:
     """Pickled; refused where so much hangs on one value that reading it would keep everybody waiting."""
     dumped = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
-    if len(dumped) > MOST_VALUES and _count(value) > MOST_VALUES:
+    if len(dumped) > MOST_VALUES and _holds_more(value, MOST_VALUES):
         error = FieldError(f"/{name}" if name else "", "TOO_LONG", "holds more values than any field takes")
         raise Problem("VALIDATION_ERROR", "A field of the body holds more values than any field takes.", errors=[error])
     return dumped
 
 
-def _count(value: Any) -> int:
-    """How many values hang on this one, itself included."""
+def _holds_more(value: Any, most: int) -> bool:
+    """Whether more than `most` values hang on this one, itself included."""
     count, open_values = 0, [value]
     while open_values:
         count += 1
+        if count > most:
+            return True
         one = open_values.pop()
         if isinstance(one, BaseModel):
             open_values += one.__dict__.values()
+        elif is_dataclass(one):
+            open_values += [getattr(one, each.name) for each in fields(one)]
         elif isinstance(one, dict):
             open_values += one.values()
         elif isinstance(one, list | tuple):
             open_values += one
-    return count
+    return False

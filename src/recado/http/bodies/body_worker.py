@@ -1,8 +1,8 @@
 """The process that reads large bodies for the service: one at a time, within a limit of memory, until its input ends.
 
-Input: frames of a pickled `Job` and a body. Output for each: `WorkerAnswer`, pickled, and the pieces that it counts. A
-frame is its length (8 bytes, big-endian) and its content. What it complains of while it starts is logged by the
-service; after that nothing is: an error's text may hold what a caller sent.
+Input: frames of a pickled `Job`, or `ItemsJob`, and a body. Output for each: `WorkerAnswer`, pickled, and the pieces
+that it counts. A frame is its length (8 bytes, big-endian) and its content. What it complains of while it starts is
+logged by the service; after that nothing is: an error's text may hold what a caller sent.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from recado.http.bodies.body_reading import LENGTH, BodyOutcome, Job, WorkerAnswer, read
+from recado.http.bodies.body_reading import LENGTH, BodyOutcome, ItemsJob, Job, WorkerAnswer, read, read_items
 
 # Bytes of address space that reading one body may take beside the program itself: the parser asks for twelve times the
 # body, of which it uses little.
@@ -51,11 +51,11 @@ def _fall_silent() -> None:
     os.close(nowhere)
 
 
-def _answer(job: Job, body: bytes, outgoing: BinaryIO) -> bool:
+def _answer(job: Job | ItemsJob, body: bytes, outgoing: BinaryIO) -> bool:
     outcome: BodyOutcome | None = None
     pieces: list[bytes] = []
     with contextlib.suppress(MemoryError):
-        outcome, pieces = read(job, body)
+        outcome, pieces = read_items(job, body) if isinstance(job, ItemsJob) else read(job, body)
     last = outcome is None or _held(1) > _KEPT
     for frame in (pickle.dumps(WorkerAnswer(outcome, len(pieces), last)), *pieces):
         outgoing.write(len(frame).to_bytes(LENGTH, "big"))

@@ -19,7 +19,19 @@ from pydantic import BaseModel
 
 from recado.domain.core.clock import Clock, TimerHandle
 from recado.domain.core.errors import Problem, Unavailable
-from recado.http.bodies.body_reading import LENGTH, Job, LargeBody, WorkerAnswer, large_body, name_of
+from recado.http.bodies.body_reading import (
+    LENGTH,
+    Find,
+    Found,
+    FoundItems,
+    ItemsJob,
+    Job,
+    LargeBody,
+    WorkerAnswer,
+    has_many_items,
+    large_body,
+    name_of,
+)
 from recado.storage.core.shares.fair_places import FairPlaces
 
 PROCESSES: Final = 2
@@ -110,7 +122,19 @@ class BodyWorkers:
         `Unavailable` when too many of this caller wait, or the process failed.
         """
         others = {channel: name_of(each) for channel, each in by_channel.items()}
-        job = Job(name_of(model), bad_status, most_values, others)
+        return await self._begin(Job(name_of(model), bad_status, most_values, others), raw, caller)
+
+    async def find(self, find: Find, raw: bytes, *, caller: str) -> Found:
+        """What `find` finds in a body: here where that takes no time, else in a process, whose answer comes in steps.
+
+        An item of a large body that holds more values than any field takes is left out. Raises as `read`.
+        """
+        if not has_many_items(raw):
+            return find(raw)
+        found: FoundItems = await (await self._begin(ItemsJob(find), raw, caller)).value()
+        return found.items, found.failure
+
+    async def _begin(self, job: Job | ItemsJob, raw: bytes, caller: str) -> LargeBody:
         begun = asyncio.Event()
         task = asyncio.create_task(self._in_turn(job, raw, caller, begun))
         self._reading.add(task)
@@ -127,12 +151,12 @@ class BodyWorkers:
         """Hold it while there is the value of a large body; `Unavailable` when too many of this caller's wait."""
         return self._values.place(caller)
 
-    async def _in_turn(self, job: Job, raw: bytes, caller: str, begun: asyncio.Event) -> LargeBody:
+    async def _in_turn(self, job: Job | ItemsJob, raw: bytes, caller: str, begun: asyncio.Event) -> LargeBody:
         async with self._places.place(caller):
             begun.set()
             return await self._read(job, raw)
 
-    async def _read(self, job: Job, raw: bytes) -> LargeBody:
+    async def _read(self, job: Job | ItemsJob, raw: bytes) -> LargeBody:
         if self._stopped:
             raise Unavailable("The service is stopping.")
         worker = self._idle.pop() if self._idle else _Worker(self._clock)
@@ -179,7 +203,7 @@ class _Worker:
         self._ended = False
         self.late = False
 
-    async def read(self, job: Job, raw: bytes) -> tuple[WorkerAnswer, list[bytes]]:
+    async def read(self, job: Job | ItemsJob, raw: bytes) -> tuple[WorkerAnswer, list[bytes]]:
         """Raises OSError or EOFError when the process fails, or is ended."""
         timer = self._clock.call_at(self._clock.monotonic() + LIMIT_SECONDS, self._give_up)
         try:

@@ -73,6 +73,11 @@ class BatchQueue:
         """Archive the queued rows of a canceled batch, with what follows from it."""
         await self._begin(_Work(key, self._withdraw))
 
+    def take_up(self, key: BatchKey) -> None:
+        """As `withdraw`, of what a crash left undone: nobody is answered, and so nobody waits for its first blocks."""
+        self._left.setdefault(key[0], {}).setdefault(_Work(key, self._withdraw), "")
+        self._worker.hint()
+
     async def work(self) -> None:
         """Whatever is left, one block of each organization in turn: neither many nor large ones delay any.
 

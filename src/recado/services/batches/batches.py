@@ -269,7 +269,7 @@ class Batches:
         for batch in found:
             match batch.status:
                 case BatchStatus.CANCELED:
-                    await self.queue.withdraw(batch.key)
+                    self.queue.take_up(batch.key)  # in turns: a thousand of one organization delay nobody's batch
                     self._emptied.add(batch.key)
                 case BatchStatus.RUNNING | BatchStatus.BUILDING:
                     self._emptied.add(batch.key)

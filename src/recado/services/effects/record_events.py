@@ -1,5 +1,6 @@
 """Events of records: what a change of a key, a template or a number means to webhooks, in the change's transaction."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from recado.domain.core.ids import IdSource
@@ -10,7 +11,7 @@ from recado.storage.access.api_keys import ApiKey
 from recado.storage.core.statements.rows import Executor
 from recado.storage.senders.numbers import Number
 from recado.storage.templates.templates import Template
-from recado.storage.webhooks.events import emit
+from recado.storage.webhooks.events import RecordEvent, emit, emit_records
 
 
 def announce(changed: OnChange, queued: DeliveriesQueued) -> None:
@@ -36,9 +37,21 @@ async def template_moved(
     connection: Executor, ids: IdSource, before: Template | None, after: Template
 ) -> DeliveriesQueued:
     """`template.approved`, once in a version, and `template.rejected`; nothing for any other change (C11.3)."""
+    return await templates_moved(connection, ids, [(before, after)])
+
+
+async def templates_moved(
+    connection: Executor, ids: IdSource, moved: Iterable[tuple[Template | None, Template]]
+) -> DeliveriesQueued:
+    """The same of many, in their order, written at once."""
+    happened = [event for before, after in moved if (event := _template_event(before, after)) is not None]
+    return DeliveriesQueued(tuple(await emit_records(connection, ids, happened)) if happened else ())
+
+
+def _template_event(before: Template | None, after: Template) -> RecordEvent | None:
     event = template_event(before, after)
     if event is None:
-        return DeliveriesQueued(())
+        return None
     data: dict[str, Any] = {
         "id": after.id,
         "numberId": after.number_id,
@@ -50,7 +63,7 @@ async def template_moved(
     }
     if event == "template.rejected":
         data["rejectionReason"] = after.rejection_reason
-    return await _emit(connection, ids, after, event, data)
+    return RecordEvent(after.organization_id, after.env, event, data)
 
 
 def template_event(before: Template | None, after: Template) -> str | None:
@@ -106,7 +119,7 @@ def _key_data(key: ApiKey) -> dict[str, Any]:
 
 
 async def _emit(
-    connection: Executor, ids: IdSource, record: ApiKey | Template | Number, event: str, data: dict[str, Any]
+    connection: Executor, ids: IdSource, record: ApiKey | Number, event: str, data: dict[str, Any]
 ) -> DeliveriesQueued:
     keys = await emit(connection, ids, organization_id=record.organization_id, env=record.env, type=event, data=data)
     return DeliveriesQueued(tuple(keys))

@@ -1,22 +1,24 @@
 """Providers' callbacks: stored as they came and answered at once, then processed in their order (C29.5)."""
 
+import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import Any, Final, Protocol
 
 import structlog
 
 from recado.channels.core.adapters import EventReader
 from recado.channels.core.errors import MalformedCallback
-from recado.channels.core.events import CallbackEvent, FlowNews, NumberNews, Payment, TemplateVerdict
+from recado.channels.core.events import CallbackEvent, FlowNews, NumberNews, Payment, Status, TemplateVerdict
 from recado.domain.channels.policies import POLICIES
 from recado.domain.channels.policy import SenderKind
 from recado.domain.channels.source import Source
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Unavailable
 from recado.engine.periodic import Periodic
+from recado.engine.turns import turns
 from recado.services.billing.payments import Payments
 from recado.services.flows.flow_reports import FlowReports
 from recado.services.inbound.postponed_callbacks import ENV, PostponedCallbacks, source_of
@@ -32,7 +34,20 @@ from recado.storage.messages.receipts import CallbackRow
 
 log = structlog.get_logger()
 
+Find = Callable[[bytes], tuple[Sequence[Any], str | None]]
+
+
+class Apart(Protocol):
+    """Has `find` find the events of a body, in another process where that takes long; so it can be pickled."""
+
+    async def __call__(self, find: Find, body: bytes, /, *, caller: str) -> tuple[Sequence[Any], str | None]: ...
+
+
 AT_ONCE, AT_ONCE_BYTES = 50, 512 * 1024  # of callbacks in one transaction: about 1,300 reports
+MOST_EVENTS: Final = 1_000  # reports of one source in a transaction
+OF_OTHERS: Final = 5  # reports: as long as one of these, anything else takes
+STORED_BYTES: Final = 4 * 1024 * 1024  # of bodies in one statement, which are copied at once
+LONG_TO_HASH: Final = 64 * 1024  # bytes
 KEPT = timedelta(days=7)
 MOST_BROKEN = 10
 """Connections that may break under one callback, one after another, before it is taken to be what breaks them."""
@@ -52,9 +67,11 @@ class Callbacks:
         social_accounts: SocialAccountReports,
         templates: TemplateReview,
         flows: FlowReports,
+        apart: Apart,
         payments: Payments | None = None,
     ) -> None:
         self._db = db
+        self._apart = apart
         self._clock = clock
         self._providers = dict(providers)
         self._receipts = receipts_of
@@ -87,7 +104,8 @@ class Callbacks:
 
     async def take(self, channel: str, adapter: str, body: bytes, headers: Mapping[str, str]) -> None:
         """Store a verified callback once, with the headers that its body is read with; it is processed right after."""
-        row = CallbackRow(channel, adapter, hashlib.sha256(body).digest(), body, self._clock.now(), headers)
+        digest = _digest(body) if len(body) <= LONG_TO_HASH else await asyncio.to_thread(_digest, body)
+        row = CallbackRow(channel, adapter, digest, body, self._clock.now(), headers)
         await self._store.put(row)
         self._worker.hint()
 
@@ -106,16 +124,23 @@ class Callbacks:
         await receipts.purge_callbacks(self._db, now - KEPT)
 
     async def _process(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """One transaction for what a block holds of a source: its events and the mark that it is done."""
+        """One transaction for what a block holds of a source: its events and the mark that it is done.
+
+        More than `MOST_EVENTS` take several, the last of which has the mark: each event can be applied twice.
+        """
         blocks: dict[Source, tuple[list[CallbackEvent], list[tuple[int, str | None]]]] = {}
         for row in rows:
-            read, failure = self._read(row)
+            read, failure = await self._read(row)
             events, results = blocks.setdefault(source_of(row), ([], []))
             events += read
             results.append((row["id"], failure))
             await self._clock.sleep(0)  # a body may hold thousands of reports: others have their turn between two
         for source, (events, results) in blocks.items():
-            await self._apply(source, events, results)
+            *before, last = _parts(events)
+            for part in before:
+                await self._apply(source, part)
+                await turns.next()
+            await self._apply(source, last, results)
 
     async def _process_alone(self, callback_id: int) -> None:
         """What fails alone, while the database answers and writes, stands aside, so that those behind it can go on.
@@ -173,17 +198,52 @@ class Callbacks:
         if self._db.refuses_writes:
             raise Unavailable("The database does not write.")
 
-    def _read(self, row: Mapping[str, Any]) -> tuple[list[CallbackEvent], str | None]:
-        """The events of a callback, and what was wrong with the rest of it."""
+    async def _read(self, row: Mapping[str, Any]) -> tuple[Sequence[CallbackEvent], str | None]:
+        """The events of a callback, and what was wrong with the rest of it. Raises `Unavailable`: not read by now."""
         provider = self._providers.get((row["channel"], row["adapter"]))
         if provider is None:
             return [], "no such adapter"
-        try:
-            return list(provider.parse_callback(row["headers"], row["body"])), None
-        except MalformedCallback as error:
+        find = partial(_events, provider.parse_callback, dict(row["headers"]))
+        events, failure = await self._apart(find, row["body"], caller=f"{row['channel']}/{row['adapter']}")
+        if failure is not None:
             log.warning("callback_malformed", callback=row["id"])
-            return list(error.events), f"malformed: {error}"  # what could be read counts all the same
+        return events, failure
 
     async def _store_batch(self, rows: Sequence[CallbackRow]) -> Sequence[None]:
-        await receipts.store_callbacks(self._db.hot, rows)
+        some: list[CallbackRow] = []
+        size = 0
+        for row in rows:
+            if some and size + len(row.body) > STORED_BYTES:
+                await receipts.store_callbacks(self._db.hot, some)
+                some, size = [], 0
+            some.append(row)
+            size += len(row.body)
+        await receipts.store_callbacks(self._db.hot, some)
         return [None] * len(rows)
+
+
+def _events(
+    parse: Callable[[Mapping[str, str], bytes], Sequence[CallbackEvent]], headers: Mapping[str, str], body: bytes
+) -> tuple[Sequence[CallbackEvent], str | None]:
+    try:
+        return parse(headers, body), None
+    except MalformedCallback as error:
+        return error.events, f"malformed: {error}"  # what could be read counts all the same
+
+
+def _parts(events: Sequence[CallbackEvent]) -> list[list[CallbackEvent]]:
+    """The events as they are applied, each part in a transaction; one part at least."""
+    parts: list[list[CallbackEvent]] = [[]]
+    room = MOST_EVENTS
+    for event in events:
+        takes = 1 if type(event) is Status else OF_OTHERS
+        if takes > room:
+            parts.append([])
+            room = MOST_EVENTS
+        room -= takes
+        parts[-1].append(event)
+    return parts
+
+
+def _digest(body: bytes) -> bytes:
+    return hashlib.sha256(body).digest()

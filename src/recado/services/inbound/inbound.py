@@ -31,11 +31,14 @@ from recado.storage.contacts.opt_out_replies import Owed
 from recado.storage.contacts.social_identities import User
 from recado.storage.core.statements.moves import AfterCommit, Moved
 from recado.storage.core.statements.rows import Executor
+from recado.storage.core.turn import others_run
 from recado.storage.links import origin_links
 from recado.storage.media import inbound_media
 from recado.storage.media.inbound_media import Expected
 from recado.storage.messages import receipts
 from recado.storage.messages.receipts import InboundRow
+
+_HEARD_AT_ONCE = 20  # texts that are read for keywords, some milliseconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +137,12 @@ class InboundMessages:
         now = self._clock.now()
         people = await _people(connection, fresh)
         users = [each for each in fresh if each.address.kind is AddressKind.SCOPED_USER and each.row.id not in people]
-        heard = {each.row.id: await self._heard(each, people[each.row.id]) for each in fresh if each.row.id in people}
+        heard: dict[str, Heard] = {}
+        for number, each in enumerate(fresh):
+            if number % _HEARD_AT_ONCE == _HEARD_AT_ONCE - 1:
+                await others_run()
+            if each.row.id in people:
+                heard[each.row.id] = await self._heard(each, people[each.row.id])
         known = await self._contacts.know(connection, [*heard.values()], now, gathered)
         heard = {message_id: each for message_id, each in heard.items() if each.person in known}
         contacts = {message_id: known[each.person] for message_id, each in heard.items()}

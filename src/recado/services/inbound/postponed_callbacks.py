@@ -14,6 +14,7 @@ import structlog
 from recado.channels.core.events import CallbackEvent
 from recado.domain.channels.source import Source
 from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Unavailable
 from recado.domain.dispatch.retry import backoff
 from recado.engine.periodic import Periodic
 from recado.storage.core.connections.failures import worth_repeating
@@ -26,11 +27,13 @@ ENV: Final = "live"  # the sandbox sends no callbacks
 LOOK_EVERY = 1.0  # seconds
 FIRST_PAUSE, LONGEST_PAUSE = 5.0, 300.0  # seconds between tries of one callback
 CUT_IN: Final = 8
+MOST_UNREAD: Final = 10
+"""Failures after which a callback that cannot be read in time is set aside."""
 MOST: Final = 100
 """Callbacks that may be postponed at once: when more fail it is not they that are at fault."""
 
 
-Read = Callable[[Mapping[str, Any]], tuple[list[CallbackEvent], str | None]]
+Read = Callable[[Mapping[str, Any]], Awaitable[tuple[Sequence[CallbackEvent], str | None]]]
 """The events of a callback, and what was wrong with the rest of it."""
 
 
@@ -113,7 +116,13 @@ class PostponedCallbacks:
     async def _through(self, row: Mapping[str, Any], held: _Postponed) -> bool:
         """Apply what is left of a callback; False when it has to wait once more."""
         try:
-            events, unread = self._read(row)
+            events, unread = await self._read(row)
+        except Unavailable as error:  # of what reads it, which may be busy
+            if held.failures < MOST_UNREAD:
+                self._pause(row["id"], held, error)
+                return False
+            events, unread = [], None
+            held.give_up(error)
         except Exception as error:  # noqa: BLE001 - it is this callback's alone
             events, unread = [], None
             held.give_up(error)

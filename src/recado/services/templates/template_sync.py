@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from contextvars import Context
 from dataclasses import replace
+from datetime import datetime
 
 import structlog
 
@@ -15,7 +16,7 @@ from recado.domain.core.errors import Problem, Unavailable
 from recado.domain.core.ids import TEMPLATE, IdSource
 from recado.domain.messages.changes import DeliveriesQueued, OnChange
 from recado.domain.templates.template import Language, TemplateCategory, TemplateStatus
-from recado.services.effects.record_events import announce, template_moved
+from recado.services.effects.record_events import announce, templates_moved
 from recado.services.senders.accounts import account_of, required
 from recado.services.templates.template_review import change_of, without_step
 from recado.storage.core.connections.postgres import Connection, Database
@@ -25,6 +26,7 @@ from recado.storage.templates import templates
 from recado.storage.templates.templates import Template
 
 AT_ONCE = 20  # runs of different numbers
+OF_A_STATEMENT = 100  # templates
 MOST_WAITING = 1_000
 
 log = structlog.get_logger()
@@ -112,17 +114,18 @@ class TemplateSync:
 
         Raises `ProviderError`, and `Problem` DEPENDENCY_FAILED where the environment has no provider. Templates in
         languages or states that are not of this interface are left out, and so are those beyond the number's limit.
+        Of two with one name and language the last counts.
         """
         provider = required(self._provider_for(number.env))
-        listed = await provider.list_templates(account_of(number, self._keys))
+        held = await provider.list_templates(account_of(number, self._keys))
+        listed = [*{(each.name, each.language): each for each in held if _usable(each)}.values()]
         touched: list[Template] = []
         queued: list[DeliveriesQueued] = []
         try:
             async with self._database.transaction() as connection:
-                for theirs in listed:
-                    template = await self._take(connection, number, theirs, queued) if _usable(theirs) else None
-                    if template is not None:
-                        touched.append(template)
+                for start in range(0, len(listed), OF_A_STATEMENT):
+                    some = listed[start : start + OF_A_STATEMENT]
+                    touched += await self._take(connection, number, some, queued)
         except Unavailable:  # it may be committed all the same
             self._tell(touched)
             raise
@@ -136,18 +139,32 @@ class TemplateSync:
             self._changed(change_of(template))
 
     async def _take(
-        self, connection: Connection, number: Number, theirs: ProviderTemplate, queued: list[DeliveriesQueued]
-    ) -> Template | None:
-        before = await templates.by_name_locked(
-            connection, number.organization_id, number.env, number.id, theirs.name, theirs.language
-        )
+        self,
+        connection: Connection,
+        number: Number,
+        listed: Sequence[ProviderTemplate],
+        queued: list[DeliveriesQueued],
+    ) -> list[Template]:
+        """Write some at once; answers those that a reader sees changed."""
+        theirs = {(each.name, each.language): each for each in listed}
         now = self._clock.now()
-        if before is not None:
-            after = await templates.save(connection, before, refreshed(before, theirs), now)
-            queued.append(await template_moved(connection, self._ids, before, after))
-            return after if after.revision != before.revision else None
+        known = {
+            (each.name, each.language.value): each
+            for each in await templates.by_names_locked(
+                connection, number.organization_id, number.env, number.id, [*theirs]
+            )
+        }
+        pairs = [(before, refreshed(before, theirs[name])) for name, before in known.items()]
+        saved = await templates.save_many(connection, pairs, now)
+        before = {each.id: each for each in known.values()}
+        queued.append(await templates_moved(connection, self._ids, [(before[each.id], each) for each in saved]))
+        new = [self._imported(number, each, now) for name, each in theirs.items() if name not in known]
+        inserted = await templates.insert_many(connection, new)
+        return [each for each in saved if each.revision != before[each.id].revision] + inserted
+
+    def _imported(self, number: Number, theirs: ProviderTemplate, now: datetime) -> Template:
         status = TemplateStatus(theirs.status)
-        imported = Template(
+        return Template(
             organization_id=number.organization_id,
             id=self._ids.new(TEMPLATE),
             env=number.env,
@@ -162,12 +179,6 @@ class TemplateSync:
             rejection_reason=theirs.rejection_reason,
             updated_at=now,
         )
-        try:
-            return await templates.insert(connection, imported)
-        except Problem as problem:
-            if problem.code == "LIMIT_REACHED":
-                return None
-            raise
 
 
 def refreshed(template: Template, theirs: ProviderTemplate) -> Template:

@@ -1,7 +1,7 @@
 """A read-through cache of records that the hot path asks for thousands of times a second.
 
 A record is served for at most its time to live, because another process may change it; writers in this process call
-`forget` after their commit, so that here a change holds at once. What does not exist is never remembered.
+`forget` after their commit, so that here a change holds at once. What does not exist is not remembered, unless said.
 """
 
 import asyncio
@@ -19,6 +19,7 @@ class Directory(Generic[K, V]):
     """Records by key. `ttl` in seconds. The least recently used go beyond `capacity` records, and when they expired.
 
     `weight`: of a record, where `most` is what all of them may weigh together; the last one stays, whatever it weighs.
+    `gone`: seconds for which it is remembered that there is no such record; of as many keys as records.
     `owner`: of a key: one that has more than one part in `parts` of either loses its own records first, and nobody
     else's.
     """
@@ -34,6 +35,7 @@ class Directory(Generic[K, V]):
         weight: Callable[[V], int] | None = None,
         owner: Callable[[K], Hashable] | None = None,
         parts: int = 1,
+        gone: float = 0.0,
     ) -> None:
         self._load = load
         self._monotonic = clock.monotonic
@@ -43,6 +45,8 @@ class Directory(Generic[K, V]):
         self._weight = weight
         self._owner = owner
         self._parts = parts
+        self._gone_for = gone
+        self._gone: OrderedDict[K, float] = OrderedDict()  # until when, in that order
         self._records: OrderedDict[K, tuple[float, V]] = OrderedDict()
         self._loading: dict[K, asyncio.Task[V | None]] = {}
 
@@ -65,6 +69,8 @@ class Directory(Generic[K, V]):
         found = self.peek(key)
         if found is not None:
             return found
+        if self._gone.get(key, float("-inf")) > self._monotonic():
+            return None
         loading = self._loading.get(key)
         if loading is None:
             loading = self._loading[key] = asyncio.ensure_future(self._read(key))
@@ -74,6 +80,7 @@ class Directory(Generic[K, V]):
     def forget(self, key: K) -> None:
         """Serve this record no more. A query under way may still answer its callers, but is not remembered."""
         self._records.pop(key, None)
+        self._gone.pop(key, None)
         self._loading.pop(key, None)
 
     def refresh(self, key: K, record: V) -> None:
@@ -86,10 +93,12 @@ class Directory(Generic[K, V]):
         """Serve none of the records that meet the condition any more."""
         for key in [key for key, (_, record) in self._records.items() if condition(record)]:
             del self._records[key]
+        self._gone.clear()
         self._loading.clear()  # what they will find is not known yet
 
     def clear(self) -> None:
         self._records.clear()
+        self._gone.clear()
         self._loading.clear()
 
     def _keep_share(self, owner: Callable[[K], Hashable], key: K) -> None:
@@ -116,6 +125,13 @@ class Directory(Generic[K, V]):
             _, (_, dropped) = records.popitem(last=False)
             total -= self._weight(dropped)
 
+    def _remember_gone(self, key: K, now: float) -> None:
+        gone = self._gone
+        gone[key] = now + self._gone_for
+        gone.move_to_end(key)
+        while len(gone) > self._capacity or next(iter(gone.values())) <= now:
+            gone.popitem(last=False)
+
     async def _read(self, key: K) -> V | None:
         mine = asyncio.current_task()
         started = self._monotonic()
@@ -127,6 +143,8 @@ class Directory(Generic[K, V]):
                 if self._owner is not None:
                     self._keep_share(self._owner, key)
                 self._make_room()
+            elif record is None and self._gone_for and self._loading.get(key) is mine:
+                self._remember_gone(key, started)
             return record
         finally:
             if self._loading.get(key) is mine:

@@ -3,7 +3,7 @@
 `version` counts the edits of the content, `revision` every change that a reader can see (C6.3).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -13,7 +13,7 @@ from recado.domain.core.errors import conflict
 from recado.domain.core.ids import Identified
 from recado.domain.templates.template import Language, TemplateCategory, TemplateStatus
 from recado.storage.core.directory import Directory
-from recado.storage.core.statements.rows import Executor
+from recado.storage.core.statements.rows import Executor, columns
 from recado.storage.core.statements.sql import load
 from recado.storage.core.statements.tables import Table, Unique
 
@@ -69,7 +69,8 @@ TEMPLATES: Final = Table(
     keeps_deleted=True,
 )
 SQL = TEMPLATES.sql
-read, get, get_locked, save = TEMPLATES.read, TEMPLATES.get, TEMPLATES.get_locked, TEMPLATES.save
+read, get, get_locked = TEMPLATES.read, TEMPLATES.get, TEMPLATES.get_locked
+save, save_many = TEMPLATES.save, TEMPLATES.save_many
 
 
 async def insert(connection: Executor, template: Template) -> Template:
@@ -84,11 +85,25 @@ async def insert(connection: Executor, template: Template) -> Template:
     return await TEMPLATES.insert(connection, template)
 
 
-async def by_name_locked(
-    connection: Executor, organization_id: str, env: str, number_id: str, name: str, language: str
-) -> Template | None:
-    row = await connection.fetchrow(SQL.by_name_locked, organization_id, env, number_id, name, language)
-    return read(row) if row else None
+async def insert_many(connection: Executor, templates: Sequence[Template]) -> list[Template]:
+    """Store new templates of one number, as many as it still holds, the first ones; answers those that are stored.
+
+    Run it in a transaction.
+    """
+    if not templates:
+        return []
+    key = (templates[0].organization_id, templates[0].env, templates[0].number_id)
+    await connection.execute(SQL.lock_number, *key)
+    room = MAX_OF_A_NUMBER - await connection.fetchval(SQL.count_of_number, *key)
+    return await TEMPLATES.insert_many(connection, templates[:room]) if room > 0 else []
+
+
+async def by_names_locked(
+    connection: Executor, organization_id: str, env: str, number_id: str, names: Sequence[tuple[str, str]]
+) -> list[Template]:
+    """Those of a number with one of these names, each in its language."""
+    rows = await connection.fetch(SQL.by_names_locked, organization_id, env, number_id, *columns(names, 2))
+    return [read(row) for row in rows]
 
 
 async def by_provider_id(
@@ -126,7 +141,10 @@ TemplateKey = tuple[str, str, str]  # organization, environment, template
 
 
 class TemplateDirectory(Directory[TemplateKey, Template]):
-    """Templates that exist, by (organization, environment, id), read through, at most 5 s old."""
+    """Templates that exist, by (organization, environment, id), read through, at most 5 s old.
+
+    Ten thousand messages may wait for one that was deleted: they ask for it once a second.
+    """
 
     def __init__(self, executor: Executor, *, clock: Clock) -> None:
-        super().__init__(lambda key: get(executor, *key), clock=clock)
+        super().__init__(lambda key: get(executor, *key), clock=clock, gone=1.0)

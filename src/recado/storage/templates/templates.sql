@@ -4,10 +4,16 @@ select from numbers where organization_id = $1 and env = $2 and id = $3 for no k
 -- name: count_of_number
 select count(*) from templates where organization_id = $1 and env = $2 and number_id = $3 and deleted_at is null
 
--- name: by_name_locked
-select * from templates
-where organization_id = $1 and env = $2 and number_id = $3 and name = $4 and language = $5 and deleted_at is null
-for update
+-- name: by_names_locked
+-- $4, $5: names and their languages.
+select t.*
+from unnest($4::text[], $5::text[]) as g (name, language)
+join templates t
+    on
+        t.organization_id = $1 and t.number_id = $3 and t.name = g.name and t.language = g.language
+        and t.env = $2 and t.deleted_at is null
+order by t.id
+for update of t
 
 -- name: by_provider_id
 -- A report names the provider's id; the number only where the provider says it.

@@ -2,11 +2,12 @@
 
 import math
 from typing import TYPE_CHECKING, Any
+from unittest.mock import AsyncMock
 
 import pytest
 
 from recado.actors.dispatch import lane
-from recado.actors.dispatch.lane_messages import AskSituation
+from recado.actors.dispatch.lane_messages import AskSituation, Look
 from recado.channels.core.provider import Accepted, Outcome, SlowPair
 from recado.domain.core.errors import Unavailable
 from recado.storage.dispatch import dispatch
@@ -51,3 +52,23 @@ async def test_an_outcome_that_cannot_be_recorded_takes_no_place_for_good(line: 
     situation = await line.registry.get_or_spawn(line.key, line.make).ask(AskSituation())
     assert situation.in_flight == 0
     assert line.provider.sent.count(bad) == 1
+
+
+async def test_messages_of_a_deleted_template_fail_by_a_read_a_second(
+    line: "Line", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await line.queue(500, tell=False)
+    await line.db.execute("update templates set deleted_at = now() where id = $1", line.template.id)
+    templates = line.directories.templates
+    templates.clear()
+    load, read = templates._load, AsyncMock(return_value=None)
+
+    async def loads(key: Any) -> Any:
+        await read(key)
+        return await load(key)
+
+    monkeypatch.setattr(templates, "_load", loads)
+    line.tell(Look())
+    await line.goes_on(3.0)
+    assert await line.counts() == {"failed": 500}
+    assert 1 <= read.await_count <= 4

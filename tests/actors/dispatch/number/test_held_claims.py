@@ -314,16 +314,18 @@ async def test_rows_whose_claims_are_answered_late_leave_by_them_though_their_te
     assert (await line.counts(), answers.held) == ({"sent": 3}, 0)
 
 
-async def test_a_row_whose_claim_is_answered_when_its_template_is_gone_goes_back(
+async def test_rows_whose_claims_are_answered_when_their_template_is_gone_go_back_by_one_read(
     line: "Line", answers: Answers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers.come.clear()
-    await line.queue(1)
+    await line.queue(3)
     await line.goes_on(10.0, step=0.1)
-    assert answers.held == 1
-    monkeypatch.setattr(line.directories.templates, "_load", AsyncMock(return_value=None))
+    assert answers.held == 3
+    read = AsyncMock(return_value=None)
+    monkeypatch.setattr(line.directories.templates, "_load", read)
     answers.come.set()
     answers.come.clear()
     await line.goes_on(0.5)
     assert line.provider.sent == []
+    assert read.await_count == 1
     assert (await line.counts()).get("sending", 0) == answers.held

@@ -82,8 +82,9 @@ class ChannelBridge(HttpProvider, SignedCallbacks, ABC):
             answer, self._clock.now(), personal=lambda: self.quotable(message), codes=self.codes
         )
 
-    def parse_callback(self, headers: Mapping[str, str], body: bytes) -> Sequence[CallbackEvent]:
-        return channel_events(body, self.codes)
+    @classmethod
+    def parse_callback(cls, headers: Mapping[str, str], body: bytes) -> Sequence[CallbackEvent]:
+        return channel_events(body, cls.codes)
 
     def of_account(self, account: Account) -> Mapping[str, Any]:
         """What each operation but a send says of its account."""

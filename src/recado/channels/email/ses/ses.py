@@ -204,7 +204,8 @@ class Ses:
         key = self._keys.get(envelope.certificate_url)
         return key is not None and envelope.is_signed_with(key)
 
-    def parse_callback(self, headers: Mapping[str, str], body: bytes) -> Sequence[CallbackEvent]:
+    @staticmethod
+    def parse_callback(headers: Mapping[str, str], body: bytes) -> Sequence[CallbackEvent]:
         envelope = envelope_of(body)
         return events_of(envelope.message) if envelope.type == NOTIFICATION else ()
 

@@ -272,7 +272,8 @@ class Smpp:
                 self._repeated.unanswered(pdu, known, now)
         return status == CommandStatus.OK
 
-    def parse_callback(self, headers: Mapping[str, str], body: bytes) -> Sequence[CallbackEvent]:
+    @staticmethod
+    def parse_callback(headers: Mapping[str, str], body: bytes) -> Sequence[CallbackEvent]:
         """The events of what `run` gave; raises `MalformedCallback`."""
         return read_body(body, EVENTS, _read)
 

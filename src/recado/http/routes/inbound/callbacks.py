@@ -10,7 +10,10 @@ from recado.domain.core.errors import Problem, not_found
 from recado.http.api.call import Call
 from recado.http.api.models import ApiModel, QueryModel
 from recado.http.api.route import MIB, Access, Route
+from recado.http.bodies.body_reading import LARGE, has_many_items
+from recado.http.wire.client_ip import network_of
 from recado.http.wire.reply import Reply
+from recado.storage.core.shares.fair_threads import FairThreads
 
 LARGEST = 3 * MIB
 
@@ -31,11 +34,12 @@ class SubscriptionQuery(QueryModel):
 
 
 class CallbackOperations:
-    """The handlers. `providers`: by channel and adapter, those that send callbacks."""
+    """The handlers. `providers`: by channel and adapter, those that send callbacks. `threads` hash large bodies."""
 
-    def __init__(self, providers: Mapping[tuple[str, str], CallbackSource], take: Take) -> None:
+    def __init__(self, providers: Mapping[tuple[str, str], CallbackSource], take: Take, threads: FairThreads) -> None:
         self._providers = dict(providers)
         self._take = take
+        self._threads = threads
 
     def require_provider(self, call: Call) -> None:
         """404 unless somebody sends callbacks there."""
@@ -46,11 +50,19 @@ class CallbackOperations:
         channel, adapter = call.path["channel"], call.path["adapter"]
         provider = self._providers[channel, adapter]
         if (prepare := getattr(provider, "prepare_callback", None)) is not None:  # of `PreparedCallbacks`
+            if has_many_items(call.raw_body):  # which anybody may have sent, and is read before that is known
+                raise Problem("BODY_TOO_LARGE", "The body holds more than any callback of this provider.")
             await prepare(call.raw_body)
-        if not provider.verify_callback(call.headers, call.raw_body, call.now):
+        if not await self._verified(provider, call):
             raise Problem("INVALID_SIGNATURE", "The signature of the callback is not valid.")
         await self._take(channel, adapter, call.raw_body, _kept(call.headers, provider))
         return Reply(200, {})
+
+    async def _verified(self, provider: CallbackSource, call: Call) -> bool:
+        given = (call.headers, call.raw_body, call.now)
+        if len(call.raw_body) <= LARGE:
+            return provider.verify_callback(*given)
+        return await self._threads.run(network_of(call.client_ip), provider.verify_callback, *given)
 
     async def subscribe(self, call: Call) -> Reply:
         """The provider asks whether the address is ours before it sends anything there."""
@@ -72,9 +84,11 @@ def _kept(headers: Mapping[str, str], provider: CallbackSource) -> dict[str, str
     return {name: value.encode(errors="replace").decode() for name, value in found if value is not None}
 
 
-def callback_routes(*, providers: Mapping[tuple[str, str], CallbackSource], take: Take) -> tuple[Route, ...]:
+def callback_routes(
+    *, providers: Mapping[tuple[str, str], CallbackSource], take: Take, threads: FairThreads
+) -> tuple[Route, ...]:
     """The addresses that providers call. Only where one of them asks first is there an address that answers it."""
-    operations = CallbackOperations(providers, take)
+    operations = CallbackOperations(providers, take, threads)
     challenged = any(provider.challenged for provider in providers.values())
     subscription = (
         Route(

@@ -97,6 +97,8 @@ class Table(Generic[R]):
             "owner": _equal(self._key[:-1]) + there,
             "unique": _equal(self._named) + there,
             "columns": ", ".join(columns),
+            "becomes": ", ".join(f"{column} = g.{column}" for column in columns if column not in self._key),
+            "same": " and ".join(f"t.{column} = g.{column}" for column in self._key),
             "values": ", ".join(f"${place}" for place in range(1, len(columns) + 1)),
         }
         plain = {name: _filled(getattr(SQL, name), words) for name in dir(SQL)}
@@ -178,6 +180,30 @@ class Table(Generic[R]):
                 f"Another request changed the {self._what} at the same time: read it again and repeat the change.",
             )
         return self.read(row)
+
+    async def insert_many(self, connection: Executor, new: Sequence[R]) -> list[R]:
+        """Store new records in one statement, of a table without a limit; answers those that took nobody's place."""
+        rows = await connection.fetch(self.sql.insert_many, self._as_rows([self._values(each) for each in new]))
+        return [self.read(row) for row in rows]
+
+    async def save_many(self, connection: Executor, pairs: Sequence[tuple[R, R]], now: datetime) -> list[R]:
+        """Write in one statement what differs of records before and after, as `save` does; answers those that do.
+
+        The transaction holds the rows locked, and what is unique stays.
+        """
+        written = []
+        for was, will in ((self._values(before), self._values(after)) for before, after in pairs):
+            changes = {column for column, value in will.items() if _differ(value, was[column])}
+            if changes and not self._unseen.issuperset(changes):
+                moved = {"revision": was.get("revision", 0) + 1, "updated_at": now}
+                will |= {column: value for column, value in moved.items() if column in was}
+            if changes:
+                written.append(will)
+        rows = await connection.fetch(self.sql.save_many, self._as_rows(written)) if written else ()
+        return [self.read(row) for row in rows]
+
+    def _as_rows(self, values: Sequence[Mapping[str, Any]]) -> str:
+        return orjson.dumps(values).decode()
 
     async def delete(self, connection: Executor, record: R) -> None:
         """Remove the row, which the transaction holds locked."""

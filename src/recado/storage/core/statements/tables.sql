@@ -12,6 +12,20 @@ insert into {table} ({columns}) values ({values})
 on conflict do nothing
 returning *
 
+-- name: insert_many
+-- $1: the records as JSON, by column.
+insert into {table} ({columns})
+select {columns} from jsonb_populate_recordset(null::{table}, $1::text::jsonb)
+on conflict do nothing
+returning *
+
+-- name: save_many
+-- $1: the records as they become, as JSON, by column.
+update {table} t set {becomes}
+from jsonb_populate_recordset(null::{table}, $1::text::jsonb) g
+where {same}
+returning t.*
+
 -- name: save
 update {table} set {changes} where {version} returning *
 
