@@ -9,10 +9,11 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any
@@ -22,6 +23,7 @@ import aiohttp
 import pytest
 from botocore.exceptions import ClientError
 from moto.server import ThreadedMotoServer
+from tests.channels.email.certificates import Authority
 from tests.program import free_port
 from tests.waiting import until
 from yarl import URL
@@ -397,7 +399,12 @@ def hashed(file: IO[bytes], content: bytes) -> HashedFile:
 
 
 async def uploads_of(blobs: S3Blobs) -> list[Any]:
-    under_way = await blobs._ready().list_multipart_uploads(Bucket="media")
+    try:
+        under_way = await blobs._ready().list_multipart_uploads(Bucket="media")
+    except ClientError as error:  # what rclone answers until the first one was begun
+        if error.response["Error"]["Code"] != "NoSuchUpload":
+            raise
+        return []
     return list(under_way.get("Uploads", []))
 
 
@@ -573,25 +580,32 @@ async def test_what_is_left_of_an_upload_keeps_no_binary_from_being_deleted(
 
 
 @pytest.fixture
-def on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The system has nothing of a file in memory."""
+def unsendable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file system does not send by itself, and the system has nothing of a file in memory."""
+
+    def refuses(*_: int) -> int:
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+
+    monkeypatch.setattr(request_bodies, "_send", refuses)
     monkeypatch.setattr(request_bodies, "read_cached", lambda *_: None)
 
 
-@pytest.mark.usefixtures("on_disk")
+@pytest.mark.parametrize("step", ["_send", "_read"])
 async def test_who_goes_away_while_a_file_goes_into_a_bucket_leaves_it_to_no_thread(
-    at_rclone: S3Blobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    step: str, at_rclone: S3Blobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    """A descriptor that is closed while a thread reads may be another file's by then."""
-    began, goes_on, read_file, late = threading.Event(), threading.Event(), request_bodies._read, list[bool]()
+    """A descriptor that is closed while a thread has it may be another file's by then."""
+    if step == "_read":
+        request.getfixturevalue("unsendable")
+    began, goes_on, does, late = threading.Event(), threading.Event(), getattr(request_bodies, step), list[bool]()
 
-    def slow(descriptor: int, at: int, length: int) -> bytes:
+    def slow(*arguments: int) -> Any:
         began.set()
         goes_on.wait(10)
         late.append(file.closed)
-        return read_file(descriptor, at, length)
+        return does(*arguments)
 
-    monkeypatch.setattr(request_bodies, "_read", slow)
+    monkeypatch.setattr(request_bodies, step, slow)
 
     async def write() -> None:
         with file:
@@ -611,12 +625,68 @@ async def test_who_goes_away_while_a_file_goes_into_a_bucket_leaves_it_to_no_thr
     assert await uploads_of(at_rclone) == []
 
 
-@pytest.mark.usefixtures("on_disk")
-async def test_what_the_system_has_not_in_memory_is_read_by_threads(in_bucket: S3Blobs, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("unsendable")
+async def test_what_does_not_go_by_itself_is_read_by_threads_and_written(in_bucket: S3Blobs, tmp_path: Path) -> None:
     content = os.urandom(2 * request_bodies.SENT + 7)
     with nameless(content, tmp_path) as file:
         await in_bucket.write(KEY, given(b""), hashed(file, content))
     assert await read(in_bucket, KEY, 0, len(content)) == content
+
+
+async def test_a_file_goes_by_itself_to_a_storage_without_tls_and_is_read_for_one_with_it(
+    at_rclone: S3Blobs, rclone: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever stands before the storage with a certificate passes on what comes."""
+    sent, send = list[int](), request_bodies._send
+
+    def note(*arguments: int) -> int:
+        sent.append(send(*arguments))
+        return sent[-1]
+
+    monkeypatch.setattr(request_bodies, "_send", note)
+    authority = Authority(tmp_path)
+    monkeypatch.setenv("AWS_CA_BUNDLE", str(authority.file))
+    context = authority.server("127.0.0.1")
+    passes = await asyncio.start_server(partial(pass_on, rclone), "127.0.0.1", 0, ssl=context)
+    port = passes.sockets[0].getsockname()[1]
+    behind_tls = S3Blobs(replace(bucket(port), endpoint=f"https://127.0.0.1:{port}"))
+    await behind_tls.start()
+    content = os.urandom(FURTHER + 7)
+    try:
+        with nameless(content, tmp_path) as file:
+            for blobs, went in ((at_rclone, len(content)), (behind_tls, 0)):
+                sent.clear()
+                await blobs.write(KEY, given(b""), hashed(file, content))
+                assert sum(sent) == went
+                assert await read(blobs, KEY, 0, len(content)) == content
+                await blobs.delete(KEY)
+    finally:
+        await behind_tls.stop()
+        passes.close()
+
+
+async def pass_on(
+    port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, most: Callable[[int], bool] | None = None
+) -> None:
+    """What comes goes to the server, and its answers back; until `most` has enough of it."""
+    there, back = await asyncio.open_connection("127.0.0.1", port)
+    answers = asyncio.create_task(pipe(there, writer))
+    came = 0
+    while piece := await reader.read(65_536):
+        came += len(piece)
+        if most is not None and most(came):
+            break
+        back.write(piece)
+        await back.drain()
+    answers.cancel()
+    for each in (writer, back):
+        each.close()
+
+
+async def pipe(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+    while piece := await source.read(65_536):
+        target.write(piece)
+        await target.drain()
 
 
 async def test_a_file_that_was_left_is_read_no_more(at_rclone: S3Blobs, tmp_path: Path) -> None:
@@ -667,28 +737,14 @@ async def test_the_time_of_a_file_begins_again_with_so_many_bytes(
 async def test_a_file_that_breaks_on_its_way_is_sent_again_from_its_beginning(at_rclone: S3Blobs, rclone: int) -> None:
     broken = list[int]()
 
-    async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """What comes goes to the server; the first connection that brings 3 MB ends."""
-        there, back = await asyncio.open_connection("127.0.0.1", rclone)
-        answers = asyncio.create_task(pipe(there, writer))
-        came = 0
-        while piece := await reader.read(65_536):
-            came += len(piece)
-            if came > 3_000_000 and not broken:
-                broken.append(came)
-                break
-            back.write(piece)
-            await back.drain()
-        answers.cancel()
-        for each in (writer, back):
-            each.close()
+    def enough(came: int) -> bool:
+        """The first connection that brings 3 MB ends."""
+        if came > 3_000_000 and not broken:
+            broken.append(came)
+            return True
+        return False
 
-    async def pipe(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
-        while piece := await source.read(65_536):
-            target.write(piece)
-            await target.drain()
-
-    passes = await asyncio.start_server(pass_on, "127.0.0.1", 0)
+    passes = await asyncio.start_server(partial(pass_on, rclone, most=enough), "127.0.0.1", 0)
     blobs = S3Blobs(bucket(passes.sockets[0].getsockname()[1]))
     await blobs.start()
     content = os.urandom(FURTHER + 7)

@@ -1,6 +1,7 @@
 """Bodies of requests that bring binaries to a bucket, each with the hash that its request is signed with (C31).
 
-What is in a file is sent whole. Threads read what the system has not in memory; what it has is read without one.
+What is in a file is sent whole: by the system, where nothing has to encrypt it. Else threads read what the system has
+not in memory; what it has is read without one.
 """
 
 import asyncio
@@ -16,6 +17,7 @@ from recado.storage.core.shares.fair_threads import FairThreads
 from recado.storage.core.turn import others_run
 
 SENT: Final = 512 * 1024  # bytes of a file that are read and sent at once
+AT_ONCE: Final = 1024 * 1024  # bytes of a file that a thread sends, without reading them
 FURTHER: Final = 16 * 1024 * 1024  # bytes of a file, after each of which whoever waits for the whole is told
 
 P = ParamSpec("P")
@@ -46,14 +48,25 @@ class FileBody:
     async def __aiter__(self) -> AsyncGenerator[bytes | memoryview]:
         """From its beginning, each time. Raises OSError."""
         for at in range(0, self._size, SENT):
-            if at >= self._next:
-                self._next += FURTHER
-                self._further()
+            self._come_to(at)
             yield await self._read(at, min(SENT, self._size - at))
 
     def seek(self, at: int) -> None:
         """What is asked before it is sent again: each sending begins at the beginning."""
         assert at == 0  # noqa: S101 - nothing else is asked
+
+    async def send(self, socket: int, at: int) -> int:
+        """Send what follows `at`, from where the system has it, to a socket that holds nobody up; how many bytes went.
+        Raises OSError: `BlockingIOError` while the socket takes none.
+        """
+        went = await self._run(_send, socket, at, min(AT_ONCE, self._size - at))
+        self._come_to(at + went)
+        return went
+
+    def _come_to(self, at: int) -> None:
+        if at >= self._next:
+            self._next += FURTHER
+            self._further()
 
     async def _read(self, at: int, length: int) -> bytes | memoryview:
         """All of these bytes."""
@@ -135,5 +148,16 @@ def _digest_of(pieces: Sequence[bytes]) -> str:
 def _read(descriptor: int, at: int, length: int) -> bytes:
     piece = os.pread(descriptor, length, at)
     if len(piece) < length:
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
+        raise _cut()
     return piece
+
+
+def _send(descriptor: int, socket: int, at: int, length: int) -> int:
+    went = os.sendfile(socket, descriptor, at, length)
+    if not went:
+        raise _cut()
+    return went
+
+
+def _cut() -> OSError:
+    return OSError(errno.EIO, os.strerror(errno.EIO))

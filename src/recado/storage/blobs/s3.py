@@ -62,6 +62,7 @@ class S3Blobs:
         from aiobotocore.config import AioConfig
         from aiobotocore.session import get_session
 
+        from recado.storage.blobs.s3_sending import send_files
         from recado.storage.blobs.s3_signing import sign_parts
 
         await self._threads.start()
@@ -84,6 +85,7 @@ class S3Blobs:
             )
         )  # fmt: skip
         sign_parts(self._client)
+        send_files()
 
     async def stop(self) -> None:
         self._client = None
