@@ -1,5 +1,5 @@
 """Uploads to a storage that speaks S3: those of several organizations at once through the service, beside the same
-bytes put straight into the same server, in turns, by as many clients in parts of the same size.
+bytes put straight into the same server, in turns, by as many clients in requests of the same size.
 """
 
 import asyncio
@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from xml.etree import ElementTree
 
 from botocore.auth import S3SigV4Auth
 from botocore.awsrequest import AWSRequest
@@ -30,7 +29,6 @@ from bench.uploads import (
     upload,
     upload_all,
 )
-from recado.storage.blobs.s3 import PART
 
 CALLERS = 30  # organizations: of 16 a file is stored at a time, meanwhile those of the others come
 FILES = 2  # of each: while the first ones come there is nothing to store, for as long as C31 has each organization wait
@@ -99,34 +97,17 @@ class _Rclone:
                 path.unlink()
 
     def _put(self, key: str, content: bytes) -> None:
-        """In parts, one after the other on one connection."""
+        """Whole, as the service does."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
         path = f"/{BUCKET}/{key}"
-        made, _ = self._call(connection, "POST", f"{path}?uploads=")
-        upload_id = next(each.text for each in ElementTree.fromstring(made).iter() if each.tag.endswith("UploadId"))
-        tags = list[str]()
-        with memoryview(content) as whole:
-            for number, at in enumerate(range(0, len(content), PART), 1):
-                query = f"?partNumber={number}&uploadId={upload_id}"
-                tags.append(self._call(connection, "PUT", path + query, bytes(whole[at : at + PART]))[1])
-        parts = "".join(
-            f"<Part><PartNumber>{number}</PartNumber><ETag>{tag}</ETag></Part>" for number, tag in enumerate(tags, 1)
-        )
-        done = f"<CompleteMultipartUpload>{parts}</CompleteMultipartUpload>".encode()
-        self._call(connection, "POST", f"{path}?uploadId={upload_id}", done)
-        connection.close()
-
-    def _call(
-        self, connection: http.client.HTTPConnection, method: str, path: str, body: bytes = b""
-    ) -> tuple[bytes, str]:
-        request = AWSRequest(method, self.url + path, data=body)
+        request = AWSRequest("PUT", self.url + path, data=content)
         S3SigV4Auth(Credentials(KEY_ID, SECRET), "s3", REGION).add_auth(request)
-        connection.request(method, path, body=body, headers=dict(request.headers.items()))
+        connection.request("PUT", path, body=content, headers=dict(request.headers.items()))
         answer = connection.getresponse()
         told = answer.read()
+        connection.close()
         if answer.status != 200:
-            raise RuntimeError(f"{method} {path} answered {answer.status}: {told.decode()[:300]}")
-        return told, answer.headers.get("ETag", "")
+            raise RuntimeError(f"PUT {path} answered {answer.status}: {told.decode()[:300]}")
 
 
 @asynccontextmanager

@@ -8,7 +8,6 @@ from recado.descriptors import Descriptors
 from recado.http.api.route import MIB, Route
 from recado.http.callers.token_authenticator import TokenAuthenticator
 from recado.http.server import HttpServer, ServerPart
-from recado.storage.blobs.s3 import PART
 from recado.storage.core.idempotency import IdempotencyKeys
 
 USES_WRITTEN_EVERY = 60.0  # seconds
@@ -37,7 +36,6 @@ def http_server(made: Assembly, routes: Iterable[Route], descriptors: Descriptor
         connections_of_address=settings.connections_per_address,
         spool_folder=settings.data_dir if settings.database_url is None else None,
         stores_bodies=settings.storage == "local" and settings.database_url is None,
-        stored_part=PART if settings.storage == "s3" else None,
         figures=made.figures,
         part=part,
     )

@@ -93,10 +93,10 @@ class HttpServer:
 
     `host` and `port` (0: any free one, see `port`), or `socket_path` for a Unix socket. `limits`: refill per second and
     capacity of every class of C6.1; `ceilings`: those of whole organizations. `spool_folder`: where large bodies wait
-    while they are read; None for the system's own; `stores_bodies`: uploads get their names there; `stored_part`: bytes
-    of the parts that they are stored in, None: they are stored whole. `body_memory`: bytes of all bodies in memory, and
-    half as many more of large answers on their way; `connections`: how many in all; `arriving`: those beside them that
-    are not ready yet (C31). `part`: among the processes of the service. Raises OSError when the address cannot be used.
+    while they are read; None for the system's own; `stores_bodies`: uploads get their names there. `body_memory`: bytes
+    of all bodies in memory, and half as many more of large answers on their way; `connections`: how many in all;
+    `arriving`: those beside them that are not ready yet (C31). `part`: among the processes of the service. Raises
+    OSError when the address cannot be used.
 
     Several processes may share an address. The owner (`has_fronts`) takes it and does not listen: fronts do, which get
     `bound` from it as `listening`, and hand over to it what they do not answer themselves (`gives`, `add_front`).
@@ -120,7 +120,6 @@ class HttpServer:
         trusted_proxies: Sequence[Network] = (),
         spool_folder: Path | None = None,
         stores_bodies: bool = False,
-        stored_part: int | None = None,
         body_memory: int = byte_budget.DEFAULT,
         connections: int = connection_limits.IN_ALL,
         arriving: int = connection_limits.ARRIVING,
@@ -160,7 +159,7 @@ class HttpServer:
             answers=self._answers,
             addresses=known_addresses,
             administrator=Administrator(admin_token),
-            spooler=Spooler(spool_folder, clock, pace, self._files, stored=stores_bodies, part=stored_part),
+            spooler=Spooler(spool_folder, clock, pace, self._files, stored=stores_bodies),
             workers=self._workers,
             bodies=self.bodies,
             unread=self.unread,

@@ -4,7 +4,6 @@ import errno
 import hashlib
 import os
 from collections.abc import Callable
-from io import BytesIO
 from typing import Any
 
 import pytest
@@ -61,25 +60,6 @@ async def test_the_same_bytes_arrive_and_what_follows_them_is_another_request(
     assert taken == [(CONTENT, SIZE, hashlib.sha256(CONTENT).digest())] * 2
     assert len(direct) == 2
     assert {body._made for body in direct} <= {1, 2}
-
-
-async def test_the_parts_that_it_is_stored_in_are_hashed_while_it_comes(
-    serve: Any, thing: Any, direct: list[DirectBody]
-) -> None:
-    taken, part = list[tuple[str, ...]](), 2 * BLOCK + 3
-
-    async def take(call: Call) -> Reply:
-        assert call.spool is not None
-        taken.append(call.spool.parts)
-        return Reply(200, {})
-
-    types = {"application/octet-stream": None, "text/csv": None}
-    api = await serve(thing("POST", "/file", spooled=types, handler=take, body_limit=2 * SIZE), stored_part=part)
-    for media_type in types:
-        async with api.client.post("/file", data=BytesIO(CONTENT), headers={"Content-Type": media_type}) as answer:
-            assert answer.status == 200
-    hashes = [hashlib.sha256(CONTENT[at : at + part]).hexdigest() for at in range(0, SIZE, part)]
-    assert (taken, len(direct)) == ([tuple(hashes), ()], 2)
 
 
 async def test_it_may_take_long_to_fill_a_block_but_not_be_silent_for_long(

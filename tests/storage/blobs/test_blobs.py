@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any, ClassVar
@@ -22,16 +23,17 @@ import aiohttp
 import pytest
 from botocore.exceptions import ClientError
 from moto.server import ThreadedMotoServer
+from tests.channels.email.certificates import Authority
 from tests.program import free_port
 from tests.waiting import until
 from yarl import URL
 
 from recado.domain.core.errors import Problem
-from recado.storage.blobs import file_parts, local, s3
-from recado.storage.blobs.blobs import BlobMissing, Blobs, end_of_month, new_key
+from recado.storage.blobs import local, request_bodies, s3
+from recado.storage.blobs.blobs import BlobMissing, Blobs, HashedFile, end_of_month, new_key
 from recado.storage.blobs.local import LocalBlobs
-from recado.storage.blobs.part_hashes import PartHashes
-from recado.storage.blobs.s3 import GATHERED, PART, S3Blobs, S3Bucket
+from recado.storage.blobs.request_bodies import FURTHER, FileBody
+from recado.storage.blobs.s3 import PART, S3Blobs, S3Bucket
 from recado.storage.blobs.signed_links import SignedLinks
 from recado.storage.core.gathered import nameless_file
 from recado.storage.core.shares.fair_places import FairPlaces
@@ -129,7 +131,7 @@ def blobs(request: pytest.FixtureRequest) -> Any:
 
 
 async def test_what_is_written_is_read_in_parts_and_deleted(blobs: Blobs) -> None:
-    for size in (1, 70_000, GATHERED, GATHERED + 123_456):
+    for size in (1, 70_000, PART, PART + 123_456):
         content = os.urandom(size)
         await blobs.write(KEY, given(content))
         assert await read(blobs, KEY, 0, size) == content
@@ -141,7 +143,7 @@ async def test_what_is_written_is_read_in_parts_and_deleted(blobs: Blobs) -> Non
         await read(blobs, KEY, 0, 1)
 
 
-@pytest.mark.parametrize("size", [1_000, 2 * GATHERED + 1])
+@pytest.mark.parametrize("size", [1_000, 2 * PART + 1])
 async def test_of_what_breaks_off_nothing_is_kept(blobs: Blobs, size: int) -> None:
     key = f"{KEY[:-1]}{size % 10}"
     with pytest.raises(ConnectionResetError):
@@ -312,7 +314,7 @@ async def test_a_bucket_that_is_gone_fails_who_writes_as_a_storage_does(moto: in
     blobs = S3Blobs(replace(bucket(moto), name="gone"))
     await blobs.start()
     try:
-        for size in (1, GATHERED + 1):
+        for size in (1, PART + 1):
             with pytest.raises(Problem, match="STORAGE_FAILED"):
                 await blobs.write(KEY, given(os.urandom(size)))
         with pytest.raises(Problem, match="STORAGE_FAILED"):
@@ -347,7 +349,7 @@ async def test_a_file_on_the_same_disk_gets_its_name_and_is_not_copied(in_files:
     with nameless_file(str(tmp_path)) as file:
         file.write(content)
         file.seek(0)
-        await in_files.write(KEY, given(b"not read"), file)
+        await in_files.write(KEY, given(b"not read"), hashed(file, content))
         place = in_files._folder / KEY
         assert (os.fstat(file.fileno()).st_ino, place.stat().st_mode & 0o777) == (place.stat().st_ino, 0o600)
     assert await read(in_files, KEY, 0, len(content)) == content
@@ -365,7 +367,7 @@ async def test_a_file_that_cannot_be_named_where_it_is_is_copied(
 
     monkeypatch.setattr(local.os, "link", fails)
     with io.BytesIO(b"content") if reason is None else tempfile.TemporaryFile(dir=tmp_path) as file:
-        await in_files.write(KEY, given(b"content"), file)
+        await in_files.write(KEY, given(b"content"), hashed(file, b"content"))
     assert await read(in_files, KEY, 0, 7) == b"content"
 
 
@@ -377,7 +379,7 @@ async def test_a_full_disk_refuses_a_file_that_is_to_be_named(
 
     monkeypatch.setattr(local.os, "link", fails)
     with tempfile.TemporaryFile(dir=tmp_path) as file, pytest.raises(Problem, match="STORAGE_FAILED"):
-        await in_files.write(KEY, given(b"content"), file)
+        await in_files.write(KEY, given(b"content"), hashed(file, b"content"))
     assert [path for path in in_files._folder.rglob("*") if path.is_file()] == []
 
 
@@ -392,36 +394,41 @@ def nameless(content: bytes, folder: Path) -> IO[bytes]:
     return file
 
 
+def hashed(file: IO[bytes], content: bytes) -> HashedFile:
+    return HashedFile(file, sha256(content).hexdigest())
+
+
 async def uploads_of(blobs: S3Blobs) -> list[Any]:
-    under_way = await blobs._ready().list_multipart_uploads(Bucket="media")
+    try:
+        under_way = await blobs._ready().list_multipart_uploads(Bucket="media")
+    except ClientError as error:  # what rclone answers until the first one was begun
+        if error.response["Error"]["Code"] != "NoSuchUpload":
+            raise
+        return []
     return list(under_way.get("Uploads", []))
 
 
-async def test_a_file_goes_into_a_bucket_in_parts_of_which_pieces_are_read(in_bucket: S3Blobs, tmp_path: Path) -> None:
-    for size in (1_000, PART, 2 * PART + 123_456):
+async def test_a_file_goes_into_a_bucket_in_one_request_that_is_signed_with_its_hash(
+    in_bucket: S3Blobs, tmp_path: Path
+) -> None:
+    signed = list[str]()
+
+    def note(request: Any, **_: Any) -> None:
+        signed.append(request.headers["X-Amz-Content-SHA256"].decode())
+
+    in_bucket._ready().meta.events.register("before-send.s3.PutObject", note)
+    for size in (1_000, 2 * FURTHER + 123_456):
         content = os.urandom(size)
         with nameless(content, tmp_path) as file:
-            await in_bucket.write(KEY, given(content), file)
+            await in_bucket.write(KEY, given(b"not read"), hashed(file, content))
         assert await read(in_bucket, KEY, 0, size) == content
+        assert signed.pop() == sha256(content).hexdigest()
+        assert not signed
 
 
-async def test_a_file_whose_parts_are_hashed_already_is_read_once(
-    at_rclone: S3Blobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def hashes(*_: Any) -> str:
-        raise AssertionError("its hashes are known")
-
-    monkeypatch.setattr(file_parts, "_digest", hashes)
-    for size in (1_000, PART + 123_456):
-        content, known = os.urandom(size), PartHashes(PART)
-        known.update(content)
-        with nameless(content, tmp_path) as file:
-            await at_rclone.write(KEY, given(b"not read"), file, known.parts())
-        assert await read(at_rclone, KEY, 0, size) == content
-
-
-async def test_a_part_whose_hash_is_not_the_signed_one_is_refused_and_leaves_nothing(
-    at_rclone: S3Blobs, tmp_path: Path
+@pytest.mark.parametrize("size", [1_000, PART + 1])
+async def test_what_is_not_signed_with_its_hash_is_refused_and_leaves_nothing(
+    at_rclone: S3Blobs, size: int, tmp_path: Path
 ) -> None:
     key = f"{KEY[:-1]}d"
 
@@ -430,19 +437,21 @@ async def test_a_part_whose_hash_is_not_the_signed_one_is_refused_and_leaves_not
 
     for call in ("UploadPart", "PutObject"):
         at_rclone._ready().meta.events.register(f"before-send.s3.{call}", tampers)
-    for size in (1_000, PART + 1):
-        with nameless(bytes(size), tmp_path) as file, pytest.raises(Problem, match="STORAGE_FAILED"):
-            await at_rclone.write(key, given(b""), file)
-        with pytest.raises(BlobMissing):
-            await read(at_rclone, key, 0, 1)
+    content = bytes(size)
+    with nameless(content, tmp_path) as file:
+        for given_file in (None, hashed(file, content)):
+            with pytest.raises(Problem, match="STORAGE_FAILED"):
+                await at_rclone.write(key, given(content), given_file)
+            with pytest.raises(BlobMissing):
+                await read(at_rclone, key, 0, 1)
     assert await uploads_of(at_rclone) == []
 
 
-@pytest.mark.parametrize("size", [1_000, GATHERED + 7])
+@pytest.mark.parametrize("size", [1_000, PART + 7])
 async def test_what_comes_without_a_file_is_hashed_by_threads(
     at_rclone: S3Blobs, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hash_pieces, signed, by = file_parts._digest_of, set[str](), set[threading.Thread]()
+    hash_pieces, signed, by = request_bodies._digest_of, set[str](), set[threading.Thread]()
 
     def note(request: Any, **_: Any) -> None:
         signed.add(request.headers["X-Amz-Content-SHA256"].decode())
@@ -451,12 +460,12 @@ async def test_what_comes_without_a_file_is_hashed_by_threads(
         by.add(threading.current_thread())
         return hash_pieces(pieces)
 
-    monkeypatch.setattr(file_parts, "_digest_of", hashes)
+    monkeypatch.setattr(request_bodies, "_digest_of", hashes)
     for call in ("UploadPart", "PutObject"):
         at_rclone._ready().meta.events.register(f"before-send.s3.{call}", note)
     content = os.urandom(size)
     await at_rclone.write(KEY, given(content))
-    assert signed == {sha256(content[at : at + GATHERED]).hexdigest() for at in range(0, size, GATHERED)}
+    assert signed == {sha256(content[at : at + PART]).hexdigest() for at in range(0, size, PART)}
     assert by
     assert threading.main_thread() not in by
     assert await read(at_rclone, KEY, 0, size) == content
@@ -469,30 +478,17 @@ async def test_what_comes_without_a_file_may_be_empty(in_bucket: S3Blobs) -> Non
 
 
 async def test_a_file_in_memory_goes_into_a_bucket_as_it_comes(in_bucket: S3Blobs) -> None:
-    for known in ((), (sha256(b"content").hexdigest(),)):
-        await in_bucket.write(KEY, given(b"content"), io.BytesIO(b"content"), known)
+    await in_bucket.write(KEY, given(b"content"), hashed(io.BytesIO(b"content"), b"content"))
     assert await read(in_bucket, KEY, 0, 7) == b"content"
-
-
-async def test_each_part_of_a_file_is_signed_with_the_hash_of_its_bytes(at_rclone: S3Blobs, tmp_path: Path) -> None:
-    content, signed = os.urandom(2 * PART + 7), set[str]()
-
-    def note(request: Any, **_: Any) -> None:
-        signed.add(request.headers["X-Amz-Content-SHA256"].decode())
-
-    at_rclone._ready().meta.events.register("before-send.s3.UploadPart", note)
-    with nameless(content, tmp_path) as file:
-        await at_rclone.write(KEY, given(b""), file)
-    assert signed == {sha256(content[at : at + PART]).hexdigest() for at in range(0, len(content), PART)}
 
 
 async def test_a_file_that_ends_too_early_leaves_nothing_in_a_bucket(
     in_bucket: S3Blobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(s3, "_size", lambda _: 2 * PART)
-    key = f"{KEY[:-1]}b"
-    with nameless(bytes(PART + 1), tmp_path) as file, pytest.raises(Problem, match="STORAGE_FAILED"):
-        await in_bucket.write(key, given(b""), file)
+    monkeypatch.setattr(s3, "_size", lambda _: 2 * FURTHER)
+    key, content = f"{KEY[:-1]}b", bytes(FURTHER + 1)
+    with nameless(content, tmp_path) as file, pytest.raises(Problem, match="STORAGE_FAILED"):
+        await in_bucket.write(key, given(b""), hashed(file, content))
     with pytest.raises(BlobMissing):
         await read(in_bucket, key, 0, 1)
     assert await uploads_of(in_bucket) == []
@@ -539,9 +535,13 @@ async def test_a_storage_that_stands_still_holds_nobody_up_for_long(
     with pytest.raises(Problem, match="STORAGE_FAILED"):
         async with asyncio.timeout(60):
             await at_rclone.write(KEY, given(b"content"))
-    with nameless(bytes(2 * PART + 1), tmp_path) as file, pytest.raises(Problem, match="STORAGE_FAILED"):
+    with pytest.raises(Problem, match="STORAGE_FAILED"):
         async with asyncio.timeout(60):
-            await at_rclone.write(f"{KEY[:-1]}c", given(b""), file)
+            await at_rclone.write(f"{KEY[:-1]}c", given(bytes(PART)))
+    content = b"content"
+    with nameless(content, tmp_path) as file, pytest.raises(Problem, match="STORAGE_FAILED"):
+        async with asyncio.timeout(60):
+            await at_rclone.write(KEY, given(b""), hashed(file, content))
     assert len(await uploads_of(at_rclone)) == 1
     monkeypatch.setattr(at_rclone._ready(), "abort_multipart_upload", abort)
     await at_rclone.delete(KEY)
@@ -558,7 +558,6 @@ async def test_no_call_waits_for_ever_for_an_answer_that_trickles(
     call: str,
     at_rclone: S3Blobs,
     monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
     unanswered: Callable[..., Awaitable[None]],
 ) -> None:
     """Each byte of it comes before the client has waited too long for one."""
@@ -567,8 +566,7 @@ async def test_no_call_waits_for_ever_for_an_answer_that_trickles(
         async with asyncio.timeout(60):
             match call:
                 case "create_multipart_upload" | "complete_multipart_upload":
-                    with nameless(bytes(PART), tmp_path) as file:
-                        await at_rclone.write(KEY, given(b""), file)
+                    await at_rclone.write(KEY, given(bytes(PART)))
                 case "head_bucket":
                     await at_rclone.check()
                 case _:
@@ -623,7 +621,7 @@ async def test_of_what_was_written_to_its_end_nothing_else_is_looked_for(at_rclo
 
 
 async def test_an_upload_whose_beginning_was_tried_again_leaves_no_other(
-    at_rclone: S3Blobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    at_rclone: S3Blobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begin = at_rclone._ready().create_multipart_upload
 
@@ -634,8 +632,7 @@ async def test_an_upload_whose_beginning_was_tried_again_leaves_no_other(
 
     monkeypatch.setattr(at_rclone._ready(), "create_multipart_upload", twice)
     content = os.urandom(PART + 1)
-    with nameless(content, tmp_path) as file:
-        await at_rclone.write(KEY, given(b""), file)
+    await at_rclone.write(KEY, given(content))
     assert await uploads_of(at_rclone) == []
     assert await read(at_rclone, KEY, 0, len(content)) == content
 
@@ -649,31 +646,39 @@ def test_the_month_of_a_key_ends_when_the_next_one_begins() -> None:
 
 
 @pytest.fixture
-def on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The system has nothing of a file in memory."""
-    monkeypatch.setattr(file_parts, "read_cached", lambda *_: None)
+def unsendable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file system does not send by itself, and the system has nothing of a file in memory."""
+
+    def refuses(*_: int) -> int:
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+
+    monkeypatch.setattr(request_bodies, "_send", refuses)
+    monkeypatch.setattr(request_bodies, "read_cached", lambda *_: None)
 
 
-@pytest.mark.usefixtures("on_disk")
+@pytest.mark.parametrize("step", ["_send", "_read"])
 async def test_who_goes_away_while_a_file_goes_into_a_bucket_leaves_it_to_no_thread(
-    at_rclone: S3Blobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    step: str, at_rclone: S3Blobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    """A descriptor that is closed while a thread reads may be another file's by then."""
-    began, goes_on, read_file, late = threading.Event(), threading.Event(), file_parts._read, list[bool]()
+    """A descriptor that is closed while a thread has it may be another file's by then."""
+    if step == "_read":
+        request.getfixturevalue("unsendable")
+    began, goes_on, does, late = threading.Event(), threading.Event(), getattr(request_bodies, step), list[bool]()
 
-    def slow(descriptor: int, at: int, length: int) -> bytes:
+    def slow(*arguments: int) -> Any:
         began.set()
         goes_on.wait(10)
         late.append(file.closed)
-        return read_file(descriptor, at, length)
+        return does(*arguments)
 
-    monkeypatch.setattr(file_parts, "_read", slow)
+    monkeypatch.setattr(request_bodies, step, slow)
 
     async def write() -> None:
         with file:
-            await at_rclone.write(KEY, given(b""), file)
+            await at_rclone.write(KEY, given(b""), hashed(file, content))
 
-    file = nameless(bytes(2 * PART), tmp_path)
+    content = bytes(2 * PART)
+    file = nameless(content, tmp_path)
     writing = asyncio.create_task(write())
     await asyncio.to_thread(began.wait, 10)
     writing.cancel()
@@ -686,72 +691,133 @@ async def test_who_goes_away_while_a_file_goes_into_a_bucket_leaves_it_to_no_thr
     assert await uploads_of(at_rclone) == []
 
 
-@pytest.mark.usefixtures("on_disk")
-async def test_the_next_part_is_hashed_while_one_is_sent_and_each_in_its_turn(
+@pytest.mark.usefixtures("unsendable")
+async def test_what_does_not_go_by_itself_is_read_by_threads_and_written(in_bucket: S3Blobs, tmp_path: Path) -> None:
+    content = os.urandom(2 * request_bodies.SENT + 7)
+    with nameless(content, tmp_path) as file:
+        await in_bucket.write(KEY, given(b""), hashed(file, content))
+    assert await read(in_bucket, KEY, 0, len(content)) == content
+
+
+async def test_a_file_goes_by_itself_to_a_storage_without_tls_and_is_read_for_one_with_it(
+    at_rclone: S3Blobs, rclone: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever stands before the storage with a certificate passes on what comes."""
+    sent, send = list[int](), request_bodies._send
+
+    def note(*arguments: int) -> int:
+        sent.append(send(*arguments))
+        return sent[-1]
+
+    monkeypatch.setattr(request_bodies, "_send", note)
+    authority = Authority(tmp_path)
+    monkeypatch.setenv("AWS_CA_BUNDLE", str(authority.file))
+    context = authority.server("127.0.0.1")
+    passes = await asyncio.start_server(partial(pass_on, rclone), "127.0.0.1", 0, ssl=context)
+    port = passes.sockets[0].getsockname()[1]
+    behind_tls = S3Blobs(replace(bucket(port), endpoint=f"https://127.0.0.1:{port}"))
+    await behind_tls.start()
+    content = os.urandom(FURTHER + 7)
+    try:
+        with nameless(content, tmp_path) as file:
+            for blobs, went in ((at_rclone, len(content)), (behind_tls, 0)):
+                sent.clear()
+                await blobs.write(KEY, given(b""), hashed(file, content))
+                assert sum(sent) == went
+                assert await read(blobs, KEY, 0, len(content)) == content
+                await blobs.delete(KEY)
+    finally:
+        await behind_tls.stop()
+        passes.close()
+
+
+async def pass_on(
+    port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, most: Callable[[int], bool] | None = None
+) -> None:
+    """What comes goes to the server, and its answers back; until `most` has enough of it."""
+    there, back = await asyncio.open_connection("127.0.0.1", port)
+    answers = asyncio.create_task(pipe(there, writer))
+    came = 0
+    while piece := await reader.read(65_536):
+        came += len(piece)
+        if most is not None and most(came):
+            break
+        back.write(piece)
+        await back.drain()
+    answers.cancel()
+    for each in (writer, back):
+        each.close()
+
+
+async def pipe(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+    while piece := await source.read(65_536):
+        target.write(piece)
+        await target.drain()
+
+
+async def test_a_file_that_was_left_is_read_no_more(at_rclone: S3Blobs, tmp_path: Path) -> None:
+    content = bytes(2 * request_bodies.SENT)
+    with nameless(content, tmp_path) as file:
+        body = FileBody(at_rclone._threads, "org_1", hashed(file, content), len(content), lambda: None)
+        await body.leave()
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            await anext(aiter(body))
+
+
+async def test_a_file_on_its_way_is_told_of_once_for_so_many_bytes_however_often_it_is_sent(
+    at_rclone: S3Blobs, tmp_path: Path
+) -> None:
+    told, gone, content = list[int](), list[int](), bytes(2 * FURTHER + 7)
+    with nameless(content, tmp_path) as file:
+        body = FileBody(
+            at_rclone._threads, "org_1", hashed(file, content), len(content), lambda: told.append(sum(gone))
+        )
+        for _ in range(2):
+            gone.clear()
+            async for piece in body:
+                gone.append(len(piece))
+            body.seek(0)
+            assert sum(gone) == len(body)
+        assert told == [FURTHER, 2 * FURTHER]
+        await body.leave()
+
+
+async def test_the_time_of_a_file_begins_again_with_so_many_bytes(
     at_rclone: S3Blobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hash_file, read_file, ahead, sent = file_parts._digest, file_parts._read, threading.Event(), list[int]()
+    async def stops(**call: Any) -> None:
+        monkeypatch.setattr(s3, "_SENT", 0.1)
+        gone = 0
+        async for piece in call["Body"]:
+            gone += len(piece)
+            if gone > FURTHER:
+                await asyncio.Event().wait()
 
-    def hashes(descriptor: int, at: int, length: int) -> str:
-        if at == PART:
-            ahead.set()
-        return hash_file(descriptor, at, length)
-
-    def sends(descriptor: int, at: int, length: int) -> bytes:
-        assert ahead.wait(10), "the second part is hashed before the first has left"
-        sent.append(at)
-        return read_file(descriptor, at, length)
-
-    monkeypatch.setattr(file_parts, "_digest", hashes)
-    monkeypatch.setattr(file_parts, "_read", sends)
-    with nameless(bytes(3 * PART), tmp_path) as file:
-        await at_rclone.write(KEY, given(b""), file)
-    assert sent == list(range(0, 3 * PART, file_parts.SENT))
+    content = bytes(2 * FURTHER)
+    monkeypatch.setattr(at_rclone._ready(), "put_object", stops)
+    with nameless(content, tmp_path) as file, pytest.raises(Problem, match="STORAGE_FAILED"):
+        async with asyncio.timeout(s3._SENT / 2):
+            await at_rclone.write(KEY, given(b""), hashed(file, content))
 
 
-async def test_a_part_whose_file_was_left_is_read_no_more(at_rclone: S3Blobs, tmp_path: Path) -> None:
-    with nameless(bytes(2 * PART), tmp_path) as file:
-        parts = file_parts.FileParts(at_rclone._threads, "org_1", file)
-        each = parts.each(2 * PART, PART)
-        part = await anext(each)
-        await parts.leave()
-        with pytest.raises(OSError, match="Bad file descriptor"):
-            await anext(aiter(part))
-        await each.aclose()
-
-
-async def test_a_part_that_breaks_on_its_way_is_sent_again_from_its_beginning(at_rclone: S3Blobs, rclone: int) -> None:
+async def test_a_file_that_breaks_on_its_way_is_sent_again_from_its_beginning(at_rclone: S3Blobs, rclone: int) -> None:
     broken = list[int]()
 
-    async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """What comes goes to the server; the first connection that brings 3 MB ends."""
-        there, back = await asyncio.open_connection("127.0.0.1", rclone)
-        answers = asyncio.create_task(pipe(there, writer))
-        came = 0
-        while piece := await reader.read(65_536):
-            came += len(piece)
-            if came > 3_000_000 and not broken:
-                broken.append(came)
-                break
-            back.write(piece)
-            await back.drain()
-        answers.cancel()
-        for each in (writer, back):
-            each.close()
+    def enough(came: int) -> bool:
+        """The first connection that brings 3 MB ends."""
+        if came > 3_000_000 and not broken:
+            broken.append(came)
+            return True
+        return False
 
-    async def pipe(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
-        while piece := await source.read(65_536):
-            target.write(piece)
-            await target.drain()
-
-    passes = await asyncio.start_server(pass_on, "127.0.0.1", 0)
+    passes = await asyncio.start_server(partial(pass_on, rclone, most=enough), "127.0.0.1", 0)
     blobs = S3Blobs(bucket(passes.sockets[0].getsockname()[1]))
     await blobs.start()
-    content = os.urandom(2 * PART + 7)
+    content = os.urandom(FURTHER + 7)
     try:
         with nameless_file(None) as file:
             file.write(content)
-            await blobs.write(KEY, given(b""), file)
+            await blobs.write(KEY, given(b""), hashed(file, content))
         assert len(broken) == 1
         assert await read(at_rclone, KEY, 0, len(content)) == content
     finally:

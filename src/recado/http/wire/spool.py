@@ -8,6 +8,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Collection
 from contextlib import aclosing
+from hashlib import sha256
 from pathlib import Path
 from typing import IO, Final
 
@@ -18,7 +19,6 @@ from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem, Unavailable
 from recado.http.wire.body import body_chunks
 from recado.http.wire.body_pace import BodyPace
-from recado.storage.blobs.part_hashes import PartHashes
 from recado.storage.core.gathered import GatheredBytes
 from recado.storage.core.shares.fair_threads import FairThreads
 
@@ -36,11 +36,9 @@ _log = structlog.get_logger(__name__)
 
 
 class Spool:
-    """A body that has arrived. `file` stands at its beginning. `digest`: its SHA-256; `parts`: those of its parts,
-    where a storage asks for them.
-    """
+    """A body that has arrived. `file` stands at its beginning. `digest`: its SHA-256."""
 
-    __slots__ = ("_owner", "_spooler", "digest", "file", "media_type", "parts", "size")
+    __slots__ = ("_owner", "_spooler", "digest", "file", "media_type", "size")
 
     def __init__(self, spooler: "Spooler", owner: str, body: "_Body", media_type: str) -> None:
         self._spooler = spooler
@@ -48,8 +46,7 @@ class Spool:
         self.file = body.bytes.file
         self.media_type = media_type
         self.size = body.size
-        self.digest = body.hashes.digest()
-        self.parts = body.hashes.parts()
+        self.digest = body.hash.digest()
 
     async def close(self) -> None:
         """Forget the body."""
@@ -59,17 +56,17 @@ class Spool:
 class _Body:
     """What has come of a body."""
 
-    __slots__ = ("bytes", "hashes", "size")
+    __slots__ = ("bytes", "hash", "size")
 
-    def __init__(self, folder: str | None, *, stays: bool, part: int | None) -> None:
+    def __init__(self, folder: str | None, *, stays: bool) -> None:
         self.bytes = GatheredBytes(folder, IN_MEMORY, stays=stays)
-        self.hashes = PartHashes(part)
+        self.hash = sha256()
         self.size = 0
 
     def add(self, pieces: list[bytes | memoryview]) -> None:
         """Joined first: hashing and writing let other threads run, and each has to wait to go on after it."""
         step = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        self.hashes.update(step)
+        self.hash.update(step)
         self.bytes.write(step)
         self.size += len(step)
 
@@ -85,17 +82,15 @@ class Spooler:
         threads: FairThreads,
         *,
         stored: bool = False,
-        part: int | None = None,
     ) -> None:
         """Of a body that is a file as it is (`application/octet-stream`), `stored`: it gets a name on the folder's
-        disk; `part`: bytes of the parts that it is stored in, which are hashed while it comes.
+        disk.
         """
         self._folder = None if folder is None else str(folder)
         self._threads = threads
         self._clock = clock
         self._pace = pace
         self._stored = stored
-        self._part = part
         self._by_owner: Counter[str] = Counter()
         self._tell_again_at = 0.0
 
@@ -110,8 +105,7 @@ class Spooler:
         429 while `owner`, an organization, has its share of bodies here; 503 while there is no room for one more.
         """
         self._enter(owner)
-        as_it_is = media_type == AS_IT_IS
-        body = _Body(self._folder, stays=self._stored and as_it_is, part=self._part if as_it_is else None)
+        body = _Body(self._folder, stays=self._stored and media_type == AS_IT_IS)
         try:
             pieces, held = list[bytes | memoryview](), 0
             async with aclosing(body_chunks(request, limit, self._clock, self._pace, owner)) as chunks:

@@ -1,15 +1,15 @@
 """Stores new binaries, whatever they are of: none stays that no record is kept of (C8.2.7)."""
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime
-from typing import IO, Final
+from typing import Final
 
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem
 from recado.storage.access.organizations import on_the_move
-from recado.storage.blobs.blobs import Blobs, new_key
+from recado.storage.blobs.blobs import Blobs, HashedFile, new_key
 from recado.storage.core.connections.postgres import Database
 from recado.storage.core.statements.rows import Executor
 from recado.storage.media import kept_blobs
@@ -55,19 +55,18 @@ class NewBlobs:
         env: str,
         kind: str,
         content: AsyncIterable[bytes | memoryview],
-        file: IO[bytes] | None = None,
-        parts: Sequence[str] = (),
+        file: HashedFile | None = None,
     ) -> AsyncIterator[NewBlob]:
         """Store a binary for the length of the block: it stays where the block kept it, and did not fail.
 
-        `kind`: within its key; `file`, `parts`: as of `Blobs.write`. Raises `Problem` 502 when the storage fails.
+        `kind`: within its key; `file`: as of `Blobs.write`. Raises `Problem` 502 when the storage fails.
         """
         now = self._clock.now()
         blob = KeptBlob(organization_id, env, new_key(organization_id, env, kind, now, self._random_bytes))
         noted = await kept_blobs.note(self._db, blob, now)
         new = NewBlob(blob)
         try:
-            await self._blobs.write(blob.key, content, file, parts)
+            await self._blobs.write(blob.key, content, file)
             new.written = True
             yield new
         except BaseException:

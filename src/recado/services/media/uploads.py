@@ -1,6 +1,5 @@
 """Takes uploads: typed by their bytes, stored, given to the provider, and kept only when all was done (C8.2)."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import IO, Final
 
@@ -14,6 +13,7 @@ from recado.services.media.file_work import FileWork, bytes_of
 from recado.services.media.media_senders import MediaSender
 from recado.services.media.media_use import MediaUse
 from recado.services.media.new_blobs import NewBlobs
+from recado.storage.blobs.blobs import HashedFile
 from recado.storage.core.connections.postgres import Database
 from recado.storage.core.shares.fair_places import FairPlaces
 from recado.storage.media import media
@@ -27,9 +27,7 @@ KIND: Final = "media"
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A binary that has arrived. `declared`: its media type, as the caller says; `path`: what names it in the body;
-    `parts`: the hashes of its parts, as of `Blobs.write`.
-    """
+    """A binary that has arrived. `declared`: its media type, as the caller says; `path`: what names it in the body."""
 
     file: IO[bytes] = field(repr=False)
     size: int
@@ -37,7 +35,6 @@ class Upload:
     declared: str
     filename: str = field(repr=False)
     path: str
-    parts: Sequence[str] = ()
 
 
 class Uploads:
@@ -71,7 +68,7 @@ class Uploads:
             now = self._clock.now()
             where = (owner, sender.env, KIND)
             content = self._files.content(owner, upload.file, upload.size)
-            async with self._blobs.stored(*where, content, upload.file, upload.parts) as blob:
+            async with self._blobs.stored(*where, content, HashedFile(upload.file, upload.sha256)) as blob:
                 new = KeptMedia(
                     organization_id=owner,
                     env=sender.env,

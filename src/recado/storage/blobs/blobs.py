@@ -1,8 +1,8 @@
 """What a storage of binaries does, whichever it is (C30.4): streams in and out, and addresses that open for a while."""
 
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Callable
 from datetime import UTC, datetime
-from typing import IO, Final, Protocol
+from typing import IO, Final, NamedTuple, Protocol
 
 from recado.domain.core.errors import Problem
 
@@ -18,6 +18,13 @@ class BlobMissing(Exception):
     """The storage has no such binary. Raised by what reads or looks, never by what writes or deletes."""
 
 
+class HashedFile(NamedTuple):
+    """A file that has all of a binary, and changes no more. `sha256`: of its bytes, in hexadecimal digits."""
+
+    file: IO[bytes]
+    sha256: str
+
+
 class Blobs(Protocol):
     """A service (`start`, `stop`). Whatever fails in the storage is STORAGE_FAILED (502)."""
 
@@ -25,18 +32,11 @@ class Blobs(Protocol):
 
     async def stop(self) -> None: ...
 
-    async def write(
-        self,
-        key: str,
-        content: AsyncIterable[bytes | memoryview],
-        file: IO[bytes] | None = None,
-        parts: Sequence[str] = (),
-    ) -> None:
+    async def write(self, key: str, content: AsyncIterable[bytes | memoryview], file: HashedFile | None = None) -> None:
         """Store a binary as it comes. Of one that breaks off, or whose caller goes away, nothing is kept.
 
-        `file`: a file without a name that has all of it already, and changes no more. Where it lies on the storage's
-        own disk it gets its name there, and nothing is copied; for a bucket it is read, in the place of `content`.
-        `parts`: the SHA-256 of each part that a bucket takes of it, where they are known.
+        `file`: without a name, has all of it already. Where it lies on the storage's own disk it gets its name there,
+        and nothing is copied; for a bucket it is read, in the place of `content`.
         """
 
     def read(self, key: str, first: int, length: int) -> AsyncGenerator[bytes]:

@@ -5,7 +5,7 @@ import errno
 import os
 import secrets
 import shutil
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Callable
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -13,7 +13,16 @@ from typing import IO, Final, ParamSpec, TypeVar
 
 import structlog
 
-from recado.storage.blobs.blobs import BLOCK, PIECE, SIGNED_SECONDS, BlobMissing, blocks, owner_of, storage_failed
+from recado.storage.blobs.blobs import (
+    BLOCK,
+    PIECE,
+    SIGNED_SECONDS,
+    BlobMissing,
+    HashedFile,
+    blocks,
+    owner_of,
+    storage_failed,
+)
 from recado.storage.blobs.signed_links import SignedLinks
 from recado.storage.core.shares.fair_threads import FairThreads
 
@@ -43,15 +52,9 @@ class LocalBlobs:
     async def stop(self) -> None:
         await self._threads.stop()
 
-    async def write(
-        self,
-        key: str,
-        content: AsyncIterable[bytes | memoryview],
-        file: IO[bytes] | None = None,
-        parts: Sequence[str] = (),
-    ) -> None:
+    async def write(self, key: str, content: AsyncIterable[bytes | memoryview], file: HashedFile | None = None) -> None:
         owner, place = owner_of(key), self._folder / key
-        if file is not None and await self._run(owner, _name, file, place):
+        if file is not None and await self._run(owner, _name, file.file, place):
             return
         partial = _Partial(self._folder / _PARTIAL / secrets.token_hex(16))
         try:

@@ -1,8 +1,9 @@
-"""A bucket of an S3, or of what speaks like it (C30.4): large binaries go in parts; of those that break, none stays."""
+"""A bucket of an S3, or of what speaks like it (C30.4): what is in a file goes in one request, large
+binaries that are in none in parts; of what breaks, nothing stays."""
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Collection, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Collection
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -11,23 +12,21 @@ from typing import IO, Any, Final, TypeVar
 import structlog
 
 from recado.domain.core.errors import Unavailable
-from recado.storage.blobs.blobs import PIECE, SIGNED_SECONDS, BlobMissing, owner_of, storage_failed
-from recado.storage.blobs.file_parts import FileParts, UploadPart, parts_of
+from recado.storage.blobs.blobs import PIECE, SIGNED_SECONDS, BlobMissing, HashedFile, owner_of, storage_failed
+from recado.storage.blobs.request_bodies import FileBody, MemoryPart, parts_of
 from recado.storage.core.shares.fair_places import FairPlaces
 from recado.storage.core.shares.fair_threads import FairThreads
 from recado.storage.core.shielded import to_its_end
 
-PART: Final = 16 * 1024 * 1024
-"""Bytes of a part of a file. Each is a call, which costs processor time; and what is smaller goes in one."""
-GATHERED: Final = 8 * 1024 * 1024  # bytes of a part that is in memory
+PART: Final = 8 * 1024 * 1024  # bytes of a part that is in memory
 CONNECTIONS: Final = 64
 OF_ONE: Final = 32  # connections that work for one organization
 MOST_WAITING: Final = 5_000  # calls of an organization
 _OWN: Final = ""  # the service itself
 _CONNECT, _READ = 5.0, 20.0  # seconds
-_SENT: Final = (
-    60.0  # seconds, for a call, however often it is tried: an answer that trickles ends no wait of the client's
-)
+_SENT: Final = 60.0
+"""Seconds for a call, however often it is tried: an answer that trickles ends no wait of the client's. One that brings
+a file has them again for each 16 MiB that have gone."""
 _ABORT: Final = 3.0  # seconds: who waits has been told nothing yet, and a storage that stands still answers nothing
 _MISSING: Final = frozenset({"NoSuchKey", "404", "NotFound"})
 _NO_UPLOAD: Final = frozenset({"NoSuchUpload"})
@@ -63,6 +62,7 @@ class S3Blobs:
         from aiobotocore.config import AioConfig
         from aiobotocore.session import get_session
 
+        from recado.storage.blobs.s3_sending import send_files
         from recado.storage.blobs.s3_signing import sign_parts
 
         await self._threads.start()
@@ -85,40 +85,40 @@ class S3Blobs:
             )
         )  # fmt: skip
         sign_parts(self._client)
+        send_files()
 
     async def stop(self) -> None:
         self._client = None
         await self._opened.aclose()
         await self._threads.stop()
 
-    async def write(
-        self,
-        key: str,
-        content: AsyncIterable[bytes | memoryview],
-        file: IO[bytes] | None = None,
-        parts: Sequence[str] = (),
-    ) -> None:
+    async def write(self, key: str, content: AsyncIterable[bytes | memoryview], file: HashedFile | None = None) -> None:
         owner = owner_of(key)
-        size = 0 if file is None else await self._size_of(owner, file)
-        if file is None or not size:
-            digest = parts[0] if len(parts) == 1 else None
-            async with aclosing(parts_of(self._threads, owner, content, GATHERED, digest)) as gathered:
-                await self._write_parts(owner, key, gathered, GATHERED)
+        size = 0 if file is None else await self._size_of(owner, file.file)
+        if file is not None and size:
+            await self._write_file(owner, key, file, size)
             return
-        read = FileParts(self._threads, owner, file)
-        try:
-            async with _failing(), aclosing(read.each(size, PART, parts)) as hashed:
-                await self._write_parts(owner, key, hashed, PART)
-        finally:
-            await to_its_end(read.leave())
+        digest = None if file is None else file.sha256
+        async with aclosing(parts_of(self._threads, owner, content, PART, digest)) as parts:
+            await self._write_parts(owner, key, parts)
 
-    async def _write_parts(self, owner: str, key: str, parts: AsyncGenerator[UploadPart], most: int) -> None:
-        """One after the other: there are servers that take them in their order only. A first one that is shorter than
-        `most` bytes is all.
+    async def _write_file(self, owner: str, key: str, file: HashedFile, size: int) -> None:
+        """Whole, however large: its hash is known, and each of its parts would have to be hashed once more."""
+        async with self._calling(owner), asyncio.timeout(_SENT) as limit:
+            time = asyncio.get_running_loop().time
+            body = FileBody(self._threads, owner, file, size, lambda: limit.reschedule(time() + _SENT))
+            try:
+                await self._ready().put_object(Bucket=self._bucket.name, Key=key, Body=body)
+            finally:
+                await to_its_end(body.leave())
+
+    async def _write_parts(self, owner: str, key: str, parts: AsyncGenerator[MemoryPart]) -> None:
+        """One after the other: there are servers that take them in their order only. A first one that is short is
+        all.
         """
         client, at = self._ready(), {"Bucket": self._bucket.name, "Key": key}
-        part: UploadPart | None = await anext(parts)
-        if part is not None and len(part) < most:
+        part: MemoryPart | None = await anext(parts)
+        if part is not None and len(part) < PART:
             async with self._calling(owner), asyncio.timeout(_SENT):
                 await client.put_object(**at, Body=part)
             return
@@ -132,7 +132,7 @@ class S3Blobs:
             made = list[dict[str, Any]]()
             while part is not None:
                 made.append(await self._part(owner, upload, len(made) + 1, part))
-                part = None  # of one in memory nothing is held while the next one comes
+                part = None  # nothing of it is held while the next one comes
                 part = await anext(parts, None)
             async with self._calling(owner), asyncio.timeout(_SENT):
                 await client.complete_multipart_upload(**upload, MultipartUpload={"Parts": made})
@@ -140,7 +140,7 @@ class S3Blobs:
             await asyncio.shield(self._abort(upload))
             raise
 
-    async def _part(self, owner: str, upload: dict[str, str], number: int, body: UploadPart) -> dict[str, Any]:
+    async def _part(self, owner: str, upload: dict[str, str], number: int, body: MemoryPart) -> dict[str, Any]:
         async with self._calling(owner), asyncio.timeout(_SENT):
             answer = await self._ready().upload_part(**upload, PartNumber=number, Body=body)
         return {"PartNumber": number, "ETag": answer["ETag"]}

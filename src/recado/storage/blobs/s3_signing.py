@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from botocore.auth import AUTH_TYPE_MAPS, S3SigV4Auth
 
-from recado.storage.blobs.file_parts import FilePart, MemoryPart
+from recado.storage.blobs.request_bodies import FileBody, MemoryPart
 
 _NAME: Final = "recado-s3v4-parts"
 
@@ -14,7 +14,7 @@ class PartAuth(S3SigV4Auth):  # type: ignore[misc] # botocore has no types
 
     def payload(self, request: Any) -> str:
         body = request.data
-        digest: str = body.sha256 if isinstance(body, FilePart | MemoryPart) else super().payload(request)
+        digest: str = body.sha256 if isinstance(body, FileBody | MemoryPart) else super().payload(request)
         return digest
 
 

@@ -94,7 +94,7 @@ class MediaOperations:
             raise too_large(LARGEST, "any")
         filename = _named(unquote(_header(call, _FILENAME), errors="replace"), _FILENAME)
         declared = _header(call, _TYPE)
-        upload = Upload(spool.file, spool.size, spool.digest.hex(), declared, filename, "", spool.parts)
+        upload = Upload(spool.file, spool.size, spool.digest.hex(), declared, filename, "")
         return _made(await self._uploads.take(call.resource, upload))
 
     async def read(self, call: Call) -> Reply:
