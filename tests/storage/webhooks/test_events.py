@@ -13,11 +13,24 @@ from recado.domain.core.ids import CONTACT, EVENT, MESSAGE, WEBHOOK, IdSource, c
 from recado.domain.webhooks.webhook import SubscriptionKey
 from recado.engine.clock import SystemClock
 from recado.storage.core.connections.postgres import Database
+from recado.storage.core.upkeep.partitions import ensure_partitions, partition
 from recado.storage.webhooks import deliveries, events
 from recado.storage.webhooks.webhooks import SubscriptionDirectory, takers_of
 
 ORGANIZATION = "org_" + "0" * 21
 IDS = IdSource(SystemClock(), random.Random(1))
+
+
+class Asked:
+    """A database that remembers which statements it was asked."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.statements: list[str] = []
+
+    async def fetch(self, query: str, /, *arguments: Any) -> Any:
+        self.statements.append(query)
+        return await self._database.fetch(query, *arguments)
 
 
 async def subscribe(database: Database, *names: str, status: str = "active", env: str = "test", **more: Any) -> str:
@@ -214,6 +227,41 @@ async def test_results_are_written_once_however_often_the_batch_runs(
     ]
     assert [len(one.history) for one in reversed(listed)] == [1, 1, 0]
     assert await deliveries.waiting(database.hot, now) == [key]
+
+
+async def test_what_is_told_of_this_month_opens_its_table_alone_and_of_another_month_is_read_as_well(
+    database: Database, directory: SubscriptionDirectory
+) -> None:
+    now = SystemClock().now()
+    await ensure_partitions(database, now)
+    subscription = await subscribe(database, "message.sent")
+    takers = await directory.get((ORGANIZATION, "test"))
+    key = SubscriptionKey(ORGANIZATION, subscription)
+    former = lowest_id(MESSAGE, now.replace(day=1) - timedelta(days=1))
+    told = [IDS.new(MESSAGE), former, IDS.new(MESSAGE)]
+    for message_id in told:
+        await database.execute(
+            "insert into messages (organization_id, env, channel, id, direction, status, type, sender_id, recipient, "
+            "recipient_hash, class, force, updated_at) "
+            "values ($1, 'test', 'chatapp', $2, 'outbound', 'sent', 'text', 'num_1', $3, 1, 1, false, now())",
+            ORGANIZATION, message_id, message_id,
+        )  # fmt: skip
+    gone = IDS.new(MESSAGE)
+    emissions = [emission_of(takers, "message.sent", each) for each in (*told, gone)]
+    ids = (await events.emit_batch(database, emissions))[key]
+    asked: Any = Asked(database)
+    at = SystemClock().now()
+    (looked, more), named = (
+        await deliveries.due(asked, key, at, set(), 9, database.months),
+        await deliveries.due_of(asked, key, at, ids, database.months),
+    )
+    assert not more
+    for found in (looked, named):
+        assert [(due.id, due.told.recipient) for due in found] == list(zip(ids, [*told, None], strict=True))
+    assert ["messages /*month*/" in each for each in asked.statements] == [False, True, False, True]
+    asked.statements.clear()
+    assert len(await deliveries.due_of(asked, key, at, [ids[0], ids[2]], database.months)) == 2
+    assert [f"from {partition(now)[0]}\n" in each for each in asked.statements] == [True]
 
 
 async def test_an_empty_table_misleads_no_plan(database: Database) -> None:

@@ -278,11 +278,13 @@ class WebhookSubscriptionActor(Actor):
 
     async def _due(self, at: datetime, limit: int) -> tuple[list[Due], bool]:
         async with self._dispatcher.reading.place(self._key[0]):
-            return await deliveries.due(self._dispatcher.db.hot, self._key, at, self._window.in_hand, limit)
+            db = self._dispatcher.db
+            return await deliveries.due(db.hot, self._key, at, self._window.in_hand, limit, db.months)
 
     async def _named(self, at: datetime, delivery_ids: list[str]) -> tuple[list[Due], bool]:
         async with self._dispatcher.reading.place(self._key[0]):
-            return await deliveries.due_of(self._dispatcher.db.hot, self._key, at, delivery_ids), False
+            db = self._dispatcher.db
+            return await deliveries.due_of(db.hot, self._key, at, delivery_ids, db.months), False
 
     def _refilled(self, message: DeliveriesRead) -> None:
         rows = self._window.was_read(message.rows or ())

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from recado.domain.core.ids import DELIVERY, EVENT, Identified, created_at, lowest_id
+from recado.domain.core.ids import DELIVERY, EVENT, MESSAGE, Identified, created_at, lowest_id
 from recado.domain.webhooks.webhook import MAX_AGE, SubscriptionKey
 from recado.storage.core.connections.read_limit import in_time
+from recado.storage.core.statements.months import ALL_MONTHS, Months
 from recado.storage.core.statements.rows import Executor, array, in_blocks, pack, pack_moments, pack_numbers, reader
 from recado.storage.core.statements.sql import load
 from recado.storage.webhooks.events import FIRST_WITHIN, KEPT, PURGE_BLOCK, of_message
@@ -109,17 +110,42 @@ read = reader(Delivery)
 
 
 async def due(
-    executor: Executor, key: SubscriptionKey, at: datetime, in_hand: Collection[str], limit: int
+    executor: Executor,
+    key: SubscriptionKey,
+    at: datetime,
+    in_hand: Collection[str],
+    limit: int,
+    months: Months = ALL_MONTHS,
 ) -> tuple[list[Due], bool]:
     """The next deliveries due at `at` beside those in hand, and whether there may be more."""
     reach = limit + len(in_hand)
-    rows = await executor.fetch(DUE, *key, at, reach, list(in_hand))
+    rows = await _told_in(months, executor, DUE, key, at, reach, list(in_hand))
     return [_due(row) for row in rows], len(rows) >= limit
 
 
-async def due_of(executor: Executor, key: SubscriptionKey, at: datetime, ids: Sequence[str]) -> list[Due]:
+async def due_of(
+    executor: Executor, key: SubscriptionKey, at: datetime, ids: Sequence[str], months: Months = ALL_MONTHS
+) -> list[Due]:
     """Those of these deliveries that are in the queue and due at `at`."""
-    return [_due(row) for row in await executor.fetch(DUE_OF, *key, at, pack(ids))]
+    return [_due(row) for row in await _told_in(months, executor, DUE_OF, key, at, pack(ids))]
+
+
+async def _told_in(
+    months: Months, executor: Executor, statement: str, key: SubscriptionKey, at: datetime, *arguments: object
+) -> Sequence[Mapping[str, Any]]:
+    """Deliveries with what they tell.
+
+    Most tell of messages of the month of `at`, whose table alone is opened; the rest are read once more.
+    """
+    this_month = [lowest_id(MESSAGE, at)]
+    rows = await months.fetch(executor, statement, this_month, *key, at, *arguments)
+    if months.table(this_month) is None:
+        return rows
+    missed = [row["id"] for row in rows if row["message_id"] is not None and row["direction"] is None]
+    if not missed:
+        return rows
+    found = {row["id"]: row for row in await executor.fetch(DUE_OF, *key, at, pack(missed))}
+    return [found.get(row["id"], row) for row in rows]
 
 
 def _due(row: Mapping[str, Any]) -> Due:

@@ -4,6 +4,7 @@
 -- name: telling
 -- Deliveries of `found`, in its order, with what they tell. The error is that of the failure: of a message that was sent again
 -- since, `last_error` names the one in its place. Contacts have many indexes: only the key has the order (contacts.sql).
+-- Where the table of a month is named, what is told of other messages lacks their columns (deliveries.py: _told_in).
 select
     d.id, d.attempts, d.event_id, e.env, e.type, e.channel, e.message_id, e.data, e.test,
     m.direction, m.type as message_type, m.recipient, m.sender_id, m.contact_id, c.external_id as contact_external_id,
@@ -15,7 +16,7 @@ cross join lateral (
     select env, type, channel, message_id, data, test from events where organization_id = $1 and id = d.event_id offset 0
 ) e
 left join lateral (
-    select * from messages
+    select * from messages /*month*/
     where organization_id = $1 and env = e.env and channel = e.channel and id = e.message_id
     offset 0
 ) m on true
