@@ -119,7 +119,7 @@ class Service(Program):
             await asyncio.to_thread(give_cluster, self.data_dir)
         self.spawn()
         async with aiohttp.ClientSession() as session:
-            await until(lambda: self._ready(session), START_LIMIT, "the service is ready")
+            await until(lambda: self._ready(session), "the service is ready", limit=START_LIMIT)
 
     async def _ready(self, session: aiohttp.ClientSession) -> bool:
         assert self.running, f"the service ended: {self.tail()}"
@@ -146,7 +146,7 @@ class Service(Program):
         pid = self.cluster().pid()
         assert pid is not None, "PostgreSQL is not running"
         os.kill(pid, number)
-        await until(lambda: not Path(f"/proc/{pid}").exists() or _is_zombie(pid), STOP_LIMIT, "PostgreSQL has ended")
+        await until(lambda: not Path(f"/proc/{pid}").exists() or _is_zombie(pid), "PostgreSQL has ended")
 
     async def wipe(self) -> None:
         """End everything that still runs, and remove what PostgreSQL kept outside of the data folder."""
@@ -255,7 +255,7 @@ class Api:
         async def verified() -> bool:
             return bool((await self.call("GET", f"/numbers/{number_id}"))["status"] == "available")
 
-        await until(verified, 20, "the number is verified", every=0.1)
+        await until(verified, "the number is verified", every=0.1)
         number = await self.call("POST", f"/numbers/{number_id}/connect")
         if simulated:
             number = await self.call("POST", f"/v2/sandbox/numbers/{number_id}", simulated)

@@ -61,7 +61,7 @@ class Terminal:
 
     async def shows(self, *texts: str) -> None:
         try:
-            await until(lambda: all(text in self.screen for text in texts), SEEN_WITHIN, "it is shown", every=0.05)
+            await until(lambda: all(text in self.screen for text in texts), "it is shown", every=0.05)
         except AssertionError:
             raise AssertionError(f"{texts} are not shown: {self.screen!r}") from None
 

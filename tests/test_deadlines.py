@@ -24,7 +24,7 @@ def test_it() -> None:
     if len(tried) <= {times}:
         {failure}
 """
-WAITS = 'asyncio.run(until(lambda: False, 0, "it is done"))'
+WAITS = 'asyncio.run(until(lambda: False, "it is done"))'
 
 
 @pytest.mark.parametrize(

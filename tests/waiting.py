@@ -14,11 +14,13 @@ PATIENCE = 60.0
 """Seconds that anything may take where a machine is busy with others: a deadline that is met costs nothing."""
 
 
-async def until(condition: Callable[[], T | Awaitable[T]], limit: float, what: str, every: float = LOOK_EVERY) -> T:
-    """The condition's first truthy value, looked for again and again; AssertionError after `limit` seconds.
+async def until(
+    condition: Callable[[], T | Awaitable[T]], what: str, *, limit: float = 0.0, every: float = LOOK_EVERY
+) -> T:
+    """The condition's first truthy value, looked for again and again; AssertionError after PATIENCE.
 
-    They are PATIENCE at least: what has to be soon, a test measures. `what` ends the sentence "after 60 s still
-    waiting until …".
+    `limit`: seconds, of what may take longer than that. What has to be soon, a test measures. `what` ends the sentence
+    "after 60 s still waiting until …".
     """
     limit = max(limit, PATIENCE)
     loop = asyncio.get_running_loop()
@@ -40,7 +42,7 @@ async def until_locked_out(database: Database, count: int = 1) -> None:
     async def enough() -> bool:
         return await locked_out(database) >= count
 
-    await until(enough, 10, f"{count} sessions wait for locks")
+    await until(enough, f"{count} sessions wait for locks")
 
 
 async def locked_out(database: Database) -> int:

@@ -56,7 +56,7 @@ class Sender:
         async def through() -> bool:
             return bool((await self._api.call("GET", f"/v2/batches/{made['id']}"))["status"] != "building")
 
-        await until(through, 60, "the batch is made")
+        await until(through, "the batch is made")
         return loop.time() - began
 
     async def withdraw(self) -> None:

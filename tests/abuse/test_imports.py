@@ -36,7 +36,7 @@ async def test_imports_keep_nobody_waiting(api: Api, neighbour: Neighbour, secon
         async def through() -> bool:
             return bool((await api.call("GET", path))["status"] == "completed")
 
-        await until(through, 60, "the import is through", every=0.1)
+        await until(through, "the import is through", every=0.1)
         return str((await api.call("GET", path))["created"])
 
     async with neighbour.held() as served:

@@ -64,7 +64,7 @@ async def test_files_that_nobody_reads_on_keep_nobody_waiting(
     async def copied() -> bool:
         return "mediaStorage" in await api.call("GET", f"/messages/{came['messageId']}")
 
-    await until(copied, 20, "the media is copied", every=0.1)
+    await until(copied, "the media is copied", every=0.1)
     head = attacker.head("GET", f"/messages/{came['messageId']}/media", None)
     async with AsyncExitStack() as streams:
         for _ in range(READERS):

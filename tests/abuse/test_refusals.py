@@ -133,7 +133,7 @@ async def test_the_end_of_all_that_waits_for_one_person_keeps_nobody_waiting(
 
     async with scene.neighbour.held():
         await refuse(customer, contact)
-        await until(none_waits, 60, "all of them are withdrawn", every=0.1)
+        await until(none_waits, "all of them are withdrawn", every=0.1)
     (ended,) = await scene.database.fetch(ENDED, customer.number_id)
     refused = ("failed", "opted_out: the contact opted out")
     deleted = ("archived", "withdrawn: the contact was deleted")

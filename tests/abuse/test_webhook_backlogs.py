@@ -41,7 +41,7 @@ async def customers_endpoint() -> AsyncIterator[str]:
             writer.transport.abort()
             return True
 
-        await until(listens, 20, "the endpoint listens")
+        await until(listens, "the endpoint listens")
         yield f"http://127.0.0.1:{port}/hook"
     finally:
         process.terminate()
@@ -61,7 +61,7 @@ async def hold(api: Api, url: str) -> list[str]:
     async def through() -> bool:
         return bool((await api.call("GET", f"/contacts/imports/{made['id']}"))["status"] == "completed")
 
-    await until(through, 60, "the import is through", every=0.1)
+    await until(through, "the import is through", every=0.1)
     now = datetime.now(UTC)
     lately = {"from": format_timestamp(now - timedelta(hours=1)), "to": format_timestamp(now + timedelta(hours=1))}
     for path in paths:

@@ -62,7 +62,7 @@ async def what_came(api: Api, tenant: Tenant) -> Request:
     async def copied() -> bool:
         return "mediaStorage" in await api.call("GET", f"/messages/{message_id}")
 
-    await until(copied, 20, "the media is copied")
+    await until(copied, "the media is copied")
     return Request({"id": message_id})
 
 

@@ -56,7 +56,7 @@ async def actor(api: Api, tenant: Tenant) -> Request:
     async def in_memory() -> bool:
         return path in [each["path"] for each in (await api.call("GET", "/v2/ops/actors"))["items"]]
 
-    await until(in_memory, 10, "the lane is in memory")
+    await until(in_memory, "the lane is in memory")
     return Request(body={"path": path})
 
 

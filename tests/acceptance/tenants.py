@@ -158,7 +158,7 @@ async def settle(url: str, admin_token: str, name: str) -> Tenant:
             found = [await api.call("GET", f"/messages/{message['id']}") for message in messages]
             return all(message["status"] == "read" for message in found)
 
-        await until(all_read, 30, "the first messages are read")
+        await until(all_read, "the first messages are read")
     ids = {
         CAMPAIGN: campaigns[0],
         BATCH: batches[0]["id"],

@@ -37,7 +37,7 @@ async def test_a_send_is_held_and_charged_once_and_the_ledger_sums_up(
             found = await api.call("GET", f"/v2/wallet/ledger?messageId={sent['id']}")
             return list(found["items"])
 
-        await until(entries, 30, "the message is charged")
+        await until(entries, "the message is charged")
         (charge,) = await entries()
         assert (charge["kind"], charge["coins"], charge["channel"]) == ("charge", -100, "chatapp")
         connection = await asyncpg.connect(**served.database)
@@ -60,7 +60,7 @@ async def test_a_send_is_held_and_charged_once_and_the_ledger_sums_up(
             balance = sum(entry["coins"] for entry in ledger)
             return bool((balance, held) == (wallet["balanceCoins"], wallet["heldCoins"]) and held > 0)
 
-        await until(agrees, 30, "the ledger and the holds sum up to the wallet")
+        await until(agrees, "the ledger and the holds sum up to the wallet")
         await connection.close()
 
 
@@ -78,7 +78,7 @@ async def test_a_payment_that_the_bridge_confirms_is_credited(served: Served, te
             found = await api.call("GET", f"/v2/wallet/top-ups/{asked['id']}")
             return bool(found["status"] == "paid")
 
-        await until(paid, 30, "the top-up is paid")
+        await until(paid, "the top-up is paid")
         assert (await api.call("GET", "/v2/wallet"))["balanceCoins"] == before + 100_000
 
 
@@ -116,7 +116,7 @@ async def test_where_nothing_is_billed_nobody_pays_and_there_is_no_wallet(unbill
             assert "billing" not in found
             return bool(found["status"] == "read")
 
-        await until(read, 30, "the message is read")
+        await until(read, "the message is read")
     assert not [path for path in unbilled.document()["paths"] if "wallet" in path]
     body = orjson.dumps({"events": []})
     assert await told(unbilled.url, body, PAYMENTS_SECRET) == 404

@@ -25,7 +25,6 @@ from tests.waiting import until
 
 ACCESS_TOKEN = "access-7a1f5c"
 LARGEST = 3 * 1024 * 1024
-PATIENCE = 20.0
 
 
 @dataclass
@@ -63,7 +62,7 @@ class Place:
         async def none_open() -> bool:
             return not await self.database.fetchval("select count(*) from callbacks where processed_at is null")
 
-        await until(none_open, PATIENCE, "every callback is processed")
+        await until(none_open, "every callback is processed")
 
     async def message(self) -> Any:
         return await self.api.call("GET", f"/messages/{self.message_id}")
@@ -76,7 +75,7 @@ class Place:
         async def available() -> bool:
             return bool((await self.api.call("GET", f"/numbers/{number}"))["status"] == "available")
 
-        await until(available, PATIENCE, "the number is verified", every=0.1)
+        await until(available, "the number is verified", every=0.1)
         await self.api.call("POST", f"/numbers/{number}/connect")
         await self.api.call("POST", "/v2/templates/sync", {"numberId": number})
 
@@ -84,14 +83,14 @@ class Place:
             held = await self.api.call("GET", "/v2/templates", numberId=number, status="approved")
             return next((each["id"] for each in held["items"] if each["name"] == "order_update"), None)
 
-        template = await until(approved, PATIENCE, "the provider's templates are here", every=0.1)
+        template = await until(approved, "the provider's templates are here", every=0.1)
         message = {"numberId": number, "to": PERSON, "type": "template", "templateId": template, "templateVars": ["x"]}
         self.message_id = (await self.api.call("POST", "/messages", message, key=secrets.token_hex(8)))["id"]
 
         async def sent() -> bool:
             return bool((await self.message())["status"] == "sent")
 
-        await until(sent, PATIENCE, "the message is sent", every=0.05)
+        await until(sent, "the message is sent", every=0.05)
 
 
 @pytest.fixture(params=[BridgeSide, CloudSide], ids=["bridge", "cloud"])
@@ -107,7 +106,7 @@ async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
     )
     simulator.spawn()
     try:
-        await until(lambda: re.search("listens on", simulator.output.read_text()), PATIENCE, "the simulator listens")
+        await until(lambda: re.search("listens on", simulator.output.read_text()), "the simulator listens")
         async with running(service), aiohttp.ClientSession() as session:
             token = await asyncio.to_thread(service.key, "live")
             database = await asyncpg.connect(**service.cluster().connect_arguments)

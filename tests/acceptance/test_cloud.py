@@ -16,7 +16,6 @@ from tests.waiting import until
 
 NUMBER, BUSINESS, PHONE = "106540352242922", "102290129340398", "+5511900000000"
 PERSON = "+5511987654321"
-PATIENCE = 20.0
 
 
 class Line:
@@ -45,7 +44,7 @@ class Line:
             number = await self.api.call("GET", f"/numbers/{self.id}")
             return all(number[name] == value for name, value in wanted.items())
 
-        await until(so, PATIENCE, f"the number is {wanted}", every=0.1)
+        await until(so, f"the number is {wanted}", every=0.1)
 
     async def template(self, name: str) -> str:
         await self.api.call("POST", "/v2/templates/sync", {"numberId": self.id})
@@ -54,7 +53,7 @@ class Line:
             held = await self.api.call("GET", "/v2/templates", numberId=self.id, status="approved")
             return next((each["id"] for each in held["items"] if each["name"] == name), None)
 
-        return str(await until(approved, PATIENCE, "the provider's templates are here", every=0.1))
+        return str(await until(approved, "the provider's templates are here", every=0.1))
 
     async def send(self, **message: Any) -> str:
         sent = await self.api.call(
@@ -67,7 +66,7 @@ class Line:
             message = await self.api.call("GET", f"/messages/{message_id}")
             return message if message["status"] == status else None
 
-        return await until(there, PATIENCE, f"{message_id} is {status}", every=0.1)
+        return await until(there, f"{message_id} is {status}", every=0.1)
 
     async def person(self) -> str:
         """The token of somebody who signed in: an API key submits no template."""
@@ -87,7 +86,7 @@ class Line:
             held = await self.api.call("GET", f"/v2/templates/{template}")
             return held if held["status"] == status else None
 
-        return await until(there, PATIENCE, f"the template is {status}", every=0.1)
+        return await until(there, f"the template is {status}", every=0.1)
 
 
 @pytest.fixture
@@ -110,7 +109,7 @@ async def line(tmp_path: Path) -> AsyncIterator[Line]:
     )
     simulator.spawn()
     try:
-        await until(lambda: re.search("listens on", simulator.output.read_text()), PATIENCE, "the simulator listens")
+        await until(lambda: re.search("listens on", simulator.output.read_text()), "the simulator listens")
         async with running(service), Api(service.url, service.key("live")) as api:
             service.command("wallet", "credit", "--env", "live", "--coins", "100000", "--reference", "1", "--json")
             yield Line(service, f"http://127.0.0.1:{port}", api)
@@ -134,7 +133,7 @@ async def test_a_live_number_sends_hears_and_is_told_of_its_quality(line: Line) 
     async def heard() -> Any:
         return (await line.api.call("GET", "/messages", direction="inbound"))["items"]
 
-    (inbound,) = await until(heard, PATIENCE, "the person's message is here", every=0.1)
+    (inbound,) = await until(heard, "the person's message is here", every=0.1)
     assert (inbound["to"], inbound["payload"]) == (PERSON, {"text": {"body": "a secret wish"}})
     second = await line.send(type="text", payload={"text": {"body": "a secret answer"}})
     await line.ends(second, "read")
@@ -149,7 +148,7 @@ async def test_a_live_number_sends_hears_and_is_told_of_its_quality(line: Line) 
         waiting = (await line.api.call("GET", f"/messages/{delayed}")).get("waiting")
         return bool(waiting and waiting["reason"] == "pair_limit")
 
-    await until(held_back, PATIENCE, "the message waits for its turn with the person", every=0.1)
+    await until(held_back, "the message waits for its turn with the person", every=0.1)
     await line.ends(delayed, "read")
 
     await line.control("errors", code=368)
@@ -163,7 +162,7 @@ async def test_a_live_number_sends_hears_and_is_told_of_its_quality(line: Line) 
     async def removed() -> Any:
         return (await line.api.call("GET", f"/numbers/{line.id}"))["meta"]["partnerRemovedReason"]
 
-    assert await until(removed, PATIENCE, "the removal is marked", every=0.1) == "PARTNER_REMOVED"
+    assert await until(removed, "the removal is marked", every=0.1) == "PARTNER_REMOVED"
 
     await line.control(f"numbers/{NUMBER}", quality_rating="GREEN")
     await line.number_is(status="connected")
@@ -175,7 +174,7 @@ async def test_a_live_number_sends_hears_and_is_told_of_its_quality(line: Line) 
         (contact,) = (await line.api.call("GET", "/contacts"))["items"]
         return bool(contact["optIn"] == {**contact["optIn"], "status": "denied", "source": "provider"})
 
-    await until(opted_out, PATIENCE, "the person has opted out", every=0.1)
+    await until(opted_out, "the person has opted out", every=0.1)
     personal = [token, PERSON[1:], PHONE[1:], "the secret order", "a secret wish", "a secret answer"]
     assert found_in_logs([line.service.log], personal) == []
 
@@ -221,14 +220,14 @@ async def test_a_flow_is_published_opened_and_paused_while_the_provider_throttle
             held = await line.api.call("GET", f"/v2/flows/{flow}")
             return (held["status"], held["providerStatus"]) == (status, there)
 
-        await until(so, PATIENCE, f"the flow is {status}", every=0.1)
+        await until(so, f"the flow is {status}", every=0.1)
 
     await line.control("inbound", number=NUMBER, **{"from": PERSON}, text="hello")
 
     async def heard() -> Any:
         return (await line.api.call("GET", "/messages", direction="inbound"))["items"]
 
-    await until(heard, PATIENCE, "the person's message is here", every=0.1)
+    await until(heard, "the person's message is here", every=0.1)
     action = {"flowId": flow, "cta": "Answer"}
     opening = {
         "type": "interactive",

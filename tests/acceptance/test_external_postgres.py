@@ -40,7 +40,7 @@ async def test_a_message_is_accepted_sent_and_read_on_a_database_of_the_systems_
         async def read() -> bool:
             return bool((await api.call("GET", f"/messages/{sent['id']}"))["status"] == "read")
 
-        await until(read, 20, "the message is read")
+        await until(read, "the message is read")
         for q in ("ana", "ouza"):  # its pg_trgm finds words inside words
             assert [each["id"] for each in (await api.call("GET", "/contacts", q=q))["items"]] == [contact["id"]]
     assert not (tmp_path / "data" / "cluster").exists()

@@ -28,7 +28,6 @@ ACCOUNT = "106540352242922"
 PER_SECOND = 150  # those who refuse have eight seconds: a busy machine may take some of them
 PEOPLE = 1_200
 QUESTIONS = 3  # a call is on its way at the second turn of the service's loop after it began
-PATIENCE = 20.0
 
 # A message that goes from `sending` back to `queued` was stopped between its claim and its call: here, by a refusal.
 WATCH = """
@@ -74,7 +73,7 @@ class Race:
             held = await self.api.call("GET", "/v2/templates", numberId=self.number_id, status="approved")
             return next((each["id"] for each in held["items"] if each["category"] == "marketing"), None)
 
-        self.template_id = await until(approved, PATIENCE, "the provider's templates are here", every=0.1)
+        self.template_id = await until(approved, "the provider's templates are here", every=0.1)
         known = [{"phone": phone} for place, phone in enumerate(self.people) if place % len(WAYS)]
         await self.api.call("POST", "/contacts/import", {"contacts": known})
         self.contacts = {each["phone"]: each["id"] async for each in self.api.pages("/contacts")}
@@ -128,7 +127,7 @@ class Race:
             contact = await self.api.call("GET", f"/contacts/{self.contacts[phone]}")
             return bool(contact["optIn"]["status"] == "denied")
 
-        await until(refused, PATIENCE, "the keyword is obeyed", every=0.002)
+        await until(refused, "the keyword is obeyed", every=0.002)
 
     # The race -------------------------------------------------------------------------------------------------------
 
@@ -189,7 +188,7 @@ async def race(tmp_path: Path) -> AsyncIterator[Race]:
     )
     provider.spawn()
     try:
-        await until(lambda: re.search("listens on", provider.output.read_text()), PATIENCE, "the simulator listens")
+        await until(lambda: re.search("listens on", provider.output.read_text()), "the simulator listens")
         async with running(service), aiohttp.ClientSession() as session:
             token = await asyncio.to_thread(service.key, "live")
             one_by_one = asyncpg.create_pool(**service.cluster().connect_arguments, min_size=1, max_size=1)
@@ -209,7 +208,7 @@ async def test_no_call_begins_after_the_answer_to_a_refusal_however_it_came(race
     async def completed() -> bool:
         return bool((await race.api.call("GET", f"/v2/batches/{batch['id']}"))["status"] == "completed")
 
-    await until(completed, PATIENCE, "the batch is through", every=0.05)
+    await until(completed, "the batch is through", every=0.05)
     messages = {each["to"]: each async for each in race.api.pages("/messages", batchId=batch["id"])}
     assert messages.keys() == set(race.people)
     record = read_record(race.record)

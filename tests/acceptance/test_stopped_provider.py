@@ -16,7 +16,6 @@ from tests.program import Api, Program, Service, free_port, running
 from tests.waiting import until
 
 SECRET = "a secret between the two"
-PATIENCE = 30.0
 ALERT = "RecadoNumbersUnreachable"
 HALF = 20  # minutes that each of the two scrapes is said to last
 EACH = {**promtool.SCRAPED, "channel": "chatapp", "env": "live", "gateway": "own"}
@@ -41,7 +40,7 @@ class Line:
             held = await self.api.call("GET", "/v2/templates", numberId=self.number_id, status="approved")
             return next((each["id"] for each in held["items"] if each["name"] == "order_update"), None)
 
-        self.template_id = await until(approved, PATIENCE, "the provider's templates are here", every=0.1)
+        self.template_id = await until(approved, "the provider's templates are here", every=0.1)
 
     async def send(self) -> str:
         body = {"numberId": self.number_id, "to": "+5511987654321", "type": "template", "templateVars": ["one"]}
@@ -75,7 +74,7 @@ async def line(tmp_path: Path) -> AsyncIterator[Line]:
     )
     provider.spawn()
     try:
-        await until(lambda: re.search("listens on", provider.output.read_text()), PATIENCE, "the simulator listens")
+        await until(lambda: re.search("listens on", provider.output.read_text()), "the simulator listens")
         async with running(service):
             token = await asyncio.to_thread(service.key, "live")
             async with Api(service.url, token) as api:
@@ -122,12 +121,12 @@ async def test_a_provider_that_stops_answering_fires_the_alert_of_its_numbers(li
     async def sent() -> bool:
         return bool((await line.api.call("GET", f"/messages/{first}"))["status"] == "sent")
 
-    await until(sent, PATIENCE, "the message is sent", every=0.05)
-    healthy = await until(lambda: told(0), PATIENCE, "no circuit is open", every=0.1)
+    await until(sent, "the message is sent", every=0.05)
+    healthy = await until(lambda: told(0), "no circuit is open", every=0.1)
     line.provider.end(signal.SIGKILL)
     for _ in range(10):
         await line.send()
-    broken = await until(lambda: told(1), PATIENCE, "the circuit is open", every=0.1)
+    broken = await until(lambda: told(1), "the circuit is open", every=0.1)
 
     looks = [
         promtool.looked_at(ALERT, f"{HALF - 1}m"),

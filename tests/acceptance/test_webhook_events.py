@@ -44,7 +44,7 @@ async def test_what_is_delivered_is_what_the_document_describes(served: Served, 
             items = (await api.call("GET", f"{way}?limit=200"))["items"]
             return {item["event"] for item in items} >= WANTED
 
-        await until(told, 60, "every event is told")
+        await until(told, "every event is told")
         for item in (await api.call("GET", f"{way}?limit=200"))["items"]:
             payload = (await api.call("GET", f"{way}/{item['id']}"))["payload"]
             described = served_document["webhooks"][item["event"]]["post"]["requestBody"]["content"]

@@ -155,7 +155,7 @@ class Walk:
 
     async def rows(self) -> Mapping[str, str]:
         """A digest of each table's rows, once nothing is under way."""
-        await until(self._at_rest, 30, "everything has come to rest")
+        await until(self._at_rest, "everything has come to rest")
         tables = await self.connection.fetch(
             "select relname from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace "
             "and pg_relation_size(oid) > 0 "  # a table without pages was never written to

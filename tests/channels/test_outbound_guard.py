@@ -272,7 +272,7 @@ async def test_a_name_that_waits_in_a_full_line_is_looked_up_at_once_for_another
     async with asyncio.timeout(PATIENCE):  # below the limit of a look-up
         silent = [ask(f"h{number}.silent.example", "org_a") for number in range(2)]
         waits = ask("hooks.example.com", "org_a")
-        await until(lambda: len(names.asked) == 2, 2.0, "the first organization's line is full")
+        await until(lambda: len(names.asked) == 2, "the first organization's line is full")
         assert (await ask("hooks.example.com", "org_b")).host == "hooks.example.com"
         assert not waits.done()
         names.answer.set()

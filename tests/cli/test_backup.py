@@ -141,7 +141,7 @@ async def test_a_backup_that_is_told_to_stop_leaves_no_file(own_server: Embedded
             sql = (
                 "select count(*) from pg_stat_activity where application_name = 'pg_dump' and wait_event_type = 'Lock'"
             )
-            await until(lambda: watcher.fetchval(sql), 60, "pg_dump waits for the table")
+            await until(lambda: watcher.fetchval(sql), "pg_dump waits for the table")
             assert [each.stat().st_mode & 0o777 for each in folder.glob(".*.unfinished")] == [0o600]
 
             status = await asyncio.to_thread(making.end, signal.SIGTERM)
@@ -170,7 +170,7 @@ async def test_a_restore_that_is_told_to_stop_takes_its_server_along_and_can_be_
     assert made.returncode == 0, made.stderr
     restoring = Program(tmp_path, "restore", "restore", str(file), DATA_DIR=str(again))
     restoring.spawn()
-    await until(lambda: "pg_restore" in _children(restoring.pid), 60, "the restore is under way")
+    await until(lambda: "pg_restore" in _children(restoring.pid), "the restore is under way")
 
     status = await asyncio.to_thread(restoring.end, signal.SIGTERM)
 

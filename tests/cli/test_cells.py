@@ -60,7 +60,7 @@ async def killed_while_it_copies(
             assert moving.poll() is None, (cells.folder / "spawned").read_text()
             return await awaited()
 
-        await until(copies, 60, "the rows are on their way", every=0.05)
+        await until(copies, "the rows are on their way", every=0.05)
         if go_on is not None:
             await go_on.wait()
         await end(moving)
@@ -71,9 +71,9 @@ async def killed_as_it_ends(cells: Cells, organization_id: str) -> None:
     async with AsyncExitStack() as stack:
         async with locked(cells, "b", "contacts") as copies:
             moving = cells.spawn("move", organization_id, "--to", "b")
-            await until(copies, 60, "the rows are on their way", every=0.05)
+            await until(copies, "the rows are on their way", every=0.05)
             ends = await stack.enter_async_context(locked(cells, "a", "sessions"))
-        await until(ends, 60, "the first cell is to forget it", every=0.05)
+        await until(ends, "the first cell is to forget it", every=0.05)
         await kill(moving)
 
 
@@ -187,7 +187,7 @@ async def test_of_two_operators_who_move_it_at_once_one_does_and_neither_moves_i
 
     async with locked(cells, "b", "contacts") as awaited:
         first = cells.spawn("move", organization_id, "--to", "b")
-        await until(awaited, 60, "the rows are on their way", every=0.05)
+        await until(awaited, "the rows are on their way", every=0.05)
         for arguments in (("--to", "b"), ("--undo",)):
             second = await asyncio.to_thread(cells.run, "move", organization_id, *arguments)
             assert second.stderr == ("recado: another command moves it at this moment: wait until that one has ended\n")
@@ -368,7 +368,7 @@ async def test_an_organization_is_moved_while_both_services_run_and_each_message
 
             answered = asyncio.Event()
             killing = asyncio.create_task(killed_while_it_copies(cells, organization_id, answered))
-            await until(lambda: refused_with(api, 503), 30, "its callers are told", every=0.1)
+            await until(lambda: refused_with(api, 503), "its callers are told", every=0.1)
             status, headers = await raw(first.url, token)
             assert (status, headers.get("Retry-After")) == (503, "5")
             await neighbour.reaches(await neighbour.send(phone()), "read")  # whoever is not moved notices nothing
@@ -388,7 +388,7 @@ async def test_an_organization_is_moved_while_both_services_run_and_each_message
             async def done() -> bool:
                 return bool((await there.call("GET", f"/v2/batches/{batch['id']}"))["status"] == "completed")
 
-            await until(done, 60, "the batch has left", every=0.2)
+            await until(done, "the batch has left", every=0.2)
             path = f"/v2/journeys/{journey['id']}/executions/{entered['executionId']}"
             assert (await there.call("GET", path))["status"] == "ativa"
             a_day_later = "update executions set wake_at = now(), arrived_at = arrived_at - interval '1 day'"
@@ -400,7 +400,7 @@ async def test_an_organization_is_moved_while_both_services_run_and_each_message
             async def over() -> bool:
                 return bool((await there.call("GET", path))["status"] == "concluida")
 
-            await until(over, 30, "the execution goes on", every=0.2)
+            await until(over, "the execution goes on", every=0.2)
             await moved.reaches(scheduled, "read", 30)
             left = "select sent_at from messages where organization_id = $1 and channel = 'chatapp' order by 1"
             sent_at = [row[0] for row in await fetch(cells, "b", left, organization_id)]

@@ -49,7 +49,7 @@ async def serving(cells: Cells, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
                 except aiohttp.ClientError:
                     return False
 
-            await until(ready, 60, "the entry is ready")
+            await until(ready, "the entry is ready")
         yield entry
     finally:
         assert entry.end(signal.SIGTERM) == 0, entry.tail()
@@ -189,7 +189,7 @@ async def test_whoever_calls_needs_one_address_while_organizations_move_and_cell
             assert (await moved)["cell"] == "b"
             for each in callers[:2]:
                 made_before = len(each.made)
-                await until(lambda: len(each.made) > made_before + 5, 30, "it goes on in the other cell", every=0.05)  # noqa: B023
+                await until(lambda: len(each.made) > made_before + 5, "it goes on in the other cell", every=0.05)  # noqa: B023
             for each in callers:
                 each.ended = True
             await asyncio.gather(*running_callers)

@@ -129,7 +129,7 @@ async def test_receipts_of_a_killed_process_come_from_its_next_life(
     await service.until(lambda it: len(it.events) == 2)
     assert [event.status for event in service.events] == ["delivered", "read"]
     assert {event.reference for event in service.events} == {MESSAGE.id}
-    await until(lambda: not unsent(record), 10, "the record says that nothing is left")
+    await until(lambda: not unsent(record), "the record says that nothing is left")
 
 
 def lines(record: Path) -> list[Any]:

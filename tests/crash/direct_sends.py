@@ -163,7 +163,7 @@ class DirectRound:
             await self.read()
             return all(each["status"] != "queued" for each in self.messages.values())
 
-        await until(settled, PATIENCE, "what was in doubt is settled", every=0.5)
+        await until(settled, "what was in doubt is settled", limit=PATIENCE, every=0.5)
 
     # Clients ----------------------------------------------------------------------------------------------------------
 
@@ -239,7 +239,9 @@ class DirectRound:
     async def _killer(self, moments: Sequence[Moment]) -> None:
         for moment in moments:
             before = self._answered
-            await until(lambda before=before: self._answered >= before + BETWEEN, PATIENCE, "e-mails are answered")
+            await until(
+                lambda before=before: self._answered >= before + BETWEEN, "e-mails are answered", limit=PATIENCE
+            )
             database = await asyncpg.connect(**self._service.cluster().connect_arguments)
             self._moment = moment
             if moment is Moment.STORED:
@@ -265,7 +267,7 @@ class DirectRound:
             before, known = known, seen
             return before is not None and bool(seen - before)
 
-        await until(new, PATIENCE, "a row is committed", every=0.001)
+        await until(new, "a row is committed", limit=PATIENCE, every=0.001)
 
 
 def violations(done: DirectRound) -> list[str]:

@@ -195,7 +195,7 @@ class JourneyRound:
         async def imported() -> bool:
             return bool((await api.call("GET", f"/contacts/imports/{made['id']}"))["status"] == "completed")
 
-        await until(imported, self._limit, "the contacts are imported", every=0.1)
+        await until(imported, "the contacts are imported", limit=self._limit, every=0.1)
         ids = [person["externalId"] for person in people]
         await api.call("POST", f"/v2/lists/{list_id}/members", {"externalIds": ids})
 
@@ -228,7 +228,7 @@ class JourneyRound:
                 return f"{now['begun']} of {self._contacts} had entered"
             case Where.SENDS:
                 wanted = self._stage.received() + self._contacts // (4 * same)
-                await until(lambda: self._stage.received() >= wanted, self._limit, "more are sent", every=0.005)
+                await until(lambda: self._stage.received() >= wanted, "more are sent", limit=self._limit, every=0.005)
                 return f"{self._stage.received()} requests"
             case Where.WAKES:
                 before = await self._until(connection, "asleep", share)
@@ -248,7 +248,7 @@ class JourneyRound:
             found = await connection.fetchrow(_PROGRESS)
             return found if found[what] >= wanted else None
 
-        return await until(enough, self._limit, f"{what} is {wanted}", every=0.02 + self._contacts / 500_000)
+        return await until(enough, f"{what} is {wanted}", limit=self._limit, every=0.02 + self._contacts / 500_000)
 
     async def _connected(self) -> asyncpg.Connection:
         return await asyncpg.connect(**self._stage.database)
@@ -262,8 +262,8 @@ class JourneyRound:
             with contextlib.suppress(AssertionError):  # the verdict says better what is wrong
                 await until(
                     lambda: self._is_over(connection),
-                    self._limit,
                     "nobody is on the way",
+                    limit=self._limit,
                     every=0.5 + self._contacts / 50_000,
                 )
             self.tell("nothing moves any more")

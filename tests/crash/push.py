@@ -21,7 +21,6 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from tests.program import Api, Service
 from tests.waiting import until
 
-PATIENCE = 60.0
 TAKEN_BETWEEN = 120  # notifications, from one kill to the next
 COINS = 1_000_000
 REGISTERED_AT_ONCE = 50
@@ -145,14 +144,14 @@ class PushRound:
                 self.message = await api.call("POST", "/v2/push/messages", body, key="the one")
                 self.price = self.message["unitCoins"]
             for place in range(len(moments)):
-                await until(self._reached.is_set, PATIENCE, f"kill {place + 1} is due")
+                await until(self._reached.is_set, f"kill {place + 1} is due")
                 self._service.end(signal.SIGKILL)
                 await self._count(moments[place])
                 dead, self._reached, self._dead = self._dead, asyncio.Event(), asyncio.Event()
                 self._arm(moments, place + 1)
                 dead.set()
                 await self._service.start()
-            await until(self._settled, PATIENCE, "every device is settled or in doubt", every=0.2)
+            await until(self._settled, "every device is settled or in doubt", every=0.2)
             await self.read()
         except BaseException:
             await self.wipe()
@@ -181,7 +180,7 @@ class PushRound:
             await self.read()
             return self.message["status"] in ("completed", "failed")
 
-        await until(over, PATIENCE, "the message is over", every=0.5)
+        await until(over, "the message is over", every=0.5)
         await self._database.close()
 
     async def charged(self) -> int:

@@ -134,7 +134,7 @@ class Round(Generic[Fault]):
     async def _more(self, count: int) -> None:
         """Come back when the provider has received so many more requests: a moment like any other."""
         wanted = self._stage.received() + count
-        await until(lambda: self._stage.received() >= wanted, FLOW_LIMIT, f"{count} more were sent", every=0.005)
+        await until(lambda: self._stage.received() >= wanted, f"{count} more were sent", limit=FLOW_LIMIT, every=0.005)
 
     # The end --------------------------------------------------------------------------------------------------------
 
@@ -172,10 +172,10 @@ class Round(Generic[Fault]):
             waits = evidence.rows.untold
             return not any((*wrong_ends(evidence), *untold(evidence), *waits, *batch_violations(evidence)))
 
-        await until(empty, DRAIN_LIMIT, "the queue is empty", every=0.2)
+        await until(empty, "the queue is empty", limit=DRAIN_LIMIT, every=0.2)
         self.tell("the queue is empty")
         with contextlib.suppress(AssertionError):  # the verdict says better what is wrong
-            await until(ended, DRAIN_LIMIT, "every message has ended, and every event was told", every=1.0)
+            await until(ended, "every message has ended, and every event was told", limit=DRAIN_LIMIT, every=1.0)
         return evidence
 
 

@@ -168,7 +168,7 @@ async def claimed_by_the_dead(arguments: Mapping[str, Any]) -> dict[str, datetim
         async def alone() -> bool:
             return bool(await connection.fetchval(others) == 0)
 
-        await until(alone, 10, "the dead service's sessions have ended")
+        await until(alone, "the dead service's sessions have ended")
         rows = await connection.fetch(
             "select id, claimed_at from dispatch "
             "where claimed_epoch is not null and reason is distinct from 'uncertain'"

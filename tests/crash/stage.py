@@ -27,7 +27,6 @@ EVENTS = (
 )
 COINS = 1_000_000_000
 BACKOFF = 1  # seconds until a delivery that was refused is tried again for the first time
-PATIENCE = 30.0
 
 
 class EndpointProgram(Program):
@@ -69,7 +68,7 @@ class Stage:
         for each in begun:
             each.spawn()
         for each, before in zip(begun, heard, strict=True):
-            await until(lambda each=each, before=before: self._listens(each, before), PATIENCE, "it listens")
+            await until(lambda each=each, before=before: self._listens(each, before), "it listens")
 
     def _listens(self, program: Program, before: int) -> bool:
         assert program.running, f"the {program.output.stem} ended: {program.tail()}"
@@ -98,7 +97,7 @@ class Stage:
             held = await api.call("GET", "/v2/templates", numberId=number["id"], status="approved")
             return next((each for each in held["items"] if each["name"] == "order_update"), None)
 
-        template = await until(approved, PATIENCE, "the provider's templates are here", every=0.1)
+        template = await until(approved, "the provider's templates are here", every=0.1)
         return Sender(number["id"], number["phoneNumberId"], template["id"], pace)
 
     def credit(self) -> None:

@@ -127,7 +127,7 @@ async def test_whenever_it_dies_each_email_leaves_once_is_refused_or_is_in_doubt
             )
             for _ in range(KILLS):
                 begun = post.given.total()
-                await until(lambda begun=begun: post.given.total() >= begun + BETWEEN, PATIENCE, "e-mails leave")
+                await until(lambda begun=begun: post.given.total() >= begun + BETWEEN, "e-mails leave", limit=PATIENCE)
                 assert service.end(signal.SIGKILL) == -signal.SIGKILL, "the service had ended by itself"
                 at = datetime.now(UTC)
                 kills.append((await noted_kill(at, service.cluster().connect_arguments, service.data_dir))[1])
@@ -143,7 +143,7 @@ async def test_whenever_it_dies_each_email_leaves_once_is_refused_or_is_in_doubt
                 )
                 return bool(made == OF_BATCH + OF_JOURNEY and not waiting)
 
-            await until(settled, PATIENCE, "everything has left", every=0.2)
+            await until(settled, "everything has left", limit=PATIENCE, every=0.2)
             messages = await database.fetch("select id, recipient, status, failure_code, batch_id from messages")
             uncertain = {row["id"] for row in await database.fetch("select id from dispatch")}
             await database.close()

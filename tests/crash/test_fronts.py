@@ -19,7 +19,6 @@ from tests.waiting import until
 pytestmark = [pytest.mark.long, pytest.mark.alone]
 
 PACE = 60
-PATIENCE = 60.0
 IN_FLIGHT = 6  # calls that an end may leave in doubt, each with an answer within 20 ms
 
 
@@ -45,7 +44,7 @@ async def all_that_left(url: str, key: str) -> list[Any]:
             sending = (await api.call("GET", "/messages", status="sending", limit=100))["items"]
             return all([is_uncertain(await api.call("GET", f"/messages/{each['id']}")) for each in sending])
 
-        await until(all_left, PATIENCE, "every message has left", every=0.5)
+        await until(all_left, "every message has left", every=0.5)
         return [message async for message in api.pages("/messages")]
 
 
@@ -63,7 +62,7 @@ def judge(stage: SimulatedStage, messages: list[Any], presses: list[Press]) -> N
 
 async def more(press: Press, count: int) -> None:
     before = len(press.accepted())
-    await until(lambda: len(press.accepted()) >= before + count, PATIENCE, "more is accepted")
+    await until(lambda: len(press.accepted()) >= before + count, "more is accepted")
 
 
 async def test_what_was_accepted_leaves_once_though_a_front_and_then_the_owner_are_killed(tmp_path: Path) -> None:
@@ -81,7 +80,7 @@ async def test_what_was_accepted_leaves_once_though_a_front_and_then_the_owner_a
             await more(press, 100)
             fronts = fronts_of(service)
             service.end(signal.SIGKILL)
-            await until(lambda: not any(is_front(each) for each in fronts), PATIENCE, "no front is left")
+            await until(lambda: not any(is_front(each) for each in fronts), "no front is left")
         await service.start()
         messages = await all_that_left(service.url, key)
     finally:
@@ -112,8 +111,8 @@ async def test_a_service_with_fronts_that_takes_over_another_sends_nothing_twice
             assert "is in use" in refused.stderr
             await more(before, 50)
             await second.start()
-            await until(lambda: not first.running, PATIENCE, "the one before ends")
-            await until(lambda: not any(is_front(each) for each in fronts), PATIENCE, "no front of it is left")
+            await until(lambda: not first.running, "the one before ends")
+            await until(lambda: not any(is_front(each) for each in fronts), "no front of it is left")
         assert len(fronts_of(second)) == 2
         async with after.pressing(8):
             await more(after, 150)

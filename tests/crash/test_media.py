@@ -30,7 +30,6 @@ pytestmark = pytest.mark.alone
 EACH = 60  # uploads, and messages with media
 LENGTH = 200_000  # bytes; a copy is many steps
 AT_ONCE = 3
-PATIENCE = 60.0
 KILLS = 6
 NUMBER, BUSINESS, APP_SECRET = "106540352242922", "102290129340398", "a secret of the application"
 ROUNDS = int(os.environ.get("CRASH_ROUNDS", "1"))
@@ -125,7 +124,7 @@ class Round:
                 for _ in range(EACH // len(moments)):
                     self._may_upload.release()
                     self._may_receive.release()
-                await until(self.provider.reached.is_set, PATIENCE, f"{moment}")
+                await until(self.provider.reached.is_set, f"{moment}")
                 self.service.end(signal.SIGKILL)
                 self.provider.arm(None)
                 await self.service.start()
@@ -165,7 +164,7 @@ class Round:
             except (aiohttp.ClientError, ConnectionError):
                 return None
 
-        return str(await until(answered, PATIENCE, "it comes through", every=0.05))
+        return str(await until(answered, "it comes through", every=0.05))
 
     def files(self) -> dict[str, bytes]:
         """What is in the storage, by key."""
@@ -216,7 +215,7 @@ async def judge(done: Round, database: Any, uploads: list[bytes], sent: dict[str
     async def copied() -> bool:
         return bool(await database.fetchval("select count(*) = $1 from inbound_media where blob_key is not null", EACH))
 
-    await until(copied, PATIENCE, "all that came is copied", every=0.1)
+    await until(copied, "all that came is copied", every=0.1)
     known = {row["key"] for row in await database.fetch("select key from blobs")}
     assert set(done.files()) <= known, "a file is nobody's"
     # Whatever nobody stored a record of goes within the hour: it is that hour.
@@ -227,7 +226,7 @@ async def judge(done: Round, database: Any, uploads: list[bytes], sent: dict[str
     async def swept() -> bool:
         return not await database.fetchval("select count(*) from blobs where delete_at = 'epoch'")
 
-    await until(swept, PATIENCE, "what was left is deleted", every=0.1)
+    await until(swept, "what was left is deleted", every=0.1)
     files = done.files()
     kept = {row["id"]: row for row in await database.fetch("select id, blob_key, sha256, size from media")}
     came = await database.fetch(

@@ -31,7 +31,6 @@ MESSAGES = 900
 STOPPED_FOR = 40.0  # seconds
 HELD_FOR = 5.0  # seconds that somebody holds the rows
 AHEAD = 0.02  # seconds
-PATIENCE = 60.0
 IN_FLIGHT = 6  # calls that an end may leave in doubt, each with an answer within 20 ms
 
 
@@ -61,7 +60,7 @@ async def test_no_second_carries_more_than_the_pace_across_owners_and_nothing_le
             return sum(whose.url in (each.callback or "") for each in stage.requests())
 
         before = count()
-        await until(lambda: count() >= before + more, PATIENCE, f"messages leave by {whose.url}", every=0.1)
+        await until(lambda: count() >= before + more, f"messages leave by {whose.url}", every=0.1)
 
     try:
         await stage.start()
@@ -82,10 +81,10 @@ async def test_no_second_carries_more_than_the_pace_across_owners_and_nothing_le
         await held.start()
         await holding.execute("select from dispatch where claimed_epoch is null for update")
         held_at = time.monotonic()
-        await until(lambda: blocked(holding), PATIENCE, "a claim waits for a row", every=0.05)
+        await until(lambda: blocked(holding), "a claim waits for a row", every=0.05)
         second.end(signal.SIGKILL)
         starting = asyncio.create_task(third.start())
-        await until(lambda: time.monotonic() >= held_at + HELD_FOR, PATIENCE, "the rows are let go", every=0.05)
+        await until(lambda: time.monotonic() >= held_at + HELD_FOR, "the rows are let go", every=0.05)
         await held.rollback()
         await holding.close()
         await starting
@@ -93,11 +92,11 @@ async def test_no_second_carries_more_than_the_pace_across_owners_and_nothing_le
 
         await fourth.start()
         await leaves(2 * PACE, fourth)
-        await until(lambda: not third.running, PATIENCE, "the displaced owner ends")
+        await until(lambda: not third.running, "the displaced owner ends")
 
-        await until(lambda: time.monotonic() >= stopped_at + STOPPED_FOR, STOPPED_FOR, "40 s are over", every=0.1)
+        await until(lambda: time.monotonic() >= stopped_at + STOPPED_FOR, "40 s are over", every=0.1)
         os.kill(first.pid, signal.SIGCONT)
-        await until(lambda: not first.running, PATIENCE, "the stopped owner sees that it is none any more, and ends")
+        await until(lambda: not first.running, "the stopped owner sees that it is none any more, and ends")
         await leaves(PACE, fourth)
 
         async with Api(fourth.url, key) as api:
@@ -108,7 +107,7 @@ async def test_no_second_carries_more_than_the_pace_across_owners_and_nothing_le
                 sending = (await api.call("GET", "/messages", status="sending", limit=100))["items"]
                 return all([is_uncertain(await api.call("GET", f"/messages/{each['id']}")) for each in sending])
 
-            await until(all_left, PATIENCE, "every message has left", every=0.5)
+            await until(all_left, "every message has left", every=0.5)
             messages: list[Any] = [message async for message in api.pages("/messages")]
     finally:
         for each in owners[1:]:

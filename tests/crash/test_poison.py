@@ -13,8 +13,6 @@ from tests.waiting import until
 from recado.engine.clock import SystemClock
 from recado.storage.embedded.embedded import EmbeddedPostgres
 
-PATIENCE = 40.0
-
 
 @pytest.mark.long
 async def test_a_message_that_fails_its_actor_three_times_is_set_aside_and_the_others_leave(tmp_path: Path) -> None:
@@ -51,7 +49,7 @@ async def test_a_message_that_fails_its_actor_three_times_is_set_aside_and_the_o
                 return (await api.call("GET", "/messages", status="failed"))["items"]
 
             # Not asked for by its id: why it waits cannot be told without the template.
-            (failed,) = await until(set_aside, PATIENCE, "the message is set aside", every=0.1)
+            (failed,) = await until(set_aside, "the message is set aside", every=0.1)
             for message in others:
                 await customer.reaches(message, "read")
 

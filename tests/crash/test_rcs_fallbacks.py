@@ -58,7 +58,7 @@ class Peer:
 
     async def comes_to(self, asked: int) -> None:
         """Until so much was asked for."""
-        await until(lambda: len(self.record) >= asked, 60, f"{asked} requests came", every=0.005)
+        await until(lambda: len(self.record) >= asked, f"{asked} requests came", every=0.005)
 
     def of(self, message_id: str) -> list[str]:
         return [what for what, each in self.record if each == message_id]
@@ -86,7 +86,7 @@ async def test_no_sms_leaves_before_its_message_was_taken_back_nor_twice(tmp_pat
             async with Api(service.url, token) as api:
                 ids = await accepted(api)
                 await peer.comes_to(MESSAGES)
-                await until(lambda: all_in(api, "sent"), 60, "all are sent")
+                await until(lambda: all_in(api, "sent"), "all are sent")
             server = EmbeddedPostgres(service.data_dir, clock=SystemClock())
             connection = await asyncpg.connect(**await server.start())
             try:
@@ -106,7 +106,7 @@ async def test_no_sms_leaves_before_its_message_was_taken_back_nor_twice(tmp_pat
                     )
                     return left == 0
 
-                await until(settled, 90, "nothing is due or queued any more", every=0.2)
+                await until(settled, "nothing is due or queued any more", limit=90, every=0.2)
                 rows = await connection.fetch(
                     "select m.id, m.status, m.details ->> 'deliveredVia' as via, d.reason, d.coins,"
                     " (select array_agg(kind || ' ' || coins order by position) from ledger where message_id = m.id)"

@@ -39,7 +39,7 @@ async def test_after_kills_an_idempotent_bridge_is_given_what_is_in_doubt_again_
             ids = await send_many(api, sender, MESSAGES)
             for dies in (stage.service, stage.provider, stage.service):
                 begun = stage.received()
-                await until(lambda begun=begun: stage.received() >= begun + BETWEEN, PATIENCE, "messages leave")
+                await until(lambda begun=begun: stage.received() >= begun + BETWEEN, "messages leave", limit=PATIENCE)
                 dies.end(signal.SIGKILL)
                 await (stage.service.start() if dies is stage.service else stage.start_others())
 
@@ -54,14 +54,14 @@ async def test_after_kills_an_idempotent_bridge_is_given_what_is_in_doubt_again_
             async def all_left() -> bool:
                 return not await under_way()
 
-            await until(all_left, PATIENCE, "every message has left", every=0.5)
+            await until(all_left, "every message has left", limit=PATIENCE, every=0.5)
             told = {request.id: "read" if request.receipts else "sent" for request in stage.requests()}
 
             async def all_told() -> bool:
                 read = await api.call("GET", "/messages", status="read", limit=1)
                 return bool(read["total"] == Counter(told.values())["read"])
 
-            await until(all_told, PATIENCE, "every report has moved its message", every=0.5)
+            await until(all_told, "every report has moved its message", limit=PATIENCE, every=0.5)
             messages = [await api.call("GET", f"/messages/{message_id}") for message_id in ids]
     finally:
         await stage.wipe()

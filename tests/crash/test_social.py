@@ -30,7 +30,6 @@ PEOPLE = 160  # each writes, and is answered
 ACCOUNTS = 2
 AT_ONCE = 6
 AFTER = 15  # sends, from one kill to the next
-PATIENCE = 60.0
 COINS, PRICE = 1_000_000, 100
 ROUNDS = int(os.environ.get("CRASH_ROUNDS", "1"))
 FIRST_SEED = int(os.environ.get("CRASH_SEED", "30"))
@@ -101,7 +100,7 @@ class Round:
             work = [asyncio.create_task(self._converse(session, headers, accounts)) for _ in range(AT_ONCE)]
             for moment in moments:
                 self.bridge.arm(moment)
-                await until(self.bridge.reached.is_set, PATIENCE, f"{moment}")
+                await until(self.bridge.reached.is_set, f"{moment}")
                 self.service.end(signal.SIGKILL)
                 self.bridge.arm(None)
                 await self.service.start()
@@ -142,7 +141,7 @@ class Round:
             assert answer.status in (wanted, 503) or b"WINDOW_CLOSED" in text, text
             return text or b"taken" if answer.status == wanted else None
 
-        return await until(answered, PATIENCE, "it comes through", every=0.05)
+        return await until(answered, "it comes through", every=0.05)
 
 
 async def connected(api: Api, external: str) -> tuple[str, str]:
@@ -173,7 +172,7 @@ async def judge(done: Round, database: Any) -> None:
     async def settled() -> bool:
         return not await database.fetchval("select count(*) from dispatch where reason is distinct from 'uncertain'")
 
-    await until(settled, PATIENCE, "nothing is queued any more", every=0.2)
+    await until(settled, "nothing is queued any more", every=0.2)
     came = await database.fetch("select recipient from messages where direction = 'inbound'")
     assert sorted(row["recipient"] for row in came) == sorted(done.answers)
     rows = await database.fetch(

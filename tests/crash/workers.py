@@ -69,11 +69,11 @@ class WorkersStage(SimulatedStage):
             shares = await self.shares()
             return [each for each in found if each.epoch in shares]
 
-        return draw.choice(await until(sharing, FLOW_LIMIT, "a worker has its share", every=0.05))
+        return draw.choice(await until(sharing, "a worker has its share", limit=FLOW_LIMIT, every=0.05))
 
     async def senders(self, api: Api) -> list[Sender]:
         """One of each process, and others."""
-        await until(self._all_share, FLOW_LIMIT, "each process has its share", every=0.05)
+        await until(self._all_share, "each process has its share", limit=FLOW_LIMIT, every=0.05)
         organization_id = (await api.call("GET", "/v2/organization"))["id"]
         found: list[Sender] = []
         processes: set[int] = set()
@@ -109,7 +109,7 @@ class Watched:
 
     async def death(self, at: datetime) -> Kill:
         """What was under way then; once it is dead."""
-        await until(lambda: not is_front(self.pid), FLOW_LIMIT, "the worker is dead", every=0.005)
+        await until(lambda: not is_front(self.pid), "the worker is dead", limit=FLOW_LIMIT, every=0.005)
         notes = Fenced(self._content, self.epoch).read()
         assert notes is not None
         under_way = {
@@ -144,7 +144,7 @@ class WorkersRound(Round[WorkerCrash]):
                 until_then = time.monotonic() + STANDS_FOR
                 self.stops.append(datetime.now(UTC))
                 os.kill(worker.pid, signal.SIGSTOP)
-                await until(lambda: time.monotonic() > until_then, FLOW_LIMIT, "it stood still", every=0.05)
+                await until(lambda: time.monotonic() > until_then, "it stood still", limit=FLOW_LIMIT, every=0.05)
                 os.kill(worker.pid, signal.SIGCONT)
             case WorkerCrash.OWNER | WorkerCrash.BOTH | WorkerCrash.OWNER_IN_RELOAD:
                 worker, fronts = await stage.worker(self.random), fronts_of(service)
@@ -155,7 +155,7 @@ class WorkersRound(Round[WorkerCrash]):
                 if fault is WorkerCrash.BOTH:
                     self.kills.append(await worker.death(at))
                 # Who starts again at once finds the address in use while one of them is there.
-                await until(lambda: not any(map(is_front, fronts)), FLOW_LIMIT, "they end with their owner")
+                await until(lambda: not any(map(is_front, fronts)), "they end with their owner", limit=FLOW_LIMIT)
                 claimed, kill = await noted_kill(at, stage.database, service.data_dir)
                 self.tell(f"{claimed} messages were claimed, the calls of {len(kill.claimed)} had begun")
                 self.kills.append(kill)
@@ -167,9 +167,9 @@ class WorkersRound(Round[WorkerCrash]):
     async def _begin_reload(self) -> None:
         """Until a new worker is beside those that it replaces."""
         service = self._stage.service
-        before = set(await until(self._workers, FLOW_LIMIT, "both workers are there", every=0.05))
+        before = set(await until(self._workers, "both workers are there", limit=FLOW_LIMIT, every=0.05))
         os.kill(service.pid, signal.SIGHUP)
-        await until(lambda: set(fronts_of(service)) - before, FLOW_LIMIT, "a reload begins", every=0.02)
+        await until(lambda: set(fronts_of(service)) - before, "a reload begins", limit=FLOW_LIMIT, every=0.02)
 
     def _workers(self) -> list[int]:
         found = fronts_of(self._stage.service)

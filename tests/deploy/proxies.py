@@ -156,7 +156,7 @@ async def listening(url: str) -> None:
         writer.close()
         return True
 
-    await until(there, PATIENCE, "the proxy listens")
+    await until(there, "the proxy listens")
 
 
 def program(name: str, path: str) -> str:

@@ -16,7 +16,6 @@ PROGRAMS = Path(sys.executable).parent
 PROVIDER, SERVICE, LOAD = (
     "\n".join(re.findall(r"```sh\n(.*?)```", chapter, re.DOTALL)) for chapter in re.split(r"\n## \d\. ", PAGE)[1:]
 )
-PATIENCE = 60.0  # seconds
 
 
 @pytest.mark.long
@@ -31,8 +30,8 @@ async def test_the_three_terminals_show_what_the_page_says(
 
     provider = terminal("provider", pasted(PROVIDER))
     service = terminal("service", f"export RECADO_LISTEN={listens}\n{pasted(SERVICE)}")
-    await until(lambda: "listens on" in provider.read_text(), PATIENCE, "the provider listens")
-    await until(lambda: "Recado serves" in service.read_text(), PATIENCE, "the service is ready")
+    await until(lambda: "listens on" in provider.read_text(), "the provider listens")
+    await until(lambda: "Recado serves" in service.read_text(), "the service is ready")
     done = subprocess.run(
         ["bash", "-eu", "-c", pasted(LOAD)],
         cwd=tmp_path,

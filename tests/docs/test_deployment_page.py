@@ -18,7 +18,6 @@ from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "deployment.md").read_text("utf-8")
-PATIENCE = 60.0  # seconds
 
 
 def chapter(heading: str) -> str:
@@ -87,7 +86,7 @@ async def test_the_database_comes_back_to_a_moment_or_to_its_end_as_the_page_say
         async def archived() -> bool:
             return (archive / "wal" / f"{written}.gz").exists()
 
-        await until(archived, PATIENCE, "the log is archived")
+        await until(archived, "the log is archived")
         await pasted(CLEAN)
         service.end(signal.SIGKILL)
         await service.end_postgres(signal.SIGQUIT)

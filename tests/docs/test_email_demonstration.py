@@ -15,7 +15,6 @@ PROGRAMS = Path(sys.executable).parent
 MAIL_SERVER, NAME_SERVER, SERVICE, EMAILS = (
     "\n".join(re.findall(r"```sh\n(.*?)```", chapter, re.DOTALL)) for chapter in re.split(r"\n## \d\. ", PAGE)[1:]
 )
-PATIENCE = 60.0  # seconds
 
 
 @pytest.mark.long
@@ -33,8 +32,8 @@ async def test_the_four_terminals_show_what_the_page_says(
     mail_server = terminal("mail", pasted(MAIL_SERVER))
     terminal("names", pasted(NAME_SERVER))
     service = terminal("service", f"export RECADO_LISTEN=127.0.0.1:{ports['8080']}\n{pasted(SERVICE)}")
-    await until(lambda: "listens on" in mail_server.read_text(), PATIENCE, "the mail server listens")
-    await until(lambda: "Recado serves" in service.read_text(), PATIENCE, "the service is ready")
+    await until(lambda: "listens on" in mail_server.read_text(), "the mail server listens")
+    await until(lambda: "Recado serves" in service.read_text(), "the service is ready")
     done = subprocess.run(
         ["bash", "-eu", "-c", pasted(EMAILS)],
         cwd=tmp_path,

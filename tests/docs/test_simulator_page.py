@@ -44,7 +44,7 @@ def started(command: str, folder: Path) -> Iterator[tuple[dict[str, str], Path]]
 async def test_the_simulator_starts_and_obeys_as_pasted(tmp_path: Path) -> None:
     listens = f"127.0.0.1:{free_port()}"
     with started(START.replace("127.0.0.1:8090", listens), tmp_path) as (environment, shown):
-        await until(lambda: "listens on" in shown.read_text(), 30, "the simulator listens")
+        await until(lambda: "listens on" in shown.read_text(), "the simulator listens")
         script = ORDERS.replace("127.0.0.1:8090", listens).replace("curl ", "curl -sS --fail-with-body ")
         done = subprocess.run(
             ["bash", "-eu", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
@@ -59,7 +59,7 @@ async def test_the_simulator_is_an_sms_centre_as_pasted(tmp_path: Path) -> None:
         "--smpp", f"--listen 127.0.0.1:{free_port()} --smpp"
     )
     with started(command, tmp_path) as (_, shown):
-        await until(lambda: "listens on" in shown.read_text(), 30, "the simulator listens")
+        await until(lambda: "listens on" in shown.read_text(), "the simulator listens")
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(struct.pack(">IIII", 16, ENQUIRE_LINK, 0, 1))
         assert await asyncio.wait_for(reader.readexactly(16), 60)
@@ -72,7 +72,7 @@ async def test_the_simulator_is_a_mail_server_as_pasted(tmp_path: Path) -> None:
         "--smtp", f"--listen 127.0.0.1:{free_port()} --smtp"
     )
     with started(command, tmp_path) as (_, shown):
-        await until(lambda: "listens on" in shown.read_text(), 30, "the simulator listens")
+        await until(lambda: "listens on" in shown.read_text(), "the simulator listens")
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         assert (await asyncio.wait_for(reader.readline(), 10)).startswith(b"220 ")
         writer.close()

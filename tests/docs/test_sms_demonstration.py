@@ -15,7 +15,6 @@ PROGRAMS = Path(sys.executable).parent
 CENTRE, ENDPOINT, SERVICE, MESSAGES = (
     "\n".join(re.findall(r"```sh\n(.*?)```", chapter, re.DOTALL)) for chapter in re.split(r"\n## \d\. ", PAGE)[1:]
 )
-PATIENCE = 60.0  # seconds
 
 
 @pytest.mark.long
@@ -33,8 +32,8 @@ async def test_the_four_terminals_show_what_the_page_says(
     centre = terminal("centre", pasted(CENTRE))
     endpoint = terminal("endpoint", pasted(ENDPOINT))
     service = terminal("service", f"export RECADO_LISTEN=127.0.0.1:{ports['8080']}\n{pasted(SERVICE)}")
-    await until(lambda: "listens on" in centre.read_text(), PATIENCE, "the SMS centre listens")
-    await until(lambda: "Recado serves" in service.read_text(), PATIENCE, "the service is ready")
+    await until(lambda: "listens on" in centre.read_text(), "the SMS centre listens")
+    await until(lambda: "Recado serves" in service.read_text(), "the service is ready")
     done = subprocess.run(
         ["bash", "-eu", "-c", pasted(MESSAGES)],
         cwd=tmp_path,
@@ -50,6 +49,5 @@ async def test_the_four_terminals_show_what_the_page_says(
     assert done.stdout.endswith("https://example.com/parcels/17\n")
     await until(
         lambda: all(endpoint.read_text().count(event) == 2 for event in ('"sms.delivered"', '"sms.clicked"')),
-        PATIENCE,
         "both messages are told as delivered and as clicked",
     )

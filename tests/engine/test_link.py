@@ -61,7 +61,7 @@ async def test_frames_come_in_order_in_both_directions(ends):
     for n in range(500):
         assert one.link.give("said", n)
         assert other.link.give("said", {"of": [n, None, "ção\n"]})
-    await until(lambda: len(one.heard) == len(other.heard) == 500, PATIENCE, "all frames came")
+    await until(lambda: len(one.heard) == len(other.heard) == 500, "all frames came")
     assert other.heard == list(range(500))
     assert one.heard == [{"of": [n, None, "ção\n"]} for n in range(500)]
 
@@ -112,7 +112,7 @@ def test_any_split_of_the_bytes_gives_the_same_frames(said, data):
 async def test_what_is_no_frame_ends_the_link_and_is_told_once(raw, content):
     end, other = raw
     other.sendall(b"said 1\n" + content + b"said 2\n")
-    await until(lambda: end.losses, PATIENCE, "the loss is told")
+    await until(lambda: end.losses, "the loss is told")
     other.close()
     assert (end.heard, end.losses) == ([1], 1)
     assert not end.link.give("said", 3)
@@ -133,7 +133,7 @@ async def test_a_giver_is_told_of_a_frame_that_is_too_long_and_the_link_goes_on(
     assert not one.link.give("said", "1" * LONGEST_FRAME)
     assert one.link.give("said", "1" * (LONGEST_FRAME - len('said ""\n')))
     assert one.link.give("said", "short")
-    await until(lambda: other.heard[-1:] == ["short"], PATIENCE, "the short one came")
+    await until(lambda: other.heard[-1:] == ["short"], "the short one came")
     assert len(other.heard) == 2
     assert one.link.dropped == 1
     assert (one.losses, other.losses) == (0, 0)
@@ -172,7 +172,7 @@ async def test_a_taker_that_fails_ends_no_other_frame_and_its_log_has_no_content
         one.link.give("said", 1)
         one.link.give("refused", "+5511912345678")
         one.link.give("said", 2)
-        await until(lambda: len(other.heard) == 2, PATIENCE, "the others came")
+        await until(lambda: len(other.heard) == 2, "the others came")
     assert [(each["event"], each["kind"], each["error"]) for each in events] == [
         ("frame_not_taken", "refused", "ValueError")
     ]
@@ -183,10 +183,10 @@ async def test_a_taker_that_fails_ends_no_other_frame_and_its_log_has_no_content
 async def test_the_end_of_one_side_is_told_to_the_other_and_not_to_itself(ends):
     one, other = ends
     one.link.give("said", 1)
-    await until(lambda: other.heard, PATIENCE, "it came")
+    await until(lambda: other.heard, "it came")
     one.link.close()
     one.link.close()
-    await until(lambda: other.losses, PATIENCE, "the loss is told")
+    await until(lambda: other.losses, "the loss is told")
     assert (one.losses, other.losses) == (0, 1)
     assert not one.link.give("said", 2)
     assert not other.link.give("said", 2)
@@ -197,5 +197,5 @@ async def test_what_json_cannot_say_harms_nothing(ends):
     with pytest.raises(TypeError):
         one.link.give("said", object())
     assert one.link.give("said", 1)
-    await until(lambda: other.heard == [1], PATIENCE, "the next one came")
+    await until(lambda: other.heard == [1], "the next one came")
     assert link.MOST_UNREAD > link.LONGEST_FRAME

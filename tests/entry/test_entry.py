@@ -125,7 +125,7 @@ async def test_a_large_body_passes_as_fast_as_the_cell_takes_it_and_no_faster(
         before, seen = seen, sent
         return bool(two.a.targets) and before == seen
 
-    await until(stands, 60, "the body stands", every=0.3)
+    await until(stands, "the body stands", every=0.3)
     assert sent < 24 * 1024 * 1024  # what the kernel has of two connections is most of it
     reads.set()
     async with await sending as answer:
@@ -202,7 +202,7 @@ async def test_during_a_move_a_link_that_neither_cell_has_leads_nowhere_only_for
         async with client.get(f"{two.url}/c/{os.urandom(4).hex()}") as answer:
             return answer.status == 503 and answer.headers["Retry-After"] == "5"
 
-    await until(is_refused, 60, "the map was read", every=0.1)
+    await until(is_refused, "the map was read", every=0.1)
     async with client.get(f"{two.url}/numbers", headers=bearer(token)) as answer:
         assert answer.status == 200
     for channel, status in (("payments", 503), ("chatapp", 200)):  # a payment waits nowhere but at its provider
@@ -228,7 +228,7 @@ async def test_a_cell_whose_database_is_away_is_waited_for_by_nobody_whose_cell_
             async with client.get(f"{two.url}/numbers", headers=unknown()) as answer:
                 return answer.status == 503
 
-        await until(unknown_is_not_said, 60, "the cell is away", every=0.5)
+        await until(unknown_is_not_said, "the cell is away", every=0.5)
         async with client.get(f"{two.url}/numbers", headers=bearer(there)) as answer:
             assert answer.headers["X-From"] == "b"  # as far as anybody knows
         async with client.get(f"{two.url}/numbers", headers=bearer(token)) as answer:
@@ -321,7 +321,7 @@ async def test_who_signs_in_in_vain_learns_the_same_whether_or_not_there_is_an_a
     async def nobody_is_told() -> bool:
         return await tried("nobody@a.example") == 503
 
-    await until(nobody_is_told, 60, "a cell is away", every=0.2)
+    await until(nobody_is_told, "a cell is away", every=0.2)
     assert [await tried("ana@a.example"), await tried("ana@a.example", "right")] == [503, 201]
 
 

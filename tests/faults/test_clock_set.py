@@ -35,9 +35,7 @@ async def test_nothing_ages_leaves_early_or_falls_behind(tmp_path: Path) -> None
         )  # of which a set clock takes nothing, however long this takes
 
         shim.set_ahead(HOUR)
-        await until(
-            lambda: "clock_was_set" in service.log.read_text(), 30, "the service has seen that its clock was set"
-        )
+        await until(lambda: "clock_was_set" in service.log.read_text(), "the service has seen that its clock was set")
         during = await send(api, number, template)
         for each in (scheduled, waiting, during):
             assert (await api.call("GET", f"/messages/{each}"))["status"] == "queued"
@@ -48,7 +46,7 @@ async def test_nothing_ages_leaves_early_or_falls_behind(tmp_path: Path) -> None
         assert waiting < during < after
         assert created_at(after) - created_at(waiting) < timedelta(minutes=10)
         for each in (waiting, during, after):
-            await until(lambda each=each: sent(api, each), 30, "the message is sent")
+            await until(lambda each=each: sent(api, each), "the message is sent")
         assert (await api.call("GET", f"/messages/{scheduled}"))["status"] == "queued"
 
 

@@ -120,7 +120,7 @@ async def test_a_full_disk_is_told_and_the_service_is_not_ready_until_there_is_r
                 return refusal.status == 503
             return False
 
-        await until(refused, 60, "a message finds no room")
+        await until(refused, "a message finds no room")
         assert await readiness(service) == (503, {"database": False, "migrations": True})
         assert [(line["message"], line["cause"]) for line in told(service)] == [
             ("database_refuses_writes", "its disk is full")
@@ -131,7 +131,7 @@ async def test_a_full_disk_is_told_and_the_service_is_not_ready_until_there_is_r
         async def ready() -> bool:
             return (await readiness(service))[0] == 200
 
-        await until(ready, 30, "the service is ready again")
+        await until(ready, "the service is ready again")
         await customer.reaches(await customer.send(phone("1234")), "delivered")
     assert Counter(line["message"] for line in told(service)) == {
         "database_refuses_writes": 1,
@@ -160,12 +160,12 @@ async def test_what_fronts_accept_around_a_full_disk_leaves_once_and_no_front_en
 
         now = asyncio.get_running_loop().time
         async with press.pressing():
-            await until(lambda: accepted_since(0.0), 30, "messages are accepted")
+            await until(lambda: accepted_since(0.0), "messages are accepted")
             filler = fill(disk)
-            await until(lambda: any(each.status == 503 for each in press.answers), 60, "a message finds no room")
+            await until(lambda: any(each.status == 503 for each in press.answers), "a message finds no room")
             filler.unlink()
             freed = now()
-            await until(lambda: accepted_since(freed), 30, "messages are accepted again")
+            await until(lambda: accepted_since(freed), "messages are accepted again")
         assert fronts_of(service) == fronts
         assert {each.status for each in press.answers} == {201, 503}
         assert all(each.headers["Retry-After"] for each in press.answers if each.status == 503)
@@ -174,7 +174,7 @@ async def test_what_fronts_accept_around_a_full_disk_leaves_once_and_no_front_en
             waiting = [await api.call("GET", "/messages", status=status, limit=1) for status in ("queued", "sending")]
             return not any(each["items"] for each in waiting)
 
-        await until(all_left, 60, "everything has left", every=0.2)
+        await until(all_left, "everything has left", every=0.2)
         made = {each.body["id"] for each in press.accepted()}
         messages = [each async for each in api.pages("/messages")]
         # A message whose request was answered 503 may be there, for its commit was; none is lost, nor there twice.

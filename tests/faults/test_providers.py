@@ -205,10 +205,10 @@ async def is_deaf_and_hears(scene: Scene) -> None:
         told = await scene.told(Mode.WELL)
         return [each.end for each in told if each.id not in before] == [end] * MESSAGES
 
-    await until(lambda: are("uncertain"), SHOWN_WITHIN, "all is in doubt", every=0.3)
+    await until(lambda: are("uncertain"), "all is in doubt", every=0.3)
     assert scene.asked(Mode.WELL) == before
     scene.stage.bridge.heal()
-    await until(lambda: are("read"), HEALED_WITHIN, "all is read", every=0.3)
+    await until(lambda: are("read"), "all is read", every=0.3)
     assert set(scene.asked(Mode.WELL).values()) == {1}
 
 
@@ -222,7 +222,7 @@ async def agrees(scene: Scene, modes: Iterable[Mode], unlike: Any, limit: float)
         return not any(wrong.values())
 
     try:
-        await until(alike, limit, "all is as it must be", every=0.3)
+        await until(alike, "all is as it must be", limit=limit, every=0.3)
     except AssertionError:
         lines = [f"{mode}: {line}" for mode, found in wrong.items() for line in found[:5]]
         raise AssertionError("\n".join(lines)) from None

@@ -58,7 +58,7 @@ def letter(customer: Customer) -> dict[str, Any]:
 
 async def both(service: Service) -> list[int]:
     """The fronts, once both run."""
-    await until(lambda: len(fronts_of(service)) == 2, PATIENCE, "both run")
+    await until(lambda: len(fronts_of(service)) == 2, "both run")
     return fronts_of(service)
 
 
@@ -82,7 +82,7 @@ async def takes_requests(service: Service) -> int:
         async with aiohttp.ClientSession() as session, session.get(service.url + "/metrics") as answer:
             return "recado_fronts 1.0" in (await answer.text()).splitlines()
 
-    await until(so, PATIENCE, "a front takes requests", every=0.1)
+    await until(so, "a front takes requests", every=0.1)
     (front,) = fronts_of(service)
     return front
 
@@ -126,14 +126,12 @@ async def test_what_a_front_had_no_time_to_tell_of_leaves_a_second_later(
                     bidden.unlink()
                     os.kill(front, signal.SIGKILL)
                 assert lost.status == (201 if later else 0)
-                await until(partial(has_died, front), PATIENCE, "the front has died")
+                await until(partial(has_died, front), "the front has died")
                 await takes_requests(service)
                 again = await api.call("POST", path, asked, key=key)
                 assert [each["id"] async for each in api.pages(path)].count(again["id"]) == 1
 
-                read: Any = await until(
-                    partial(left, api, f"{path}/{again['id']}"), PATIENCE, "it has left", every=0.05
-                )
+                read: Any = await until(partial(left, api, f"{path}/{again['id']}"), "it has left", every=0.05)
                 due = moment(str(asked.get("scheduledAt", read["createdAt"])))
                 took = (moment(read["sentAt"]) - due).total_seconds()
                 assert 0.0 <= took < FOUND_WITHIN + BUSY
@@ -172,12 +170,12 @@ async def test_what_stands_still_for_eight_seconds_leaves_no_request_without_an_
     assert postmaster is not None
     pids = [service.pid, *fronts] if which == "service" else family_of(postmaster)
     async with press.pressing(48):
-        await until(lambda: len(press.accepted()) > 100, PATIENCE, "messages are accepted")
+        await until(lambda: len(press.accepted()) > 100, "messages are accepted")
         stopped = now()
         async with standing_still(pids):
-            await until(lambda: now() > stopped + STILL, 2 * STILL, "the time is over", every=0.05)
+            await until(lambda: now() > stopped + STILL, "the time is over", limit=2 * STILL, every=0.05)
         went_on = now()
-        await until(lambda: len(press.accepted(went_on)) > 100, PATIENCE, "more is accepted")
+        await until(lambda: len(press.accepted(went_on)) > 100, "more is accepted")
     waited = [each for each in press.answers if each.began < went_on < each.ended]
     assert len(waited) >= 40  # of 48 connections; some rest between two requests
     assert max(each.ended for each in waited) - went_on < PATIENCE / 3
@@ -207,7 +205,7 @@ async def test_an_upload_that_went_over_goes_on_though_its_front_is_killed(
         await writer.drain()  # what the kernel has not taken is less than a half of it
         for each in fronts:
             os.kill(each, signal.SIGKILL)
-        await until(lambda: not any(is_front(each) for each in fronts), PATIENCE, "they are gone")
+        await until(lambda: not any(is_front(each) for each in fronts), "they are gone")
         writer.write(content[UPLOAD // 2 :])
         answer_head, _, answer = (await asyncio.wait_for(reader.read(), 60.0)).partition(b"\r\n\r\n")
     finally:

@@ -20,7 +20,6 @@ from recado.services.dispatch.withdrawing import Withdrawing
 from recado.storage.batches.batches import OpenBatch
 
 NOW = datetime(2026, 3, 10, tzinfo=UTC)
-PATIENCE = 10.0
 
 
 def knowing() -> Any:
@@ -73,7 +72,7 @@ async def test_all_of_it_crosses_a_link_however_much_it_is_and_each_change_meanw
         here.owners.resumed("bat_last", 1_000)
         here.withdrawing.begin([withdrawal(count + number) for number in range(5_000)])
         here.owners.canceled("bat_end", NOW)
-        await until(lambda: there.owners.holds("bat_end"), PATIENCE, "the last change is followed")
+        await until(lambda: there.owners.holds("bat_end"), "the last change is followed")
     finally:
         link.close()
         other.close()

@@ -37,7 +37,7 @@ async def a_press(service: Service, api: Api, token: str) -> Press:
 async def more(press: Press, count: int = 40) -> None:
     """So many more are accepted."""
     before = len(press.accepted())
-    await until(lambda: len(press.accepted()) >= before + count, PATIENCE, "more is accepted")
+    await until(lambda: len(press.accepted()) >= before + count, "more is accepted")
 
 
 async def ids_of(api: Api) -> set[str]:
@@ -62,13 +62,13 @@ async def test_a_front_that_crashes_says_where_and_is_begun_again_and_the_other_
         for pid, number in ((before[1], signal.SIGUSR1), (before[0], signal.SIGSEGV)):  # the first one goes on
             os.kill(pid, number)
             named = re.compile(rf" in front [12], pid {pid}\n")
-            await until(lambda named=named: named.search(service.log.read_text()), PATIENCE, "it says where it is")
+            await until(lambda named=named: named.search(service.log.read_text()), "it says where it is")
         killed = now()
         await more(press)
-        await until(lambda: len(set(fronts_of(service)) - {before[0]}) == 2, PATIENCE, "another one is begun")
+        await until(lambda: len(set(fronts_of(service)) - {before[0]}) == 2, "another one is begun")
         ready = service.log.read_text().count("front_ended")
         assert ready
-        await until(lambda: now() > killed + 1.0, PATIENCE, "a second is over")
+        await until(lambda: now() > killed + 1.0, "a second is over")
         await more(press)
     assert before[1] in fronts_of(service)
     log = service.log.read_text()
@@ -83,7 +83,7 @@ async def test_a_front_that_stands_still_holds_a_change_up_for_two_seconds_and_i
     service: Service, api: Api, token: str
 ) -> None:
     press, now = await a_press(service, api, token), asyncio.get_running_loop().time
-    await until(lambda: len(fronts_of(service)) == 2, PATIENCE, "both run")
+    await until(lambda: len(fronts_of(service)) == 2, "both run")
     before = fronts_of(service)
     os.kill(before[0], signal.SIGSTOP)
     stopped = now()
@@ -92,12 +92,12 @@ async def test_a_front_that_stands_still_holds_a_change_up_for_two_seconds_and_i
         await api.call("DELETE", f"/v2/api-keys/{key['id']}")
         answered = now()
         assert answered - stopped < 2 * ANSWERS_FOR + 1.0  # two changes, each of which waits
-        await until(lambda: before[0] not in fronts_of(service) or not is_front(before[0]), PATIENCE, "it is killed")
+        await until(lambda: before[0] not in fronts_of(service) or not is_front(before[0]), "it is killed")
         assert 4.0 < now() - stopped < 8.0
     finally:
         if is_front(before[0]):
             os.kill(before[0], signal.SIGCONT)
-    await until(lambda: len(fronts_of(service)) == 2, PATIENCE, "another one is begun")
+    await until(lambda: len(fronts_of(service)) == 2, "another one is begun")
     async with press.pressing():
         await more(press)
     assert "front_silent" in service.log.read_text()
@@ -107,14 +107,14 @@ async def test_fronts_accept_nothing_while_the_owner_stands_still_and_go_on_with
     service: Service, api: Api, token: str
 ) -> None:
     press, now = await a_press(service, api, token), asyncio.get_running_loop().time
-    await until(lambda: len(fronts_of(service)) == 2, PATIENCE, "both run")
+    await until(lambda: len(fronts_of(service)) == 2, "both run")
     before = fronts_of(service)
     async with press.pressing():
         await more(press)
         os.kill(service.pid, signal.SIGSTOP)
         stopped = now()
         try:
-            await until(lambda: now() > stopped + 3.5, PATIENCE, "more than two seconds are over", every=0.05)
+            await until(lambda: now() > stopped + 3.5, "more than two seconds are over", every=0.05)
         finally:
             os.kill(service.pid, signal.SIGCONT)
         went_on = now()
@@ -134,7 +134,7 @@ async def own(folder: Path, **settings: str) -> AsyncIterator[Service]:
 
 
 async def gone(pids: list[int]) -> None:
-    await until(lambda: not any(is_front(each) for each in pids), PATIENCE, "no front is left")
+    await until(lambda: not any(is_front(each) for each in pids), "no front is left")
 
 
 @pytest.mark.parametrize("whole_group", [False, True])
@@ -178,7 +178,7 @@ async def test_fronts_end_with_an_owner_that_is_killed_and_another_owner_sends_e
             async def all_left() -> bool:
                 return not (await api.call("GET", "/messages", status="queued", limit=1))["items"]
 
-            await until(all_left, PATIENCE, "everything has left", every=0.2)
+            await until(all_left, "everything has left", every=0.2)
 
 
 async def test_a_first_start_makes_everything_and_serves(tmp_path: Path) -> None:
@@ -201,7 +201,7 @@ async def slowly_begun(service: Service, token: str, body: Mapping[str, Any]) ->
     over = now() + SLOWLY
 
     async def ended() -> int:
-        await until(lambda: now() > over, PATIENCE, "the time is over", every=0.1)
+        await until(lambda: now() > over, "the time is over", every=0.1)
         writer.write(content[-1:])
         status = int((await reader.readline()).split()[1])
         writer.close()
@@ -211,7 +211,9 @@ async def slowly_begun(service: Service, token: str, body: Mapping[str, Any]) ->
 
 
 async def reloaded(service: Service, times: int = 1) -> None:
-    await until(lambda: service.log.read_text().count('"reload_ended"') >= times, PATIENCE * 3, "a reload is over")
+    await until(
+        lambda: service.log.read_text().count('"reload_ended"') >= times, "a reload is over", limit=PATIENCE * 3
+    )
 
 
 async def test_a_reload_under_load_replaces_all_fronts_and_breaks_no_connection(tmp_path: Path) -> None:
@@ -242,12 +244,12 @@ async def test_a_reload_under_load_replaces_all_fronts_and_breaks_no_connection(
 
         # Another is told to begin, and dies; then all are to end while it goes on.
         os.kill(service.pid, signal.SIGHUP)
-        await until(lambda: set(fronts_of(service)) - set(after), PATIENCE, "one is begun")
+        await until(lambda: set(fronts_of(service)) - set(after), "one is begun")
         os.kill((set(fronts_of(service)) - set(after)).pop(), signal.SIGKILL)
-        await until(lambda: '"reload_stopped"' in service.log.read_text(), PATIENCE, "the reload is over")
+        await until(lambda: '"reload_stopped"' in service.log.read_text(), "the reload is over")
         assert fronts_of(service) == after
         os.kill(service.pid, signal.SIGHUP)
-        await until(lambda: set(fronts_of(service)) - set(after), PATIENCE, "one is begun")
+        await until(lambda: set(fronts_of(service)) - set(after), "one is begun")
         pids = fronts_of(service)
         assert await asyncio.to_thread(service.end, signal.SIGTERM) == 0
         assert not any(is_front(each) for each in pids)

@@ -18,7 +18,6 @@ from recado.fronts.front import FIGURES_EVERY
 
 pytestmark = pytest.mark.long
 
-PATIENCE = 20.0
 MOST_WAIT = 2.5  # seconds until a change is answered: fronts follow it, or may answer nothing
 UNLIMITED = {"perSecond": 5_000, "capacity": 5_000}
 Change = Callable[[Api, Api, Customer, Any], Awaitable[Any]]
@@ -75,11 +74,11 @@ async def test_from_the_answer_to_a_change_on_no_front_goes_by_what_was_before(
     customer, key = await Customer.arrive(api), await new_key(api)
     now = asyncio.get_running_loop().time
     async with Press(service.url, key["token"], "/messages", letter(customer)).pressing() as press:
-        await until(lambda: len(press.accepted()) > 50, PATIENCE, "messages are accepted")
+        await until(lambda: len(press.accepted()) > 50, "messages are accepted")
         asked = now()
         await change(api, admin, customer, key)
         answered = now()
-        await until(lambda: len(press.since(answered)) > 100, PATIENCE, "more were sent")
+        await until(lambda: len(press.since(answered)) > 100, "more were sent")
     if change is suspend:
         organization_id = (await api.call("GET", "/v2/organization"))["id"]
         await admin.call("PATCH", f"/v2/admin/organizations/{organization_id}", {"status": "active"})
@@ -135,14 +134,14 @@ async def test_metrics_and_logs_tell_of_what_fronts_did(service: Service, api: A
         last, before = before, await figures()
         return last == before
 
-    await until(settled, PATIENCE, "what other tests did is counted", every=2 * FIGURES_EVERY)
+    await until(settled, "what other tests did is counted", every=2 * FIGURES_EVERY)
     answers = await Press(service.url, token, "/messages", body).at_once(8, each=5)
     assert {each.status for each in answers} == {201}
 
     async def counted() -> bool:
         return await figures() == (before[0] + 40, before[1] + 40)
 
-    await until(counted, PATIENCE, "all are counted")
+    await until(counted, "all are counted")
     log = service.log.read_text()
     fronts = {line.get("front") for line in map(json.loads, log.splitlines())}
     assert {1, 2} <= fronts

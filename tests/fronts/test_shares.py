@@ -21,7 +21,6 @@ from recado.storage.dispatch.begun_calls import BegunCalls
 from recado.storage.dispatch.epochs import TakenEpoch
 
 NOW = datetime(2026, 3, 10, tzinfo=UTC)
-PATIENCE = 5.0
 NUMBER = next(
     key for key in (SenderKey("org_1", "test", "chatapp", f"num_{n}") for n in range(100)) if shard_of(key) % 2 == 1
 )
@@ -107,12 +106,12 @@ class Worker:
 
     async def prepares(self) -> None:
         self._stage.shares.ready(1, self.pid, self.hear, self.room)
-        await until(lambda: self.of(frames.JOIN), PATIENCE, "it is to prepare")
+        await until(lambda: self.of(frames.JOIN), "it is to prepare")
         assert [kind for kind, _ in self.heard] == [frames.GATES, frames.GATES, frames.JOIN]
         self._stage.shares.sends(1, self.pid)
 
     async def sends(self) -> None:
-        await until(lambda: self.of(frames.SHARDS), PATIENCE, "it has its share")
+        await until(lambda: self.of(frames.SHARDS), "it has its share")
         ((shards, moment),) = self.of(frames.SHARDS)
         assert list(shards) == MINE
         assert moment == self._stage.clock.monotonic() + WINDOW + TOLERANCE
@@ -142,7 +141,7 @@ async def test_one_that_replaces_another_has_its_numbers_when_that_one_has_ended
     assert stage.has == {3}
     assert stage.ended == [2]
     new.ends()
-    await until(lambda: stage.places.away(NUMBER) is None, PATIENCE, "they are ours")
+    await until(lambda: stage.places.away(NUMBER) is None, "they are ours")
     assert stage.has == {1}
     assert {stage.opens[shard] for shard in MINE} == {3.0 + WINDOW + TOLERANCE}
     assert stage.opens[0] == 0.0
@@ -155,7 +154,7 @@ async def test_one_that_ends_before_it_has_any_takes_none_from_the_one_that_send
     tells = stage.places.away(NUMBER)
     await new.prepares()
     new.ends()
-    await until(lambda: stage.ended == [3], PATIENCE, "its epoch has ended")
+    await until(lambda: stage.ended == [3], "its epoch has ended")
     assert stage.places.away(NUMBER) is tells
     assert stage.has == {2}
 
@@ -164,10 +163,10 @@ async def test_a_share_that_is_on_its_way_to_one_that_ends_comes_back(stage: Sta
     worker = Worker(stage, 10)
     stage.gives_up.clear()
     await worker.prepares()
-    await until(lambda: stage.places.away(NUMBER) is not None, PATIENCE, "our lanes are told to let go")
+    await until(lambda: stage.places.away(NUMBER) is not None, "our lanes are told to let go")
     worker.ends()
     stage.gives_up.set()
-    await until(lambda: stage.places.away(NUMBER) is None, PATIENCE, "they are ours")
+    await until(lambda: stage.places.away(NUMBER) is None, "they are ours")
     assert stage.has == {1}
     assert worker.of(frames.SHARDS) == []
 
@@ -177,16 +176,16 @@ async def test_a_share_moves_once_the_database_is_back(stage: Stage) -> None:
     stage.away = 2
     await worker.prepares()
     for left in (1, 0):
-        await until(lambda left=left: stage.away == left, PATIENCE, "it was tried")
+        await until(lambda left=left: stage.away == left, "it was tried")
         assert worker.of(frames.SHARDS) == []
         await stage.clock.advance(AGAIN_AFTER)
     await worker.sends()
     stage.away = 1
     worker.ends()
-    await until(lambda: stage.away == 0, PATIENCE, "it was tried")
+    await until(lambda: stage.away == 0, "it was tried")
     assert stage.places.away(NUMBER) is not None
     await stage.clock.advance(AGAIN_AFTER)
-    await until(lambda: stage.places.away(NUMBER) is None, PATIENCE, "they are ours")
+    await until(lambda: stage.places.away(NUMBER) is None, "they are ours")
     assert stage.ended == [2]
     await stage.shares.stop()
 
@@ -203,11 +202,11 @@ async def test_the_owner_knows_when_a_worker_began_a_call_until_what_it_had_in_h
     assert stage.shares.unrecorded == 1
     stage.away = 1
     first.ends()
-    await until(lambda: not stage.away, PATIENCE, "the database was asked")
+    await until(lambda: not stage.away, "the database was asked")
     assert stage.shares.called_at("msg_1") == NOW
     await stage.clock.advance(AGAIN_AFTER)
-    await until(lambda: stage.ended, PATIENCE, "its epoch is ended")
-    await until(lambda: stage.shares.called_at("msg_1") is None, PATIENCE, "it is sorted out")
+    await until(lambda: stage.ended, "its epoch is ended")
+    await until(lambda: stage.shares.called_at("msg_1") is None, "it is sorted out")
     assert stage.shares.unrecorded == 0
 
 
@@ -215,14 +214,14 @@ async def test_what_closes_gates_is_said_as_fast_as_it_is_read_and_ends_with_its
     worker, next_one = Worker(stage, 10), Worker(stage, 11)
     worker.reads.clear()
     stage.shares.ready(1, worker.pid, worker.hear, worker.room)
-    await until(lambda: worker.of(frames.GATES), PATIENCE, "the first part is said")
+    await until(lambda: worker.of(frames.GATES), "the first part is said")
     for _ in range(10):
         await asyncio.sleep(0)
     assert worker.heard == [(frames.GATES, ("gates", True))]
     worker.takes = False
     worker.ends()
     worker.reads.set()
-    await until(lambda: stage.ended == [2], PATIENCE, "its epoch has ended")
+    await until(lambda: stage.ended == [2], "its epoch has ended")
     assert worker.of(frames.JOIN) == []
     await next_one.prepares()
     await next_one.sends()

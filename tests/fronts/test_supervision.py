@@ -147,7 +147,7 @@ class Service:
 
     async def start(self):
         starting = asyncio.ensure_future(self.fronts.start())
-        await until(lambda: len(self.begun) == 2, PATIENCE, "both are begun")
+        await until(lambda: len(self.begun) == 2, "both are begun")
         for each in self.begun:
             await each.ready()
         await starting
@@ -155,7 +155,7 @@ class Service:
         return self.begun
 
     async def all_followed(self):
-        await until(lambda: all(p._followed == p._said for p in self.fronts._places), PATIENCE, "all is followed")
+        await until(lambda: all(p._followed == p._said for p in self.fronts._places), "all is followed")
 
     async def again(self, count):
         """The so many-th beginning of all."""
@@ -164,7 +164,7 @@ class Service:
             await self.clock.advance(0.05)
             return len(self.begun) >= count
 
-        await until(begun, PATIENCE, f"{count} are begun")
+        await until(begun, f"{count} are begun")
         return self.begun[count - 1]
 
 
@@ -201,14 +201,14 @@ async def test_a_change_is_waited_for_until_all_have_followed_it(service):
     second.follows = False
     service.fronts.changed(CHANGE)
     waiting = waits(service.fronts)
-    await until(lambda: first.of(frames.CHANGE) and second.of(frames.CHANGE), PATIENCE, "it is said")
-    await until(lambda: not service.fronts._places[0].owes, PATIENCE, "the first has followed it")
+    await until(lambda: first.of(frames.CHANGE) and second.of(frames.CHANGE), "it is said")
+    await until(lambda: not service.fronts._places[0].owes, "the first has followed it")
     assert not waiting.done()
     ((number, *said),) = second.of(frames.CHANGE)
     assert said == SAID
     second.ack(number - 1)
     second.link.give(frames.QUEUED, [["org", "sub"]])  # heard after it
-    await until(lambda: service.deliveries, PATIENCE, "the front is heard")
+    await until(lambda: service.deliveries, "the front is heard")
     assert not waiting.done()
     second.ack(number)
     await asyncio.wait_for(waiting, PATIENCE)
@@ -220,7 +220,7 @@ async def test_a_change_of_which_fronts_have_no_copy_is_not_said(service):
     service.fronts.changed(ConsentRefused((("org", "live", 1),)))
     assert service.fronts.reached() is None
     service.fronts.changed(CHANGE)
-    await until(lambda: first.of(frames.CHANGE), PATIENCE, "the other one is said")
+    await until(lambda: first.of(frames.CHANGE), "the other one is said")
     assert len(first.of(frames.CHANGE)) == 1
 
 
@@ -260,15 +260,15 @@ async def test_no_change_waits_for_a_front_that_is_beginning_for_it_answers_noth
     second.process.kill()
     third = await service.again(3)
     service.fronts.changed(CHANGE)
-    await until(lambda: first.of(frames.CHANGE), PATIENCE, "it is said")
-    await until(lambda: service.fronts.reached() is None, PATIENCE, "nothing is waited for")
+    await until(lambda: first.of(frames.CHANGE), "it is said")
+    await until(lambda: service.fronts.reached() is None, "nothing is waited for")
     await service.clock.advance(3)  # beats for the others
     await third.connect()
     third.link.give(frames.QUEUED, [["org", "sub"]])
-    await until(lambda: service.deliveries, PATIENCE, "it is heard")
+    await until(lambda: service.deliveries, "it is heard")
     assert third.of(frames.BEAT) == []  # without one it answers nothing, and so it remembers nothing
     third.link.give(frames.READY, PROGRAM)
-    await until(lambda: third.of(frames.BEAT), PATIENCE, "it may answer")
+    await until(lambda: third.of(frames.BEAT), "it may answer")
     ((_, moment),) = third.of(frames.BEAT)
     assert moment == service.elapsed()
     kinds = [kind for kind, _ in third.heard]
@@ -286,11 +286,11 @@ async def test_a_change_before_the_link_is_joined_precedes_the_first_beat(servic
     assert service.fronts._places[0]._link is None
     service.fronts.changed(CHANGE)
     assert service.fronts.reached() is None
-    await until(lambda: len(service.begun) == 2, PATIENCE, "both are begun")
+    await until(lambda: len(service.begun) == 2, "both are begun")
     for each in service.begun:
         await each.ready()
     await starting
-    await until(lambda: all(each.of(frames.BEAT) for each in service.begun), PATIENCE, "both may answer")
+    await until(lambda: all(each.of(frames.BEAT) for each in service.begun), "both may answer")
     assert [each.of(frames.BEAT)[0][1] for each in service.begun] == [service.elapsed()] * 2
 
 
@@ -299,15 +299,15 @@ async def test_a_front_that_is_silent_is_ended_and_another_takes_its_place(servi
     second.follows = False
     for _ in range(9):
         await service.clock.advance(0.5)
-        await until(lambda: service.fronts._places[0]._followed == service.fronts._places[0]._said, PATIENCE, "one is")
+        await until(lambda: service.fronts._places[0]._followed == service.fronts._places[0]._said, "one is")
     assert second.process.poll() is None
     await service.clock.advance(1.5)
-    await until(lambda: second.process.poll() == -signal.SIGKILL, PATIENCE, "it is killed")
+    await until(lambda: second.process.poll() == -signal.SIGKILL, "it is killed")
     third = await service.again(3)
     assert third.number == second.number
     assert service.fronts.restarts == 1
     await third.ready()
-    await until(lambda: service.fronts.running == 2, PATIENCE, "it listens")
+    await until(lambda: service.fronts.running == 2, "it listens")
     assert first.process.poll() is None
 
 
@@ -319,10 +319,10 @@ async def test_a_front_that_is_late_with_all_it_follows_is_not_silent(service):
     for _ in range(40):
         service.fronts.changed(CHANGE)
         await service.clock.advance(0.5)
-        await until(lambda: service.fronts._places[0]._followed == service.fronts._places[0]._said, PATIENCE, "one is")
-        await until(lambda: len(second.heard) >= place._said, PATIENCE, "all is heard")
+        await until(lambda: service.fronts._places[0]._followed == service.fronts._places[0]._said, "one is")
+        await until(lambda: len(second.heard) >= place._said, "all is heard")
         second.ack(place._said - 1)
-        await until(lambda: place._followed == place._said - 1, PATIENCE, "it is followed, but for the last")
+        await until(lambda: place._followed == place._said - 1, "it is followed, but for the last")
     assert second.process.poll() is None
 
 
@@ -333,7 +333,7 @@ async def test_a_front_that_does_not_come_up_again_is_ended(service):
     for _ in range(int(place.READY_LIMIT / 0.5) + 2):
         await service.clock.advance(0.5)
         await service.all_followed()
-    await until(lambda: third.process.poll() is not None, PATIENCE, "it is ended")
+    await until(lambda: third.process.poll() is not None, "it is ended")
 
 
 async def test_fronts_are_begun_again_after_longer_and_longer(service):
@@ -341,8 +341,8 @@ async def test_fronts_are_begun_again_after_longer_and_longer(service):
     delays, count = [], 2
     for _ in range(4):
         service.begun[-1].process.kill()
-        await until(lambda: service.fronts.running == 1, PATIENCE, "it has ended")
-        await until(lambda: service.fronts._places[1]._again is not None, PATIENCE, "its end is seen")
+        await until(lambda: service.fronts.running == 1, "it has ended")
+        await until(lambda: service.fronts._places[1]._again is not None, "its end is seen")
         ended, count = service.clock.monotonic(), count + 1
         await service.again(count)
         delays.append(service.clock.monotonic() - ended)
@@ -362,7 +362,7 @@ async def test_a_front_that_cannot_be_begun_is_begun_later(service, error):
     second.process.kill()
     third = await service.again(3)
     await third.ready()
-    await until(lambda: service.fronts.running == 2, PATIENCE, "it listens")
+    await until(lambda: service.fronts.running == 2, "it listens")
     assert service.refuses == 0
 
 
@@ -379,19 +379,19 @@ async def test_a_front_to_which_no_link_can_be_made_is_told_of_and_begun_again_l
         second.process.kill()
         for count in (3, 4):
             begun = await service.again(count)
-            await until(lambda begun=begun: begun.process.poll() == -signal.SIGKILL, PATIENCE, "it is ended")
-            await until(lambda: service.fronts._places[1]._again is not None, PATIENCE, "its end is seen")
+            await until(lambda begun=begun: begun.process.poll() == -signal.SIGKILL, "it is ended")
+            await until(lambda: service.fronts._places[1]._again is not None, "its end is seen")
     told = [each for each in logs if each["event"] == "front_not_joined"]
     assert [(each["front"], each["error"]) for each in told] == [(2, type(error).__qualname__)] * 2
     await (await service.again(5)).ready()
-    await until(lambda: service.fronts.running == 2, PATIENCE, "it listens")
+    await until(lambda: service.fronts.running == 2, "it listens")
     assert service.fronts._places[1]._failures == 3
 
 
 async def test_a_lost_link_ends_the_front(service):
     _, second = await service.start()
     second.link.close()
-    await until(lambda: second.process.poll() == -signal.SIGKILL, PATIENCE, "it is killed")
+    await until(lambda: second.process.poll() == -signal.SIGKILL, "it is killed")
 
 
 async def test_what_a_front_says_is_heard(service):
@@ -401,35 +401,35 @@ async def test_what_a_front_says_is_heard(service):
     first.link.give(frames.QUEUED, [["org", "sub"]])
     first.link.give(frames.FIGURES, {"accepted": {"sms": 3}, "refused": 4, "requests": [], "dropped": 2})
     first.link.give(frames.CHANGED, SAID)
-    await until(lambda: service.changes, PATIENCE, "all is heard")
+    await until(lambda: service.changes, "all is heard")
     assert service.told == [(SenderKey(*sender), Queued())]
     assert service.deliveries == [("org", "sub")]
     assert service.counts == [({"sms": 3}, 4, [])]
     assert service.fronts.dropped == 2
     assert service.changes == [CHANGE]
-    await until(lambda: all(each.of(frames.CHANGE) for each in service.begun), PATIENCE, "all fronts are told")
+    await until(lambda: all(each.of(frames.CHANGE) for each in service.begun), "all fronts are told")
 
 
 async def test_fronts_have_the_clock_of_their_owner(service):
     """Each is told once it listens, unless somebody set the clock: then when that is believed."""
     fronts = await service.start()
     for each in fronts:
-        await until(lambda each=each: each.clocks == [None], PATIENCE, "it believes what it sees")
+        await until(lambda each=each: each.clocks == [None], "it believes what it sees")
     service.clock.set_by = timedelta(hours=1)
     fronts[0].process.kill()
     third = await service.again(3)
     await third.ready()
-    await until(lambda: third.of(frames.BEAT), PATIENCE, "it answers")
+    await until(lambda: third.of(frames.BEAT), "it answers")
     assert third.clocks == []
     service.fronts.clock_believed()
-    await until(lambda: third.clocks == [None], PATIENCE, "it believes what it sees, too")
+    await until(lambda: third.clocks == [None], "it believes what it sees, too")
 
 
 async def test_a_stop_drains_and_none_is_begun_again(service):
     fronts = await service.start()
     stopping = asyncio.ensure_future(service.fronts.stop())
     for each in fronts:
-        await until(lambda each=each: each.of(frames.DRAIN), PATIENCE, "it is to end")
+        await until(lambda each=each: each.of(frames.DRAIN), "it is to end")
         assert each.process.poll() is None
         each.process.terminate()
     await asyncio.wait_for(stopping, PATIENCE)
@@ -445,17 +445,17 @@ async def test_a_stop_leaves_calls_of_fronts_that_send_as_long_as_it_is_waited_f
     first, second = await service.start()
     stopping = asyncio.ensure_future(service.fronts.stop())
     for each in (first, second):
-        await until(lambda each=each: each.of(frames.DRAIN), PATIENCE, "it is to end")
+        await until(lambda each=each: each.of(frames.DRAIN), "it is to end")
         each.link.give(frames.ANSWERED)
     await asyncio.wait_for(stopping, PATIENCE)
     ending = asyncio.ensure_future(service.fronts.calls_end())
     await asyncio.sleep(0)  # it has begun, however soon the first one ends
     first.process.terminate()
-    await until(lambda: first.process.poll() is not None, PATIENCE, "its calls are over")
+    await until(lambda: first.process.poll() is not None, "its calls are over")
     assert second.process.poll() is None
     assert not ending.done()
     ending.cancel()  # the time of the stop is over
-    await until(lambda: second.process.poll() == -signal.SIGKILL, PATIENCE, "what is left is ended")
+    await until(lambda: second.process.poll() == -signal.SIGKILL, "what is left is ended")
     await service.fronts.stop()
 
 
@@ -464,7 +464,7 @@ async def test_a_stop_ends_at_once_what_is_still_beginning(service):
     second.process.kill()
     third = await service.again(3)
     stopping = asyncio.ensure_future(service.fronts.stop())
-    await until(lambda: third.process.poll() is not None, PATIENCE, "it is ended")
+    await until(lambda: third.process.poll() is not None, "it is ended")
     first.process.terminate()
     await asyncio.wait_for(stopping, PATIENCE)
 
@@ -472,7 +472,7 @@ async def test_a_stop_ends_at_once_what_is_still_beginning(service):
 async def test_a_stop_before_another_is_begun_again_begins_none(service):
     first, second = await service.start()
     second.process.kill()
-    await until(lambda: service.fronts._places[1]._again is not None, PATIENCE, "its end is seen")
+    await until(lambda: service.fronts._places[1]._again is not None, "its end is seen")
     stopping = asyncio.ensure_future(service.fronts.stop())
     first.process.terminate()
     await asyncio.wait_for(stopping, PATIENCE)
@@ -498,7 +498,7 @@ async def test_a_start_fails_where_none_comes_up(service, monkeypatch):
 async def reload(service):
     """Told to replace both: the third is begun."""
     service.fronts.reload()
-    await until(lambda: len(service.begun) == 3, PATIENCE, "the next one is begun")
+    await until(lambda: len(service.begun) == 3, "the next one is begun")
     return service.begun[2]
 
 
@@ -508,21 +508,21 @@ async def test_a_reload_replaces_one_after_the_other_by_one_that_takes_requests_
     assert third.number == first.number
     assert first.of(frames.LEAVE) == []
     await third.ready()
-    await until(lambda: first.of(frames.LEAVE), PATIENCE, "the first is to end")
+    await until(lambda: first.of(frames.LEAVE), "the first is to end")
     assert service.fronts.running == 2
     assert len(service.begun) == 3
     assert second.of(frames.LEAVE) == []
     first.process.terminate()
-    await until(lambda: len(service.begun) == 4, PATIENCE, "the last one is begun")
+    await until(lambda: len(service.begun) == 4, "the last one is begun")
     fourth = service.begun[3]
     assert fourth.number == second.number
     await fourth.ready()
-    await until(lambda: second.of(frames.LEAVE), PATIENCE, "the second is to end")
+    await until(lambda: second.of(frames.LEAVE), "the second is to end")
     second.process.terminate()
-    await until(service.fronts._reloading.done, PATIENCE, "all are replaced")
+    await until(service.fronts._reloading.done, "all are replaced")
     assert (service.fronts.running, service.fronts.restarts, len(service.channels)) == (2, 0, 2)
     service.fronts.reload()  # and again
-    await until(lambda: len(service.begun) == 5, PATIENCE, "another is begun")
+    await until(lambda: len(service.begun) == 5, "another is begun")
 
 
 async def test_a_reload_while_one_is_under_way_begins_none(service):
@@ -531,7 +531,7 @@ async def test_a_reload_while_one_is_under_way_begins_none(service):
     service.fronts.reload()
     await third.connect()
     third.link.give(frames.QUEUED, [["org", "sub"]])
-    await until(lambda: service.deliveries, PATIENCE, "turns of the loop are over")
+    await until(lambda: service.deliveries, "turns of the loop are over")
     assert len(service.begun) == 3
 
 
@@ -540,14 +540,14 @@ async def test_a_front_that_leaves_is_told_of_changes_and_waited_for(service):
     first, _ = await service.start()
     third = await reload(service)
     await third.ready()
-    await until(lambda: first.of(frames.LEAVE), PATIENCE, "the first is to end")
-    await until(lambda: third.of(frames.BEAT), PATIENCE, "the third may answer")
+    await until(lambda: first.of(frames.LEAVE), "the first is to end")
+    await until(lambda: third.of(frames.BEAT), "the third may answer")
     first.follows = False
     service.fronts.changed(CHANGE)
     waiting = waits(service.fronts)
-    await until(lambda: first.of(frames.CHANGE) and third.of(frames.CHANGE), PATIENCE, "it is said")
+    await until(lambda: first.of(frames.CHANGE) and third.of(frames.CHANGE), "it is said")
     await service.clock.advance(0.5)
-    await until(lambda: len(first.of(frames.BEAT)) > 1, PATIENCE, "and so are beats")
+    await until(lambda: len(first.of(frames.BEAT)) > 1, "and so are beats")
     assert not waiting.done()
     first.ack(first.heard[-1][1][0])
     await asyncio.wait_for(waiting, PATIENCE)
@@ -559,7 +559,7 @@ async def test_a_front_of_another_program_is_refused_and_the_one_before_stays(se
     third = await reload(service)
     await third.connect()
     third.link.give(frames.READY, program)
-    await until(service.fronts._reloading.done, PATIENCE, "it is over")
+    await until(service.fronts._reloading.done, "it is over")
     assert third.process.poll() == -signal.SIGKILL
     assert (service.fronts.running, service.fronts.restarts) == (2, 0)
     assert first.of(frames.LEAVE) == second.of(frames.LEAVE) == []
@@ -573,10 +573,10 @@ async def test_the_log_tells_of_a_front_that_found_another_program_and_when_one_
     with capture_logs() as logs:
         service.begun[1].process.kill()
         await service.again(3)
-        await until(lambda: len(logs) == 2, PATIENCE, "both ends are told")
+        await until(lambda: len(logs) == 2, "both ends are told")
         service.command = ["sleep", "60"]
         await (await service.again(4)).ready()
-        await until(lambda: service.fronts.running == 2, PATIENCE, "it listens")
+        await until(lambda: service.fronts.running == 2, "it listens")
     told = [(each["event"], each["front"], each.get("status")) for each in logs]
     assert told == [
         ("front_ended", 2, -signal.SIGKILL), ("front_of_other_program", 2, None), ("front_back", 2, None)
@@ -586,10 +586,10 @@ async def test_the_log_tells_of_a_front_that_found_another_program_and_when_one_
 async def test_a_reload_ends_with_a_new_front_that_dies_or_is_not_begun(service):
     first, _ = await service.start()
     (await reload(service)).process.kill()
-    await until(service.fronts._reloading.done, PATIENCE, "it is over")
+    await until(service.fronts._reloading.done, "it is over")
     service.refuses = 1
     service.fronts.reload()
-    await until(service.fronts._reloading.done, PATIENCE, "this one, too")
+    await until(service.fronts._reloading.done, "this one, too")
     assert service.fronts.running == 2
     await service.clock.advance(60)
     assert len(service.begun) == 3
@@ -607,7 +607,7 @@ async def test_a_reload_that_fails_is_told_of_and_leaves_a_front_in_each_place(s
         third = await reload(service)
         if step == "leave":
             await third.ready()
-        await until(service.fronts._reloading.done, PATIENCE, "it is over")
+        await until(service.fronts._reloading.done, "it is over")
     assert [(each["front"], each["error"]) for each in logs if each["event"] == "reload_stopped"] == [(1, "Faulty")]
     assert service.fronts._reloading.exception() is None
     ended, stays = (third, first) if step == "came_up" else (first, third)
@@ -615,16 +615,16 @@ async def test_a_reload_that_fails_is_told_of_and_leaves_a_front_in_each_place(s
     assert stays.process.poll() is second.process.poll() is None
     assert (service.fronts.running, len(service.channels)) == (2, 2)
     service.fronts.reload()  # and again
-    await until(lambda: len(service.begun) == 4, PATIENCE, "another is begun")
+    await until(lambda: len(service.begun) == 4, "another is begun")
 
 
 async def test_an_old_front_that_dies_before_the_new_one_is_ready_is_not_begun_beside_it(service):
     first, _ = await service.start()
     third = await reload(service)
     first.process.kill()
-    await until(lambda: service.fronts.running == 1, PATIENCE, "it has ended")
+    await until(lambda: service.fronts.running == 1, "it has ended")
     await third.ready()
-    await until(lambda: len(service.begun) == 4, PATIENCE, "the reload goes on")
+    await until(lambda: len(service.begun) == 4, "the reload goes on")
     assert service.fronts.running == 2
     assert [each.number for each in service.begun] == [1, 2, 1, 2]
     assert service.fronts._places[0]._again is None
@@ -634,7 +634,7 @@ async def test_a_new_front_that_dies_once_it_has_the_place_is_begun_again(servic
     first, _ = await service.start()
     third = await reload(service)
     await third.ready()
-    await until(lambda: first.of(frames.LEAVE), PATIENCE, "the first is to end")
+    await until(lambda: first.of(frames.LEAVE), "the first is to end")
     third.process.kill()
     fourth = await service.again(4)
     assert fourth.number == third.number
@@ -645,7 +645,7 @@ async def test_a_front_that_does_not_leave_is_ended(service, monkeypatch):
     monkeypatch.setattr(place, "LEAVE_LIMIT", 0.05)
     first, _ = await service.start()
     await (await reload(service)).ready()
-    await until(lambda: len(service.begun) == 4, PATIENCE, "the reload goes on")
+    await until(lambda: len(service.begun) == 4, "the reload goes on")
     assert first.process.poll() == -signal.SIGKILL
 
 
@@ -655,10 +655,10 @@ async def test_a_stop_during_a_reload_drains_those_that_answer_and_ends_the_othe
     third = await reload(service)
     if ready:
         await third.ready()
-        await until(lambda: first.of(frames.LEAVE), PATIENCE, "the first is to end")
+        await until(lambda: first.of(frames.LEAVE), "the first is to end")
     stopping = asyncio.ensure_future(service.fronts.stop())
     for each in (first, second, third) if ready else (first, second):
-        await until(lambda each=each: each.of(frames.DRAIN), PATIENCE, "it is to finish")
+        await until(lambda each=each: each.of(frames.DRAIN), "it is to finish")
         each.process.terminate()
     await asyncio.wait_for(stopping, PATIENCE)
     assert third.process.poll() is not None
@@ -673,17 +673,17 @@ async def test_a_front_that_never_lives_long_is_begun_again_after_longer_and_lon
     delays, count = [], 2
     for _ in range(4):
         service.begun[-1].process.kill()
-        await until(lambda: service.fronts._places[1]._again is not None, PATIENCE, "its end is seen")
+        await until(lambda: service.fronts._places[1]._again is not None, "its end is seen")
         ended, count = service.clock.monotonic(), count + 1
         await (await service.again(count)).ready()
-        await until(lambda: service.fronts.running == 2, PATIENCE, "it listens")
+        await until(lambda: service.fronts.running == 2, "it listens")
         delays.append(service.clock.monotonic() - ended)
     assert delays[-1] > 3 * delays[0]
     for _ in range(int(place.LIVED / 0.5) + 1):
         await service.clock.advance(0.5)
         await service.all_followed()
     service.begun[-1].process.kill()
-    await until(lambda: service.fronts._places[1]._again is not None, PATIENCE, "its end is seen")
+    await until(lambda: service.fronts._places[1]._again is not None, "its end is seen")
     ended = service.clock.monotonic()
     await service.again(count + 1)
     assert service.clock.monotonic() - ended <= delays[0] + 0.1

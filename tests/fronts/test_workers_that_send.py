@@ -68,7 +68,7 @@ class Served:
         return self
 
     async def prepared(self) -> None:
-        await until(lambda: files(self.service), PATIENCE, "the worker is prepared")
+        await until(lambda: files(self.service), "the worker is prepared")
 
     @property
     def file(self) -> Path:
@@ -195,12 +195,12 @@ async def test_each_message_leaves_once_at_the_pace_of_its_number(
         await served.arrive()
         service, file = served.service, served.file
         count = await served.send_all()
-        await until(lambda: begun(file) > OF_A_PROCESS * PACE, PATIENCE, "the worker has sent some")
+        await until(lambda: begun(file) > OF_A_PROCESS * PACE, "the worker has sent some")
         assert begun(file) < OF_A_PROCESS * EACH
         if met_by is not None:
             os.kill(fronts_of(service)[0], met_by)
-            await until(lambda: not file.exists(), PATIENCE, "what it had in hand is sorted out")
-        await until(served.all_left, PATIENCE, "all have left", every=0.2)
+            await until(lambda: not file.exists(), "what it had in hand is sorted out")
+        await until(served.all_left, "all have left", every=0.2)
         left_once(await served.messages(), count, OF_A_PROCESS * PACE * UNDER_WAY if met_by else 0)
         if met_by is None:
             assert begun(file) == OF_A_PROCESS * EACH
@@ -218,9 +218,9 @@ async def test_a_reload_hands_the_numbers_of_a_worker_to_the_one_that_replaces_i
         await customer.waits(retried, "retry")
         batch = await served.send(customer, LASTS * PACE)
         os.kill(service.pid, signal.SIGHUP)
-        await until(lambda: not file.exists(), PATIENCE, "the one before has ended, and owes nothing")
+        await until(lambda: not file.exists(), "the one before has ended, and owes nothing")
         next_file = served.file
-        await until(lambda: begun(next_file) > PACE, PATIENCE, "the next one sends")
+        await until(lambda: begun(next_file) > PACE, "the next one sends")
         (waited,) = [
             each["ms"]
             for each in (await customer.reaches(retried, "read", PATIENCE))["waits"]
@@ -228,7 +228,7 @@ async def test_a_reload_hands_the_numbers_of_a_worker_to_the_one_that_replaces_i
         ]
         assert waited > 1_000 * sum(RETRY_DELAYS[:2]) - 500  # what it waited for in the one before is not forgotten
         await served.api.call("POST", f"/v2/batches/{batch['id']}/cancel")
-        await until(served.all_left, PATIENCE, "all have left", every=0.2)
+        await until(served.all_left, "all have left", every=0.2)
         messages = [each for each in await served.messages() if each.get("sentAt")]
         assert {each["status"] for each in messages} <= {"sent", "delivered", "read"}
         assert {each["attempts"] for each in messages if each["id"] != retried["id"]} == {1}
@@ -246,18 +246,16 @@ async def test_an_owner_that_is_killed_under_load_ends_with_its_worker_and_the_n
         await served.arrive()
         service, file = served.service, served.file
         count = await served.send_all()
-        seen = await until(
-            lambda: (many := begun(file)) > OF_A_PROCESS * PACE and many, PATIENCE, "the worker has sent some"
-        )
+        seen = await until(lambda: (many := begun(file)) > OF_A_PROCESS * PACE and many, "the worker has sent some")
         assert seen < OF_A_PROCESS * EACH
         (worker,) = fronts_of(service)
         service.end(signal.SIGKILL)
-        await until(lambda: not is_front(worker), PATIENCE, "the worker has ended with it")
+        await until(lambda: not is_front(worker), "the worker has ended with it")
         assert file.exists()
         await service.start()
         assert not file.exists()  # what it had in hand was sorted out before any number started
         await served.prepared()
-        await until(served.all_left, PATIENCE, "all have left", every=0.2)
+        await until(served.all_left, "all have left", every=0.2)
         left_once(await served.messages(), count, 2 * OF_A_PROCESS * PACE * UNDER_WAY)
 
 
@@ -268,12 +266,12 @@ async def test_what_is_paused_canceled_or_held_at_the_owner_leaves_the_worker_no
 
         async def begins(more: int = 20) -> None:
             before = begun(file)
-            await until(lambda: begun(file) >= before + more, PATIENCE, "more leaves")
+            await until(lambda: begun(file) >= before + more, "more leaves")
 
         async def stands() -> None:
             """Since the answer, no more began than what had been claimed by then: 50 ms of the pace."""
             before, since = begun(file), now()
-            await until(lambda: now() > since + 1.0, PATIENCE, "a second is over", every=0.05)
+            await until(lambda: now() > since + 1.0, "a second is over", every=0.05)
             assert begun(file) <= before + PACE * 0.1
 
         batch = await served.send(customer)
@@ -296,7 +294,7 @@ async def test_what_is_paused_canceled_or_held_at_the_owner_leaves_the_worker_no
             seen = await api.call("GET", f"/v2/ops/numbers/{customer.number_id}")
             return bool(seen["actor"]["restarts"] == 1)
 
-        await until(restarted, PATIENCE, "its lane was restarted in the worker", every=0.1)
+        await until(restarted, "its lane was restarted in the worker", every=0.1)
         await begins()
         await api.call("POST", f"{path}/pause")
         await stands()
@@ -313,7 +311,7 @@ async def test_what_is_paused_canceled_or_held_at_the_owner_leaves_the_worker_no
             totals = (await api.call("GET", path))["totals"]
             return bool(totals["queued"] == 0)
 
-        await until(over, PATIENCE, "nothing of it is left", every=0.2)
+        await until(over, "nothing of it is left", every=0.2)
         totals = (await api.call("GET", path))["totals"]
         assert totals["sent"] + totals["delivered"] + totals["read"] == begun(file) < EACH
 
@@ -332,7 +330,7 @@ async def test_whoever_opts_out_is_called_no_more_from_the_answer_on(tmp_path: P
         by_then: dict[str, bool] = {}
 
         async def opts_out(person: str, message_id: str, moment: float) -> None:
-            await until(lambda: now() >= moment, PATIENCE, "its moment", every=0.002)
+            await until(lambda: now() >= moment, "its moment", every=0.002)
             if draw.random() < 0.5:
                 await api.call("POST", "/contacts/opt-out", {"phone": person})
             else:
@@ -343,9 +341,9 @@ async def test_whoever_opts_out_is_called_no_more_from_the_answer_on(tmp_path: P
         # A message is claimed 50 ms before it leaves: each opts out in the time that is left until then, or around it.
         async with asyncio.TaskGroup() as opting:
             for before, person, message_id in zip(ids[::2], people[1::2], ids[1::2], strict=True):
-                await until(lambda before=before: has_begun(before), PATIENCE, "the one before leaves", every=0.005)
+                await until(lambda before=before: has_begun(before), "the one before leaves", every=0.005)
                 opting.create_task(opts_out(person, message_id, now() + draw.uniform(0.0, 1 / SLOW_PACE)))
-        await until(served.all_left, PATIENCE, "all have left", every=0.2)
+        await until(served.all_left, "all have left", every=0.2)
         assert {message_id: has_begun(message_id) for message_id in by_then} == by_then
         assert Counter(by_then.values()).keys() == {True, False}
         for message_id, left in by_then.items():
@@ -369,7 +367,7 @@ async def test_whom_the_provider_says_to_have_opted_out_gets_no_later_message_of
 
         firsts = [await send_to(each) for each in people]
         seconds = [await send_to(each) for each in people]
-        await until(served.all_left, PATIENCE, "all have left", every=0.2)
+        await until(served.all_left, "all have left", every=0.2)
         called = {each.id: each.outcome for each in stage.requests()}
         refused = [place for place, first in enumerate(firsts) if called[first] is Given.CODED]
         assert 0 < len(refused) < STOPPED_PEOPLE
@@ -389,7 +387,7 @@ async def test_calls_of_a_worker_have_all_the_time_of_a_stop(tmp_path: Path) -> 
     async with sending_in_live(stage, PACE) as (served, sender):
         service, file = served.service, served.file
         await send_many(served.api, sender, FEW)
-        await until(lambda: begun(file) == FEW, PATIENCE, "all are called for")
+        await until(lambda: begun(file) == FEW, "all are called for")
         calls = BegunCalls(service.data_dir, boot=boot_id(), name=file.name).seen()
         assert calls is not None
         assert len(calls) == FEW
@@ -411,17 +409,17 @@ async def test_a_worker_begins_nothing_while_the_owner_stands_still_and_goes_on_
         await served.arrive()
         service, file, now = served.service, served.file, asyncio.get_running_loop().time
         count = await served.send_all()
-        await until(lambda: begun(file) > PACE, PATIENCE, "the worker has sent some")
+        await until(lambda: begun(file) > PACE, "the worker has sent some")
         os.kill(service.pid, signal.SIGSTOP)
         try:
             stopped = now()
-            await until(lambda: now() > stopped + ANSWERS_FOR + 0.1, PATIENCE, "the last beat is over", every=0.05)
+            await until(lambda: now() > stopped + ANSWERS_FOR + 0.1, "the last beat is over", every=0.05)
             before = begun(file)
-            await until(lambda: now() > stopped + ANSWERS_FOR + 1.0, PATIENCE, "a while has passed", every=0.05)
+            await until(lambda: now() > stopped + ANSWERS_FOR + 1.0, "a while has passed", every=0.05)
             assert begun(file) == before < OF_A_PROCESS * EACH
         finally:
             os.kill(service.pid, signal.SIGCONT)
-        await until(served.all_left, PATIENCE, "all have left", every=0.2)
+        await until(served.all_left, "all have left", every=0.2)
         left_once(await served.messages(), count)
 
 
@@ -447,7 +445,7 @@ async def test_operators_see_of_a_workers_numbers_what_they_see_of_the_owners(tm
         async def sends() -> bool:
             return bool((await state())["rate"]["sentLastSecond"])
 
-        await until(sends, PATIENCE, "the worker sends", every=0.1)
+        await until(sends, "the worker sends", every=0.1)
         seen = await state()
         failures = [each["messageId"] for each in seen["failures"]]
         assert (failures[0], failures[-1], len(failures)) == (reported["id"], refused["id"], 1 + REPORTS)
@@ -472,7 +470,7 @@ async def test_operators_see_of_a_workers_numbers_what_they_see_of_the_owners(tm
         async def counted() -> bool:
             return bool((await scraped(service))['recado_batch_rows_total{batch="departed"}'] > PACE)
 
-        await until(counted, PATIENCE, "what the worker commits is counted", every=0.5)
+        await until(counted, "what the worker commits is counted", every=0.5)
         told = await streamed(service, {"numbers", "throughput", "actors"})
         (number,) = [each for each in told["numbers"] if each["numberId"] == customer.number_id]
         assert number["rate"]["sentLastMinute"] > 0
@@ -513,7 +511,7 @@ async def test_a_worker_gets_its_numbers_however_many_batches_are_paused(tmp_pat
             await customer.reaches(message, "delivered")
             return message["id"].encode() in file.read_bytes()
 
-        await until(worker_sends, PATIENCE, "the worker has its numbers", every=0.2)
+        await until(worker_sends, "the worker has its numbers", every=0.2)
         assert (await api.call("GET", path))["totals"]["queued"] == left
         logged = service.log.read_text()
         assert "gates_not_said" not in logged

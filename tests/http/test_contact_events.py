@@ -39,7 +39,7 @@ async def delete(api: Api, contact_id: str) -> None:
     """Delete a contact, and wait until whatever it left was looked through."""
     assert (await api.delete(f"/contacts/{contact_id}")).status == 204
     looked = "select true from contact_erasures where contact_id = $1 and after_id = ' '"
-    await until(lambda: api.database.fetchval(looked, contact_id), 10, "what the contact left is looked through")
+    await until(lambda: api.database.fetchval(looked, contact_id), "what the contact left is looked through")
 
 
 async def test_events_of_a_deleted_contact_keep_its_id_and_their_moments_but_nothing_that_it_was_given(

@@ -298,7 +298,7 @@ async def test_more_than_two_thousand_rows_are_written_later(api: Any) -> None:
     async def completed() -> bool:
         return bool((await api.get(path)).body["status"] == "completed")
 
-    await until(completed, 20, "the import is completed")
+    await until(completed, "the import is completed")
     result = (await api.get(path)).body
     assert (result["processed"], counts(result)) == (2_001, {"created": 2_001})
     assert await api.database.fetchval("select count(*) from contacts") == 2_001

@@ -155,7 +155,7 @@ async def test_a_repeat_under_a_key_shows_the_event_as_it_is_stored(api: Any) ->
     async def gone() -> bool:
         return bool(await api.database.fetchval("select bool_and(contact_external_id is null) from customer_events"))
 
-    await until(gone, 10, "the event has lost the external id of its contact")
+    await until(gone, "the event has lost the external id of its contact")
     erased = await api.post(EVENTS, body(), headers=key)
     assert erased.body == {name: value for name, value in first.body.items() if name != "contactExternalId"}
 

@@ -317,7 +317,7 @@ async def test_the_background_work_takes_back_what_is_due(api: Any, provider: Pr
     assert (await api.delete(f"{PATH}/{sender['id']}", env="live")).status == 204
     checks = EmailSenderChecks(api.sender_verification, clock=api.clock)
     await checks.start()
-    await until(lambda: not provider.there, 10, "the domain is taken back")
+    await until(lambda: not provider.there, "the domain is taken back")
     await checks.stop()
     assert provider.calls[-1] == ("remove", "example.com")
 

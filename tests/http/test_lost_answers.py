@@ -444,7 +444,7 @@ async def test_a_rotation_whose_time_ends_while_its_answer_is_kept_is_repeated_w
         goes_on.set()
         await ended.wait()
     kept = "select count(*) from idempotency where status is not null"
-    await until(lambda: nothing_is(api.database, kept), 5, "the answer is taken back")
+    await until(lambda: nothing_is(api.database, kept), "the answer is taken back")
     await shows_another(api, path, field)
 
 

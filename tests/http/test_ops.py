@@ -265,7 +265,7 @@ async def test_a_restart_is_begun_and_shown_without_what_the_actor_had_in_hand(a
     async def restarted() -> bool:
         return bool(child.restarts)
 
-    await until(restarted, 10, "the actor is restarted")
+    await until(restarted, "the actor is restarted")
     (again,) = await listed(api, "/v2/ops/actors")
     assert (again["state"], again["restarts"]) == ("running", 1)
     (entry,) = (await api.get("/v2/audit")).body["items"]
@@ -275,7 +275,7 @@ async def test_a_restart_is_begun_and_shown_without_what_the_actor_had_in_hand(a
     async def broke() -> bool:
         return child.last_failure is not None
 
-    await until(broke, 10, "the actor has failed")
+    await until(broke, "the actor has failed")
     (broken,) = await listed(api, "/v2/ops/actors")
     assert broken["lastFailure"]["type"] == "LookupError"
     assert "5511987651234" not in str(broken)

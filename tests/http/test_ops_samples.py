@@ -41,7 +41,7 @@ async def test_an_organization_holds_one_of_the_two_places_whatever_its_environm
     async def both() -> bool:
         return len(slow.looks) == 2
 
-    await until(both, 10, "two look")
+    await until(both, "two look")
     assert slow.looks == [mine, theirs]
     slow.may_end.set()
     assert await asyncio.gather(*looks) == [[], [], []]

@@ -315,7 +315,7 @@ async def test_a_deletion_waits_for_devices_before_it_has_its_contact(api: Any) 
         async def it_waits() -> bool:
             return bool(await api.database.fetchval(waits, mine))
 
-        await until(it_waits, 10.0, "the deletion waits")
+        await until(it_waits, "the deletion waits")
         # As a commit does that has the device, and counts it for the contact.
         await connection.execute("select from contacts where id = $1 for no key update nowait", ana)
     assert (await deletion).status == 204

@@ -63,7 +63,7 @@ def request(_number: int) -> bytes:
 async def run_until(generator: Generator, enough: Callable[[], object]) -> None:
     """Send until there is enough, however long that takes here, and wait for the last answers."""
     running = asyncio.create_task(generator.run(600.0))
-    await until(enough, 60, "there is enough")
+    await until(enough, "there is enough")
     running.cancel()
     await asyncio.wait({running})
 

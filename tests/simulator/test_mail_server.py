@@ -106,7 +106,7 @@ async def test_the_local_part_says_what_its_person_does(
 ) -> None:
     """A link is not followed further than the service."""
     assert isinstance(await sent(simulator, public, f"{local}@shop.example"), Accepted)
-    await until(lambda: len(public.came) >= len(acts), 10, "the person acts")
+    await until(lambda: len(public.came) >= len(acts), "the person acts")
     assert public.came == acts
 
 
@@ -137,7 +137,7 @@ async def test_an_email_with_nothing_to_open_is_told_and_harms_nothing(public: P
     await simulator.start()
     try:
         assert isinstance(await sent(simulator, public, "click@shop.example", tracked=False), Accepted)
-        await until(lambda: len(told) == 2, 10, "it is told")
+        await until(lambda: len(told) == 2, "it is told")
     finally:
         await simulator.stop()
     assert told == ["an e-mail has nothing to open", "an e-mail has nothing to click"]

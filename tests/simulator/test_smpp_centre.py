@@ -53,7 +53,7 @@ class Sender:
         """Again and again while there is no connection."""
         message = a_message(channel="sms", to=f"+55119876500{place:02}", payload={"text": {"body": "Ola"}})
         while isinstance(outcome := await self.adapter.send(message, ACCOUNT, 1), Down):
-            await until(lambda: self.adapter.binds > 0, 20, "there is a connection")
+            await until(lambda: self.adapter.binds > 0, "there is a connection")
         return outcome
 
 
@@ -94,7 +94,7 @@ async def test_what_is_sent_is_on_the_record_and_reported(start: Start, tmp_path
     simulator = await start()
     async with before(simulator.smpp_port) as sender:
         outcomes = await asyncio.gather(*(sender.send(place) for place in range(SENT)))
-        await until(lambda: len(sender.events) == SENT, 20, "each is reported")
+        await until(lambda: len(sender.events) == SENT, "each is reported")
     record = read_record(tmp_path / "sent.jsonl")
     assert [Accepted(request.provider_message_id or "") for request in record] == list(outcomes)
     assert {event["providerMessageId"] for event in sender.events} == {each.provider_message_id for each in record}
@@ -140,7 +140,7 @@ async def test_all_trouble_at_once_loses_no_receipt_and_no_connection(start: Sta
             if len({type(outcome) for outcome in outcomes}) == 4:
                 break
         record = tmp_path / "sent.jsonl"
-        await until(lambda: not unsent(record), 20, "every receipt is taken")
+        await until(lambda: not unsent(record), "every receipt is taken")
     requests = read_record(record)
     assert len({type(outcome) for outcome in outcomes}) == 4
     assert len(requests) >= SENT
@@ -181,7 +181,7 @@ async def test_what_is_not_stored_is_brought_again(start: Start) -> None:
     async with before(simulator.smpp_port) as sender:
         sender.refuses = 1
         assert isinstance(await sender.send(1), Accepted)
-        await until(lambda: len(sender.events) == 1, 20, "it is stored at the second try")
+        await until(lambda: len(sender.events) == 1, "it is stored at the second try")
     assert simulator.pending == 0
 
 
@@ -194,7 +194,7 @@ async def test_a_further_life_brings_the_receipts_that_are_left(start: Start, tm
     record.write_bytes(record.read_bytes().replace(b'"delays":[', b'"delays":[0.0],"drawn":['))
     second = await start()
     async with before(second.smpp_port) as sender:
-        await until(lambda: len(sender.events) == 1, 20, "the receipt comes after the restart")
+        await until(lambda: len(sender.events) == 1, "the receipt comes after the restart")
     assert isinstance(outcome, Accepted)
     assert sender.events[0]["providerMessageId"] == outcome.provider_message_id
     assert unsent(record) == []

@@ -89,7 +89,7 @@ async def _seeded(service: Service) -> Shown:
                 page = await api.call("GET", deliveries)
                 return next((each for each in page["items"] if each["attemptCount"]), None)
 
-            delivery = await until(tried, PATIENCE, "a delivery was tried")
+            delivery = await until(tried, "a delivery was tried")
         return Shown(
             service.url, email, password, token, customer.number_id, message["id"], inbound["messageId"],
             webhook["id"], delivery["id"],

@@ -13,8 +13,6 @@ from tests.acceptance.console.conftest import SignIn
 from tests.program import Service
 from tests.waiting import until
 
-PRINTED_WITHIN = 20.0  # seconds
-
 
 @dataclass(frozen=True, slots=True)
 class FirstStart:
@@ -41,7 +39,7 @@ async def first_start(folder: Path) -> AsyncIterator[FirstStart]:
     try:
         await service.start()
         pattern = re.compile(r"sign-in +(\S+) with the password (\S+)")
-        found = await until(lambda: pattern.search(printed), PRINTED_WITHIN, "the sign-in is printed")
+        found = await until(lambda: pattern.search(printed), "the sign-in is printed")
         assert f"Console       {service.url}/console" in printed
         yield FirstStart(service, SignIn(service.url, *found.groups()), await asyncio.to_thread(service.key, "test"))
     finally:

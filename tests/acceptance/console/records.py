@@ -154,7 +154,7 @@ async def _emails(api: Api, ids: dict[str, str]) -> None:
         found = [await api.call("GET", f"/v2/email/messages/{ids[each]}") for each in ("delivered", "bounced")]
         return [each["status"] for each in found] == ["delivered", "bounced"]
 
-    await until(reported, 30, "one e-mail is delivered, and one has bounced", every=0.05)
+    await until(reported, "one e-mail is delivered, and one has bounced", every=0.05)
     (suppressed,) = (await api.call("GET", "/v2/email/suppressions", email=BOUNCED))["items"]
     await api.call("DELETE", f"/v2/email/suppressions/{suppressed['id']}")
 
@@ -172,7 +172,7 @@ async def _batches(api: Api, ids: dict[str, str]) -> None:
     async def one_failed() -> bool:
         return (await api.call("GET", f"/v2/batches/{batch_id}"))["totals"]["failed"] == 1
 
-    await until(one_failed, 30, "a message of the batch has failed")
+    await until(one_failed, "a message of the batch has failed")
 
 
 async def _push(api: Api, ids: dict[str, str]) -> None:
@@ -198,7 +198,7 @@ async def _push(api: Api, ids: dict[str, str]) -> None:
     async def completed() -> bool:
         return (await api.call("GET", f"/v2/push/messages/{ids['push']}"))["status"] == "completed"
 
-    await until(completed, 30, "the push message is completed")
+    await until(completed, "the push message is completed")
 
 
 async def _social(api: Api, ids: dict[str, str]) -> None:
@@ -240,7 +240,7 @@ async def _rcs(api: Api, ids: dict[str, str]) -> None:
         found = [await api.call("GET", f"/v2/rcs/messages/{ids[each]}") for each in ("by sms", "refused", "silent")]
         return [each["status"] for each in found] == ["delivered", "failed", "sent"]
 
-    await until(there, 30, "one went by SMS, one was refused, and one is sent", every=0.05)
+    await until(there, "one went by SMS, one was refused, and one is sent", every=0.05)
 
 
 async def _media(api: Api, ids: dict[str, str], number_id: str) -> None:
@@ -258,4 +258,4 @@ async def _media(api: Api, ids: dict[str, str], number_id: str) -> None:
     async def copied() -> bool:
         return "mediaStorage" in await api.call("GET", f"/messages/{ids['file']}")
 
-    await until(copied, 30, "the file is copied", every=0.05)
+    await until(copied, "the file is copied", every=0.05)

@@ -138,7 +138,7 @@ async def records(api: Api, number_id: str) -> dict[str, str]:
         steps = (await api.call("GET", f"/v2/journeys/{journey}/steps"))["items"]
         return sum(each["aguardando"] for each in steps if each["passo"] in ("day", "week")) == CONTACTS
 
-    await until(wait, 60, "all contacts wait in the journey")
+    await until(wait, "all contacts wait in the journey")
     mail = {
         "name": "Order ready", "subject": "Order {{order}} is ready", "html": MAIL,
         "text": "Hello {{name}}, order {{order}} is ready.",

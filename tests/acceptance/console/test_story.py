@@ -108,7 +108,7 @@ def _watches_the_load(page: Any, story: _Story) -> None:
         async def ended() -> bool:
             return not load.running
 
-        story.do(until(ended, PATIENCE, "the load test has ended"))
+        story.do(until(ended, "the load test has ended", limit=PATIENCE))
     finally:
         load.end(SIGTERM)
     report = json.loads(load.output.read_text())
@@ -177,7 +177,7 @@ def _replays_a_delivery(page: Any, story: _Story) -> None:
     async def took() -> bool:
         return again in story.endpoint.took
 
-    story.do(until(took, PATIENCE, "the endpoint takes the delivery"))
+    story.do(until(took, "the endpoint takes the delivery", limit=PATIENCE))
     page.locator("main p .badge").get_by_text("delivered", exact=True).wait_for()
     page.get_by_role("cell", name="204", exact=True).wait_for()
 

@@ -43,7 +43,7 @@ class Customer:
                     raise
                 return None
 
-        return await until(sent, SEEN_WITHIN, "the message is accepted", every=0.2)
+        return await until(sent, "the message is accepted", every=0.2)
 
     async def read(self, message: Any) -> Any:
         return await self.api.call("GET", f"/messages/{message['id']}")
@@ -58,7 +58,7 @@ class Customer:
             return bool(latest["status"] == status)
 
         try:
-            await until(there, limit, f"the message is {status}", every=0.05)
+            await until(there, f"the message is {status}", limit=limit, every=0.05)
         except AssertionError:
             raise AssertionError(f"the message is not {status}: {latest}") from None
         return latest
@@ -69,7 +69,7 @@ class Customer:
         async def left() -> bool:
             return "sentAt" in await self.read(message)
 
-        await until(left, SEEN_WITHIN, "the message has left", every=0.05)
+        await until(left, "the message has left", every=0.05)
 
     async def waits(self, message: Any, reason: str) -> Any:
         """What the message says of its wait once it waits for that reason."""
@@ -81,7 +81,7 @@ class Customer:
             return bool((latest.get("waiting") or {}).get("reason") == reason)
 
         try:
-            await until(so, SEEN_WITHIN, f"the message waits for {reason}", every=0.05)
+            await until(so, f"the message waits for {reason}", every=0.05)
         except AssertionError:
             raise AssertionError(f"the message does not wait for {reason}: {latest}") from None
         return latest["waiting"]

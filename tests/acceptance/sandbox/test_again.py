@@ -3,7 +3,7 @@
 import secrets
 from typing import Any
 
-from tests.acceptance.sandbox.customer import SEEN_WITHIN, Customer, ahead, phone
+from tests.acceptance.sandbox.customer import Customer, ahead, phone
 from tests.program import Api
 from tests.waiting import until
 
@@ -17,7 +17,7 @@ async def totals(customer: Customer, path: str, wanted: dict[str, int]) -> dict[
         latest = (await customer.api.call("GET", path))["totals"]
         return wanted.items() <= latest.items()
 
-    await until(there, SEEN_WITHIN, f"{path} shows {wanted}", every=0.05)
+    await until(there, f"{path} shows {wanted}", every=0.05)
     return latest
 
 

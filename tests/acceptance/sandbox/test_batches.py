@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.acceptance.sandbox.customer import SEEN_WITHIN, Customer, ahead, phone
+from tests.acceptance.sandbox.customer import Customer, ahead, phone
 from tests.program import Api
 from tests.waiting import until
 
@@ -31,7 +31,7 @@ async def becomes(customer: Customer, batch: Any, wanted: dict[str, Any]) -> Any
         return all({**latest["totals"], **latest}[name] == value for name, value in wanted.items())
 
     try:
-        await until(there, SEEN_WITHIN, "the batch is there", every=0.05)
+        await until(there, "the batch is there", every=0.05)
     except AssertionError:
         raise AssertionError(f"the batch has not {wanted}: {latest}") from None
     return latest

@@ -59,7 +59,7 @@ async def test_a_killed_import_goes_on_and_writes_every_row_once(own: Service) -
 
         kills = 0
         for _ in range(2):
-            await until(under_way, 30, "some blocks are written")
+            await until(under_way, "some blocks are written")
             own.end(signal.SIGKILL)
             kills += 1
             await own.start()
@@ -68,7 +68,7 @@ async def test_a_killed_import_goes_on_and_writes_every_row_once(own: Service) -
             latest = await api.call("GET", path)
             return latest if latest["status"] != "processing" else None
 
-        result = await until(through, 90, "the import is through", every=0.2)
+        result = await until(through, "the import is through", limit=90, every=0.2)
         assert kills == 2
         assert result["status"] == "completed"
         distinct = ROWS - TWICE - BAD

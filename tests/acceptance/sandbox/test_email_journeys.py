@@ -70,7 +70,7 @@ async def test_who_opens_the_welcome_gets_the_next_email(api: Api, service: Serv
         found = await api.call("GET", f"/v2/email/messages/{steps[0]['messageId']}")
         return found if found["status"] == "delivered" else None
 
-    message = await until(delivered, 20, "the e-mail is delivered")
+    message = await until(delivered, "the e-mail is delivered")
     assert (message["subject"], message["from"]) == ("Olá, Ana", "Sandbox <no-reply@sandbox.test>")
     assert message["metadata"] == {
         "journeyId": journey_id, "journeyStepId": "ola", "journeyRunId": entered["executionId"],
@@ -81,7 +81,7 @@ async def test_who_opens_the_welcome_gets_the_next_email(api: Api, service: Serv
         found = await api.call("GET", path)
         return found if found["status"] != "ativa" else None
 
-    execution = await until(over, 20, "the execution is over")
+    execution = await until(over, "the execution is over")
     assert (execution["status"], execution["motivo"]) == ("concluida", "fim")
     assert [(step["passo"], step["resultado"]) for step in execution["passos"]] == [
         ("ola", "enviado"), ("leu", "sim"), ("mais", "enviado"), ("fim", "fim"),

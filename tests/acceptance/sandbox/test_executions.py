@@ -50,7 +50,7 @@ async def test_a_contact_goes_its_way_with_the_outcomes_of_its_messages(api: Api
         found = await api.call("GET", path)
         return found if found["status"] != "ativa" else None
 
-    execution = await until(over, 20, "the execution is over")
+    execution = await until(over, "the execution is over")
     assert (execution["status"], execution["motivo"]) == ("concluida", "fim")
     assert [(step["passo"], step["resultado"]) for step in execution["passos"]] == [
         ("first", "enviado"), ("ask", "sim"), ("second", "enviado"), ("end", "fim"),
@@ -76,7 +76,7 @@ async def test_a_draft_is_tried_without_its_waits(api: Api) -> None:
         found = await api.call("GET", f"/v2/journeys/{made['id']}/executions/{test['id']}")
         return found if found["status"] != "ativa" else None
 
-    execution = await until(over, 20, "the test is over")
+    execution = await until(over, "the test is over")
     assert [(step["passo"], step["resultado"]) for step in execution["passos"]] == [
         ("first", "enviado"), ("wait", "esperou"), ("ask", "sim"), ("second", "enviado"), ("end", "fim"),
     ]  # fmt: skip
@@ -95,9 +95,9 @@ async def test_the_members_of_a_list_go_their_way_and_who_joins_it_later(api: Ap
     async def concluded(count: int) -> bool:
         return bool((await api.call("GET", f"/v2/journeys/{made['id']}"))["execucoes"]["concluida"] == count)
 
-    await until(lambda: concluded(2), 20, "both members are at the end")
+    await until(lambda: concluded(2), "both members are at the end")
     await api.call("POST", path, {"contactIds": [person["id"] for person in people]})
-    await until(lambda: concluded(3), 20, "who joined is at the end")
+    await until(lambda: concluded(3), "who joined is at the end")
 
 
 @pytest.mark.long
@@ -125,7 +125,7 @@ async def test_each_step_is_done_once_though_the_service_is_killed_again_and_aga
             async def all_concluded() -> bool:
                 return await concluded() == PEOPLE
 
-            await until(all_concluded, 60, "all executions are over", every=0.2)
+            await until(all_concluded, "all executions are over", every=0.2)
             found = [each async for each in api.pages(f"/v2/journeys/{journey_id}/executions")]
             assert len({each["contactId"] for each in found}) == len(found) == PEOPLE
             for each in found[::20]:

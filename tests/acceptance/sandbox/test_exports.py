@@ -37,7 +37,7 @@ async def test_an_export_holds_what_was_sent_and_what_came_in_over_http_and_in_f
     async def delivered() -> bool:
         return bool((await api.call("GET", f"/v2/sms/messages/{sms['id']}"))["status"] == "delivered")
 
-    await until(delivered, 20, "the SMS is delivered")
+    await until(delivered, "the SMS is delivered")
     listed = (await api.call("GET", "/messages"))["items"]
     period = f"from={format_timestamp(began)}&to={format_timestamp(datetime.now(UTC) + timedelta(minutes=1))}"
     rows: dict[str, Any] = {}

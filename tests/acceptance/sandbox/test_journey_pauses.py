@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.acceptance.sandbox.customer import SEEN_WITHIN, Customer, phone
+from tests.acceptance.sandbox.customer import Customer, phone
 from tests.program import Api, Service, running
 from tests.waiting import until
 
@@ -39,7 +39,7 @@ async def begin(customer: Customer, people: int) -> str:
         found = await api.call("GET", f"/v2/journeys/{journey_id}")
         return bool(found["execucoes"]["concluida"] == people)
 
-    await until(over, SEEN_WITHIN, "all executions are over")
+    await until(over, "all executions are over")
     return journey_id
 
 
@@ -69,7 +69,7 @@ async def test_a_paused_journey_stands_still_and_all_leaves_once_when_it_goes_on
     async def at_rest() -> bool:
         return all(each["status"] in {"queued", "read"} for each in await messages_of(customer, journey_id))
 
-    await until(at_rest, SEEN_WITHIN, "what had left has arrived")
+    await until(at_rest, "what had left has arrived")
     before = await left_of(customer, journey_id)
     assert before < PEOPLE
     for _ in range(2):
@@ -83,7 +83,7 @@ async def test_a_paused_journey_stands_still_and_all_leaves_once_when_it_goes_on
     async def all_left() -> bool:
         return await left_of(customer, journey_id) == PEOPLE
 
-    await until(all_left, SEEN_WITHIN, "all have left")
+    await until(all_left, "all have left")
     found = await messages_of(customer, journey_id)
     assert Counter(each["to"] for each in found).most_common(1)[0][1] == 1
     assert len(found) == PEOPLE
@@ -99,7 +99,7 @@ async def test_an_archive_withdraws_what_waits_and_its_coins_are_back(newcomer: 
         found = await messages_of(customer, journey_id)
         return found if all(each["status"] != "queued" for each in found) else None
 
-    found = await until(nothing_waits, SEEN_WITHIN, "what waited is withdrawn")
+    found = await until(nothing_waits, "what waited is withdrawn")
     archived = [each for each in found if each["status"] == "archived"]
     assert len(archived) >= PEOPLE // 6
     assert (await customer.read(archived[0]))["lastError"].startswith("withdrawn: its journey was archived")
@@ -107,7 +107,7 @@ async def test_an_archive_withdraws_what_waits_and_its_coins_are_back(newcomer: 
     async def nothing_held() -> bool:
         return bool((await customer.api.call("GET", "/v2/wallet"))["heldCoins"] == 0)
 
-    await until(nothing_held, SEEN_WITHIN, "the coins are back")
+    await until(nothing_held, "the coins are back")
 
 
 @pytest.mark.long
@@ -132,4 +132,4 @@ async def test_a_pause_outlives_a_service_that_is_killed(tmp_path: Path) -> None
         async def none_waits() -> bool:
             return all(each["status"] != "queued" for each in await messages_of(customer, journey_id))
 
-        await until(none_waits, SEEN_WITHIN, "all have left")
+        await until(none_waits, "all have left")

@@ -3,7 +3,7 @@
 import secrets
 from typing import Any
 
-from tests.acceptance.sandbox.customer import SEEN_WITHIN, phone
+from tests.acceptance.sandbox.customer import phone
 from tests.program import Api
 from tests.waiting import until
 
@@ -38,7 +38,7 @@ async def test_a_journey_without_coins_goes_on_with_the_next_credit(admin: Api, 
         found = await api.call("GET", path)
         return found if found["status"] == "pausada" else None
 
-    found = await until(paused, SEEN_WITHIN, "the journey is paused")
+    found = await until(paused, "the journey is paused")
     cause = found["pausadaPor"]
     assert cause == {"motivo": "saldo_insuficiente", "passo": "hello", "em": found["pausadaEm"]}
     listed = (await api.call("GET", "/v2/journeys"))["items"]
@@ -51,7 +51,7 @@ async def test_a_journey_without_coins_goes_on_with_the_next_credit(admin: Api, 
         found = await api.call("GET", execution)
         return found if found["status"] != "ativa" else None
 
-    assert [step["resultado"] for step in (await until(over, SEEN_WITHIN, "it goes on"))["passos"]] == [
+    assert [step["resultado"] for step in (await until(over, "it goes on"))["passos"]] == [
         "enviado",
         "fim",
     ]

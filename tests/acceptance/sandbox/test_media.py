@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 import pytest
-from tests.acceptance.sandbox.customer import SEEN_WITHIN, Customer, phone
+from tests.acceptance.sandbox.customer import Customer, phone
 from tests.media_files import HTML, PDF, PNG, ogg
 from tests.program import Api, Refused, Service
 from tests.waiting import until
@@ -32,7 +32,7 @@ async def copied(api: Api, message_id: str) -> Any:
         latest.update(await api.call("GET", f"/messages/{message_id}"))
         return "mediaStorage" in latest
 
-    await until(there, SEEN_WITHIN, "the media is copied", every=0.05)
+    await until(there, "the media is copied", every=0.05)
     return latest
 
 
@@ -184,6 +184,6 @@ async def test_media_goes_with_its_contact(service: Service, token: str, regular
     async def gone() -> bool:
         return (await get(service, token, f"/messages/{message_id}/media"))[0] == 404
 
-    await until(gone, SEEN_WITHIN, "the media is forgotten", every=0.05)
+    await until(gone, "the media is forgotten", every=0.05)
     assert (await get(service, token, headers["Location"]))[0] == 404
     assert "mediaStorage" not in await regular.api.call("GET", f"/messages/{message_id}")

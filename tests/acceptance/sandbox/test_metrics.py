@@ -54,7 +54,7 @@ async def test_what_is_sent_refused_and_asked_for_is_counted(service: Service, r
         more = [now - then for now, then in zip(after, before, strict=True)]
         return all(each >= least for each, least in zip(more, (2, 1, 1, 2, 2, 1), strict=True))
 
-    await until(risen, 10, "all is counted")
+    await until(risen, "all is counted")
 
 
 async def test_push_is_counted_and_its_service_shown(service: Service, api: Api) -> None:
@@ -79,13 +79,13 @@ async def test_push_is_counted_and_its_service_shown(service: Service, api: Api)
         now = [await value(service, name, **labels) for name, labels in names]
         return [more - less for more, less in zip(now, before, strict=True)] == [2, 1, 1]
 
-    await until(counted, 10.0, "two are accepted, one is sent, one failed", every=0.1)
+    await until(counted, "two are accepted, one is sent, one failed", every=0.1)
 
     async def at_rest() -> bool:
         gateways = values(await asyncio.to_thread(scraped, service))["recado_gateway_calls_in_flight"]
         return ({"channel": "push", "env": "test", "gateway": "sandbox"}, 0.0) in gateways
 
-    await until(at_rest, 10, "no call is under way")
+    await until(at_rest, "no call is under way")
     shown = (await api.call("GET", "/v2/ops/providers"))["items"]
     (state,) = [each for each in shown if each["channel"] == "push"]
     assert (state["env"], state["provider"], state["gateway"], state["circuit"]) == (
@@ -105,7 +105,7 @@ async def test_a_failed_report_counts_as_a_failure(service: Service, regular: Cu
     async def counted() -> bool:
         return await value(service, "recado_messages_failed_total", **failed) > before
 
-    await until(counted, 10, "the failure is counted")
+    await until(counted, "the failure is counted")
 
 
 async def test_a_restart_is_counted(service: Service, regular: Customer, api: Api, admin: Api) -> None:
@@ -118,7 +118,7 @@ async def test_a_restart_is_counted(service: Service, regular: Customer, api: Ap
     async def counted() -> bool:
         return await value(service, "recado_restarts_total", kind="Lane") > before
 
-    await until(counted, 10, "the restart is counted")
+    await until(counted, "the restart is counted")
 
 
 async def test_they_tell_of_nobody_and_no_label_grows(

@@ -82,7 +82,7 @@ async def test_a_person_may_answer(suffix: str, status: str, text: str, regular:
         page = regular.api.pages("/messages", numberId=regular.number_id, direction="inbound")
         return [each async for each in page if each["to"] == to]
 
-    (answer,) = await until(answers, 20, "the answer has come", every=0.05)
+    (answer,) = await until(answers, "the answer has come", every=0.05)
     assert (await regular.reaches(message, status))["status"] == status
     assert (answer["to"], answer["payload"], answer["status"]) == (to, {"text": {"body": text}}, "delivered")
     reply = {"type": "text", "templateId": None, "templateVars": None, "payload": {"text": {"body": "thank you"}}}

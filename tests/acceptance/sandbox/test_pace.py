@@ -82,7 +82,7 @@ async def _departures(customer: Customer) -> list[tuple[datetime, str]]:
         ]
         return not any(page["total"] for page in waiting)
 
-    await until(queue_is_empty, 30, "all messages have left", every=0.2)
+    await until(queue_is_empty, "all messages have left", every=0.2)
     return sorted([(moment(it["sentAt"]), it["priority"]) async for it in api.pages("/messages", **here)])
 
 

@@ -25,7 +25,7 @@ async def reaches(api: Api, message: Any, status: str) -> Any:
         latest = await api.call("GET", f"/v2/push/messages/{message['id']}")
         return bool(latest["status"] == status)
 
-    await until(there, 15.0, f"the message is {status}", every=0.05)
+    await until(there, f"the message is {status}", every=0.05)
     return latest
 
 

@@ -3,7 +3,7 @@
 import secrets
 from typing import Any
 
-from tests.acceptance.sandbox.customer import SEEN_WITHIN, Customer, phone
+from tests.acceptance.sandbox.customer import Customer, phone
 from tests.waiting import until
 
 
@@ -27,7 +27,7 @@ async def test_who_cannot_be_reached_leaves_the_audience_until_writing_again(reg
     await regular.reaches(await regular.send(there), "read")
     failed = await regular.reaches(await regular.send(gone), "failed")
     assert failed["lastError"].startswith("recipient_unreachable: ")
-    await until(lambda: reaches(1), SEEN_WITHIN, "the phone is not reachable any more")
+    await until(lambda: reaches(1), "the phone is not reachable any more")
 
     await api.call("POST", "/v2/sandbox/inbound", {"numberId": regular.number_id, "from": gone, "text": "here I am"})
     assert await reached() == 2

@@ -44,7 +44,7 @@ async def test_what_waits_at_a_restart_happens_after_it(way: signal.Signals, own
         async def answers() -> int:
             return int((await api.call("GET", "/messages", direction="inbound"))["total"])
 
-        assert await until(answers, 10, "the person has answered", every=0.05) == 1
+        assert await until(answers, "the person has answered", every=0.05) == 1
         ended = [await _ended(slow, message["id"]) for message in queue]
         lost = [message for message in ended if message["status"] == "sending"]
         assert len(lost) <= (2 if way is signal.SIGKILL else 0)  # under way at the kill: uncertain, never sent again
@@ -62,7 +62,7 @@ async def _ended(customer: Customer, message_id: str) -> dict[str, object]:
         latest = await customer.api.call("GET", f"/messages/{message_id}")
         return latest["status"] == "read" or latest.get("waiting") == {"reason": "uncertain"}
 
-    await until(so, 20, "the message has ended", every=0.05)
+    await until(so, "the message has ended", every=0.05)
     return latest
 
 
@@ -83,7 +83,7 @@ async def test_a_batch_that_was_being_made_at_a_kill_is_made_whole_and_once(own:
             found = await api.call("GET", f"/v2/batches/{batch['id']}")
             return bool(found["status"] == "running")
 
-        await until(made, 20, "the batch is made whole", every=0.05)
+        await until(made, "the batch is made whole", every=0.05)
         await api.call("POST", f"/v2/batches/{batch['id']}/pause")
         recipients = []
         page: dict[str, str] = {"limit": "200"}
@@ -114,7 +114,7 @@ async def test_whoever_opted_out_before_a_kill_is_answered_after_it_and_once(own
                 taken.add(who)
 
         people = [asyncio.create_task(opt_out(phone())) for _ in range(80)]
-        await until(lambda: len(taken) >= 10, 20, "some have opted out", every=0.001)
+        await until(lambda: len(taken) >= 10, "some have opted out", every=0.001)
         own.end(signal.SIGKILL)
         await asyncio.gather(*people)
         await own.start()
@@ -124,7 +124,7 @@ async def test_whoever_opted_out_before_a_kill_is_answered_after_it_and_once(own
             answers = [each["to"] async for each in api.pages("/messages", direction="outbound")]
             return taken <= set(denied) and sorted(answers) == sorted(denied)
 
-        await until(answered, 20, "everybody is answered once", every=0.05)
+        await until(answered, "everybody is answered once", every=0.05)
 
 
 @pytest.mark.long
@@ -169,7 +169,7 @@ async def test_a_full_tier_is_as_full_after_a_restart_until_it_is_raised(own: Se
                 [(await api.call("GET", "/messages", status=status))["total"] for status in ("queued", "sending")]
             )
 
-        await until(left, 30, "the tier is full", every=0.1)
+        await until(left, "the tier is full", every=0.1)
         stranger = await customer.send(phone())
         full = await customer.waits(stranger, "tier_limit")
         assert full["detail"] == "the number's tier is tier_250"

@@ -90,7 +90,7 @@ async def test_a_dry_run_of_a_segment_predicts_what_the_journey_does(newcomer: N
         runs = (await api.call("GET", path))["execucoes"]
         return bool(runs["ativa"] == 0 and sum(runs.values()) == 2 * EACH)
 
-    await until(over, 600, "all executions are over", every=1.0)
+    await until(over, "all executions are over", limit=600, every=1.0)
     runs = (await api.call("GET", path))["execucoes"]
     ends = predicted["resultados"]
     assert runs["concluida"] == pytest.approx(ends["fim"], rel=NEAR)
@@ -102,7 +102,7 @@ async def test_a_dry_run_of_a_segment_predicts_what_the_journey_does(newcomer: N
                    for step, each in zip(found, predicted["passos"], strict=True))  # fmt: skip
 
     try:
-        await until(counted, 60, "the numbers of the steps are those that were predicted", every=1.0)
+        await until(counted, "the numbers of the steps are those that were predicted", every=1.0)
     except AssertionError:
         found = (await api.call("GET", f"{path}/steps"))["items"]
         wrong = [(told(step), told(each)) for step, each in zip(found, predicted["passos"], strict=True)]

@@ -7,7 +7,7 @@ from typing import Any
 
 import aiohttp
 import pytest
-from tests.acceptance.sandbox.customer import SEEN_WITHIN, Customer, ahead, phone
+from tests.acceptance.sandbox.customer import Customer, ahead, phone
 from tests.acceptance.sandbox.test_media import copied, get, upload
 from tests.media_files import PDF, PNG
 from tests.program import Api, Refused, Service
@@ -126,7 +126,7 @@ async def test_a_user_of_the_sandbox_replies(regular: Customer) -> None:
         found = (await api.call("GET", "/messages?channel=social&direction=inbound&limit=50"))["items"]
         return "OK" in [each["payload"]["text"]["body"] for each in found if each["to"] == who]
 
-    await until(replied, SEEN_WITHIN, "the user replied")
+    await until(replied, "the user replied")
 
 
 def sends(media_id: str, kind: str = "image") -> dict[str, Any]:

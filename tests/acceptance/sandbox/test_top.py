@@ -37,7 +37,7 @@ async def test_a_person_sees_a_number_and_pauses_and_resumes_it_by_keys(service:
         assert await asyncio.wait_for(process.wait(), SEEN_WITHIN) == 0
         assert terminal.now == terminal.before
         left = "\x1b[?25h\x1b[?1049l"  # the cursor is there again, and what the terminal showed before
-        await until(lambda: terminal.written.endswith(left), SEEN_WITHIN, "the screen is left", every=0.05)
+        await until(lambda: terminal.written.endswith(left), "the screen is left", every=0.05)
 
 
 async def test_a_script_gets_the_numbers_once(service: Service, api: Api, token: str) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import secrets
 from typing import Any
 
-from tests.acceptance.sandbox.customer import SEEN_WITHIN, Customer, ahead, phone
+from tests.acceptance.sandbox.customer import Customer, ahead, phone
 from tests.program import Api, Refused, Service
 from tests.waiting import until
 
@@ -50,7 +50,7 @@ async def test_a_hundred_senders_race_for_a_thousand_prices_and_exactly_those_ar
             wallet = await api.call("GET", "/v2/wallet")
             return wallet if wallet["heldCoins"] == 0 else None
 
-        wallet = await until(spent, SEEN_WITHIN, "every price is charged")
+        wallet = await until(spent, "every price is charged")
         assert (wallet["balanceCoins"], wallet["status"]) == (0, "depleted")
         charges: set[str] = set()
         cursor: dict[str, str] = {}

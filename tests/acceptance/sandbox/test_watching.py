@@ -55,7 +55,7 @@ async def busy(service: Service, regular: Customer, api: Api, admin: Api) -> str
     async def restarted() -> bool:
         return await value(service, "recado_restarts_total") > before
 
-    await until(restarted, 10, "the restart is counted")
+    await until(restarted, "the restart is counted")
     for name in sorted(ONLY_WITH_THE_PROGRAM):  # 404: nothing has that name
         with pytest.raises(Refused, match="409"):
             await admin.call("POST", "/v2/ops/actors/restart", {"path": f"recado/{name}"})
@@ -65,7 +65,7 @@ async def busy(service: Service, regular: Customer, api: Api, admin: Api) -> str
         text = await asyncio.to_thread(scraped, service)
         return text if {"recado_queue_messages", "recado_queue_oldest_seconds"} <= values(text).keys() else None
 
-    return await until(queued, 10, "something is queued") or ""
+    return await until(queued, "something is queued") or ""
 
 
 async def test_promtool_takes_the_metrics_of_the_service(service: Service, regular: Customer) -> None:
@@ -143,8 +143,8 @@ async def test_prometheus_itself_scrapes_the_service_and_evaluates_each_rule(ser
     with log.open("wb") as said:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
     try:
-        await until(up, 30, "Prometheus has scraped the service", every=0.2)
-        await until(evaluated, 30, "each rule is evaluated", every=0.2)
+        await until(up, "Prometheus has scraped the service", every=0.2)
+        await until(evaluated, "each rule is evaluated", every=0.2)
         for expression in promtool.shown():
             await asyncio.to_thread(asked, "/api/v1/query", query=expression)  # another answer than 200 raises
     finally:

@@ -54,7 +54,7 @@ class Receiver:
             self.process = subprocess.Popen([*command, str(self._secret)], stdin=subprocess.DEVNULL, stdout=output)
 
     async def url(self) -> str:
-        await until(lambda: b"\n" in self.output.read_bytes(), PATIENCE, "the receiver listens")
+        await until(lambda: b"\n" in self.output.read_bytes(), "the receiver listens")
         return f"http://127.0.0.1:{self.output.read_text().splitlines()[0]}/hook"
 
     def believe(self, secret: str) -> None:

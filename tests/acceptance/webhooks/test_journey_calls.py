@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.acceptance.webhooks.conftest import PATIENCE, Receiver
+from tests.acceptance.webhooks.conftest import Receiver
 from tests.program import Api, Service, running
 from tests.waiting import until
 
@@ -36,7 +36,7 @@ async def over(api: Api, journey_id: str, execution_id: str) -> Any:
         found = await api.call("GET", f"/v2/journeys/{journey_id}/executions/{execution_id}")
         return found if found["status"] != "ativa" else None
 
-    return await until(ended, PATIENCE, "the execution is over", every=0.1)
+    return await until(ended, "the execution is over", every=0.1)
 
 
 async def test_a_draft_is_tried_from_its_welcome_to_a_call_that_its_receiver_believes(
@@ -90,7 +90,7 @@ async def test_a_call_under_way_at_a_kill_is_made_again_under_its_key(
             async def waits() -> bool:
                 return bool((await api.call("GET", path)).get("aguardando") == {"tipo": "webhook"})
 
-            await until(waits, PATIENCE, "the execution waits for its call")
+            await until(waits, "the execution waits for its call")
             service.end(signal.SIGKILL)
             receiver.process.send_signal(signal.SIGCONT)
             await service.start()

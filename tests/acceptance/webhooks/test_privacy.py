@@ -12,7 +12,6 @@ import asyncpg
 import pytest
 from aiohttp import web
 from tests.acceptance.sandbox.customer import Customer, phone
-from tests.acceptance.webhooks.conftest import PATIENCE
 from tests.privacy import found_in_logs
 from tests.program import Api, Refused, Service, running
 from tests.waiting import until
@@ -57,7 +56,7 @@ async def test_secrets_headers_addresses_payloads_and_answers_stay_out_of_the_lo
                     inbound = {"numberId": customer.number_id, "from": person, "text": TEXT}
                     await api.call("POST", "/v2/sandbox/inbound", inbound)
                     if arrives:
-                        await until(lambda: len(heard) > before, PATIENCE, "the endpoint hears of it")
+                        await until(lambda: len(heard) > before, "the endpoint hears of it")
 
                 await happens()
                 for hours in (1, 0):

@@ -7,7 +7,7 @@ from typing import Any
 
 import aiohttp
 import pytest
-from tests.acceptance.webhooks.conftest import PATIENCE, Receiver
+from tests.acceptance.webhooks.conftest import Receiver
 from tests.program import Api
 from tests.waiting import until
 
@@ -29,7 +29,7 @@ class Subscribed:
         """Make something happen, and tell what the receiver thought of hearing of it."""
         before = len(self.receiver.received)
         await self.api.call("POST", "/v2/api-keys", {"name": "A key", "scopes": ["messages:read"]})
-        await until(lambda: len(self.receiver.received) > before, PATIENCE, "the delivery has arrived")
+        await until(lambda: len(self.receiver.received) > before, "the delivery has arrived")
         return bool(self.receiver.received[before]["accepted"])
 
     async def tested(self) -> Any:

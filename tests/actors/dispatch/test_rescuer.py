@@ -427,7 +427,7 @@ async def test_an_owner_whose_lock_was_lost_and_whose_place_was_taken_begins_no_
         " where d.datname = current_database() and l.locktype = 'advisory' and l.objid = $1",
         LOCK[1],
     )
-    await until(lambda: nobody_holds_the_lock(database), 10, "the lock is free")
+    await until(lambda: nobody_holds_the_lock(database), "the lock is free")
     await first.rescuer.watch()  # the epoch decides, and not the lock: nobody else has taken it
     assert lost == []
     assert first.begun.began(ORGANIZATION, claimed, NOW, NOW)

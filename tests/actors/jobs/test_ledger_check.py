@@ -75,6 +75,6 @@ async def test_it_is_checked_when_the_service_starts(purse: Purse, check: Ledger
 
     await check.start()
     try:
-        await until(told, 10, "the alarm is written")
+        await until(told, "the alarm is written")
     finally:
         await check.stop()

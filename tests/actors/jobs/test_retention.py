@@ -113,7 +113,7 @@ async def test_the_first_round_comes_with_the_start(database: Database, clock: V
         async def gone() -> bool:
             return await left(database) == [1, 0, 1, 1, 0, 0, 0, 0]
 
-        await until(gone, 10, "the first round is through")
+        await until(gone, "the first round is through")
     finally:
         await retention.stop()
     await retention.stop()

@@ -149,7 +149,7 @@ async def test_one_segment_is_counted_at_a_time_so_that_a_caller_has_the_other_p
 
     monkeypatch.setattr(evaluation, "count", count)
     working = asyncio.ensure_future(SegmentSizes(database, evaluation, clock=clock).work())
-    await until(one_begun, 10, "one is being counted")
+    await until(one_begun, "one is being counted")
     await database.fetchval("select 1")  # a second one would have begun by then
     await clock.settle()
     assert len(begun) == 1

@@ -84,7 +84,7 @@ class Calling:
         """Once so much time has passed: turns, the calls that they want, and the turns that follow from those."""
         await self.way.work(after)
         self.caller.hint()
-        await until(self._none_wanted, 10, "no call is wanted")
+        await until(self._none_wanted, "no call is wanted")
         await self.way.work()
 
     async def _none_wanted(self) -> bool:

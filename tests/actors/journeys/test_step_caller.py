@@ -295,7 +295,7 @@ async def test_an_endpoint_that_hangs_holds_up_nobody_else(calling: Calling, gat
             await calling.way.work()
             return await calling.over(execution)
 
-        await until(passed, 10, "the other execution has passed its step")
+        await until(passed, "the other execution has passed its step")
         assert await calling.trail(execution) == TAKEN
     assert answered == ["/other", "/other"]
     assert calling.caller.unrecorded == 10
@@ -345,7 +345,7 @@ async def test_what_is_answered_to_an_execution_that_is_over_changes_nothing(
     assert over.motivo is reason
     assert await calling.rows() == []
     gate.open.set()
-    await until(lambda: not calling.caller.unrecorded, 10, "the answer is noted")
+    await until(lambda: not calling.caller.unrecorded, "the answer is noted")
     await calling.way.work()
     assert await calling.way.read(execution.key) == over
     assert await calling.trail(execution) == []
@@ -401,7 +401,7 @@ async def test_a_call_whose_result_was_lost_is_made_once_more_when_its_claim_is_
     former = calling.new_caller(lost)
     execution = await calling.begin(await calling.subscribe(), order="A-1")
     await former.start()
-    await until(lambda: lost.lost, 10, "the answer is lost")
+    await until(lambda: lost.lost, "the answer is lost")
     await former.stop()
     claimed = (await calling.rows())[0]["claimed_at"]
     assert claimed is not None

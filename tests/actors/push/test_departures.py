@@ -144,7 +144,7 @@ class Push:
             self.running.hint()
             return not (await self.read(message)).open
 
-        await until(over, 10.0, "the message is over")
+        await until(over, "the message is over")
         return await self.read(message)
 
     async def counts(self, message: PushMessage) -> tuple[int, int, int]:
@@ -213,7 +213,7 @@ async def test_each_device_gets_it_once_and_is_charged_once(push: Push) -> None:
     async def blocks_are_over() -> bool:
         return not await push.db.fetchval("select count(*) from push_blocks where not over")
 
-    await until(blocks_are_over, 5.0, "the block is over")
+    await until(blocks_are_over, "the block is over")
 
 
 async def test_what_a_provider_says_is_what_becomes_of_a_device(push: Push) -> None:
@@ -252,7 +252,7 @@ async def test_operators_see_what_becomes_of_devices_and_which_service_is_in_tro
     push.sender.hold = asyncio.Event()
     message = await push.send()
     await push.departs()
-    await until(lambda: len(push.sender.got) == 8, 5.0, "all calls are under way")
+    await until(lambda: len(push.sender.got) == 8, "all calls are under way")
     for scope, calls, waiting in ((INSTALLATION, 8, 8), (mine, 8, 8), (theirs, 0, 0)):
         first, second = await states.of(scope)
         assert (first.env, first.channel, first.provider, first.gateway) == ("test", "push", "scripted", "scripted")
@@ -263,8 +263,8 @@ async def test_operators_see_what_becomes_of_devices_and_which_service_is_in_tro
     async def settled() -> bool:
         return await push.counts(message) == (1, 1, 1)
 
-    await until(settled, 5.0, "three are settled")
-    await until(lambda: push.activity.sent["push"] == 1, 5.0, "they are counted")
+    await until(settled, "three are settled")
+    await until(lambda: push.activity.sent["push"] == 1, "they are counted")
     assert push.activity.failed == {("push", "unregistered"): 1, ("push", "too_long"): 1}
     calls = push.activity.connections[ConnectionKey(push.organization_id, "test", "push", "scripted")]
     assert (len(calls), calls.success_rate()) == (8, 1 / 8)
@@ -288,7 +288,7 @@ async def test_of_lanes_that_wait_for_a_circuit_an_organization_has_a_share(
     def both_ended() -> bool:
         return {each.token for each in push.sender.got} == {*tokens} and not running._lanes
 
-    await until(both_ended, 5.0, "both lanes have ended")
+    await until(both_ended, "both lanes have ended")
     assert len(running.lanes) == share
 
 
@@ -334,7 +334,7 @@ async def test_who_opts_out_while_another_call_is_awaited_gets_nothing(push: Pus
     push.sender.hold = asyncio.Event()
     message = await push.send()
     departures = await push.departs(most_in_flight=1)
-    await until(lambda: len(push.sender.got) == 1, 5.0, "one call is under way")
+    await until(lambda: len(push.sender.got) == 1, "one call is under way")
     token = push.sender.got[0].token
     leaves = "second" if token == "first" else "first"
     await push.register(leaves, opted_in=False)
@@ -354,7 +354,7 @@ async def test_who_opts_out_before_so_many_others_that_it_is_forgotten_gets_noth
     push.sender.hold = asyncio.Event()
     message = await push.send()
     running = await push.departs(most_in_flight=1)
-    await until(lambda: len(push.sender.got) == 1, 5.0, "one call is under way")
+    await until(lambda: len(push.sender.got) == 1, "one call is under way")
     token = push.sender.got[0].token
     leaves = "second" if token == "first" else "first"
     await push.register(leaves, opted_in=False)
@@ -419,7 +419,7 @@ async def test_devices_are_looked_at_again_after_a_long_wait_for_a_call(
     push.sender.hold = asyncio.Event()
     message = await push.send()
     await push.departs(most_in_flight=1)
-    await until(lambda: len(push.sender.got) == 1, 5.0, "one call is under way")
+    await until(lambda: len(push.sender.got) == 1, "one call is under way")
     token = push.sender.got[0].token
     await push.register("second" if token == "first" else "first", opted_in=False)
     push.sender.hold.set()
@@ -446,7 +446,7 @@ async def test_a_host_in_trouble_holds_up_no_other(push: Push) -> None:
     async def good() -> bool:
         return (await push.counts(message))[0] == 20
 
-    await until(good, 5.0, "the good host has all")
+    await until(good, "the good host has all")
     assert sum(push.sender.calls_for(f"bad {n}") for n in range(20)) <= 20
 
 
@@ -467,7 +467,7 @@ async def test_a_circuit_stays_open_for_what_is_sent_next(push: Push, monkeypatc
     monkeypatch.setattr(push.sender, "send", timed)
     await push.send()
     running = await push.departs()
-    await until(lambda: len(called_at) == 5 and not running._lanes, 5.0, "the lane has ended")
+    await until(lambda: len(called_at) == 5 and not running._lanes, "the lane has ended")
     message = await push.send()
     assert (await push.ends(message)).status == "completed"
     assert called_at[5] - called_at[4] >= 1.9
@@ -503,7 +503,7 @@ async def test_an_unknown_outcome_is_never_sent_again_and_fails_after_a_day(push
     async def settled() -> bool:
         return (await push.codes(message)).get("lost") == "outcome_unknown" and (await push.counts(message))[0] == 1
 
-    await until(settled, 5.0, "both are settled")
+    await until(settled, "both are settled")
     assert (await push.read(message)).status == "sending"
     await departures.work()
     assert push.sender.calls_for("lost") == 1
@@ -523,7 +523,7 @@ async def test_what_never_left_in_a_day_fails_and_is_released(push: Push) -> Non
     await push.departs()
     assert (await push.ends(message)).status == "failed"
     assert push.sender.got == []
-    await until(lambda: push.activity.failed == {("push", "expired"): 1}, 5.0, "it is counted")
+    await until(lambda: push.activity.failed == {("push", "expired"): 1}, "it is counted")
     assert await push.counts(message) == (0, 1, 0)
     assert await push.wallet() == (balance, held)
 
@@ -534,11 +534,11 @@ async def test_a_suspended_organization_sends_nothing_until_that_is_over_and_los
     push.sender.hold = asyncio.Event()
     message = await push.send()
     departures = await push.departs(most_in_flight=1)
-    await until(lambda: len(push.sender.got) == 1, 5.0, "one call is under way")
+    await until(lambda: len(push.sender.got) == 1, "one call is under way")
     await push.db.execute("update organizations set status = 'suspended'")
     await departures.work()
     push.sender.hold.set()
-    await until(lambda: not departures.lanes, 5.0, "its lane has ended")
+    await until(lambda: not departures.lanes, "its lane has ended")
     day = timedelta(hours=25)
     await push.db.execute("update push_messages set due_at = due_at - $1::interval", day)
     await departures.work()
@@ -571,7 +571,7 @@ async def test_after_a_crash_nobody_gets_it_twice(push: Push) -> None:
     push.sender.hold = asyncio.Event()
     message = await push.send()
     dead = await push.departs()
-    await until(lambda: len(push.sender.got) == 2, 5.0, "both calls are under way")
+    await until(lambda: len(push.sender.got) == 2, "both calls are under way")
     for lane, task in dead._lanes.values():  # killed: nothing of it is written
         lane._work = None  # type: ignore[assignment]
         task.cancel()
@@ -597,7 +597,7 @@ async def test_while_the_lease_is_over_nothing_begins_to_leave(push: Push) -> No
     async def claimed() -> bool:
         return bool(await push.db.fetchval("select exists (select from push_blocks where claimed_at is not null)"))
 
-    await until(claimed, 10.0, "the lane has claimed what it would send")
+    await until(claimed, "the lane has claimed what it would send")
     assert push.sender.got == []
     lease.renewed(lease.asked())
     assert (await push.ends(message)).status == "completed"
@@ -633,7 +633,7 @@ async def test_a_lane_that_fails_leaves_in_doubt_only_whom_it_was_calling(
             await push.db.fetchval("select bool_and(over) from push_blocks")
         )
 
-    await until(sorted_out, 10.0, "the others have it, and the block is over")
+    await until(sorted_out, "the others have it, and the block is over")
     assert len(push.sender.got) == 5
     assert (await push.codes(message))["breaks"] == "outcome_unknown"
 
@@ -672,7 +672,7 @@ async def claimed_again(push: Push) -> PushMessage:
     async def tried() -> bool:
         return bool(await push.db.fetchval("select attempts = 1 and due_at is not null from push_dispatches"))
 
-    await until(tried, 10.0, "the device waits for its next call")
+    await until(tried, "the device waits for its next call")
     await running.stop()
     await push.db.execute("update push_dispatches set due_at = now()")
     lane = stored.PushLaneKey(push.organization_id, "test", push.app_id, "android")
@@ -698,7 +698,7 @@ async def test_a_device_that_was_claimed_again_and_maybe_called_stays_in_doubt_a
     async def sorted_out() -> bool:
         return bool(await push.db.fetchval("select claimed_at is null and attempts = 2 from push_dispatches"))
 
-    await until(sorted_out, 10.0, "the claim is sorted out")
+    await until(sorted_out, "the claim is sorted out")
     assert (await push.codes(message), push.sender.calls_for("token")) == ({"token": "outcome_unknown"}, 1)
     await push.db.execute("update push_messages set due_at = due_at - interval '25 hours'")
     assert (await push.ends(message)).status == "failed"
@@ -725,13 +725,13 @@ async def test_a_process_that_was_overtaken_puts_nothing_back(push: Push) -> Non
     push.sender.script["token"] = [Retry(0.0)]
     push.sender.hold = asyncio.Event()
     overtaken = await push.departs()
-    await until(lambda: push.sender.got, 5.0, "its call is under way")
+    await until(lambda: push.sender.got, "its call is under way")
     await push.departs()
 
     async def sorted_out() -> bool:
         return (await push.codes(message)) == {"token": "outcome_unknown"}
 
-    await until(sorted_out, 5.0, "its successor knows nothing of the call")
+    await until(sorted_out, "its successor knows nothing of the call")
     push.sender.hold.set()
     await overtaken.stop()
     assert await push.db.fetchval("select due_at from push_dispatches") is None
@@ -743,7 +743,7 @@ async def test_what_an_overtaken_process_had_not_begun_is_left_to_its_successor(
     push.sender.hold = asyncio.Event()
     await push.send()
     overtaken = await push.departs(most_in_flight=100)
-    await until(lambda: len(push.sender.got) == 25, 10.0, "as many calls as an organization may have")
+    await until(lambda: len(push.sender.got) == 25, "as many calls as an organization may have")
     old = push.epoch
     await epochs.take_epoch(push.db, push.clock.now())
     push.begun.lease = Lease(push.clock.monotonic)  # it is over
@@ -757,7 +757,7 @@ async def test_a_stop_puts_back_what_has_not_begun(push: Push) -> None:
     push.sender.hold = asyncio.Event()
     message = await push.send()
     departures = await push.departs()
-    await until(lambda: len(push.sender.got) == 500, 10.0, "as many calls as a lane may have")
+    await until(lambda: len(push.sender.got) == 500, "as many calls as a lane may have")
     stopping = asyncio.create_task(departures.stop())
     push.sender.hold.set()
     await stopping
@@ -911,7 +911,7 @@ async def test_a_lane_that_never_ends_makes_way_for_another_organization(
     async def goes_on() -> bool:
         return push.sender.calls_for("endless") > 3
 
-    await until(goes_on, 10.0, "its lane is at work")
+    await until(goes_on, "its lane is at work")
     other = replace(push, organization_id=(await acme(push.db, push.clock, push.ids)).organization.id)
     async with push.db.transaction() as connection:
         app = await PUSH_APPS.insert(
@@ -934,7 +934,7 @@ async def test_what_is_in_flight_is_shared_by_organization(push: Push, monkeypat
     async def full() -> bool:
         return running.in_flight >= 3
 
-    await until(full, 10.0, "as many are in flight as may be")
+    await until(full, "as many are in flight as may be")
     seen = (running.in_flight, len(push.sender.got))
     push.sender.hold.set()
     assert seen == (3, 3)

@@ -184,7 +184,7 @@ class Place:
         async def so() -> bool:
             return (await self.stored(subscription)).status is wanted
 
-        await until(so, 10.0, f"the subscription is {wanted.value}")
+        await until(so, f"the subscription is {wanted.value}")
 
     async def settled(self, subscription: Subscription, count: int = 1, limit: float = 10.0) -> list[Any]:
         """The log of the subscription once it has so many entries."""
@@ -195,7 +195,7 @@ class Place:
             )
             return (found,) if len(found) >= count else None
 
-        return (await until(rows, limit, f"{count} deliveries are settled"))[0]
+        return (await until(rows, f"{count} deliveries are settled", limit=limit))[0]
 
     async def pending(self, subscription: Subscription) -> list[Any]:
         return await self.db.fetch(
@@ -209,7 +209,7 @@ class Place:
             rows = await self.pending(subscription)
             return rows[0] if rows and rows[0]["attempts"] >= attempts else None
 
-        return await until(tried, limit, f"the delivery was tried {attempts} times")
+        return await until(tried, f"the delivery was tried {attempts} times", limit=limit)
 
 
 def make_webhooks(place: Any, http: GuardedHttp) -> tuple[Webhooks, Supervisor]:

@@ -96,7 +96,7 @@ async def test_what_is_deleted_while_it_delivers_leaves_nothing_behind(place: Pl
     assert (row["status"], row["last_error"]) == ("dropped", "the subscription was revoked")
 
     go.set()
-    await until(lambda: not place.webhooks.dispatcher.queue.calls, 10, "the call has ended")
+    await until(lambda: not place.webhooks.dispatcher.queue.calls, "the call has ended")
     await place.emit()
     assert await place.pending(subscription) == []
     assert [row["status"] for row in await place.settled(subscription)] == ["dropped"]

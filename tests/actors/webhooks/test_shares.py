@@ -36,7 +36,7 @@ async def test_the_subscriptions_of_an_organization_share_its_calls_and_deliver_
     assert receiver.most_at_once <= CALLS + SUBSCRIPTIONS
     assert len(receiver.received) == SUBSCRIPTIONS * EVENTS
     queue = place.webhooks.dispatcher.queue
-    await until(lambda: not queue.calls and not vars(queue)["_shares"], 10, "nothing is under way any more")
+    await until(lambda: not queue.calls and not vars(queue)["_shares"], "nothing is under way any more")
 
 
 async def test_no_more_statements_read_deliveries_of_an_organization_than_its_share(
@@ -47,6 +47,6 @@ async def test_no_more_statements_read_deliveries_of_an_organization_than_its_sh
     await place.subscribe(receiver.url)
     async with reading.place(organization_id), reading.place(organization_id):
         await place.emit()
-        await until(lambda: vars(reading)["_waiting"], 10, "the reading waits for its organization's share")
+        await until(lambda: vars(reading)["_waiting"], "the reading waits for its organization's share")
         assert receiver.received == []
     await receiver.wait_for(1)

@@ -38,7 +38,7 @@ class Mail:
         async def came() -> bool:
             return bool((await self.read(message_id))["status"] == status)
 
-        await until(came, 20, f"{message_id} is {status}", every=0.05)
+        await until(came, f"{message_id} is {status}", every=0.05)
         return await self.read(message_id)
 
     async def balance(self) -> tuple[int, int]:

@@ -42,7 +42,7 @@ async def ended(mail: Mail, batch_id: str, status: str = "completed") -> Any:
         found = await mail.api.call("GET", f"/v2/batches/{batch_id}")
         return found if found["status"] == status else None
 
-    return await until(came, 30, f"{batch_id} is {status}", every=0.1)
+    return await until(came, f"{batch_id} is {status}", every=0.1)
 
 
 async def emails_of(mail: Mail, campaign: str) -> dict[str, Any]:
@@ -103,7 +103,7 @@ async def test_reports_are_counted_in_the_batch_and_told(mail: Mail) -> None:
         totals = (await mail.api.call("GET", f"/v2/batches/{made['id']}"))["totals"]
         return totals["delivered"] == 1 and totals["failed"] == 1
 
-    await until(reported, 20, "both are reported", every=0.1)
+    await until(reported, "both are reported", every=0.1)
     assert {kind: data["batchId"] for kind, data in await told.events(2)} == {
         "email.delivered": made["id"], "email.bounced": made["id"],
     }  # fmt: skip
@@ -296,7 +296,7 @@ async def test_what_is_paused_waits_and_what_is_canceled_is_withdrawn(mail: Mail
     async def over() -> bool:
         return (await mail.balance()) == before
 
-    await until(over, 20, "the rest of the hold is released", every=0.1)
+    await until(over, "the rest of the hold is released", every=0.1)
     assert {each["status"] for each in (await emails_of(mail, "later")).values()} == {"failed"}
 
 
@@ -335,7 +335,7 @@ async def test_in_live_each_email_is_its_own_and_opens_and_clicks_count_in_its_c
         campaign = await live.api.call("GET", "/v2/campaigns/live")
         return bool((campaign["clicks"], campaign["opens"]) == (1, 1))
 
-    await until(counted, 20, "the campaign counts both", every=0.1)
+    await until(counted, "the campaign counts both", every=0.1)
 
 
 async def test_a_transactional_batch_is_not_tracked_unless_that_is_asked_for(

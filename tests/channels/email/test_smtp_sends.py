@@ -402,7 +402,7 @@ async def test_who_goes_away_waits_for_no_thread_whose_turn_goes_on(clock: Virtu
     composer.start()
     try:
         made = asyncio.create_task(composer.compose(an_email(text="x" * SHORT * 2)))
-        await until(lambda: places.taken == 1, 5, "it has its turn")
+        await until(lambda: places.taken == 1, "it has its turn")
         await asyncio.sleep(0)
         made.cancel()
         await asyncio.wait({made}, timeout=5)
@@ -411,7 +411,7 @@ async def test_who_goes_away_waits_for_no_thread_whose_turn_goes_on(clock: Virtu
         assert places.taken == 1
     finally:
         key.told.set()
-    await until(lambda: places.taken == 0, 5, "its turn is over")
+    await until(lambda: places.taken == 0, "its turn is over")
     composer.stop()
 
 

@@ -90,7 +90,7 @@ class Told:
         async def came() -> bool:
             return len((await self._api.call("GET", self._way))["items"]) >= count
 
-        await until(came, 20, f"{count} events are told", every=0.05)
+        await until(came, f"{count} events are told", every=0.05)
         items = (await self._api.call("GET", self._way))["items"]
         payloads = [(await self._api.call("GET", f"{self._way}/{each['id']}"))["payload"] for each in items]
         return [(each["type"], each["data"]) for each in reversed(payloads)]
@@ -192,7 +192,7 @@ async def test_the_links_of_a_deleted_contact_go_with_it(running: Running, mail:
         async def erased() -> bool:
             return not await database.fetchval(links, sent["id"])
 
-        await until(erased, 20, "its links are erased", every=0.1)
+        await until(erased, "its links are erased", every=0.1)
     finally:
         await database.close()
 
@@ -214,7 +214,7 @@ async def test_contents_have_a_bound_in_memory_and_what_does_not_fit_leaves_noth
     while len(sends) < 20 and not any(each.done() for each in sends):
         sends.append(asyncio.create_task(live.send(f"big{len(sends)}@example.com", **asked)))
         await until(
-            lambda: sends[-1].done() or mail_server.heard.count("CONTENT") == len(sends), 10, "it stalls, or is refused"
+            lambda: sends[-1].done() or mail_server.heard.count("CONTENT") == len(sends), "it stalls, or is refused"
         )
     refused = sends.pop().exception()
     assert isinstance(refused, Refused)

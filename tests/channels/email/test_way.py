@@ -256,7 +256,7 @@ async def test_a_deleted_contact_leaves_nothing_personal_in_its_emails(mail: Mai
     async def erased() -> bool:
         return "subject" not in await mail.read(sent["id"])
 
-    await until(erased, 20, "it is erased", every=0.1)
+    await until(erased, "it is erased", every=0.1)
     assert (await mail.read(sent["id"]))["to"] == "g***@example.com"
 
 
@@ -315,7 +315,7 @@ async def test_an_automatic_reply_is_a_message_without_content_and_without_an_ev
         async def replied() -> bool:
             return len(await replies()) == 1
 
-        await until(replied, 20, "it is answered", every=0.05)
+        await until(replied, "it is answered", every=0.05)
         (reply,) = await replies()
         assert (reply["status"], reply["type"], "payload" in reply) == ("delivered", "text", False)
         with pytest.raises(Refused) as refused:
@@ -516,7 +516,7 @@ async def test_its_link_its_image_and_its_way_out_lead_back_to_it(
         async def seen() -> bool:
             return {"openedAt", "clickedAt"} <= set(await live.read(sent["id"]))
 
-        await until(seen, 20, "the open and the click are recorded", every=0.1)
+        await until(seen, "the open and the click are recorded", every=0.1)
         async with person.post(way_out, data={"List-Unsubscribe": "One-Click"}) as answer:
             assert answer.status == 200
     assert (await live.api.call("GET", f"/contacts/{contact['id']}"))["optIn"]["source"] == "unsubscribe"

@@ -46,7 +46,7 @@ class Pages:
         async def came() -> bool:
             return bool((await self.read(message_id))["status"] == status)
 
-        await until(came, 20, f"{message_id} is {status}", every=0.05)
+        await until(came, f"{message_id} is {status}", every=0.05)
         return await self.read(message_id)
 
     async def balance(self) -> tuple[int, int]:
@@ -117,7 +117,7 @@ async def test_an_answer_that_is_lost_leaves_it_queued_and_uncertain(pages: Page
         read = await pages.read(sent["id"])
         return bool(read["status"] == "queued" and read.get("waiting", {}).get("reason") == "uncertain")
 
-    await until(uncertain, 20, "it is uncertain")
+    await until(uncertain, "it is uncertain")
     with pytest.raises(Refused) as refused:
         await pages.api.call("POST", f"/messages/{sent['id']}/archive")
     assert refused.value.status == 409
@@ -141,7 +141,7 @@ async def test_whose_pages_never_get_an_answer_holds_up_only_its_own(program: Wi
             held = waiting.get("reason") == "no_connection" and "until" in waiting
             return held and bool(sent["sentAt"] < waiting["until"])
 
-        await until(others_leave_meanwhile, 30, "the pages of one wait, and those of another leave meanwhile")
+        await until(others_leave_meanwhile, "the pages of one wait, and those of another leave meanwhile")
 
 
 @pytest.mark.parametrize("at", ["/v2/pages", "/v2/urgent-pages"])
@@ -198,7 +198,7 @@ async def test_a_link_of_a_page_leads_on_and_its_clicks_are_told_and_counted(pag
     async def counted() -> bool:
         return bool((await pages.api.call("GET", "/v2/campaigns/spring"))["clicks"] == 3)
 
-    await until(counted, 20, "the clicks are counted", every=0.05)
+    await until(counted, "the clicks are counted", every=0.05)
     deliveries = f"/webhooks/{hook['id']}/deliveries"
     told = [
         (await pages.api.call("GET", f"{deliveries}/{each['id']}"))["payload"]["data"]

@@ -21,7 +21,7 @@ async def comes_to(pages: Pages, batch_id: str, status: str) -> Any:
     async def came() -> bool:
         return bool((await pages.api.call("GET", f"/v2/batches/{batch_id}"))["status"] == status)
 
-    await until(came, 30, f"{batch_id} is {status}", every=0.1)
+    await until(came, f"{batch_id} is {status}", every=0.1)
     return await pages.api.call("GET", f"/v2/batches/{batch_id}")
 
 
@@ -89,7 +89,7 @@ async def test_a_large_batch_is_made_block_by_block_and_what_is_canceled_is_with
         totals = found["totals"]
         return bool(found["status"] == "canceled" and totals["failed"] > 0 and totals["queued"] == 0)
 
-    await until(over, 30, "it is withdrawn", every=0.1)
+    await until(over, "it is withdrawn", every=0.1)
     assert (await pages.balance())[1] <= held  # what was sent before may have been charged meanwhile
 
 

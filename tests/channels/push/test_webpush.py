@@ -82,7 +82,7 @@ async def browsers() -> AsyncIterator[Browsers]:
             return True
 
         try:
-            await until(answers, 20.0, "the push service answers")
+            await until(answers, "the push service answers")
             yield made
         finally:
             process.kill()

@@ -23,7 +23,7 @@ async def ended(rcs: Rcs, batch_id: str) -> Any:
         found = await rcs.api.call("GET", f"/v2/batches/{batch_id}")
         return found if found["status"] == "completed" else None
 
-    return await until(came, 30, f"{batch_id} is completed", every=0.1)
+    return await until(came, f"{batch_id} is completed", every=0.1)
 
 
 async def told(rcs: Rcs, campaign_id: str) -> dict[str, Any]:
@@ -92,7 +92,7 @@ async def test_a_list_gets_what_all_get_with_short_links_of_its_own(rcs: Rcs) ->
     async def counted() -> bool:
         return bool((await rcs.api.call("GET", "/v2/campaigns/rcs list"))["clicks"] == 3)
 
-    await until(counted, 20, "the clicks are counted", every=0.05)
+    await until(counted, "the clicks are counted", every=0.05)
 
 
 @pytest.mark.parametrize("fallback", [None, {"text": "By SMS"}])
@@ -104,7 +104,7 @@ async def test_failed_ones_are_sent_again_from_the_beginning(rcs: Rcs, fallback:
     async def failed() -> bool:
         return bool((await rcs.api.call("GET", f"/v2/batches/{made['id']}"))["totals"]["failed"] == 1)
 
-    await until(failed, 20, "it failed", every=0.05)
+    await until(failed, "it failed", every=0.05)
     again = await rcs.api.call("POST", "/messages/resend", {"channel": "rcs", "filter": {"batchId": made["id"]}})
     assert (again["matched"], again["batch"]["heldCoins"]) == (1, SHORT)
     newest, old = (await rcs.api.call("GET", "/v2/rcs/messages", limit=2))["items"]

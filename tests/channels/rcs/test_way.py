@@ -38,7 +38,7 @@ class Rcs:
         async def came() -> bool:
             return bool((await self.read(message_id))["status"] == status)
 
-        await until(came, 20, f"{message_id} is {status}", every=0.05)
+        await until(came, f"{message_id} is {status}", every=0.05)
         return await self.read(message_id)
 
     async def costs(self, message_id: str) -> list[tuple[str, int]]:
@@ -201,7 +201,7 @@ async def test_what_people_answer_is_an_sms_of_theirs(rcs: Rcs) -> None:
         found = await rcs.api.call("GET", "/messages", channel="sms", direction="inbound", phone=phone)
         return [each["payload"]["text"]["body"] for each in found["items"]] == ["OK"]
 
-    await until(came, 20, "the answer is there", every=0.05)
+    await until(came, "the answer is there", every=0.05)
 
 
 async def test_it_is_in_no_generic_view_and_in_its_export(rcs: Rcs) -> None:
@@ -280,7 +280,7 @@ async def test_a_journey_sends_it_and_goes_on_by_whether_it_was_read(rcs: Rcs) -
         found = await rcs.api.call("GET", f"{of}/executions/{entered['executionId']}")
         return found if found["status"] == "concluida" else None
 
-    execution = await until(ended, 30, "it is over")
+    execution = await until(ended, "it is over")
     assert [step["passo"] for step in execution["passos"]] == ["hello", "asked", "end"]
     message = await rcs.read(execution["passos"][0]["messageId"])
     assert (message["content"], message["fallback"]["text"]) == ({"text": "Olá, Ana!"}, "Olá, Ana!")
@@ -302,7 +302,7 @@ async def test_its_links_lead_on_and_clicks_are_told(rcs: Rcs) -> None:
     async def clicked() -> bool:
         return bool((await rcs.api.call("GET", "/v2/campaigns/clicks"))["clicks"] == 1)
 
-    await until(clicked, 20, "the click is counted", every=0.05)
+    await until(clicked, "the click is counted", every=0.05)
 
 
 async def test_its_events_tell_what_carried_it(rcs: Rcs) -> None:
@@ -325,7 +325,7 @@ async def test_its_events_tell_what_carried_it(rcs: Rcs) -> None:
         }
         return found if len(found) == 4 else None
 
-    assert await until(told, 20, "all is told") == {
+    assert await until(told, "all is told") == {
         ("rcs.delivered", by_rcs["id"], "rcs", None),
         ("rcs.read", by_rcs["id"], "rcs", None),
         ("rcs.delivered", by_sms["id"], "sms", None),
@@ -344,7 +344,7 @@ async def test_whoever_opts_out_by_a_keyword_is_answered_once(rcs: Rcs) -> None:
         items = (await rcs.api.call("GET", "/v2/rcs/messages"))["items"]
         return [each["content"] for each in items if each["to"] == phone]
 
-    assert await until(answered, 20, "the answer is there", every=0.1) == [{"text": "You get nothing more."}]
+    assert await until(answered, "the answer is there", every=0.1) == [{"text": "You get nothing more."}]
     came = (await rcs.api.call("GET", "/messages", channel="sms", direction="inbound", phone=phone))["items"]
     assert [each["payload"]["text"]["body"] for each in came] == ["stop", "SAIR"]
     with pytest.raises(Refused) as refused:

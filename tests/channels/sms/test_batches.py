@@ -23,7 +23,7 @@ async def ended(sms: Sms, batch_id: str) -> Any:
         found = await sms.api.call("GET", f"/v2/batches/{batch_id}")
         return found if found["status"] == "completed" else None
 
-    return await until(came, 30, f"{batch_id} is completed", every=0.1)
+    return await until(came, f"{batch_id} is completed", every=0.1)
 
 
 def person(place: int, ending: str = "00") -> str:
@@ -152,4 +152,4 @@ async def test_each_of_a_batch_gets_short_links_of_its_own_that_count_for_its_ca
     async def counted() -> bool:
         return bool((await sms.api.call("GET", f"/v2/campaigns/{campaign}"))["clicks"] == 2)
 
-    await until(counted, 20, "the clicks are counted", every=0.05)
+    await until(counted, "the clicks are counted", every=0.05)

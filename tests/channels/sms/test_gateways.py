@@ -65,7 +65,7 @@ class Place:
             read = await self.api.call("GET", f"/v2/sms/messages/{message_id}")
             return read if read["status"] == status else None
 
-        return await until(came, 30, f"{message_id} is {status}", every=0.05)
+        return await until(came, f"{message_id} is {status}", every=0.05)
 
     async def tell(self, **event: Any) -> None:
         at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
@@ -112,7 +112,7 @@ async def test_an_answer_is_the_organizations_that_wrote_last_and_a_refusal_all_
             read = await other.call("GET", f"/v2/sms/messages/{second['id']}")
             return bool(read["status"] == "sent")
 
-        await until(left, 30, "the second organization's has left", every=0.05)
+        await until(left, "the second organization's has left", every=0.05)
         inbound = {"kind": "inbound", "account": "shared", "from": ANOTHER, "type": "text", "providerMessageId": "in-1"}
         await place.tell(**inbound, payload={"text": {"body": "SAIR"}})
 
@@ -120,7 +120,7 @@ async def test_an_answer_is_the_organizations_that_wrote_last_and_a_refusal_all_
             listed = await other.call("GET", "/messages", channel="sms", direction="inbound")
             return list(listed["items"])
 
-        (message,) = await until(came, 30, "the answer is there", every=0.05)
+        (message,) = await until(came, "the answer is there", every=0.05)
         assert message["payload"] == {"text": {"body": "SAIR"}}
     listed = await place.api.call("GET", "/messages", channel="sms", direction="inbound")
     assert listed["items"] == []
@@ -142,7 +142,7 @@ async def test_a_message_whose_answer_was_lost_is_of_the_gateway_that_reports_it
     async def asked() -> bool:
         return any(each.json["id"] == sent["id"] for each in place.bridge.requests)
 
-    await until(asked, 30, "the second gateway has read it", every=0.05)
+    await until(asked, "the second gateway has read it", every=0.05)
     await place.tell(kind="status", status="delivered", reference=sent["id"])
     assert (await place.comes_to(sent["id"], "delivered"))["provider"] == "gateway_b"
 
@@ -153,4 +153,4 @@ async def test_a_message_whose_answer_was_lost_is_of_the_gateway_that_reports_it
         listed = await place.api.call("GET", "/messages", channel="sms", direction="inbound")
         return [each["payload"]["text"]["body"] for each in listed["items"]]
 
-    assert await until(came, 30, "the answer is there", every=0.05) == ["who is this?"]
+    assert await until(came, "the answer is there", every=0.05) == ["who is this?"]

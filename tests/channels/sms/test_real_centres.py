@@ -110,18 +110,18 @@ async def test_a_whole_day_at_an_sms_centre(smsc: Program, adapter: Smpp, stored
     assert await sending(adapter, to="+5511987659011") == Refused(
         "invalid_number", "the SMS centre answered with status 0x0000000B"
     )
-    await until(lambda: len(stored.events) == 3, 20, "three are reported")
+    await until(lambda: len(stored.events) == 3, "three are reported")
     reports = [(event["status"], event["providerMessageId"]) for event in stored.events]
     assert reports == [("delivered", "160"), ("delivered", "161"), ("delivered", "163")]
 
     assert await sending(adapter, "ping", to=to) == Accepted("164")
-    await until(lambda: len(stored.events) == 5, 20, "a report and an answer are there")
+    await until(lambda: len(stored.events) == 5, "a report and an answer are there")
     came = stored.events[-1]
     assert (came["kind"], came["from"], came["payload"]) == ("inbound", to[1:], {"text": {"body": "Olá 😀"}})
 
     assert await sending(adapter, "bye", to=to) == Accepted("165")
-    await until(lambda: adapter.binds == 0, 20, "the bind is gone")
-    await until(lambda: adapter.binds == 1, 20, "there is another bind")
+    await until(lambda: adapter.binds == 0, "the bind is gone")
+    await until(lambda: adapter.binds == 1, "there is another bind")
     assert await sending(adapter, "back again", to=to) == Accepted("166")
 
 
@@ -131,7 +131,7 @@ async def test_many_at_once_are_each_answered(smsc: Program, adapter: Smpp, stor
     assert [each.provider_message_id for each in outcomes if isinstance(each, Accepted)] == [
         str(160 + place) for place in range(300)
     ]
-    await until(lambda: len(stored.events) == 300, 20, "each is reported")
+    await until(lambda: len(stored.events) == 300, "each is reported")
 
 
 async def test_a_wrong_password_is_told(smsc: Program) -> None:

@@ -9,8 +9,6 @@ import orjson
 from tests.program import Api, Program, Service, free_port, running
 from tests.waiting import until
 
-PATIENCE = 30.0
-
 
 async def test_an_sms_leaves_over_smpp_and_is_delivered_by_its_receipt(tmp_path: Path) -> None:
     record, port = tmp_path / "record.jsonl", free_port()
@@ -24,7 +22,7 @@ async def test_an_sms_leaves_over_smpp_and_is_delivered_by_its_receipt(tmp_path:
     )  # fmt: skip
     simulator.spawn()
     try:
-        await until(lambda: re.search("listens on", simulator.output.read_text()), PATIENCE, "the simulator listens")
+        await until(lambda: re.search("listens on", simulator.output.read_text()), "the simulator listens")
         async with running(service), Api(service.url, service.key("live")) as api:
             body = {"to": "+5511987654321", "text": "Olá! " + "ã" * 70, "route": "otp"}
             sent = await api.call("POST", "/v2/sms/messages", body)
@@ -35,7 +33,7 @@ async def test_an_sms_leaves_over_smpp_and_is_delivered_by_its_receipt(tmp_path:
                 read.update(await api.call("GET", f"/v2/sms/messages/{sent['id']}"))
                 return bool(read["status"] == "delivered" and read["provider"] == "gateway_a")
 
-            await until(delivered, PATIENCE, "its receipt has come", every=0.1)
+            await until(delivered, "its receipt has come", every=0.1)
             assert read["providerReceipt"]["status"] == "DELIVRD"
     finally:
         simulator.end(signal.SIGTERM)

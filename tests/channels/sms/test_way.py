@@ -36,7 +36,7 @@ class Sms:
         async def came() -> bool:
             return bool((await self.read(message_id))["status"] == status)
 
-        await until(came, 20, f"{message_id} is {status}", every=0.05)
+        await until(came, f"{message_id} is {status}", every=0.05)
         return await self.read(message_id)
 
     async def balance(self) -> tuple[int, int]:
@@ -128,7 +128,7 @@ async def test_what_is_refused_for_now_waits_for_its_next_try(sms: Sms) -> None:
         read = await sms.api.call("GET", f"/messages/{sent['id']}")
         return bool(read.get("waiting", {}).get("reason") == "retry" and read["attempts"] == 1)
 
-    await until(waits, 20, "it waits for its next try", every=0.05)
+    await until(waits, "it waits for its next try", every=0.05)
 
 
 async def test_a_preview_tells_size_and_price_and_stores_nothing(sms: Sms) -> None:
@@ -254,7 +254,7 @@ async def test_a_deleted_contact_leaves_no_phone_and_no_text(sms: Sms) -> None:
     async def erased() -> bool:
         return bool((await sms.read(sent["id"]))["to"].endswith("****2222"))
 
-    await until(erased, 20, "the recipient is masked for good", every=0.05)
+    await until(erased, "the recipient is masked for good", every=0.05)
     generic = await sms.api.call("GET", f"/messages/{sent['id']}")
     assert "payload" not in generic
 
@@ -290,13 +290,13 @@ async def test_a_shortened_link_leads_to_its_address_and_its_clicks_are_counted(
     async def counted() -> bool:
         return bool((await sms.api.call("GET", "/v2/campaigns/clicked"))["clicks"] == 1)
 
-    await until(counted, 20, "the click is counted", every=0.05)
+    await until(counted, "the click is counted", every=0.05)
     await sms.send("+5511987659009", campaignId="opened", **body)
 
     async def opened() -> bool:
         return bool((await sms.api.call("GET", "/v2/campaigns/opened"))["clicks"] == 1)
 
-    await until(opened, 20, "the sandbox's person opened it", every=0.05)
+    await until(opened, "the sandbox's person opened it", every=0.05)
     again = await sms.send(text=f"See {address}.")
     assert again["segments"] == 2
 
@@ -314,7 +314,7 @@ async def test_a_message_that_is_sent_again_has_links_of_its_own(sms: Sms) -> No
     async def made() -> Any:
         return (await sms.api.call("GET", "/messages", batchId=resend["batch"]["id"]))["items"]
 
-    (by_many,) = await until(made, 20, "the resend is made", every=0.1)
+    (by_many,) = await until(made, "the resend is made", every=0.1)
     seen: set[str] = set()
     async with aiohttp.ClientSession() as session:
         for message_id in (sent["id"], by_one["id"], by_many["id"]):

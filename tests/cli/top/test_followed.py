@@ -62,7 +62,7 @@ async def test_it_comes_back_with_the_last_id_and_tells_what_came(service: Scrip
     async with caller("key") as session:
         stream = FollowedStream(session, service.url, lambda kind, data: heard.append((kind, data)))
         task = asyncio.create_task(stream.follow())
-        await until(lambda: len(service.asked) >= 4, 10, "it came back", every=0.01)
+        await until(lambda: len(service.asked) >= 4, "it came back", every=0.01)
         task.cancel()
         await asyncio.wait([task])
     assert service.asked[:4] == [None, "f-1", "f-1", "f-2"]

@@ -67,4 +67,4 @@ async def listed(api: Any, path: str, wanted: str, count: int = 1) -> list[Any]:
         items = (await api.get(f"{path}/deliveries?status={wanted}")).body["items"]
         return list(items) if len(items) >= count else []
 
-    return await until(enough, 10, f"{count} deliveries are {wanted}")
+    return await until(enough, f"{count} deliveries are {wanted}")

@@ -71,7 +71,7 @@ async def test_a_delivery_shows_its_payload_and_attempts(api: Any, endpoint: End
         pending = (await listed(api, path, "pending"))[0]
         return pending if pending["attemptCount"] else None
 
-    item = await until(attempted, 10, "the delivery was attempted")
+    item = await until(attempted, "the delivery was attempted")
     assert (item["lastStatusCode"], item["lastError"]) == (500, "the endpoint answered 500")
     assert item["nextAttemptAt"] > item["createdAt"]
     full = (await api.get(f"{path}/deliveries/{item['id']}")).body
@@ -96,7 +96,7 @@ async def test_the_next_attempt_is_told_while_there_will_be_one(api: Any, endpoi
     async def attempted() -> Any:
         return await api.database.fetchval("select due_at from delivery_queue where attempts = 1")
 
-    due_at = await until(attempted, 10, "the delivery was attempted")
+    due_at = await until(attempted, "the delivery was attempted")
 
     async def told(status: str, probe_at: datetime | None = None) -> str | None:
         await api.database.execute("update webhook_subscriptions set status = $1, probe_at = $2", status, probe_at)
@@ -173,7 +173,7 @@ async def test_what_happens_to_records_is_told(api: Any, endpoint: Endpoint) -> 
     ).body
     for decided in ("approved", "paused", "approved", "rejected"):
         assert (await api.post(f"/v2/sandbox/templates/{template['id']}", {"status": decided})).status == 200
-    await until(lambda: len(endpoint.received) >= 5, 10, "all five events have arrived")
+    await until(lambda: len(endpoint.received) >= 5, "all five events have arrived")
     told = {one["type"]: one["data"] for one in endpoint.received}
     assert len(endpoint.received) == 5
     created = {name: key[name] for name in ("id", "name", "env", "scopes", "prefix", "createdById")}
@@ -193,10 +193,10 @@ async def test_tests_that_wait_for_their_endpoint_are_few_at_a_time(api: Any, en
     path = await subscribe(api, endpoint)
     endpoint.gate.clear()
     asked = [asyncio.create_task(api.post(f"{path}/test")) for _ in range(TESTS_EACH + MOST_TESTS_WAITING + 2)]
-    await until(lambda: sum(each.done() for each in asked) == 2, 10, "those that find no room are refused")
+    await until(lambda: sum(each.done() for each in asked) == 2, "those that find no room are refused")
     refused = [each.result() for each in asked if each.done()]
     assert [(answer.status, answer.headers["Retry-After"]) for answer in refused] == [(503, "10")] * 2
-    await until(lambda: len(endpoint.received) == TESTS_EACH, 10, "the first are with the endpoint")
+    await until(lambda: len(endpoint.received) == TESTS_EACH, "the first are with the endpoint")
     endpoint.gate.set()
     answers = await asyncio.gather(*asked)
     assert sorted(answer.status for answer in answers) == [200] * (TESTS_EACH + MOST_TESTS_WAITING) + [503] * 2

@@ -69,7 +69,7 @@ async def test_a_replay_of_a_period_covers_what_never_arrived(api: Any, endpoint
     assert (await api.post(f"{path}/replay", wanted)).body == {"queued": 2}
     wanted_ones = {"arrived", "dropped", "while paused"}
     await until(
-        lambda: wanted_ones <= {one["data"].get("n") for one in endpoint.received}, 10, "all of the period has arrived"
+        lambda: wanted_ones <= {one["data"].get("n") for one in endpoint.received}, "all of the period has arrived"
     )
     await listed(api, path, "delivered", 4)
     assert (await api.post(f"{path}/replay", wanted)).body == {"queued": 0}

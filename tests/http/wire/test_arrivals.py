@@ -88,7 +88,7 @@ async def test_who_opens_many_connections_does_not_stand_before_another(stage: S
     async with AsyncExitStack() as asked:
         for source in [*["127.0.0.2"] * 60, "127.0.0.3"]:
             asked.enter_context(stage.ask(source))
-        await until(lambda: len(stage.ready) == 61, 10.0, "all connections are ready")
+        await until(lambda: len(stage.ready) == 61, "all connections are ready")
     assert stage.ready.index("127.0.0.3") == 1
 
 
@@ -99,7 +99,7 @@ async def test_a_network_that_has_very_many_waiting_is_refused_more(
     async with AsyncExitStack() as asked:
         many = [asked.enter_context(stage.ask("127.0.0.2")) for _ in range(5)]
         asked.enter_context(stage.ask("127.0.0.3"))
-        await until(lambda: len(stage.ready) == 4, 10.0, "the first ones are ready")
+        await until(lambda: len(stage.ready) == 4, "the first ones are ready")
         assert [each.recv(100) for each in many[3:]] == [REFUSAL] * 2
     assert stage.limits.refused == 2
 
@@ -112,7 +112,7 @@ async def test_only_so_many_wait_as_there_are_descriptors_for_the_others_wait_in
     async with AsyncExitStack() as asked:
         for _ in range(30):
             asked.enter_context(stage.ask("127.0.0.2"))
-        await until(lambda: len(stage.ready) == 30, 10.0, "all connections are ready in the end")
+        await until(lambda: len(stage.ready) == 30, "all connections are ready in the end")
     stage.arrivals.stop()
     await stage.arrivals.settled()
     assert max(max(each) for each in held) <= 3
@@ -123,7 +123,7 @@ async def test_who_waits_no_longer_until_all_are_ready_lets_them_become_that(sta
     async with AsyncExitStack() as asked:
         for _ in range(30):
             asked.enter_context(stage.ask("127.0.0.2"))
-        await until(lambda: stage.ready, 10.0, "the first ones are ready", 0.0)
+        await until(lambda: stage.ready, "the first ones are ready", every=0.0)
         assert stage.arrivals.waiting > 0
         waits = asyncio.create_task(stage.arrivals.settled())
         await asyncio.sleep(0)
@@ -136,19 +136,19 @@ async def test_who_waits_no_longer_until_all_are_ready_lets_them_become_that(sta
 async def test_without_descriptors_it_looks_again_a_second_later(stage: Stage) -> None:
     stage.bound.fails = 1
     with stage.ask("127.0.0.2"):
-        await until(lambda: not stage.bound.fails, 10.0, "the kernel had none")
+        await until(lambda: not stage.bound.fails, "the kernel had none")
         assert not stage.ready
         await stage.clock.advance(1.0)
-        await until(lambda: stage.ready == ["127.0.0.2"], 10.0, "the connection is ready")
+        await until(lambda: stage.ready == ["127.0.0.2"], "the connection is ready")
 
 
 async def test_running_out_of_descriptors_is_told_once_a_minute(stage: Stage) -> None:
     stage.bound.fails = 70
     with stage.ask("127.0.0.2"), capture_logs() as logs:
         for left in range(69, -1, -1):
-            await until(lambda left=left: stage.bound.fails == left, 10.0, "the kernel had none", every=0.0)
+            await until(lambda left=left: stage.bound.fails == left, "the kernel had none", every=0.0)
             await stage.clock.advance(1.0)
-        await until(lambda: stage.ready == ["127.0.0.2"], 10.0, "the connection is ready")
+        await until(lambda: stage.ready == ["127.0.0.2"], "the connection is ready")
     assert [(entry["event"], entry["error"]) for entry in logs] == [
         ("connections_not_taken", "too many open files")
     ] * 2
@@ -158,9 +158,9 @@ async def test_what_waits_at_the_end_is_closed(stage: Stage) -> None:
     stage.when_ready = stage.arrivals.stop
     async with AsyncExitStack() as asked:
         many = [asked.enter_context(stage.ask("127.0.0.2")) for _ in range(30)]
-        await until(lambda: stage.bound.fileno() == -1, 10.0, "the first one is ready")
+        await until(lambda: stage.bound.fileno() == -1, "the first one is ready")
         for each in many:
-            await until(lambda each=each: ended(each), 10.0, "it is closed")
+            await until(lambda each=each: ended(each), "it is closed")
     assert 0 < len(stage.ready) < 30
 
 

@@ -243,7 +243,7 @@ async def test_a_process_that_cannot_start_costs_one_request_and_no_descriptor(
         for _ in range(5):
             with pytest.raises(Unavailable):
                 await read(workers, {})
-    await until(lambda: len(os.listdir("/proc/self/fd")) <= before, 5, "the descriptors are closed")
+    await until(lambda: len(os.listdir("/proc/self/fd")) <= before, "the descriptors are closed")
     assert (workers.busy, workers.idle) == (0, 0)
     await read(workers, {})
 

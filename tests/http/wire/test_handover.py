@@ -169,7 +169,7 @@ async def test_half_a_request_goes_on_at_the_owner(pair: Any, at: int) -> None:
     both, sent = await pair(), with_body(REMOTE)
     reader, writer = await both.front.connect()
     writer.write(sent[:at])
-    await until(lambda: any(each.heard for each in both.owner.server._web.connections), 10.0, "it has gone over", 0.0)
+    await until(lambda: any(each.heard for each in both.owner.server._web.connections), "it has gone over", every=0.0)
     writer.write(sent[at:] + GET)
     assert await answers(reader, 2) == [by("owner"), by("owner", 0)]
 
@@ -211,8 +211,8 @@ async def test_a_slow_head_ends_at_the_owner(pair: Any) -> None:
     both = await pair()
     reader, writer = await both.front.connect()
     writer.write(b"PO")
-    await until(lambda: both.owner.server.connections == 1, 10.0, "it has gone over", 0.0)
-    await until(lambda: all(each.heard for each in both.owner.server._web.connections), 10.0, "it was heard", 0.0)
+    await until(lambda: both.owner.server.connections == 1, "it has gone over", every=0.0)
+    await until(lambda: all(each.heard for each in both.owner.server._web.connections), "it was heard", every=0.0)
     await both.owner.clock.advance(12)
     assert (await answer_of(reader))[0] == 408
     assert await reader.read() == b""
@@ -231,7 +231,7 @@ async def test_thousands_of_hand_overs_leave_no_descriptor(pair: Any) -> None:
             if number % 5:
                 assert await answers(reader, 1) == [by("owner", 0)]
                 writer.close()
-    await until(lambda: descriptors() <= before, 10.0, "all are closed")
+    await until(lambda: descriptors() <= before, "all are closed")
     assert [(each.limits.open, each.connections) for each in both.servers] == [(0, 0)] * 2
 
 
@@ -249,7 +249,7 @@ async def fill(both: Pair, waiting: int) -> list[asyncio.StreamReader]:
 async def send_large(both: Pair, number: int) -> asyncio.StreamReader:
     reader, writer = await both.front.connect()
     writer.write(LARGE)
-    await until(lambda: both.giving._number == number, 10.0, "it is to go over", 0.0)
+    await until(lambda: both.giving._number == number, "it is to go over", every=0.0)
     return reader
 
 
@@ -332,7 +332,7 @@ async def test_a_front_that_leaves_breaks_no_connection(pair: Any) -> None:
     await ends(reader, by("front"))
     assert both.owner.server.connections == 0
     await both.front.clock.advance(3)
-    await until(lambda: both.owner.server.connections == 2, 10.0, "both have gone over", 0.0)
+    await until(lambda: both.owner.server.connections == 2, "both have gone over", every=0.0)
     await both.front.clock.advance(1)
     await leaving
     await both.front.server.stop()
@@ -351,7 +351,7 @@ async def test_more_that_rest_than_the_owner_takes_at_once_go_over_one_after_the
         writer.write(with_body(LOCAL))
         assert await answers(reader, 1) == [by("front")]
     leaving = asyncio.ensure_future(both.front.server.leave(0.0))
-    await until(lambda: both.giving.waiting == 2, 10.0, "some wait", 0.0)
+    await until(lambda: both.giving.waiting == 2, "some wait", every=0.0)
     await both.front.clock.advance(1)
     assert both.giving.waiting == 2
     both.owner.server.add_front(both.channel)
@@ -371,10 +371,10 @@ async def test_the_rest_of_a_body_that_nobody_wanted_is_no_request_for_the_owner
     writer.write(sent[:-3])
     assert [status for status, _ in await answers(reader, 1)] == [401]
     (connection,) = both.front.server._web.connections
-    await until(lambda: connection.rest is not None, 10.0, "the rest is read", 0.0)
+    await until(lambda: connection.rest is not None, "the rest is read", every=0.0)
     await both.front.server.leave(0.0)
     await both.front.server.stop()
-    await until(lambda: both.front.server.connections == 0, 10.0, "it has ended", 0.0)
+    await until(lambda: both.front.server.connections == 0, "it has ended", every=0.0)
     assert both.owner.server.connections == 0
     assert await reader.read() == b""
 
@@ -384,9 +384,9 @@ async def test_what_is_under_way_when_a_front_leaves_is_answered_by_it(pair: Any
     reader, writer = await both.front.connect()
     sent = with_body(LOCAL)
     writer.write(sent[:-3])
-    await until(lambda: both.front.server.connections == 1, 10.0, "it is there", 0.0)
+    await until(lambda: both.front.server.connections == 1, "it is there", every=0.0)
     (connection,) = both.front.server._web.connections
-    await until(lambda: not connection.idle, 10.0, "a request is under way", 0.0)
+    await until(lambda: not connection.idle, "a request is under way", every=0.0)
     await both.front.server.leave(0.0)
     stopping = asyncio.ensure_future(both.front.server.stop())
     writer.write(sent[-3:])
@@ -403,9 +403,9 @@ async def test_a_front_that_leaves_waits_for_a_body_that_comes_slowly_but_not_fo
     reader, writer = await both.front.connect()
     sent = with_body(LOCAL)
     writer.write(sent[:-3])
-    await until(lambda: server.connections == 1, 10.0, "it is there", 0.0)
+    await until(lambda: server.connections == 1, "it is there", every=0.0)
     (connection,) = server._web.connections
-    await until(lambda: not connection.idle, 10.0, "a request is under way", 0.0)
+    await until(lambda: not connection.idle, "a request is under way", every=0.0)
     await server.leave(0.0)
     settled = asyncio.ensure_future(server.settled(25.0))
     for _ in range(24):
@@ -465,7 +465,7 @@ async def test_torn_hand_overs_end_their_connections_only(pair: Any, sent: list[
     for each in given:
         each.close()
     writer.close()
-    await until(lambda: descriptors() <= before, 10.0, "all are closed")
+    await until(lambda: descriptors() <= before, "all are closed")
 
 
 def hand_over_half(channel: socket.socket, port: int) -> None:
@@ -488,15 +488,15 @@ async def test_a_front_that_is_killed_amid_a_hand_over_leaves_nothing(pair: Any)
         theirs.close()
         both.owner.server.add_front(ours)
         taking = both.owner.server._fronts[ours]
-        await until(lambda: taking._connection is not None, 30.0, "half of it has come")
+        await until(lambda: taking._connection is not None, "half of it has come")
         assert child.pid is not None
         os.kill(child.pid, signal.SIGKILL)
-        await until(lambda: ours not in both.owner.server._fronts, 10.0, "its end is noticed")
+        await until(lambda: ours not in both.owner.server._fronts, "its end is noticed")
         child.join()
         child.close()
     assert ours.fileno() == -1
     assert taking._connection is None
-    await until(lambda: descriptors() <= before, 10.0, "all are closed")
+    await until(lambda: descriptors() <= before, "all are closed")
 
 
 def descriptors() -> int:

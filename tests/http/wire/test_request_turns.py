@@ -116,7 +116,7 @@ async def test_who_asks_alone_waits_for_nothing(monkeypatch: pytest.MonkeyPatch)
     crowd = Crowd(4, others=False)
     await asyncio.gather(*crowd.ask(*"a" * 40))
     crowd.ask(*"b")
-    await until(lambda: crowd.begin_at_once("b", 40), 10.0, "it is alone again")
+    await until(lambda: crowd.begin_at_once("b", 40), "it is alone again")
 
 
 async def test_who_has_a_line_when_the_others_are_gone_waits_for_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,7 +130,7 @@ async def test_who_has_a_line_when_the_others_are_gone_waits_for_nothing_more(mo
             await asyncio.sleep(0)  # alone it waits for nothing
 
     lines = [asyncio.create_task(ask_on()) for _ in range(40)]
-    await until(lambda: crowd.begin_at_once("a", 40), 10.0, "it is alone, though there was always a line")
+    await until(lambda: crowd.begin_at_once("a", 40), "it is alone, though there was always a line")
     asking = False
     await asyncio.gather(*lines)
 
@@ -191,4 +191,4 @@ async def test_probes_do_not_make_turns_go_on_once_one_is_alone(monkeypatch: pyt
         turns.wait(STRANGER, stranger=True, probe=True)
         return not turns.several
 
-    await until(is_alone, 5, "no turns are made for one alone")
+    await until(is_alone, "no turns are made for one alone")

@@ -74,7 +74,7 @@ async def test_however_many_ask_for_readiness_the_parts_are_asked_once(
 
     api = await start(serve, ready=ready)
     asking = [asyncio.create_task(status()) for _ in range(20)]
-    await until(lambda: asked, 10, "the first one asks")
+    await until(lambda: asked, "the first one asks")
     answered.set()
     assert [await each for each in asking] == [200] * 20
     assert (await status(), asked) == (200, 1)
@@ -120,7 +120,7 @@ async def test_the_document_is_made_at_the_first_request_once_and_beside_the_loo
     api = await start(serve, thing())
     assert made == []
     asking = [asyncio.create_task(fetched()) for _ in range(3)]
-    await until(lambda: made, 60, "somebody makes it")
+    await until(lambda: made, "somebody makes it")
     asking.pop().cancel()  # the others still get it
     async with api.client.get("/healthz") as answer:
         assert answer.status == 200

@@ -103,7 +103,7 @@ class Workshop:
 
         await self.batches.start()
         try:
-            return await until(through, 20, "all of the batch is made")
+            return await until(through, "all of the batch is made")
         finally:
             await self.batches.stop()
 

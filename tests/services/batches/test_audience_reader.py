@@ -55,7 +55,7 @@ async def status_is(workshop: Workshop, batch: Any, status: BatchStatus) -> None
     async def reached() -> bool:
         return (await workshop.now(batch)).status == status
 
-    await until(reached, 10, f"the batch is {status}")
+    await until(reached, f"the batch is {status}")
 
 
 async def test_an_audience_that_waits_for_its_turn_keeps_no_other_batch_waiting(
@@ -84,9 +84,9 @@ async def test_a_batch_whose_audience_is_being_read_is_moved_at_once(
     await a_list(workshop, await people(workshop, [{}] * 2))
     made, next_one = await to_list(workshop, "lst_1"), await to_list(workshop, "lst_1")
     async with held(workshop):
-        await until(lambda: begun == [made.id], 10, "its audience is being read")
+        await until(lambda: begun == [made.id], "its audience is being read")
         assert await getattr(workshop.batches, move)(await workshop.now(made))
-        await until(lambda: begun == [made.id, next_one.id], 10, "the next one's turn has come")
+        await until(lambda: begun == [made.id, next_one.id], "the next one's turn has come")
     assert (await workshop.built(next_one)).accepted == 2
     now = await workshop.now(made)
     assert (now.accepted, now.status) == (0, {"pause": "paused", "cancel": "canceled"}[move])
@@ -101,7 +101,7 @@ async def test_a_stop_breaks_the_reading_off_and_the_next_start_takes_it_up(
     ids = await people(workshop, [{}] * 2)
     made = await to_list(workshop, await a_list(workshop, ids))
     async with held(workshop):
-        await until(lambda: begun, 10, "its audience is being read")
+        await until(lambda: begun, "its audience is being read")
     assert (await workshop.now(made)).status == "building"
     assert (await workshop.built(made)).accepted == 2
     assert await reached(workshop) == ids
@@ -126,8 +126,8 @@ async def test_what_cannot_be_read_now_is_read_later_and_keeps_no_other_of_its_o
     monkeypatch.setattr(Evaluation, "next_of", fail)
     await workshop.batches.start()
     try:
-        await until(lambda: begun == [bad.id], 10, "it was tried")
-        await until(all_were_tried, 10, "each was tried, the bad one three times")
+        await until(lambda: begun == [bad.id], "it was tried")
+        await until(all_were_tried, "each was tried, the bad one three times")
         await status_is(workshop, good, BatchStatus.RUNNING)
         await status_is(workshop, bad, BatchStatus.RUNNING)
     finally:

@@ -208,7 +208,7 @@ async def test_a_stop_ends_after_the_block_under_way(workshop: Workshop, monkeyp
 
     monkeypatch.setattr(workshop.maker, "make_next", stop_meanwhile)
     await workshop.batches.start()
-    await until(stopping.__len__, 10, "the stop")
+    await until(stopping.__len__, "the stop")
     await stopping[0]
     assert (await checked(workshop, made)).accepted == 2_000
     await another_process(workshop).work()

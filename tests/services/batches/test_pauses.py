@@ -120,7 +120,7 @@ async def test_a_pause_that_waits_for_the_share_of_its_organization_keeps_no_oth
 
     let_go = asyncio.Event()
     pausing = asyncio.ensure_future(pause_in_a_full_share())
-    await until(lambda: "org_full" in workshop.db._places._waiting, 10, "the pause that waits")
+    await until(lambda: "org_full" in workshop.db._places._waiting, "the pause that waits")
     await workshop.batches.work()
     assert await workshop.batches.pause(await workshop.now(other))
     assert "org_full" in workshop.db._places._waiting

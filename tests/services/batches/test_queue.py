@@ -60,7 +60,7 @@ async def test_a_service_that_runs_archives_the_rest_by_itself(workshop: Worksho
         async def is_over() -> bool:
             return not await workshop.db.fetchval("select open from batches")
 
-        await until(is_over, 10, "the batch is over")
+        await until(is_over, "the batch is over")
     finally:
         await workshop.batches.stop()
     assert (await checked(workshop, made)).archived == ROWS

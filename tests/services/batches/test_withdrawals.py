@@ -197,7 +197,7 @@ async def test_what_a_dead_process_had_not_withdrawn_leaves_no_more_and_is_withd
         async def none_waits() -> bool:
             return not await withdrawals.noted(shop.db)
 
-        await until(none_waits, 10, "nothing is left")
+        await until(none_waits, "nothing is left")
     finally:
         await following.withdrawals.stop()
     batch = await checked(shop, made)

@@ -146,7 +146,7 @@ async def test_of_an_organization_one_file_is_read_and_16_wait(
         async def so_many() -> bool:
             return len(read) == files
 
-        await until(so_many, 10, "files are being read")
+        await until(so_many, "files are being read")
 
     monkeypatch.setattr(imports, "_store", held)
     table, other = (

@@ -76,7 +76,7 @@ class Line:
         await self.worked_off()
 
     async def worked_off(self) -> None:
-        await until(self._processed, 10, "the callbacks are worked off", every=0.005)
+        await until(self._processed, "the callbacks are worked off", every=0.005)
 
     async def _processed(self) -> bool:
         """Nobody but their one worker may take them: a second one would apply them once more."""

@@ -174,7 +174,7 @@ async def test_while_the_database_refuses_writes_callbacks_wait_in_order(
         assert applied.times == 2
         applied.hinder = None
         room.set()
-        await until(lambda: not line.db.refuses_writes, 10, "there is room")
+        await until(lambda: not line.db.refuses_writes, "there is room")
         await line.callbacks.work()
     assert applied.times == 3
     assert await received(line) == ["in-0", "in-1", "in-2"]

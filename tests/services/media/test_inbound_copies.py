@@ -131,7 +131,7 @@ async def test_a_copy_that_takes_its_time_keeps_no_other_waiting(shelf: Shelf) -
     async def copied() -> bool:
         return all([(await found(shelf, each)).blob_key is not None for each in others])
 
-    await until(copied, 5, "the others are copied")
+    await until(copied, "the others are copied")
     assert (await found(shelf, slow)).blob_key is None
     goes_on.set()
     await working

@@ -107,7 +107,7 @@ async def test_receipts_that_were_left_are_sent_by_the_next_life(play: Play, app
     statuses = [event for event in await app.has(3) if isinstance(event, Status)]
     assert [event.status for event in statuses] == ["sent", "delivered", "read"]
     assert {event.reference for event in statuses} == {MESSAGE.id}
-    await until(lambda: not unsent(second.record), 10, "the record says that nothing is left")
+    await until(lambda: not unsent(second.record), "the record says that nothing is left")
     assert "ola" in {each.name for each in await second.cloud.list_templates(ACCOUNT)}
     assert app.unsigned == 0
     again = await second.cloud.send(replace(MESSAGE, id="msg_0000000100000000000a2"), ACCOUNT, 1)

@@ -63,14 +63,14 @@ async def test_only_a_few_evaluations_run_at_a_time_and_one_of_an_organization(d
         async def one_waits() -> bool:
             return await locked_out(database) >= 1
 
-        await until(one_waits, 10, "an evaluation waits for the table")
+        await until(one_waits, "an evaluation waits for the table")
         assert await locked_out(database) == 1
         others = [asyncio.create_task(evaluation.count(f"org_{n}", "test", EVERYBODY, NOW)) for n in (2, 3, 4)]
 
         async def as_many_as_may() -> bool:
             return await locked_out(database) >= AT_ONCE
 
-        await until(as_many_as_may, 10, "evaluations wait for the table")
+        await until(as_many_as_may, "evaluations wait for the table")
         assert await locked_out(database) == AT_ONCE
     assert await asyncio.gather(*counts, *others) == [3] * len(counts) + [0] * len(others)
 

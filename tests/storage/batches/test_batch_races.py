@@ -136,7 +136,7 @@ async def test_what_is_held_while_the_batch_is_resumed_is_let_go_all_the_same(da
         async def it_waits_or_is_through() -> bool:
             return going_on.done() or await locked_out(database) > 0
 
-        await until(it_waits_or_is_through, 10, "the resume")
+        await until(it_waits_or_is_through, "the resume")
     await going_on
     assert await database.fetchval("select reason from dispatch where owner = $1", pending.id) is None
 
@@ -152,7 +152,7 @@ async def test_nothing_is_held_of_a_batch_that_goes_on_at_the_same_moment(databa
         async def it_waits_or_is_through() -> bool:
             return holding.done() or await locked_out(database) > 0
 
-        await until(it_waits_or_is_through, 10, "the hold")
+        await until(it_waits_or_is_through, "the hold")
     assert await holding == []
 
 

@@ -120,7 +120,7 @@ async def at_rclone(rclone: int) -> AsyncIterator[S3Blobs]:
             return False
         return True
 
-    await until(there, 20, "the server is there", every=0.1)
+    await until(there, "the server is there", every=0.1)
     yield blobs
     await blobs.stop()
 
@@ -194,7 +194,7 @@ async def test_one_organization_leaves_threads_to_another(
             for each in readers:
                 each.cancel()
             readers += [asyncio.create_task(read(in_files, KEY, 0, 7)) for _ in range(2 * THREADS)]
-            await until(lambda: len(held) >= OF_ONE, 20, "its threads are at work")
+            await until(lambda: len(held) >= OF_ONE, "its threads are at work")
             async with asyncio.timeout(60):
                 assert await read(in_files, theirs, 0, 7) == b"content"
     finally:

@@ -197,7 +197,7 @@ async def test_what_another_transaction_adds_at_the_last_moment_is_taken_as_well
     )
     await holding.begin("b")
     taking = asyncio.create_task(holding.take())
-    await until(lambda: _is_held(two), 10, "all but that is taken")
+    await until(lambda: _is_held(two), "all but that is taken")
     await late.commit()
     await taking
     await put(two, holding)
@@ -320,7 +320,7 @@ async def test_what_is_committed_while_the_rest_is_forgotten_follows_too(two: Tw
     await locking.execute("lock table accounts in share mode")  # of the first tables to be forgotten, after all counts
     ending = asyncio.create_task(holding.end(two.target))
     waits = "select exists (select from pg_locks where relation = 'accounts'::regclass and not granted)"
-    await until(lambda: other.fetchval(waits), 10, "it forgets", every=0.01)
+    await until(lambda: other.fetchval(waits), "it forgets", every=0.01)
     await other.execute(
         "insert into opt_outs (organization_id, env, kind, hash, at) values ($1, 'test', 'phone', '\\x01', now())",
         two.organization_id,

@@ -128,11 +128,11 @@ async def test_a_statement_that_is_broken_off_leaves_its_connection_to_others(
             await pool.execute(f"select pg_sleep(60), '{id(pool)}'")
 
     asked = [asyncio.create_task(sleep()) for _ in range(SIZE)]
-    await until(lambda: _sleeping(database, pool, SIZE), 10, "all of them sleep")
+    await until(lambda: _sleeping(database, pool, SIZE), "all of them sleep")
     for task in asked:
         task.cancel()
     await asyncio.gather(*asked, return_exceptions=True)
-    await until(lambda: _sleeping(database, pool, 0), 10, "nothing goes on in the server")
+    await until(lambda: _sleeping(database, pool, 0), "nothing goes on in the server")
     holders = Holders(pool)
     holders.ask("org_a", SHARE)
     holders.ask("org_b", SHARE)
@@ -155,9 +155,9 @@ async def test_calls_to_a_server_that_falls_silent_are_let_go_at_once_and_told_o
                         with pytest.raises((TimeoutError, Unavailable)):
                             async with asyncio.timeout(0.05):
                                 await work
-            await until(lambda: bool(logs), 10, "the outage is told")
+            await until(lambda: bool(logs), "the outage is told")
             proxy.restore()
-            assert await until(lambda: _answer(pool), 10, "the database answers") == 1
+            assert await until(lambda: _answer(pool), "the database answers") == 1
             await asyncio.gather(*(pool.fetchval("select 1 from pg_sleep(0.05)") for _ in range(2 * SIZE)))
         assert [entry["event"] for entry in logs] == ["database_away", "database_back"]
         assert logs[0]["cause"] == "no answer in time"
@@ -201,4 +201,4 @@ async def test_a_change_that_was_broken_off_is_told_again_when_its_transaction_h
     task.cancel()
     await asyncio.wait([task])
     assert told == ["it"]
-    await until(lambda: told == ["it", "it"], 10.0, "the transaction has ended")
+    await until(lambda: told == ["it", "it"], "the transaction has ended")

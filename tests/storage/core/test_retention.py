@@ -194,7 +194,7 @@ async def test_a_drop_that_waits_for_a_reader_holds_up_nobody_and_is_finished_la
         async def half_detached() -> bool:
             return bool(await database.fetchval("select exists (select from pg_inherits where inhdetachpending)"))
 
-        await until(half_detached, 10, "the drop waits for the reader")
+        await until(half_detached, "the drop waits for the reader")
         async with asyncio.timeout(60):
             (new,) = await store(database, organization, NOW + timedelta(minutes=1))
         dropping.cancel()

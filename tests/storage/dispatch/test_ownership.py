@@ -81,7 +81,7 @@ async def processes(database: Database) -> Any:
 async def end_session(db: Database) -> None:
     """As when the process is killed, or the server was started again."""
     await db.execute("select pg_terminate_backend(backend) from hosts where ended_at is null")
-    await until(lambda: unlocked(db), 10, "the lock is free")
+    await until(lambda: unlocked(db), "the lock is free")
 
 
 async def unlocked(db: Database) -> bool:
@@ -406,7 +406,7 @@ async def test_whoever_holds_the_lock_lives_and_who_is_only_written_does_not(
         where application_name = 'recado owner' and datname = current_database()
         """
     )
-    await until(lambda: held_by_nobody(database), 10, "the lock is free")
+    await until(lambda: held_by_nobody(database), "the lock is free")
     assert (await owner_of(database)).host == HERE
 
 
@@ -431,7 +431,7 @@ async def test_a_service_of_an_earlier_version_lives_while_it_has_the_lock_alone
     async with session(database, session_name(os.urandom)) as earlier:
         assert await earlier.fetchval("select pg_try_advisory_lock($1, $2)", *LOCK)
         assert await living_owner(database) == await owner_of(database)
-    await until(lambda: held_by_nobody(database), 10, "the lock is free")
+    await until(lambda: held_by_nobody(database), "the lock is free")
 
 
 async def held_by_nobody(database: Database) -> bool:

@@ -126,7 +126,7 @@ async def test_a_server_that_a_killed_process_left_is_named_with_its_process_unl
         connection = await asyncpg.connect(**cluster.connect_arguments)
         assert abandoned(folder) is None
         await connection.close()
-        found = await until(lambda: abandoned(folder), 10, "nobody is connected any more")
+        found = await until(lambda: abandoned(folder), "nobody is connected any more")
     finally:
         away.rename(data_dir)
     assert found is not None

@@ -441,7 +441,7 @@ async def test_a_server_that_cannot_be_started_again_is_told_once_and_when_it_is
     with capture_logs() as logs:
         os.kill(pid, signal.SIGKILL)
         await back.wait()
-        await until(lambda: any(each["event"] == "postgres_restarted" for each in logs), 10, "its return is told")
+        await until(lambda: any(each["event"] == "postgres_restarted" for each in logs), "its return is told")
     told = [(each["log_level"], each["event"]) for each in logs if each["log_level"] != "debug"]
     assert [event for event in told if event[1] != "postgres_ended"] == [
         ("error", "postgres_not_restarted"),
@@ -454,7 +454,7 @@ async def test_a_server_that_cannot_be_started_again_is_told_once_and_when_it_is
     assert pid is not None
     with capture_logs() as logs:
         os.kill(pid, signal.SIGKILL)
-        await until(lambda: any(each["event"] == "postgres_restarted" for each in logs), 10, "its return is told")
+        await until(lambda: any(each["event"] == "postgres_restarted" for each in logs), "its return is told")
     assert [(each["event"], each.get("failures")) for each in logs] == [
         ("postgres_ended", None),
         ("postgres_restarted", 0),

@@ -21,8 +21,8 @@ async def test_a_child_that_a_killed_server_left_is_one_of_its_cluster(data_dir:
     child = children(pid)[0]
     os.kill(child, signal.SIGSTOP)
     os.kill(pid, signal.SIGKILL)
-    await until(lambda: not is_server(pid, folder), 30, "the server is gone")
+    await until(lambda: not is_server(pid, folder), "the server is gone")
     assert any_of(folder)
     os.kill(child, signal.SIGKILL)
-    await until(lambda: not any_of(folder), 30, "its children are gone")
+    await until(lambda: not any_of(folder), "its children are gone")
     assert not any_of(data_dir)

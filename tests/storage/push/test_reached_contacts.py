@@ -141,7 +141,7 @@ async def done_or_locked_out(database: Database, task: "asyncio.Task[Any]") -> N
     async def either() -> bool:
         return task.done() or await locked_out(database) > 0
 
-    await until(either, 10, "it is done, or waits")
+    await until(either, "it is done, or waits")
 
 
 async def test_an_app_that_is_deleted_while_a_device_registers_leaves_none_behind(
