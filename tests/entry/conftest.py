@@ -47,7 +47,7 @@ async def echo(request: web.BaseRequest) -> web.StreamResponse:
 
 @dataclass
 class StubCell:
-    """A cell's service: `answers` takes its requests, which `targets` lists."""
+    """A cell's service: `answers` takes its requests, which `targets` lists. It is ready while it runs."""
 
     name: str
     session: Session
@@ -62,6 +62,8 @@ class StubCell:
 
     async def start(self) -> None:
         async def handle(request: web.BaseRequest) -> web.StreamResponse:
+            if request.raw_path == "/readyz":
+                return web.Response()
             self.targets.append(request.raw_path)
             response = await self.answers(request)
             response.headers["X-From"] = self.name

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import io
 import os
 import socket
 from collections.abc import AsyncIterator
@@ -9,13 +10,14 @@ from collections.abc import AsyncIterator
 import aiohttp
 import pytest
 from aiohttp import web
-from tests.entry.conftest import LIMITS, PROXY, Two, bearer
+from tests.entry.conftest import LIMITS, PROXY, Answer, StubCell, Two, bearer
 from tests.program import free_port
 from tests.waiting import until
 from yarl import URL
 
 from recado.domain.core.tokens import mint_token
 from recado.entry import cell_finder, entry, forwarding
+from recado.storage.cells import whereabouts
 from recado.storage.cells.cell_map import Cell
 from recado.storage.core.connections.batch import batchers
 
@@ -291,38 +293,150 @@ async def test_a_head_is_a_head_and_the_connection_goes_on(two: Two, client: aio
     writer.close()
 
 
+async def has_account(cell: StubCell, email: str) -> None:
+    organization_id, _ = await cell.organization()
+    await cell.session.execute(
+        "insert into accounts (organization_id, id, name, email, email_key, role, extra_scopes, status, updated_at)"
+        " values ($1, 'acc', 'Ana', $2, lower($2), 'owner', '{}', 'active', now())",
+        organization_id, email,
+    )  # fmt: skip
+
+
+def signing_in(right: bytes) -> Answer:
+    async def signs_in(request: web.BaseRequest) -> web.StreamResponse:
+        said = await request.read()
+        return web.json_response({}, status=201 if b'"' + right + b'"' in said else 401)
+
+    return signs_in
+
+
 async def test_who_signs_in_in_vain_learns_the_same_whether_or_not_there_is_an_account(
     two: Two, client: aiohttp.ClientSession
 ) -> None:
-    organization_id, _ = await two.a.organization()
-    await two.a.session.execute(
-        "insert into accounts (organization_id, id, name, email, email_key, role, extra_scopes, status, updated_at)"
-        " values ($1, 'acc', 'Ana', 'Ana@a.example', 'ana@a.example', 'owner', '{}', 'active', now())",
-        organization_id,
-    )
+    await has_account(two.a, "Ana@a.example")
 
-    async def signs_in(request: web.BaseRequest) -> web.StreamResponse:
-        said = await request.read()
-        return web.json_response({}, status=201 if b"right" in said else 401)
-
-    async def tried(email: str, password: str = "wrong") -> int:
+    async def tried(email: str, password: str = "wrong") -> tuple[int, str | None]:
         body = {"email": email, "password": password}
         async with client.post(f"{two.url}/v2/sessions", json=body) as answer:
-            return answer.status
+            return answer.status, (await answer.json()).get("detail")
 
-    two.a.answers = two.b.answers = signs_in
-    assert [await tried(" ANA@a.example"), await tried("nobody@a.example")] == [401, 401]
-    assert await tried("ana@a.example", "right") == 201
+    two.a.answers = two.b.answers = signing_in(b"right")
+    assert [await tried(" ANA@a.example"), await tried("nobody@a.example")] == [(401, None)] * 2
+    assert await tried("ana@a.example", "right") == (201, None)
     assert two.a.targets.count("/v2/sessions") >= 2
-    await two.b.stop()
-    two.urls["CELL_B"] = f"postgresql://nobody@127.0.0.1:{free_port()}/nowhere"
-    await two.map.add(cell_of(two, "b", media="moved"))
 
     async def nobody_is_told() -> bool:
-        return await tried("nobody@a.example") == 503
+        return (await tried("nobody@a.example"))[0] == 503
 
-    await until(nobody_is_told, "a cell is away", every=0.2)
-    assert [await tried("ana@a.example"), await tried("ana@a.example", "right")] == [503, 201]
+    async def same_for_all() -> None:
+        refused, right = await tried("ana@a.example"), await tried("ana@a.example", "right")
+        assert (refused, right) == (await tried("nobody@a.example"), (201, None))
+
+    await two.b.stop()  # its database is there
+    await until(nobody_is_told, "a service is away", every=0.2)
+    await same_for_all()
+    two.urls["CELL_B"] = f"postgresql://nobody@127.0.0.1:{free_port()}/nowhere"
+    await two.map.add(cell_of(two, "b", media="moved"))
+    await two.b.start()
+    await until(nobody_is_told, "a database is away", every=0.2)
+    await same_for_all()
+
+
+async def test_an_address_that_two_cells_have_signs_in_where_its_password_is_right(
+    two: Two, client: aiohttp.ClientSession
+) -> None:
+    """Else whoever makes an account in one cell keeps the user of another cell from signing in."""
+    for cell, password in ((two.a, b"of-a"), (two.b, b"of-b")):
+        await has_account(cell, "ana@a.example")
+        cell.answers = signing_in(password)
+    for password, status, cell_name in (("of-a", 201, "a"), ("of-b", 201, "b"), ("of-none", 401, None)):
+        body = {"email": "ana@a.example", "password": password}
+        async with client.post(f"{two.url}/v2/sessions", json=body) as answer:
+            assert answer.status == status
+            assert cell_name in (None, answer.headers["X-From"])
+
+
+async def test_the_entry_is_ready_again_when_a_database_is_and_nobody_asks(
+    two: Two, client: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def readiness() -> int:
+        async with client.get(f"{two.url}/readyz") as answer:
+            return answer.status
+
+    async def away(*_: object) -> None:
+        raise OSError
+
+    with monkeypatch.context() as databases:
+        databases.setattr(whereabouts, "having", away)
+        async with client.get(f"{two.url}/numbers", headers=unknown()) as answer:
+            assert answer.status == 503
+        assert await readiness() == 503
+
+    async def is_ready() -> bool:
+        return await readiness() == 200
+
+    await until(is_ready, "it is ready", every=0.2)
+    for name in "ab":
+        del two.urls[f"CELL_{name.upper()}"]  # the address of its database: the entry cannot know who is there
+        await two.map.add(cell_of(two, name, media="moved"))
+
+    async def is_not() -> bool:
+        return await readiness() == 503
+
+    await until(is_not, "no cell is known", every=0.2)
+
+
+async def test_no_target_is_a_part_of_the_cells_host_or_another_one_for_the_cell(two: Two) -> None:
+    for line, status, target in (
+        ("OPTIONS * HTTP/1.1", 200, "/*"),
+        ("GET http://other.example/docs HTTP/1.1", 200, "/docs"),
+        ("GET /metrics#x HTTP/1.1", 404, None),
+        ("GET /docs#x HTTP/1.1", 200, "/docs"),
+    ):
+        two.a.targets.clear()
+        two.b.targets.clear()
+        reader, writer = await asyncio.open_connection("127.0.0.1", two.port)
+        writer.write(f"{line}\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+        async with asyncio.timeout(30):
+            answer = await reader.read()
+        writer.close()
+        assert int(answer.split()[1]) == status, line
+        assert two.a.targets + two.b.targets == ([] if target is None else [target]), line
+
+
+async def test_who_reads_large_answers_slowly_keeps_nobody_waiting_who_asks_for_little(
+    two: Two, client: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forwarding, "PLACES_OF_CALLER", 1)
+    _, token = await two.a.organization()
+
+    async def large(request: web.BaseRequest) -> web.StreamResponse:
+        return web.Response(body=b"x" * (32 * 1024 * 1024 if request.path == "/large" else 10))
+
+    two.a.answers = large
+    async with client.get(f"{two.url}/large", headers=bearer(token)) as unread:
+        assert unread.status == 200
+        async with client.get(f"{two.url}/small", headers=bearer(token)) as answer:
+            assert (answer.status, await answer.read()) == (200, b"x" * 10)
+        unread.close()
+
+
+async def test_a_cell_that_takes_no_more_of_a_body_is_given_up(
+    two: Two, client: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forwarding, "SILENT_SECONDS", 0.5)
+    _, token = await two.a.organization()
+    await two.a.stop()
+    with (
+        socket.socket() as stands_still
+    ):  # as the kernel of a service that is stopped: it takes connections, and reads nothing
+        stands_still.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        stands_still.bind(("127.0.0.1", two.a.port))
+        stands_still.listen()
+        async with client.post(
+            f"{two.url}/v2/media", data=io.BytesIO(bytes(12 * 1024 * 1024)), headers=bearer(token)
+        ) as answer:
+            assert answer.status == 503
 
 
 async def test_a_callback_comes_to_all_cells_and_one_that_is_none_to_a_single_one(

@@ -65,12 +65,21 @@ class AskedCell:
                 log.error("cell_address_wrong", cell=self.cell.name, variable=self.cell.database_from)
         else:
             log.error("cell_address_missing", cell=self.cell.name, variable=self.cell.database_from)
+        self.away = self._pool is None
         await self._questions.start()
 
     async def stop(self) -> None:
         await self._questions.stop()
         if self._pool is not None:
             self._pool.terminate()  # it only reads
+
+    async def is_back(self) -> bool:
+        """Whether the database answers now; while it is known to be away nobody waits for that."""
+        try:
+            await self.moving(Shows.ORGANIZATION, "", "")
+        except Unavailable:
+            return False
+        return True
 
     async def moving(self, shows: Shows, shown: Shown, by: str) -> bool | None:
         """Whether the organization that has it here stands still for a move; None: no organization here has it.

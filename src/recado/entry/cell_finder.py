@@ -29,15 +29,11 @@ RETRY_AFTER: Final = 5  # seconds
 
 @dataclass(frozen=True, slots=True)
 class Whereabouts:
-    """`cell`: None where no cell has it. `moving`: it stands still there. `at`: monotonic seconds of the question.
-
-    `all_asked`: no cell was away.
-    """
+    """`cell`: None where no cell has it. `moving`: it stands still there. `at`: monotonic seconds of the question."""
 
     cell: AskedCell | None
     moving: bool
     at: float
-    all_asked: bool = True
 
 
 class CellFinder:
@@ -81,21 +77,20 @@ class CellFinder:
         if not done.cancelled():
             done.exception()  # those who waited know it, where any are left
 
-    async def find_always(self, shows: Shows, shown: Shown, by: str) -> Whereabouts:
-        """As `find`, but the time that it takes does not tell whether anybody has it: no cell is left out."""
-        now, cells = self._monotonic(), list(self._cells.cells.values())
+    async def find_always(self, shows: Shows, shown: Shown, by: str) -> tuple[list[AskedCell], bool]:
+        """Those that have it, first where it does not stand still, and whether no cell was away.
+
+        The time that it takes does not tell whether anybody has it: all are asked, each time.
+        """
+        cells = list(self._cells.cells.values())
         said = await asyncio.gather(*(each.moving(shows, shown, by) for each in cells), return_exceptions=True)
         for error in said:
             if isinstance(error, BaseException) and not isinstance(error, Unavailable):
                 raise error
         away = any(isinstance(each, BaseException) for each in said)
         having = [(cell, each) for cell, each in zip(cells, said, strict=True) if isinstance(each, bool)]
-        if not having:
-            if away:
-                raise _not_known()
-            return Whereabouts(None, False, now)
-        cell, moving = min(having, key=lambda each: each[1])
-        return Whereabouts(cell, moving, now, not away)
+        having.sort(key=lambda each: each[1])
+        return [cell for cell, _ in having], not away
 
     async def _find(self, name: bytes, shows: Shows, shown: Shown, by: str, held: bool) -> Whereabouts:
         found = await self._ask(name, shows, shown, by)
@@ -131,7 +126,7 @@ class CellFinder:
         except Unavailable:
             if not stands:
                 raise
-            return Whereabouts(there, True, now, all_asked=False)
+            return Whereabouts(there, True, now)
 
     async def _first(
         self, cells: Sequence[AskedCell], shows: Shows, shown: Shown, by: str, now: float, leaves: AskedCell | None
@@ -155,7 +150,7 @@ class CellFinder:
             return Whereabouts(serves, False, now)
         if leaves is None and away:
             raise _not_known()
-        return Whereabouts(leaves, leaves is not None, now, not away)
+        return Whereabouts(leaves, leaves is not None, now)
 
 
 def _not_known() -> Unavailable:

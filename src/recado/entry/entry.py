@@ -24,7 +24,7 @@ from recado.entry.answers import EntryAnswers
 from recado.entry.asked_cell import AskedCell
 from recado.entry.cell_finder import CellFinder, Whereabouts
 from recado.entry.followed_map import FollowedMap
-from recado.entry.forwarding import RETRY_AFTER, Forwarder, NotReached, PassedBody, given
+from recado.entry.forwarding import RETRY_AFTER, Forwarder, NotReached, PassedBody, given, target_of
 from recado.entry.rules import Rule, Way, rule_of, shown_by_text, shown_by_token
 from recado.http.callers.rate_limits import Limit, RateLimiter
 from recado.http.middleware.authentication import bearer_token, unauthorized
@@ -52,8 +52,7 @@ class EntryRequest:
         self.ip = ip
         self.id = request_id
         self.network = STRANGER + network_of(ip)
-        target = request.raw_path
-        self.path = unquote((target if target.startswith("/") else str(request.rel_url)).partition("?")[0])
+        self.path = unquote(target_of(request).partition("?")[0])
 
 
 class Entry:
@@ -93,7 +92,7 @@ class Entry:
             rule, shown = rule_of(request.method, asked.path)
             match rule.way:
                 case Way.HERE:
-                    return self._answers.probe(asked.path == "/healthz" or self._ready(), request)
+                    return self._answers.probe(asked.path == "/healthz" or await self._ready(), request)
                 case Way.NOWHERE:
                     raise no_route(None)
                 case Way.ALL:
@@ -117,8 +116,10 @@ class Entry:
             failed = Problem("INTERNAL_ERROR", "The request failed; the log has the requestId.")
             return self._answers.problem(failed, request, asked.path, asked.id)
 
-    def _ready(self) -> bool:
-        return any(not each.away and not self._forwarder.is_away(each.cell.url) for each in self._cells.cells.values())
+    async def _ready(self) -> bool:
+        """Whether a cell is there. Those that were away are asked again: while no requests come nobody else does."""
+        there = [each for each in self._cells.cells.values() if not self._forwarder.is_away(each.cell.url)]
+        return any(not each.away for each in there) or any(await asyncio.gather(*(each.is_back() for each in there)))
 
     def _body(self, asked: EntryRequest, whole: bytes | None = None) -> PassedBody:
         return PassedBody(asked.request, self._clock, self._pace, asked.network, whole)
@@ -128,17 +129,15 @@ class Entry:
     async def _give(
         self, asked: EntryRequest, rule: Rule, shown: tuple[Shows, Shown] | None, body: PassedBody
     ) -> web.StreamResponse:
+        if rule.hides and shown is not None:
+            return await self._give_hiding(asked, rule, shown, body)
         found = None if shown is None else await self._find(asked, rule, *shown)
         if shown is None or found is None or found.cell is None:
             if not rule.strangers:
                 raise unauthorized("This needs an API key, or a session, of an organization.")
-            return await self._give_to_any(asked, body, shown)
+            return await self._give_to_any(asked, body)
         async with self._answer_of(found.cell, asked, body) as answer:
-            if answer.status not in rule.unknown or (rule.hides and found.all_asked):
-                return await self._given(answer, asked)
-            if rule.hides:  # as where nobody has the address: who is refused learns nothing from it
-                raise Unavailable("Signing in fails at the moment: try again shortly.", retry_after=RETRY_AFTER)
-            if self._finder.is_certain(found):
+            if answer.status not in rule.unknown or self._finder.is_certain(found):
                 return await self._given(answer, asked)
             anew = await self._finder.find(*shown, asked.network, held=rule.held)
             if anew.cell is found.cell or anew.cell is None:
@@ -148,15 +147,42 @@ class Entry:
         async with self._answer_of(anew.cell, asked, body) as answer:
             return await self._given(answer, asked)
 
+    async def _give_hiding(
+        self, asked: EntryRequest, rule: Rule, shown: tuple[Shows, Shown], body: PassedBody
+    ) -> web.StreamResponse:
+        """Who is refused learns nothing of what is known: while a cell is away it is 503, with one text, for all.
+
+        Several cells may have it, as an e-mail address of accounts in two of them: the one that takes it is meant.
+        """
+        self._take(asked, rule, self._clock.monotonic())
+        having, all_asked = await self._finder.find_always(*shown, asked.network)
+        every = self._in_order(repr(shown[1]).encode())  # failures are counted by the address, wherever they come from
+        there = await asyncio.gather(*(self._forwarder.is_there(each.cell.url) for each in every))
+        away = [each for each, is_there in zip(every, there, strict=True) if not is_there]
+        left = [each for each in having or every if each not in away]
+        for number, cell in enumerate(left, 1):
+            try:
+                async with self._open(cell, asked, body, CALLBACK_PATIENCE) as answer:
+                    if answer.status not in rule.unknown:
+                        return await self._given(answer, asked)
+                    if not having or number == len(left):
+                        if all_asked and not away:
+                            return await self._given(answer, asked)
+                        break
+            except (NotReached, Unavailable):
+                away.append(cell)
+        raise Unavailable("Signing in fails at the moment: try again shortly.", retry_after=RETRY_AFTER)
+
+    def _take(self, asked: EntryRequest, rule: Rule, now: float) -> None:
+        bucket = self._limiter.of_address(asked.ip, rule.limit, now)
+        if not bucket.take(now):
+            raise bucket.refusal()
+
     async def _find(self, asked: EntryRequest, rule: Rule, shows: Shows, shown: Shown) -> Whereabouts:
         """Where it is; who shows what is unknown uses up his share."""
         now = self._clock.monotonic()
         if rule.limit == "login":
-            bucket = self._limiter.of_address(asked.ip, rule.limit, now)
-            if not bucket.take(now):
-                raise bucket.refusal()
-        if rule.hides:
-            return await self._finder.find_always(shows, shown, asked.network)
+            self._take(asked, rule, now)
         known = self._finder.known(shows, shown)
         if known is not None:
             return known
@@ -195,12 +221,10 @@ class Entry:
         cells.sort(key=lambda each: hashlib.sha256(by + each.cell.name.encode()).digest())
         return cells
 
-    async def _give_to_any(
-        self, asked: EntryRequest, body: PassedBody, shown: tuple[Shows, Shown] | None = None
-    ) -> web.StreamResponse:
-        """To the first that is there; failed sign-ins are counted by the address that was given, wherever from."""
-        by = repr(shown[1]).encode() if shown is not None and shown[0] is Shows.EMAIL else asked.network.encode()
-        for cell in sorted(self._in_order(by), key=lambda each: self._forwarder.is_away(each.cell.url)):
+    async def _give_to_any(self, asked: EntryRequest, body: PassedBody) -> web.StreamResponse:
+        """To the first that is there."""
+        cells = self._in_order(asked.network.encode())
+        for cell in sorted(cells, key=lambda each: self._forwarder.is_away(each.cell.url)):
             try:
                 async with self._open(cell, asked, body) as answer:
                     return await self._given(answer, asked)

@@ -2,9 +2,10 @@
 
 import asyncio
 import math
+import socket
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
 from urllib.parse import quote
 
@@ -23,8 +24,9 @@ from recado.http.wire.deadlines import READ_SECONDS, SLOW_SECONDS
 from recado.http.wire.rendering import LARGE, WireResponse
 from recado.storage.core.shares.fair_places import FairPlaces
 
-PLACES: Final = 1_000
-"""Requests that are under way to one cell."""
+PLACES: Final = 8_000
+"""Requests that are under way to one cell: half of the connections that it takes."""
+LARGE_PLACES: Final = 1_000  # large answers of one cell that are being read, beside them
 PLACES_OF_CALLER: Final = 250  # an organization's are no party here: who calls is an address
 WAITING_OF_CALLER: Final = 500
 WAITS: Final = 5.0  # seconds, for a place
@@ -94,11 +96,12 @@ class Forwarder:
         self._clock = clock
         self._session: aiohttp.ClientSession | None = None
         self._places: dict[str, FairPlaces] = {}
+        self._large: dict[str, FairPlaces] = {}
         self._away_until: dict[str, float] = {}
 
     async def start(self) -> None:
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEPT_OPEN),
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEPT_OPEN, socket_factory=_socket),
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
             skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
@@ -116,6 +119,20 @@ class Forwarder:
         """Whether a cell took no connection a moment ago."""
         return self._clock.monotonic() < self._away_until.get(url, -math.inf)
 
+    async def is_there(self, url: str) -> bool:
+        """Whether a cell takes work now; one that says nothing is away for a moment."""
+        if self._session is None or self.is_away(url):
+            return False
+        try:
+            async with (
+                asyncio.timeout(CONNECT_SECONDS),
+                self._session.get(url.rstrip("/") + "/readyz", allow_redirects=False) as answer,
+            ):
+                return answer.status == 200
+        except (aiohttp.ClientError, OSError):
+            self._away_until[url] = self._clock.monotonic() + AWAY_FOR
+            return False
+
     @asynccontextmanager
     async def answer(
         self, url: str, request: BaseRequest, body: PassedBody, *, ip: str, caller: str, patience: float | None = None
@@ -129,7 +146,8 @@ class Forwarder:
         session = self._session
         if session is None:
             raise Unavailable
-        async with self._place(url, caller):
+        async with AsyncExitStack() as held:
+            await held.enter_async_context(self._place(self._places, PLACES, url, caller))
             has_body = _has_body(request)
             if patience is None and request.method in ("GET", "HEAD") and not has_body:
                 patience = READ_PATIENCE
@@ -156,15 +174,19 @@ class Forwarder:
                     "There was no answer; whether the request was carried out is not known.", retry_after=RETRY_AFTER
                 ) from None
             try:
+                if request.method != "HEAD" and (found.content_length is None or found.content_length > LARGE):
+                    # Its reader may take an hour: who asks for little does not wait for that.
+                    await held.pop_all().aclose()
+                    await held.enter_async_context(self._place(self._large, LARGE_PLACES, url, caller))
                 yield found
             finally:
                 found.close()  # where it was read to its end, its connection rests for the next one already
 
     @asynccontextmanager
-    async def _place(self, url: str, caller: str) -> AsyncIterator[None]:
-        places = self._places.get(url)
+    async def _place(self, kind: dict[str, FairPlaces], most: int, url: str, caller: str) -> AsyncIterator[None]:
+        places = kind.get(url)
         if places is None:
-            places = self._places[url] = FairPlaces(PLACES, each=PLACES_OF_CALLER, most_waiting=WAITING_OF_CALLER)
+            places = kind[url] = FairPlaces(most, each=PLACES_OF_CALLER, most_waiting=WAITING_OF_CALLER)
         if not places.take(caller):
             try:
                 async with asyncio.timeout(WAITS):
@@ -214,15 +236,31 @@ async def given(answer: aiohttp.ClientResponse, request: BaseRequest, *, closing
         raise ConnectionResetError("the answer broke off") from None
 
 
+def _socket(info: aiohttp.AddrInfoType) -> socket.socket:
+    """One that ends when the cell takes nothing of what was sent: while a body is on its way no other time counts."""
+    family, kind, protocol, *_ = info
+    made = socket.socket(family, kind, protocol)
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(SILENT_SECONDS * 1_000))
+    return made
+
+
 def _has_body(request: BaseRequest) -> bool:
     return "Content-Length" in request.headers or "Transfer-Encoding" in request.headers
 
 
-def _address(url: str, request: BaseRequest) -> URL:
+def target_of(request: BaseRequest) -> str:
+    """Path and query as a cell gets them: never a part of its host (`OPTIONS *`), and nothing that a client drops."""
     target = request.raw_path
-    if not target.startswith("/"):
-        target = str(request.rel_url)
-    return URL(url.rstrip("/") + (target if target.isascii() else quote(target, safe=_PRINTABLE)), encoded=True)
+    if not target.startswith("/"):  # of the absolute form, or `*`
+        target = "/" + str(request.rel_url).removeprefix("/")
+    target = target.partition("#")[0]
+    if target.isascii() and target.isprintable():
+        return target
+    return quote(target, safe=_PRINTABLE, errors="surrogateescape")
+
+
+def _address(url: str, request: BaseRequest) -> URL:
+    return URL(url.rstrip("/") + target_of(request), encoded=True)
 
 
 def _headers(request: BaseRequest, body: PassedBody, ip: str) -> CIMultiDict[str]:
