@@ -39,6 +39,7 @@ IDS = IdSource(CLOCK, random.Random(17))
 EASY, BY_SMS = route_sender(RCS, ENV, "easy_rcs"), route_sender(RCS, ENV, "sms")
 GATEWAY = Account(sender_id="bridge", organization_id="", env=ENV, provider_id="bridge", owner="bridge")
 EPOCH = 1
+MILLISECOND = timedelta(milliseconds=1)
 SMS_BRIDGE = Source("sms", "bridge", ENV)
 
 
@@ -409,6 +410,18 @@ async def test_a_provider_that_does_not_say_is_asked_again_and_at_last_no_more(p
     )
     await purse.due(ProviderError("unreachable", "no_answer", "nobody"))
     assert (await purse.read(other)).status == "sent"
+    assert await purse.database.fetchval("select count(*) from message_deadlines") == 0
+
+
+async def test_a_provider_is_asked_again_after_a_suspension_as_long_as_if_there_had_been_none(purse: RcsPurse) -> None:
+    late = ASK_FOR + timedelta(seconds=31)
+    message = await gone(purse)
+    await purse.database.execute("update messages set sent_at = sent_at - $2::interval where id = $1", message.id, late)
+    await purse.database.execute("update organizations set held_ms = $1, updated_at = now()", late // MILLISECOND)
+    await purse.due(ProviderError("unreachable", "no_answer", "nobody"))
+    assert await purse.database.fetchval("select count(*) from message_deadlines") == 1
+    await purse.database.execute("update organizations set updated_at = now() - $1::interval", 2 * late)  # long before
+    await purse.due(ProviderError("unreachable", "no_answer", "nobody"))
     assert await purse.database.fetchval("select count(*) from message_deadlines") == 0
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 
@@ -41,16 +42,29 @@ async def test_what_the_provider_does_not_take_is_not_kept(shelf: Shelf, error: 
     assert (shelf.files(), await shelf.count("media"), await shelf.count("blobs")) == ([], 0, 0)
 
 
-async def test_what_the_storage_does_not_take_never_reaches_the_provider(
+async def test_what_the_storage_does_not_take_never_reaches_the_provider_and_goes_though_it_was_taken_late(
     shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def fails(*_: Any) -> None:
+    write, keys = shelf.blobs.write, list[str]()
+
+    async def fails(key: str, *_: Any) -> None:
+        keys.append(key)
         raise storage_failed()
 
-    monkeypatch.setattr(shelf.blobs, "write", fails)
-    with pytest.raises(Problem, match="STORAGE_FAILED"):
-        await shelf.uploads.take(await shelf.sender(), upload(PNG))
-    assert (shelf.provider.taken, await shelf.count("media"), await shelf.count("blobs")) == ([], 0, 0)
+    with monkeypatch.context() as failing:
+        failing.setattr(shelf.blobs, "write", fails)
+        with pytest.raises(Problem, match="STORAGE_FAILED"):
+            await shelf.uploads.take(await shelf.sender(), upload(PNG))
+    assert (shelf.provider.taken, shelf.files(), await shelf.count("media")) == ([], [], 0)
+
+    async def content() -> AsyncIterator[bytes]:
+        yield PNG
+
+    await write(keys[0], content())  # what did not answer has it after it was deleted
+    await shelf.clock.advance(2 * 3_600)
+    shelf.until[0] = shelf.clock.now()
+    await shelf.sweep.work()
+    assert (shelf.files(), await shelf.count("blobs")) == ([], 0)
 
 
 async def test_a_provider_that_never_answers_is_given_up_by_its_caller_and_nothing_stays(
@@ -203,7 +217,7 @@ async def test_what_was_written_to_its_end_is_known_to_be_when_it_goes(
     """Of all else the storage looks for what a writer left."""
     told, delete, write = list[bool](), shelf.blobs.delete, shelf.blobs.write
 
-    async def noted(key: str, *, written: bool) -> None:
+    async def noted(key: str, *, written: bool = False) -> None:
         told.append(written)
         if fails:
             raise storage_failed()

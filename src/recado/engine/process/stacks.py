@@ -27,8 +27,8 @@ def tell_stacks() -> None:
 def below_its_name(process: str, work: Callable[[], T]) -> T:
     """Do the work below a function that is called as this process is: `front 2, pid 4711`.
 
-    Nothing but names of functions can be told where the interpreter cannot run: by the outermost one, the stack of this
-    thread says whose it is. One of more than a hundred calls is cut off before it.
+    Nothing but names of functions can be told where the interpreter cannot run: by this one, below which is only how
+    the program began, the stack of this thread says whose it is. One of more than a hundred calls is cut off before it.
     """
 
     def run() -> T:

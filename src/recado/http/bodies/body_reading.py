@@ -186,6 +186,8 @@ def read_items(job: ItemsJob, raw: bytes) -> tuple[BodyOutcome, list[bytes]]:
     """What `find` finds in the body, but those items that nobody could take over in one step."""
     try:
         given, failure = job.find(raw)
+    except MemoryError:  # told as that of any body
+        raise
     except Exception as error:  # noqa: BLE001 - a fault of `find`, which would end the next process too
         given, failure = (), f"not read: {type(error).__name__}"
     items = [each for each in given if not _holds_more(each, MOST_VALUES)]

@@ -136,7 +136,7 @@ class RcsFallbacks:
         try:
             return await revoker.provider.revoke(due.message_id, due.provider_message_id or "", due.recipient, account)
         except ProviderError as error:
-            gives_up = self._clock.now() - due.sent_at - _waited(due) > ASK_FOR
+            gives_up = self._clock.now() - due.sent_at - _waited(due) - _held(due) > ASK_FOR
             return False if error.kind == "refused" or gives_up else None
 
     async def _put_off(self, due: DueMessage) -> None:
@@ -202,3 +202,9 @@ def _key(due: DueMessage) -> tuple[str, str, str]:
 
 def _waited(due: DueMessage) -> timedelta:
     return timedelta(seconds=due.details[FALLBACK]["afterSeconds"])
+
+
+def _held(due: DueMessage) -> timedelta:
+    """Since it was due: while its organization was suspended nobody asked. Rather too long than too short."""
+    since = due.held_until - due.sent_at - _waited(due)
+    return min(timedelta(milliseconds=due.held_ms), max(since, timedelta()))

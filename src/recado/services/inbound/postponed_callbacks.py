@@ -39,10 +39,14 @@ Read = Callable[[Mapping[str, Any]], Awaitable[tuple[Sequence[CallbackEvent], st
 
 @dataclass(slots=True)
 class _Postponed:
-    """`due`: monotonic; `parts`: of its events, by their places, those that are not applied yet; None: all."""
+    """`due`: monotonic; `parts`: of its events, by their places, those that are not applied yet; None: all.
+
+    `unread`: times in succession that it could not be read.
+    """
 
     due: float
     failures: int = 0
+    unread: int = 0
     parts: deque[range] | None = None
     set_aside: int = 0  # events that no other try would repair
     failure: str | None = None  # the kind of their error
@@ -118,7 +122,8 @@ class PostponedCallbacks:
         try:
             events, unread = await self._read(row)
         except Unavailable as error:  # of what reads it, which may be busy
-            if held.failures < MOST_UNREAD:
+            held.unread += 1
+            if held.unread < MOST_UNREAD:
                 self._pause(row["id"], held, error)
                 return False
             events, unread = [], None
@@ -126,6 +131,8 @@ class PostponedCallbacks:
         except Exception as error:  # noqa: BLE001 - it is this callback's alone
             events, unread = [], None
             held.give_up(error)
+        else:
+            held.unread = 0
         if held.parts is None:
             held.parts = deque(_cut(range(len(events))))
         while held.parts:

@@ -77,9 +77,14 @@ class NewBlobs:
                 await asyncio.shield(self._drop(new, blob, noted))
 
     async def _drop(self, new: NewBlob, blob: KeptBlob, noted: datetime) -> None:
-        """What cannot be deleted now, or not soon, is by the sweeper, which knows it."""
+        """What cannot be deleted now, or not soon, is by the sweeper, which knows it. So is once more, when its hour is
+        over, what was not written to its end: a storage that did not answer may have it only after this.
+        """
         with suppress(Problem, TimeoutError):
-            if not new.noted or await kept_blobs.abandon(self._db, blob, noted):
+            if not new.written:
                 async with asyncio.timeout(DELETED_WITHIN):
-                    await self._blobs.delete(blob.key, written=new.written)
+                    await self._blobs.delete(blob.key)
+            elif not new.noted or await kept_blobs.abandon(self._db, blob, noted):
+                async with asyncio.timeout(DELETED_WITHIN):
+                    await self._blobs.delete(blob.key, written=True)
                 await kept_blobs.forget(self._db, blob, self._clock.now())

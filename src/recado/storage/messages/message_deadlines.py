@@ -32,12 +32,16 @@ class DueDeadline:
 
 @dataclass(frozen=True, slots=True)
 class DueMessage(DueDeadline):
-    """The same, with its message as it has left."""
+    """The same, with its message as it has left. `held_ms`: for which its organization was ever suspended, which ended
+    at `held_until` at the latest.
+    """
 
     provider_message_id: str | None
     recipient: str
     details: Mapping[str, Any]
     sent_at: datetime
+    held_ms: int
+    held_until: datetime
 
 
 _read = reader(DueDeadline)

@@ -47,7 +47,7 @@ with recursive owners as (
 )
 select
     d.organization_id, d.env, d.channel, d.message_id, d.kind, d.due_at, d.held_coins, m.provider_message_id, m.recipient,
-    m.details, m.sent_at
+    m.details, m.sent_at, g.held_ms, g.updated_at as held_until
 from (
     select w.*, row_number() over (partition by w.organization_id order by w.due_at) as turn
     from owners o
@@ -67,6 +67,7 @@ cross join lateral (
     where organization_id = d.organization_id and env = d.env and channel = d.channel and id = d.message_id
     offset 0
 ) m
+join organizations g on g.id = d.organization_id
 order by d.turn, d.due_at;
 
 -- name: take_one
