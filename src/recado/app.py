@@ -175,7 +175,7 @@ class Application:
         settings, clock, installation = self._settings, self._clock, self._installation
         made = Assembly(settings, installation, adapters, clock, descriptors)
         self._system = made.system
-        self.routes = route_table(made)
+        self.routes = route_table(made, document_at_once=True)  # later its making would keep callers waiting
         several = settings.processes > 1
         shared = SharedBuckets.make() if several else None
         if shared is not None:

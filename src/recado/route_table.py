@@ -61,8 +61,8 @@ from recado.storage.core.upkeep.migrate import pending
 from recado.storage.ops import ops
 
 
-def route_table(made: Assembly) -> tuple[Route, ...]:
-    """Billing has routes only where it is enabled (C33)."""
+def route_table(made: Assembly, *, document_at_once: bool = False) -> tuple[Route, ...]:
+    """Billing has routes only where it is enabled (C33). `document_at_once`: as of `service_routes`."""
     installation, system = made.installation, made.system
     db, ids, people = installation.database, installation.ids, made.people
     cursors = Cursors(CursorSigner(installation.keys.cursor))
@@ -208,5 +208,11 @@ def route_table(made: Assembly) -> tuple[Route, ...]:
             return {"database": False, "migrations": False}
         return {"database": not db.refuses_writes, "migrations": not missing}
 
-    service = service_routes(routes, ready=ready, base_url=made.settings.address(), version=version("recado"))
+    service = service_routes(
+        routes,
+        ready=ready,
+        base_url=made.settings.address(),
+        version=version("recado"),
+        document_at_once=document_at_once,
+    )
     return (*routes, *service)

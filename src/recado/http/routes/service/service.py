@@ -62,8 +62,13 @@ class Readiness(ApiModel):
     checks: dict[str, bool]
 
 
-def service_routes(others: Sequence[Route], *, ready: Ready, base_url: str, version: str) -> tuple[Route, ...]:
-    """Return the routes of the service. `others`: all other routes, for the document; `ready`: each part by name."""
+def service_routes(
+    others: Sequence[Route], *, ready: Ready, base_url: str, version: str, document_at_once: bool = False
+) -> tuple[Route, ...]:
+    """Return the routes of the service. `others`: all other routes, for the document; `ready`: each part by name.
+
+    `document_at_once`: make the document now, where it may take the processor from nobody yet.
+    """
 
     async def openapi(call: Call) -> Reply:
         return (await described.file()).reply(call)
@@ -121,7 +126,8 @@ def service_routes(others: Sequence[Route], *, ready: Ready, base_url: str, vers
             tags=GROUPS,
             events=EVENTS,
             examples=examples(),
-        )
+        ),
+        at_once=document_at_once,
     )
     return routes
 
@@ -162,17 +168,21 @@ class Readying:
 
 
 class Described:
-    """The document as it is sent, made once somebody asks for it: processes that never show it do not pay for it.
+    """The document as it is sent, made once: `at_once`, or when somebody asks for it, so that processes that never show
+    it do not pay for it.
 
     It takes a third of a second of the processor. In a thread the loop has its turns meanwhile, if fewer (C31).
     """
 
-    def __init__(self, make: Callable[[], Mapping[str, Any]]) -> None:
+    def __init__(self, make: Callable[[], Mapping[str, Any]], *, at_once: bool) -> None:
         self._make = make
+        self._made = self._written() if at_once else None
         self._making: asyncio.Task[KeptFile] | None = None
 
     async def file(self) -> KeptFile:
         """However many ask, it is made once; who leaves does not end it for the others."""
+        if self._made is not None:
+            return self._made
         making = self._making
         if making is None or (making.done() and making.exception() is not None):
             work = asyncio.to_thread(self._written)
