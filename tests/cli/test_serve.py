@@ -404,7 +404,7 @@ async def test_a_stop_closes_the_table_of_limits_that_processes_share(
 
     monkeypatch.setattr(recado.app, "Installation", Opened)
     monkeypatch.setattr(recado.app, "Assembly", lambda *_: SimpleNamespace(system=None))
-    monkeypatch.setattr(recado.app, "route_table", lambda _: ())
+    monkeypatch.setattr(recado.app, "route_table", lambda *_, **__: ())
     monkeypatch.setattr(recado.app, "http_server", no_server)
     with pytest.raises(RuntimeError, match="no server"):
         await recado.app.Application(load_settings(data_dir=tmp_path, listen="127.0.0.1:0", workers=2)).start()
