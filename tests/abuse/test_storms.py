@@ -9,6 +9,7 @@ import secrets
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pytest
@@ -143,10 +144,15 @@ async def test_storms_of_records_keep_nobody_waiting(
     )
 
 
-FLOODS: dict[str, Callable[[], str]] = {
-    "new": lambda: next(names),
-    "of a few": lambda: f"few-{secrets.randbelow(1_000)}",
-    "the same": lambda: "the same",
+def few(name: str) -> Callable[[], str]:
+    return lambda: f"{name}-{secrets.randbelow(1_000)}"
+
+
+# Keys that no try before has used: its body was another one.
+FLOODS: dict[str, Callable[[], Callable[[], str]]] = {
+    "new": lambda: lambda: next(names),
+    "of a few": lambda: few(next(names)),
+    "the same": lambda: partial(str, next(names)),
 }
 
 
@@ -163,10 +169,12 @@ def sends(service: Service, attacker_token: str) -> dict[str, Any]:
     return asyncio.run(arrive())
 
 
-@pytest.mark.parametrize("key", cases(FLOODS, "new"))
+@pytest.mark.parametrize("flood", cases(FLOODS, "new"))
 async def test_floods_of_sends_keep_nobody_waiting(
-    lines: Lines, sends: dict[str, Any], key: Callable[[], str], neighbour: Neighbour, seconds: float
+    lines: Lines, sends: dict[str, Any], flood: Callable[[], Callable[[], str]], neighbour: Neighbour, seconds: float
 ) -> None:
+    key = flood()
+
     async def send(lines: Lines, line: Line) -> None:
         await lines.ask(line, "POST", "/messages", sends, **{"Idempotency-Key": key()})
 
