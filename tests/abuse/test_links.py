@@ -35,6 +35,7 @@ on conflict do nothing
 """
 LINKED = 2_000
 GUESSERS = 5  # addresses
+FREE = DEFAULT_LIMITS["public"].capacity / 2  # the test before may have used some of them
 
 
 @pytest.fixture
@@ -56,16 +57,22 @@ async def flood(
     seconds: float,
     addresses: Sequence[str] = ADDRESSES,
     method: str = "GET",
+    free: float = 0,
 ) -> Counter[int]:
-    """Open links on a connection from each of the addresses, one after the other; the statuses."""
+    """Open links on a connection from each of the addresses, one after the other; the statuses.
+
+    `free`: so many requests of an address are not refused, however fast the machine is.
+    """
     loop = asyncio.get_running_loop()
-    end, answers = loop.time() + seconds, Counter[int]()
+    end, answers, asked = loop.time() + seconds, Counter[int](), Counter[str]()
 
     async def open_on(source: str) -> None:
         async with attacker.without_credential(source).line() as line:
             while loop.time() < end:
                 status, _ = await line.ask(method, next(paths))
+                assert status != 429 or asked[source] >= free
                 answers[status] += 1
+                asked[source] += 1
 
     await asyncio.gather(*map(open_on, addresses))
     return answers
@@ -94,8 +101,8 @@ async def test_a_burst_of_clicks_keeps_nobody_waiting(
     await database.execute(LINKS, organization_id, lowest_id(MESSAGE, datetime.now(UTC)), LINKED)
     codes = [f"/l/{place:a>8}" for place in range(1, LINKED + 1)]
     async with neighbour.held():
-        answers = await flood(attacker, itertools.cycle(codes), seconds)
-    assert set(answers) == {302}
+        answers = await flood(attacker, itertools.cycle(codes), seconds, free=FREE)
+    assert answers.keys() - {429} == {302}
 
 
 @pytest.mark.long
@@ -106,8 +113,8 @@ async def test_a_burst_of_opens_keeps_nobody_waiting(
     ids = IdSource(SystemClock(), random.Random(7))
     images = [f"/o/{tokens.of_open(EmailKey(organization_id, 'test', ids.new(MESSAGE)))}.gif" for _ in range(LINKED)]
     async with neighbour.held():
-        answers = await flood(attacker, itertools.cycle(images), seconds)
-    assert set(answers) == {200}
+        answers = await flood(attacker, itertools.cycle(images), seconds, free=FREE)
+    assert answers.keys() - {429} == {200}
 
 
 async def test_whoever_unsubscribes_without_end_keeps_nobody_waiting(
