@@ -5,7 +5,7 @@ An owner is an organization as a rule: a disk that is slow for its many files ke
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from io import BytesIO
 from typing import IO, Final, ParamSpec, TypeVar
@@ -45,12 +45,21 @@ class FairThreads:
         if self._threads is None:
             self._places.leave(owner)
             raise Unavailable("The service stops.")
+        loop = asyncio.get_running_loop()
+        told: asyncio.Future[T] = loop.create_future()
+
+        def leave(done: Future[T]) -> None:
+            """The thread has its place until it is done, also when nobody waits for it any more."""
+            self._places.leave(owner)
+            if (error := done.exception()) is None:
+                told.set_result(done.result())
+            else:
+                told.set_exception(error)
+
         done = self._threads.submit(work, *args, **kwargs)
-        # The thread has its place until it is done, also when nobody waits for it any more.
-        tell = asyncio.get_running_loop().call_soon_threadsafe
-        done.add_done_callback(lambda _: tell(self._places.leave, owner))
+        done.add_done_callback(lambda done: loop.call_soon_threadsafe(leave, done))  # once: it wakes the loop
         # Who is cancelled goes when the thread has ended: it may hold a file that is closed next.
-        return await to_its_end(asyncio.wrap_future(done))
+        return await to_its_end(told)
 
     async def close(self, owner: str, file: IO[bytes]) -> None:
         """Close a file that is used no more. One without a name gives its pages back with it: of a large one that takes
