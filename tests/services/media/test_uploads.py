@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from datetime import timedelta
 from typing import Any
 
@@ -10,6 +10,7 @@ import pytest
 from tests.media_files import PDF, PNG, ogg
 from tests.services.media.conftest import NOW, ORGANIZATION, Accounts, Shelf, number, refused, unreachable, upload
 
+from recado.channels.core.provider import Account
 from recado.domain.core.errors import Problem
 from recado.domain.media.media_types import MIB
 from recado.domain.messages.message import Priority
@@ -115,6 +116,30 @@ async def test_what_a_storage_does_not_delete_soon_holds_nobody_up_and_goes_late
     assert (len(shelf.files()), await shelf.count("media"), await shelf.count("blobs")) == (1, 0, 1)
     await shelf.sweep.work()
     assert (shelf.files(), await shelf.count("blobs")) == ([], 0)
+
+
+async def test_what_a_provider_has_enough_of_before_its_end_is_closed_when_it_answers(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = list[str]()
+
+    async def content(*_: Any) -> AsyncGenerator[bytes]:
+        try:
+            yield PNG[:8]
+            yield PNG[8:]
+            seen.append("its end")
+        finally:
+            seen.append("closed")
+
+    async def enough(_: Account, content: AsyncIterator[bytes], **__: Any) -> str:
+        seen.append(f"{len(await anext(content))} bytes")
+        return "theirs-1"
+
+    monkeypatch.setattr(shelf.provider, "upload_media", enough)
+    sender = await shelf.sender()
+    kept = await shelf.uploads.take(sender, upload(PNG))
+    await shelf.use.hand_over(sender, kept, content())
+    assert seen[-2:] == ["8 bytes", "closed"]
 
 
 async def test_a_wrong_type_is_refused_before_anything_is_stored(shelf: Shelf) -> None:

@@ -6,7 +6,8 @@ itself: it holds a place among the calls, and no lane.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
 from typing import Any, Final, NamedTuple
 
 from recado.channels.core.errors import ProviderError
@@ -170,11 +171,16 @@ class MediaUse:
     async def start(self) -> None:
         """Nothing runs until somebody asks."""
 
-    async def hand_over(self, sender: MediaSender, found: KeptMedia, content: AsyncIterable[bytes | memoryview]) -> str:
-        """Give the sender's provider the upload; what it is called there. `Problem` 502 when it does not take it."""
+    async def hand_over(
+        self, sender: MediaSender, found: KeptMedia, content: AsyncGenerator[bytes | memoryview] | AsyncGenerator[bytes]
+    ) -> str:
+        """Give the sender's provider the upload; what it is called there. `Problem` 502 when it does not take it.
+
+        A provider may have enough before the end of `content`, which is closed.
+        """
         store = required(self._media_for(sender.channel, sender.env), sender.channel)
         try:
-            async with asyncio.timeout(SECONDS):
+            async with asyncio.timeout(SECONDS), aclosing(content):
                 return await store.upload_media(
                     sender.account(), content, size=found.size, mime_type=found.mime_type,
                     filename=found.filename,
