@@ -548,7 +548,7 @@ async def test_a_suspended_organization_sends_nothing_until_that_is_over_and_los
 
     now = push.clock.now()
     async with push.db.transaction() as connection:
-        await messages.make_up(connection, push.organization_id, now - day, now)
+        await messages.make_up(connection, push.organization_id, now - day, now, None)
         await connection.execute("update organizations set status = 'active'")
     assert now - (await push.read(message)).due_at < timedelta(hours=1)
     assert (await push.ends(message)).status == "completed"
