@@ -488,6 +488,10 @@ async def test_in_a_suspended_organization_devices_opt_out_and_messages_lose_no_
     api.clock.shift(30)
     await api.patch(path, {"status": "suspended"}, token=ADMIN_TOKEN)
     assert (await api.post(TOKENS, {**token, "optedIn": True})).code == "ORGANIZATION_SUSPENDED"
+    assert (await api.post(TOKENS, token)).code == "ORGANIZATION_SUSPENDED"
+    other = await api.post(TOKENS, {**token, "token": "two", "platform": "android", "optedIn": False})
+    assert (other.status, other.body["status"]) == (200, "opted_out")
+    assert (await api.post(TOKENS, {**token, "optedIn": False})).body["status"] == "opted_out"
     assert (await api.post(f"{TOKENS}/opt-out", token)).body["status"] == "opted_out"
     api.clock.shift(7_200)
     await api.patch(path, {"dedicatedSender": "29000"}, token=ADMIN_TOKEN)
