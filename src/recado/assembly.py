@@ -224,7 +224,7 @@ class Assembly:
             follow=Follow(self.refresh, review),
             callback_providers=self.callback_providers,
             session_providers=adapters.session_sources(),
-            callbacks_apart=self.callback_workers.find,
+            callbacks_apart=self.callback_workers,
             webhooks=self.webhooks,
             subscriptions=directories.subscriptions,
             changed=self.changed,

@@ -174,7 +174,12 @@ def route_table(made: Assembly, *, document_at_once: bool = False) -> tuple[Rout
         ),
         *(billing_routes(dependencies) if made.settings.billing_enabled else ()),
         *(route for each in CHANNELS for route in each.routes(dependencies, made.acceptance)),
-        *callback_routes(providers=made.callback_providers, take=system.callbacks.take, threads=made.callback_threads),
+        *callback_routes(
+            providers=made.callback_providers,
+            take=system.callbacks.take,
+            threads=made.callback_threads,
+            apart=made.callback_workers,
+        ),
     )
 
     metrics = Metrics(

@@ -21,7 +21,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "contract.md").read_text("utf-8").p
 LISTED = re.findall(r"^\| ([A-Z]+) \| (/\S*) \| `(\w+)` \| \[(C[\d.]+)\]\(#\4\) \|$", PAGE, re.MULTILINE)
 # What is served only beside another provider than the one of these tests, and who calls it.
 _ONLY_WITH_CLOUD = callback_routes(
-    providers={("chatapp", "cloud"): Mock(challenged=True)}, take=Mock(), threads=Mock()
+    providers={("chatapp", "cloud"): Mock(challenged=True)}, take=Mock(), threads=Mock(), apart=Mock()
 )[1]
 _CALLED_ELSEWHERE = {
     _ONLY_WITH_CLOUD.operation_id: test_callbacks.test_who_knows_the_verify_token_gets_the_challenge_back

@@ -261,7 +261,7 @@ def routes() -> tuple[Route, ...]:
         *ops_routes(dependencies, samples=nothing, states=nothing, tree=nothing, stream=nothing),
         *metrics_routes(nothing, token=None),
         *billing_routes(dependencies),
-        *callback_routes(providers={("chatapp", "cloud"): nothing}, take=nothing, threads=nothing),
+        *callback_routes(providers={("chatapp", "cloud"): nothing}, take=nothing, threads=nothing, apart=nothing),
     )
     return (*resources, *service_routes(resources, ready=nothing, base_url="http://here", version="0"))
 

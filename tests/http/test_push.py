@@ -488,6 +488,10 @@ async def test_in_a_suspended_organization_devices_opt_out_and_messages_lose_no_
     api.clock.shift(30)
     await api.patch(path, {"status": "suspended"}, token=ADMIN_TOKEN)
     assert (await api.post(TOKENS, {**token, "optedIn": True})).code == "ORGANIZATION_SUSPENDED"
+    assert (await api.post(TOKENS, token)).code == "ORGANIZATION_SUSPENDED"
+    other = await api.post(TOKENS, {**token, "token": "two", "platform": "android", "optedIn": False})
+    assert (other.status, other.body["status"]) == (200, "opted_out")
+    assert (await api.post(TOKENS, {**token, "optedIn": False})).body["status"] == "opted_out"
     assert (await api.post(f"{TOKENS}/opt-out", token)).body["status"] == "opted_out"
     api.clock.shift(7_200)
     await api.patch(path, {"dedicatedSender": "29000"}, token=ADMIN_TOKEN)
@@ -495,6 +499,29 @@ async def test_in_a_suspended_organization_devices_opt_out_and_messages_lose_no_
     await api.patch(path, {"status": "active"}, token=ADMIN_TOKEN)
     stood_still = await api.database.fetchval(due, message["id"]) - before
     assert timedelta(seconds=7_200) <= stood_still < timedelta(seconds=7_230)
+
+
+async def test_what_a_suspension_held_waits_for_the_end_of_quiet_hours(api: Any) -> None:
+    await register(api, await app(api), "token")
+    shown, silent = await sent(api), await sent(api, {"title": None, "body": None, "data": {"sync": True}})
+    begun = await sent(api)
+    await api.database.execute("update push_messages set status = 'sending' where id = $1", begun["id"])
+    organization_id = api.organizations[0].organization.id
+    path = f"/v2/admin/organizations/{organization_id}"
+    await api.patch(path, {"status": "suspended"}, token=ADMIN_TOKEN)
+    await api.database.execute("update organizations set quiet_start = '00:00', quiet_end = '23:59', time_zone = 'UTC'")
+    api.clock.shift(60)
+    await api.patch(path, {"status": "active"}, token=ADMIN_TOKEN)
+    found = (await api.get(f"{MESSAGES}/{shown['id']}")).body
+    assert (found["status"], found["quietDeferredTo"][11:16]) == ("scheduled", "23:59")
+    rows = await api.database.fetch(
+        "select message_id, ready, due_at = quiet_deferred_to as deferred"
+        " from push_blocks b join push_messages m on m.id = b.message_id"
+    )
+    assert {row["message_id"]: (row["ready"], row["deferred"]) for row in rows} == {
+        shown["id"]: (False, True), silent["id"]: (True, None), begun["id"]: (True, None),
+    }  # fmt: skip
+    assert (await api.get(f"{MESSAGES}/{silent['id']}")).body["status"] == "queued"
 
 
 async def test_a_preview_stores_nothing(api: Any) -> None:

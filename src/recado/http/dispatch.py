@@ -20,7 +20,7 @@ from recado.domain.core.errors import NO_SUCH_RESOURCE, Problem, Unavailable, no
 from recado.domain.core.ids import REQUEST, IdSource
 from recado.http.api.answers import Answers
 from recado.http.api.call import Call
-from recado.http.api.operation import Operation, missing_scope, session_needed
+from recado.http.api.operation import Operation, missing_scope, organization_suspended, session_needed
 from recado.http.api.request_figures import RequestFigures
 from recado.http.api.request_log import RequestLog
 from recado.http.api.route import Access, Idempotency, Route
@@ -317,10 +317,7 @@ class Dispatcher:
         if scope is not None and scope not in principal.scopes and principal.scopes.isdisjoint(operation.or_scopes):
             raise missing_scope(scope)
         if principal.suspended and operation.writes and not operation.route.while_suspended:
-            raise Problem(
-                "ORGANIZATION_SUSPENDED",
-                "The organization is suspended: only reads are possible until its administrator reactivates it.",
-            )
+            raise organization_suspended()
 
     def _admit_without_key(self, operation: Operation, call: Call, at: float) -> None:
         """The administrator, public routes and callbacks."""

@@ -143,7 +143,8 @@ async def test_each_part_of_the_program_tells_something(service: Service, regula
     await regular.reaches(await regular.send(phone()), "read")
     found: Any = values(await asyncio.to_thread(scraped, service))
     assert {
-        "recado_actors", "recado_batch_rows_total", "recado_batch_rows_waiting", "recado_callbacks_postponed",
+        "recado_actors", "recado_batch_rows_total", "recado_batch_rows_waiting",
+        "recado_callbacks_large_waiting", "recado_callbacks_postponed",
         "recado_callbacks_waiting", "recado_database_answers", "recado_database_places", "recado_database_places_taken",
         "recado_event_loop_lag_seconds_bucket", "recado_gateway_calls_in_flight", "recado_gateway_circuits_open",
         "recado_gateway_tokens", "recado_mailbox_deepest", "recado_mailbox_messages",

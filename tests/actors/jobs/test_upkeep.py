@@ -55,7 +55,7 @@ def upkeep(database: Database, clock: VirtualClock) -> Upkeep:
         social_accounts=Mock(),
         templates=Mock(),
         flows=Mock(),
-        apart=BodyWorkers(clock).find,
+        apart=BodyWorkers(clock),
     )
     webhooks = Webhooks(database, clock=clock, ids=Mock(), keys=Mock(), http=Mock(), runtime=Mock())
     return Upkeep(

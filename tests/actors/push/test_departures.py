@@ -48,6 +48,7 @@ class ScriptedPush:
     """Takes notifications, and answers what the test says for a token: one outcome after the other, then `Accepted`."""
 
     name = "scripted"
+    has_one_gateway = False
 
     def __init__(self) -> None:
         self.got: list[PushNotification] = []
@@ -450,6 +451,26 @@ async def test_a_host_in_trouble_holds_up_no_other(push: Push) -> None:
     assert sum(push.sender.calls_for(f"bad {n}") for n in range(20)) <= 20
 
 
+async def test_what_waits_for_a_circuit_is_not_claimed_and_can_be_canceled(
+    push: Push, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(breaker, "FIRST_PAUSE", 300.0)
+    tokens = [f"token {n}" for n in range(5)]
+    await push.register(*tokens)
+    push.sender.script = {token: [Down("connect_failed")] for token in tokens}
+    push.sender.has_one_gateway = True
+    begun = await push.send()
+    running = await push.departs()
+    await until(lambda: len(push.sender.got) == 5 and not running._lanes, "the lane has ended")
+    waits = await push.send()
+    await running.work()
+    assert (running._lanes, [each.provider for each in running.lanes]) == ({}, ["scripted"])
+    assert [(await push.read(each)).status for each in (begun, waits)] == ["sending", "queued"]
+    canceled = await push.sends.cancel(waits.key)
+    assert canceled is not None
+    assert canceled.status == "canceled"
+
+
 async def test_a_circuit_stays_open_for_what_is_sent_next(push: Push, monkeypatch: pytest.MonkeyPatch) -> None:
     """C29.2: a lane ends when its devices wait, and the next one may begin at once."""
     monkeypatch.setattr(breaker, "FIRST_PAUSE", 2.0)
@@ -458,6 +479,7 @@ async def test_a_circuit_stays_open_for_what_is_sent_next(push: Push, monkeypatc
     push.sender.script = {token: [Down("connect_failed")] for token in tokens}
     called_at: list[float] = []
     monkeypatch.setattr(push.sender, "gateway_of", lambda *_: "one")
+    push.sender.has_one_gateway = True
     send = push.sender.send
 
     async def timed(*given: Any) -> Outcome:
@@ -548,7 +570,7 @@ async def test_a_suspended_organization_sends_nothing_until_that_is_over_and_los
 
     now = push.clock.now()
     async with push.db.transaction() as connection:
-        await messages.make_up(connection, push.organization_id, now - day, now)
+        await messages.make_up(connection, push.organization_id, now - day, now, None)
         await connection.execute("update organizations set status = 'active'")
     assert now - (await push.read(message)).due_at < timedelta(hours=1)
     assert (await push.ends(message)).status == "completed"

@@ -3,11 +3,11 @@
 import asyncio
 import json
 import shutil
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
-from unittest.mock import Mock
 
 import orjson
 import pytest
@@ -29,13 +29,14 @@ from recado.channels.core.events import Status
 from recado.channels.email.composing import Composer
 from recado.channels.email.ses.reports import TAG, events_of
 from recado.channels.email.ses.ses import FETCH_AGAIN_AFTER, MOST_KEYS, Ses, SesOptions
-from recado.channels.email.ses.sns import SnsHosts
+from recado.channels.email.ses.sns import LARGEST_ENVELOPE, SnsHosts
 from recado.channels.http.answer import Answer, NotSent
 from recado.channels.http.outbound_guard import Turn
 from recado.config.settings import Settings
 from recado.domain.core.errors import Problem
-from recado.engine.clock import VirtualClock
+from recado.engine.clock import SystemClock, VirtualClock
 from recado.http.api.call import Call
+from recado.http.bodies.body_workers import BodyWorkers
 from recado.http.routes.inbound.callbacks import CallbackOperations
 from recado.storage.core.shares.fair_threads import FairThreads
 
@@ -183,7 +184,8 @@ def ses(sns: Sns, clock: VirtualClock, free: Turn) -> Ses:
 
 
 async def verified(ses: Ses, told: dict[str, Any], at: datetime = NOW) -> bool:
-    await ses.prepare_callback(body(told))
+    for each in ses.envelopes_in(body(told))[0]:
+        await ses.prepare_callback(each)
     return ses.verify_callback({}, body(told), at)
 
 
@@ -252,37 +254,50 @@ async def test_an_envelope_of_another_day_is_refused(ses: Ses, age: timedelta) -
     assert not await verified(ses, envelope(), NOW + age)
 
 
-async def test_the_route_asks_for_the_certificate_and_stores_what_is_verified(ses: Ses) -> None:
-    taken: list[bytes] = []
+class Route:
+    """Where callbacks come in. `taken`: what was stored."""
 
-    async def take(channel: str, adapter: str, raw: bytes, headers: Any) -> None:
+    def __init__(self, ses: Ses) -> None:
+        self.workers = BodyWorkers(SystemClock(), processes=1)
+        self.taken: list[bytes] = []
+        sources = {("email", "ses"): ses}
+        self._operations = CallbackOperations(sources, self._take, FairThreads("callbacks"), self.workers)
+
+    async def _take(self, channel: str, adapter: str, raw: bytes, headers: Any) -> None:
         assert (channel, adapter) == ("email", "ses")
-        taken.append(raw)
+        self.taken.append(raw)
 
-    operations = CallbackOperations({("email", "ses"): ses}, take, FairThreads("callbacks"))
+    async def receive(self, raw: bytes) -> str:
+        call = SimpleNamespace(
+            path={"channel": "email", "adapter": "ses"}, headers={}, raw_body=raw, now=NOW, client_ip="192.0.2.1"
+        )
+        try:
+            return str((await self._operations.receive(cast("Call", call))).status)
+        except Problem as refused:
+            return refused.code
 
-    async def receive(raw: bytes) -> int:
-        call = SimpleNamespace(path={"channel": "email", "adapter": "ses"}, headers={}, raw_body=raw, now=NOW)
-        return (await operations.receive(cast("Call", call))).status
 
-    assert await receive(body(envelope())) == 200
+@pytest.fixture
+async def route(ses: Ses) -> AsyncIterator[Route]:
+    made = Route(ses)
+    yield made
+    await made.workers.stop()
+
+
+async def test_the_route_asks_for_the_certificate_and_stores_what_is_verified(route: Route) -> None:
+    assert await route.receive(body(envelope())) == "200"
     for forged in (envelope(key=generate_private_key(65_537, 2_048)), {**envelope(), "Message": "other"}):
-        with pytest.raises(Problem) as refused:
-            await receive(body(forged))
-        assert refused.value.code == "INVALID_SIGNATURE"
-    assert taken == [body(envelope())]
+        assert await route.receive(body(forged)) == "INVALID_SIGNATURE"
+    assert route.taken == [body(envelope())]
+    assert route.workers.idle == 0
 
 
-@pytest.mark.parametrize("size", [8 * 1024 + 1, 3 * 1024 * 1024])
-async def test_a_body_that_holds_more_than_any_envelope_is_not_read_before_it_is_believed(
-    ses: Ses, monkeypatch: pytest.MonkeyPatch, size: int
-) -> None:
-    monkeypatch.setattr("recado.channels.email.ses.ses.envelope_of", Mock(side_effect=AssertionError("it is read")))
-    operations = CallbackOperations({("email", "ses"): ses}, Mock(), FairThreads("callbacks"))
-    call = SimpleNamespace(path={"channel": "email", "adapter": "ses"}, headers={}, raw_body=b"[]," * (size // 3 + 1))
-    with pytest.raises(Problem) as refused:
-        await operations.receive(cast("Call", call))
-    assert refused.value.code == "BODY_TOO_LARGE"
+async def test_the_largest_that_sns_sends_is_taken_and_what_anybody_sends_is_read_in_a_process(route: Route) -> None:
+    largest = body(envelope('"' * 256 * 1024))
+    assert await route.receive(largest) == "200"
+    assert await route.receive(b"[" + b"0," * 8 * 1024 + b"0]") == "INVALID_SIGNATURE"
+    assert await route.receive(b" " * (LARGEST_ENVELOPE + 1)) == "BODY_TOO_LARGE"
+    assert (route.taken, route.workers.idle) == ([largest], 1)
 
 
 BAD_ADDRESSES = [
@@ -380,7 +395,7 @@ async def test_no_other_subscription_is_confirmed(ses: Ses, sns: Sns, told: dict
 
 @pytest.mark.parametrize("raw", [b"", b"{", b"[]", b"null", b"{}", b'{"Type": "Notification"}', b"\xff"])
 async def test_what_is_no_envelope_is_refused(ses: Ses, sns: Sns, raw: bytes) -> None:
-    await ses.prepare_callback(raw)
+    assert ses.envelopes_in(raw)[0] == []
     assert not ses.verify_callback({}, raw, NOW)
     assert sns.asked == []
     with pytest.raises(MalformedCallback):

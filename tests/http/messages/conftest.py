@@ -16,6 +16,7 @@ from recado.domain.core.ids import MESSAGE, TEMPLATE, lowest_id
 from recado.domain.core.page import CursorSigner
 from recado.domain.templates.template import Language, TemplateCategory, TemplateStatus
 from recado.http.api.paging import Cursors
+from recado.http.bodies.body_workers import BodyWorkers
 from recado.http.callers.token_authenticator import TokenAuthenticator
 from recado.http.routes.batches.campaigns import campaign_routes
 from recado.http.routes.batches.resend import resend_routes
@@ -264,6 +265,7 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
             providers={("chatapp", "bridge"): bridge, ("chatapp", "cloud"): cloud},
             take=take,
             threads=FairThreads("callbacks"),
+            apart=BodyWorkers(clock),
         ),
     )
     server = HttpServer(

@@ -16,6 +16,7 @@ from recado.domain.messages.message import NORMAL
 from recado.domain.templates.template import TemplateCategory
 from recado.services.batches.batch_acceptance import AcceptedBatch, ReplayedBatch
 from recado.services.batches.batch_draft import BatchDraft
+from recado.services.batches.channel_batches import BatchTerms
 from recado.services.dispatch.row import WINDOW
 from recado.storage.batches.audiences import Audience
 from recado.storage.batches.batch_making import NewBatch
@@ -342,3 +343,14 @@ async def test_what_is_not_covered_is_said_before_that_nothing_can_be_sent_here(
     assert (await refusal(workshop, workshop.draft(3))).code == "DEPENDENCY_FAILED"
     await workshop.db.execute("update wallets set balance_coins = 0, held_coins = 0")
     assert (await refusal(workshop, workshop.draft(3))).code == "PAYMENT_REQUIRED"
+
+
+async def test_what_nobody_sends_in_place_of_it_refuses_a_batch_that_is_fit(workshop: Workshop) -> None:
+    rules = workshop.acceptance._channels["chatapp"]
+    own = rules.terms
+
+    async def lacking(*given: Any) -> BatchTerms:
+        return replace(await own(*given), lacks="sms")
+
+    rules.terms = lacking  # type: ignore[method-assign]
+    assert "provider of sms" in (await refusal(workshop, workshop.draft(3))).detail

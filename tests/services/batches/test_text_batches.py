@@ -1,18 +1,22 @@
 """Batches of texts on channels whose messages leave by a route: what they share, for each of these (C15.5)."""
 
 import random
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
-from unittest.mock import Mock
+from unittest.mock import AsyncMock, Mock
 
 import orjson
 import pytest
 
 from recado.domain.links.tracked import MessageLinks
+from recado.domain.messages.message import Priority
+from recado.services.batches.batch_draft import BatchDraft
 from recado.services.batches.channel_batches import Tracked
 from recado.services.batches.rcs_batches import RcsBatches
 from recado.services.batches.sms_batches import SmsBatches
 from recado.services.batches.text_batches import STEP, TextBatches
+from recado.services.messages.rcs_content import RcsForm
 from recado.storage.batches.batch_rows import Recipients
 
 URL = "https://shop.example/"
@@ -66,3 +70,14 @@ def test_what_is_sent_again_says_what_the_old_one_did_with_other_links(
     assert second == text
     assert first != text
     assert [len(each) for each in told.links] == [1, 0]
+
+
+async def test_that_nobody_sends_the_sms_in_place_of_rcs_refuses_no_batch_before_its_recipients_are_looked_at() -> None:
+    organizations = Mock(of_caller=AsyncMock(return_value=Mock(held_ms=0, require_granted_for_marketing=False)))
+    draft = BatchDraft(
+        organization_id="org_1", env="test", channel="rcs", sender_id="", type="text", priority=Priority.BULK,
+        payload={"text": {"body": "Hello"}, "fallback": {"text": "Hello"}}, details=RcsForm().asked,
+    )  # fmt: skip
+    for sms_in, lacks in ((["test"], None), (["live"], "sms")):
+        terms = await RcsBatches(organizations, sms_in=sms_in, **SHARED).terms(draft, datetime.now(UTC))
+        assert terms.lacks == lacks

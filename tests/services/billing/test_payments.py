@@ -164,7 +164,7 @@ async def test_what_can_be_read_of_a_body_counts(till: Till) -> None:
     callbacks = Callbacks(
         till.db, clock=SystemClock(), providers={(PAYMENTS, "bridge"): PaymentsBridge("s")}, receipts_of=no_reports,
         numbers=Mock(), social_accounts=Mock(), templates=Mock(), flows=Mock(), payments=till.payments,
-        apart=BodyWorkers(SystemClock()).find,
+        apart=BodyWorkers(SystemClock()),
     )  # fmt: skip
     body = orjson.dumps({"events": [{"kind": "status"}, *events]})
     await receipts.store_callbacks(till.db, [CallbackRow(PAYMENTS, "bridge", b"1", body, datetime.now(UTC))])

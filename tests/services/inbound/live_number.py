@@ -55,7 +55,7 @@ class Line:
             social_accounts=SocialAccountReports(db, self.clock, lambda change: None),
             templates=Mock(),
             flows=Mock(),
-            apart=self.workers.find,
+            apart=self.workers,
         )
 
     def inbound(self, text: str, message_id: str, **fields: Any) -> dict[str, Any]:

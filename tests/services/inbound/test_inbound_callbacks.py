@@ -1,10 +1,12 @@
 """Inbound messages as a bridge reports them, from its callback to contact and event (C28.1, C29.5)."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, get_args
 
 import pytest
 from tests.services.inbound.live_number import Line, live_number
+from tests.waiting import until
 
 from recado.channels.chatapp.bridge import Bridge
 from recado.channels.core.events import CallbackEvent, Event, Payment
@@ -13,6 +15,8 @@ from recado.domain.core.timestamps import format_timestamp
 from recado.engine.clock import SystemClock
 from recado.services.inbound.receipts import KINDS
 from recado.storage.core.connections.postgres import Database
+from recado.storage.ops import ops
+from recado.storage.ops.ops import Backlogs
 
 SUBSCRIBE = """
 insert into webhook_subscriptions
@@ -161,6 +165,32 @@ async def test_a_body_of_many_events_is_read_apart_and_applied_in_parts(
     assert await line.db.fetchval("select failure from callbacks") == "malformed: events[700].kind"
 
 
+async def test_a_body_that_takes_long_keeps_waiting_what_is_of_its_source_alone(
+    line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    goes_on, find = asyncio.Event(), line.workers.find
+
+    async def slow(finds: Any, body: bytes, /, *, caller: str) -> Any:
+        if line.workers.takes_long(body):
+            await goes_on.wait()
+        return await find(finds, body, caller=caller)
+
+    async def others() -> bool:
+        rows = await line.db.fetch("select channel from callbacks where processed_at is not null order by id")
+        assert "chatapp" not in [row["channel"] for row in rows]
+        return len(rows) == 2
+
+    monkeypatch.setattr(line.workers, "find", slow)
+    large = b'{"events": []' + b" " * 70_000 + b"}"
+    for channel, body in (("chatapp", large), ("chatapp", b'{"events": []}'), ("sms", b"{}")):
+        await line.callbacks.take(channel, "bridge", body, {})
+    await line.callbacks.take("email", "bridge", b"{}", {})
+    await until(others, "those of other sources are worked off")
+    assert await ops.backlogs(line.db) == Backlogs(deliveries=0, callbacks=2, large_callbacks=1)
+    goes_on.set()
+    await line.worked_off()
+
+
 async def test_a_body_that_cannot_be_read_apart_waits_and_is_set_aside_at_last(
     line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,7 +200,7 @@ async def test_a_body_that_cannot_be_read_apart_waits_and_is_set_aside_at_last(
         tries.append(caller)
         raise Unavailable
 
-    monkeypatch.setattr(line.callbacks, "_apart", busy)
+    monkeypatch.setattr(line.workers, "find", busy)
     monkeypatch.setattr("recado.services.inbound.postponed_callbacks.FIRST_PAUSE", 0.0)
     monkeypatch.setattr("recado.services.inbound.postponed_callbacks.MOST_UNREAD", 2)
     await line.arrive(line.inbound("hello", "in-1"))

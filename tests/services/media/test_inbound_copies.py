@@ -93,11 +93,20 @@ async def test_a_file_that_is_shorter_than_was_said_is_not_kept(shelf: Shelf) ->
     assert await left(shelf) == 0
 
 
-async def test_an_erased_message_keeps_no_copy(shelf: Shelf) -> None:
+async def test_an_erased_message_keeps_no_copy(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whose write came to its end: the storage need not look for what a writer left."""
+    told, delete = list[bool](), shelf.blobs.delete
+
+    async def noted(key: str, *, written: bool = False) -> None:
+        told.append(written)
+        await delete(key)
+
+    monkeypatch.setattr(shelf.blobs, "delete", noted)
     message_id = await came(shelf)
     await shelf.copies.work()
     await inbound_media.erase(shelf.db, ORGANIZATION, "test", [message_id])
     assert await left(shelf) == 0
+    assert told == [True]
     assert await inbound_media.get(shelf.db, ORGANIZATION, "test", message_id, shelf.clock.now()) is None
 
 

@@ -172,7 +172,8 @@ class PushDepartures:
         ready = await departures.lanes(self._db.hot, now)
         waiting = {key.organization_id for key in ready} | {key.organization_id for key in self._lanes}
         self._opened_at = {who: at for who, at in self._opened_at.items() if who in waiting}
-        left = [key for key in ready if key not in self._lanes and key not in self._failed]
+        resting = {key for key, lane in self._resting.items() if lane.rests}
+        left = [key for key in ready if key not in self._lanes and key not in self._failed and key not in resting]
         while left and not self._stopping:
             of = Counter(key.organization_id for key in self._lanes)
             key = min(left, key=lambda each: self._turn(each, of))

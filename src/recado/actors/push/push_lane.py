@@ -120,6 +120,11 @@ class PushLane:
         return [breaker.state for breaker, _ in self._breakers.values()]
 
     @property
+    def rests(self) -> bool:
+        """Whether it could claim nothing now, if it ran."""
+        return not self._may_claim()
+
+    @property
     def rests_until(self) -> float:
         """When the last of its circuits that are open lets a call through."""
         return max(
@@ -154,12 +159,20 @@ class PushLane:
         return self._clock.monotonic() - self._known_at > KNOWN_FOR or self._work.outdated(self.key, self._known_at)
 
     async def _claim(self) -> bool:
-        """More devices, when at most half a lane's are in flight; False: nothing is left, nor in flight."""
+        """More devices, when at most half a lane's are in flight; False: nothing is left, or may be claimed, nor in
+        flight.
+        """
         if self._under_way and len(self._under_way) > AT_ONCE // 2:
             await asyncio.wait(self._under_way, return_when=asyncio.FIRST_COMPLETED)
             return True
+        most = self._may_claim()
+        if most == 0:
+            if not self._under_way:
+                return False
+            await asyncio.wait(self._under_way, return_when=asyncio.FIRST_COMPLETED)
+            return True
         self._known_at = self._clock.monotonic()
-        claim = await self._work.claim(self.key, CLAIMED_AT_ONCE)
+        claim = await self._work.claim(self.key, most)
         if not claim.targets:
             if not self._under_way:
                 return False
@@ -169,6 +182,15 @@ class PushLane:
         self._targets.extend(claim.targets)
         self._blocks += claim.blocks
         return True
+
+    def _may_claim(self) -> int:
+        """How many devices. What is not claimed can still be canceled: so nothing is while no call may begin, and no
+        more than a probe needs where that is next (C22.3).
+        """
+        troubled = [b for b, _ in self._breakers.values() if b.state is not BreakerState.CLOSED]
+        if not troubled or not self._sender.has_one_gateway:
+            return CLAIMED_AT_ONCE
+        return 0 if self._clock.monotonic() < self.rests_until or self.calls else 1
 
     def _in_use(self) -> dict[str, PushMessage]:
         wanted = {target.message_id for target in self._targets}

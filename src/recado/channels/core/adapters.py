@@ -6,7 +6,7 @@ Whoever speaks to one asks for the protocol that it needs, and for no other.
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from recado.channels.core.events import CallbackEvent
 from recado.channels.core.media import MediaStore
@@ -92,10 +92,25 @@ class CallbackSource(EventReader, Protocol):
 
 
 class PreparedCallbacks(Protocol):
-    """A `CallbackSource` whose provider must be asked for something before a callback of its can be verified."""
+    """A `CallbackSource` whose callbacks are read before it is known who sent them, and whose provider must be asked
+    for something before that can be verified.
+    """
 
-    async def prepare_callback(self, body: bytes) -> None:
-        """Ask for it, as often as it is due. Never raises, cancellation aside; the callback may be anybody's."""
+    @property
+    def largest_callback(self) -> int:
+        """Bytes; the provider sends none that is larger."""
+
+    def envelopes_in(self, body: bytes) -> tuple[Sequence[Any], str | None]:
+        """The envelope that a body is, and what is wrong with one that is none.
+
+        A method of the class, not of the adapter: a large body is read in another process, which has no adapter.
+        """
+
+    async def prepare_callback(self, envelope: Any) -> None:
+        """Ask for it, as often as it is due. Never raises, cancellation aside; the envelope may be anybody's."""
+
+    def verify_envelope(self, envelope: Any, now: datetime) -> bool:
+        """Whether this provider sent what the envelope is of."""
 
 
 Sink = Callable[[bytes], Awaitable[None]]

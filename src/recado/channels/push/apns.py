@@ -44,6 +44,7 @@ class Apns:
     """`url`, `development_url`: of the two services. `tls`: by what they are verified, if not by the system's."""
 
     name = "apns"
+    has_one_gateway = True
 
     def __init__(self, url: URL, development_url: URL, *, clock: Clock, tls: ssl.SSLContext | None = None) -> None:
         self._urls = {False: url, True: development_url}

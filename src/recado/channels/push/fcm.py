@@ -39,6 +39,7 @@ class Fcm:
     """`url`, `token_url`: of the messages, and of the tokens."""
 
     name = "fcm"
+    has_one_gateway = True
 
     def __init__(self, url: URL, token_url: URL, *, clock: Clock) -> None:
         self._clock = clock

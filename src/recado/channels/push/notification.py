@@ -66,6 +66,10 @@ class PushSender(Protocol):
 
     async def stop(self) -> None: ...
 
+    @property
+    def has_one_gateway(self) -> bool:
+        """Whether all that it takes of one credential is in trouble together."""
+
     def gateway_of(self, credential: PushCredential, token: str) -> str:
         """What is in trouble together: a host, an account."""
 

@@ -16,6 +16,7 @@ class PushSandbox:
     """
 
     name = "sandbox"
+    has_one_gateway = True
 
     def __init__(self, clock: Clock, time_scale: float = 1.0) -> None:
         self._clock = clock

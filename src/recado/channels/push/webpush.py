@@ -39,6 +39,7 @@ class WebPush:
     """`subject`: how a push service reaches the operator, an https or mailto address."""
 
     name = "webpush"
+    has_one_gateway = False
 
     def __init__(
         self, guard: OutboundGuard, *, clock: Clock, subject: str, random_bytes: Callable[[int], bytes],

@@ -49,6 +49,7 @@ class PushEvent(StrEnum):
     DELIVERED = "every row final, one delivered"  # a lane; or a day has passed
     NOT_DELIVERED = "every row final, none delivered"  # likewise
     CANCELED = "canceled"  # a caller
+    DEFERRED = "goes on in quiet hours"  # who ends the suspension of its organization
 
 
 _S = PushStatus
@@ -61,6 +62,7 @@ PUSH_MACHINE: Final = Machine(
         (_S.SCHEDULED, _E.CANCELED): _S.CANCELED,
         (_S.QUEUED, _E.DEPARTED): _S.SENDING,
         (_S.QUEUED, _E.CANCELED): _S.CANCELED,
+        (_S.QUEUED, _E.DEFERRED): _S.SCHEDULED,
         (_S.QUEUED, _E.NOT_DELIVERED): _S.FAILED,
         (_S.SENDING, _E.DELIVERED): _S.COMPLETED,
         (_S.SENDING, _E.NOT_DELIVERED): _S.FAILED,

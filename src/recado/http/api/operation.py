@@ -80,3 +80,11 @@ def missing_scope(scope: str) -> Problem:
         f"This operation needs the scope {scope}, which the credential does not hold.",
         meta={"requiredScope": scope},
     )
+
+
+def organization_suspended() -> Problem:
+    """Return the 403 for a write of a suspended organization."""
+    return Problem(
+        "ORGANIZATION_SUSPENDED",
+        "The organization is suspended: only reads are possible until its administrator reactivates it.",
+    )

@@ -124,12 +124,16 @@ class BodyWorkers:
         others = {channel: name_of(each) for channel, each in by_channel.items()}
         return await self._begin(Job(name_of(model), bad_status, most_values, others), raw, caller)
 
+    def takes_long(self, raw: bytes) -> bool:
+        """Whether `find` reads a body in a process."""
+        return has_many_items(raw)
+
     async def find(self, find: Find, raw: bytes, *, caller: str) -> Found:
         """What `find` finds in a body: here where that takes no time, else in a process, whose answer comes in steps.
 
         An item of a large body that holds more values than any field takes is left out. Raises as `read`.
         """
-        if not has_many_items(raw):
+        if not self.takes_long(raw):
             return find(raw)
         found: FoundItems = await (await self._begin(ItemsJob(find), raw, caller)).value()
         return found.items, found.failure

@@ -134,8 +134,9 @@ class BatchAcceptance:
     async def store(self, new: NewBatch) -> AcceptedBatch | ReplayedBatch:
         """Commit a batch as it is, or find the one that its key made: also for batches that no body described."""
         await self._maker.prepare(new)
-        if new.env not in self._channels[new.channel].sends_in:
-            raise await self._maker.refusal(new) or no_provider(new.channel)
+        lacks = new.lacks if new.env in self._channels[new.channel].sends_in else new.channel
+        if lacks is not None:
+            raise await self._maker.refusal(new) or no_provider(lacks)
         batcher = self._plain if self._maker.is_plain(new) else self._others
         for _ in range(_REBINDS):
             try:
@@ -191,6 +192,7 @@ class BatchAcceptance:
             fingerprint=draft.fingerprint,
             audience=None if addressed is None else addressed.audience,
             regions={} if addressed is None else addressed.regions,
+            lacks=terms.lacks,
         )
 
     async def _accepted(self, draft: BatchDraft, terms: BatchTerms, now: datetime) -> AcceptedRecipients:

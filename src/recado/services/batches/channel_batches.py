@@ -55,7 +55,8 @@ class BatchTerms:
     recipient without content of its own is told; `member`: by which member others have it (None: by none), and
     `content` makes the message's content of that. It is called for each recipient, `in_a_turn` of them in a turn of the
     loop.
-    `region`: of the only phones that they go to; None: to all.
+    `region`: of the only phones that they go to; None: to all. `lacks`: the channel of what may take their place, where
+    nobody sends that in their environment.
     """
 
     sender_id: str
@@ -69,6 +70,7 @@ class BatchTerms:
     in_a_turn: int = MANY
     content: Callable[[Any], RecipientContent | Misfit] = _no_content
     region: str | None = None
+    lacks: str | None = None
 
 
 class Sort(NamedTuple):

@@ -1,6 +1,7 @@
 """What makes batches of RCS acceptable: route, each recipient's texts, and the SMS in their place (C15.5, C17)."""
 
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -15,7 +16,7 @@ from recado.domain.channels.rcs import (
     category_in,
 )
 from recado.domain.channels.sms import SMS, TRANSACTIONAL
-from recado.domain.core.errors import Problem, field_refused, no_provider
+from recado.domain.core.errors import Problem, field_refused
 from recado.domain.core.json_text import json_text, object_of
 from recado.domain.links.tracked import MessageLinks
 from recado.domain.messages.message import Priority
@@ -65,8 +66,6 @@ class RcsBatches(TextBatches[RcsRoute]):
         check_content(form.route, given)
         _check_priority(form.route, draft.priority)
         fallback = given.get(FALLBACK)
-        if fallback is not None and draft.env not in self._sms_in:
-            raise no_provider(SMS)
         if fallback is not None and len(fallback["text"]) > LONGEST_FALLBACK:
             detail = f"The text must have at most {LONGEST_FALLBACK:,} characters."
             raise field_refused("TEXT_TOO_LONG", "/fallback/text", detail)
@@ -84,7 +83,8 @@ class RcsBatches(TextBatches[RcsRoute]):
         told = text_terms(_texts(given), render)
         if told["member"] is None:
             form.content(given, self._links())  # what all get is refused for all
-        return self._terms(draft, organization, {"route": form.route, TRANSACTIONAL: form.transactional}, told, now)
+        terms = self._terms(draft, organization, {"route": form.route, TRANSACTIONAL: form.transactional}, told, now)
+        return replace(terms, lacks=SMS) if fallback is not None and draft.env not in self._sms_in else terms
 
     def _saying(self, payload: str | None) -> Say:
         """Also what has no address in it is stored as a single message is."""

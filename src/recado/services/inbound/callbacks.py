@@ -1,4 +1,8 @@
-"""Providers' callbacks: stored as they came and answered at once, then processed in their order (C29.5)."""
+"""Providers' callbacks: stored as they came and answered at once, then processed in their order (C29.5).
+
+Each source is one line, as the order of a message's reports counts, and lines do not wait for one another: what takes
+long to read is worked off beside the rest, which goes on with the other sources.
+"""
 
 import asyncio
 import hashlib
@@ -38,9 +42,14 @@ Find = Callable[[bytes], tuple[Sequence[Any], str | None]]
 
 
 class Apart(Protocol):
-    """Has `find` find the events of a body, in another process where that takes long; so it can be pickled."""
+    """Has `find` find the events of a body, in another process where that takes long; so it can be pickled.
 
-    async def __call__(self, find: Find, body: bytes, /, *, caller: str) -> tuple[Sequence[Any], str | None]: ...
+    Callers take turns there.
+    """
+
+    def takes_long(self, body: bytes, /) -> bool: ...
+
+    async def find(self, find: Find, body: bytes, /, *, caller: str) -> tuple[Sequence[Any], str | None]: ...
 
 
 AT_ONCE, AT_ONCE_BYTES = 50, 512 * 1024  # of callbacks in one transaction: about 1,300 reports
@@ -48,13 +57,16 @@ MOST_EVENTS: Final = 1_000  # reports of one source in a transaction
 OF_OTHERS: Final = 5  # reports: as long as one of these, anything else takes
 STORED_BYTES: Final = 4 * 1024 * 1024  # of bodies in one statement, which are copied at once
 LONG_TO_HASH: Final = 64 * 1024  # bytes
+AT_STOP: Final = 10.0  # seconds that a stop gives those that are worked off apart
 KEPT = timedelta(days=7)
 MOST_BROKEN = 10
 """Connections that may break under one callback, one after another, before it is taken to be what breaks them."""
 
 
 class Callbacks:
-    """Takes callbacks in, and works them off one block after another: one worker keeps the order of each message."""
+    """Takes callbacks in, and works them off one block after another: nobody else takes one of the same source, which
+    keeps the order of each message.
+    """
 
     def __init__(
         self,
@@ -87,7 +99,9 @@ class Callbacks:
             "callbacks", self._store_batch, clock=clock, max_rows=100, max_queue=2_000
         )
         self._worker = Periodic("callbacks", 1.0, self.work, clock)
-        self._broken = (0, 0)  # the callback that waits for a connection that holds, and how many have not
+        self._alone: dict[str, asyncio.Task[None]] = {}  # by source: the one that takes long, and is worked off apart
+        # By source: the callback that waits for a connection that holds, and how many have not.
+        self._broken: dict[str, tuple[int, int]] = {}
         self.postponed = PostponedCallbacks(
             db, clock=clock, read=self._read, apply=self._apply, answers=self._database_answers
         )
@@ -99,6 +113,12 @@ class Callbacks:
 
     async def stop(self) -> None:
         await self._worker.stop()
+        if tasks := list(self._alone.values()):
+            await asyncio.wait(tasks, timeout=AT_STOP)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            self._alone.clear()
         await self.postponed.stop()
         await self._store.stop()
 
@@ -112,12 +132,43 @@ class Callbacks:
     async def work(self) -> None:
         """Process what is open. Raises `Unavailable` while the database is away, or does not write."""
         self._require_writes()
-        while rows := await receipts.open_callbacks(self._db, AT_ONCE, AT_ONCE_BYTES, self.postponed.ids):
+        self._end_ended()
+        while rows := await receipts.open_callbacks(
+            self._db, AT_ONCE, AT_ONCE_BYTES, but=self.postponed.ids, but_of=list(self._alone)
+        ):
+            rows = self._without_long(rows)
             try:
                 await self._process(rows)
             except Exception:  # noqa: BLE001 - some callback is at fault, or the database: each alone shows which
                 for row in rows:
-                    await self._process_alone(row["id"])
+                    await self._process_alone(row)
+            self._end_ended()
+
+    def _without_long(self, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+        """Begin with what takes long and is the first of its source; what comes after such a one waits for it."""
+        found: list[Mapping[str, Any]] = []
+        begun, waiting = set[str](), set[str]()
+        for row in rows:
+            line = _line_of(row)
+            if line in waiting:
+                continue
+            if not self._apart.takes_long(row["body"]):
+                found.append(row)
+                begun.add(line)
+                continue
+            waiting.add(line)
+            if line not in begun:
+                self._alone[line] = task = asyncio.create_task(self._process_alone(row), name=f"callback of {line}")
+                task.add_done_callback(lambda _: self._worker.hint())
+        return found
+
+    def _end_ended(self) -> None:
+        """Let their sources go on. Raises what one of them failed with, as all that `work` does."""
+        ended = [(line, task) for line, task in self._alone.items() if task.done()]
+        for line, _ in ended:
+            del self._alone[line]
+        for _, task in ended:
+            task.result()
 
     async def purge(self, now: datetime) -> None:
         """Delete callbacks older than seven days."""
@@ -142,11 +193,12 @@ class Callbacks:
                 await turns.next()
             await self._apply(source, last, results)
 
-    async def _process_alone(self, callback_id: int) -> None:
+    async def _process_alone(self, of: Mapping[str, Any]) -> None:
         """What fails alone, while the database answers and writes, stands aside, so that those behind it can go on.
 
         An error of the connection is not the callback's: it waits for the next one, and those behind it wait too.
         """
+        callback_id = of["id"]
         row = await receipts.open_callback(self._db, callback_id)
         if row is None:  # its block is committed after all
             return
@@ -155,15 +207,15 @@ class Callbacks:
         except Exception as error:
             if worth_repeating(error):
                 await self._database_answers()
-            if connection_broke(error) and self._may_break_more(callback_id):
+            if connection_broke(error) and self._may_break_more(row):
                 raise
             self.postponed.take(callback_id, error)
 
-    def _may_break_more(self, callback_id: int) -> bool:
+    def _may_break_more(self, row: Mapping[str, Any]) -> bool:
         """Count a connection that broke under a callback; False when it was one too many."""
-        waiting, broken = self._broken
-        broken = broken + 1 if waiting == callback_id else 1
-        self._broken = (callback_id, broken)
+        waiting, broken = self._broken.get(_line_of(row), (0, 0))
+        broken = broken + 1 if waiting == row["id"] else 1
+        self._broken[_line_of(row)] = (row["id"], broken)
         return broken < MOST_BROKEN
 
     async def _apply(
@@ -204,7 +256,7 @@ class Callbacks:
         if provider is None:
             return [], "no such adapter"
         find = partial(_events, provider.parse_callback, dict(row["headers"]))
-        events, failure = await self._apart(find, row["body"], caller=f"{row['channel']}/{row['adapter']}")
+        events, failure = await self._apart.find(find, row["body"], caller=_line_of(row))
         if failure is not None:
             log.warning("callback_malformed", callback=row["id"])
         return events, failure
@@ -243,6 +295,10 @@ def _parts(events: Sequence[CallbackEvent]) -> list[list[CallbackEvent]]:
         room -= takes
         parts[-1].append(event)
     return parts
+
+
+def _line_of(row: Mapping[str, Any]) -> str:
+    return f"{row['channel']}/{row['adapter']}"
 
 
 def _digest(body: bytes) -> bytes:

@@ -77,6 +77,8 @@ class StepMessages:
             raise
         except Problem as refusal:
             return _skipped(refusal)
+        if new.lacks is not None:
+            return SkipReason.NUMBER_UNAVAILABLE
         granted_only = (await self._organizations.of_caller(new.organization_id)).require_granted_for_marketing
         contact = standing.contact
         if contact is None or refusal_to_send(

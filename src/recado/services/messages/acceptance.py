@@ -141,16 +141,16 @@ class Acceptance:
             new = rules.at_once(draft) or await rules.read(draft)
             if known is not None and known.phone is not None and known.phone != new.recipient:
                 new.contact_hash = recipient_hash(new.organization_id, known.phone)
-            sends = draft.env in rules.sends_in
+            lacks = new.lacks if draft.env in rules.sends_in else new.channel
             if new.needs_window:
                 await rules.check_window(new)
-            elif new.consent is ConsentCheck.DONE or (new.consent.asks and not sends):
+            elif new.consent is ConsentCheck.DONE or (new.consent.asks and lacks is not None):
                 # Others are asked in the commit, which never comes where nothing is sent: a refusal goes before that.
                 await self._check_consent(new, known)
                 if known is not None and POLICIES[new.channel].direct and not is_own_address(new, known):
                     await self._ask_of_address(new)
-            if not sends:
-                raise await self._without_provider(new)
+            if lacks is not None:
+                raise await self._without_provider(new, lacks)
         except Problem as refusal:
             # A repeat gets the answer of its first request, whatever has changed since (C2.6: replay before rules).
             replayed = await self._replay(draft)
@@ -232,14 +232,14 @@ class Acceptance:
         if new.asks_grant and organization.require_granted_for_marketing:
             new.consent = ConsentCheck.GRANTED
 
-    async def _without_provider(self, new: NewMessage) -> Problem:
+    async def _without_provider(self, new: NewMessage, channel: str) -> Problem:
         """502, or the 402 that comes before it (C2.6): the wallet is asked by the commit, which never comes here."""
         if new.coins:
             key = (new.organization_id, new.env)
             available = (await wallet.available(self._db, [key])).get(key, 0)
             if available < new.coins:
                 return not_covered(new.coins, available)
-        return no_provider(new.channel)
+        return no_provider(channel)
 
     def _force_of(self, actor: audit.AuditPrincipal, new: NewMessage) -> audit.AuditEntry:
         """What the audit is told in the commit of the message, and not when there is none (C24.5)."""

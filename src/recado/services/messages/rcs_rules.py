@@ -6,7 +6,6 @@ from recado.domain.billing.prices import Price, region_of
 from recado.domain.channels.rcs import POLICY, RCS, asks_grant, category_in, dearer, other_kind, priced
 from recado.domain.channels.sms import SMS
 from recado.domain.core.clock import Clock
-from recado.domain.core.errors import no_provider
 from recado.domain.core.ids import MESSAGE, IdSource
 from recado.domain.core.json_text import json_or_none
 from recado.domain.links.tracked import MessageLinks
@@ -52,7 +51,7 @@ class RcsRules:
         if organization is None:
             return None
         links = self._links()
-        content = self._content(draft, links)
+        content = _content(draft, links)
         if self._prices is None:
             return self._row(draft, organization, content, links, None)
         now = self._clock.now()
@@ -68,7 +67,7 @@ class RcsRules:
     async def read(self, draft: MessageDraft) -> NewMessage:
         organization = await self._organizations.of_caller(draft.organization_id)
         links = self._links()
-        content = self._content(draft, links)
+        content = _content(draft, links)
         if self._prices is None:
             return self._row(draft, organization, content, links, None)
         now = self._clock.now()
@@ -80,12 +79,6 @@ class RcsRules:
 
     async def check_window(self, new: NewMessage) -> None:
         """No RCS message needs one."""
-
-    def _content(self, draft: MessageDraft, links: MessageLinks) -> RcsMessageContent:
-        content = RcsForm.of(draft.details).content(draft.payload or {}, links)
-        if content.segments is not None and draft.env not in self._sms_in:
-            raise no_provider(SMS)
-        return content
 
     def _row(
         self,
@@ -116,7 +109,13 @@ class RcsRules:
             new.coins = dearer(details)
         new.payload, new.details = json_or_none(content.payload), json_or_none(details)
         new.links = links.rows
+        if content.segments is not None and draft.env not in self._sms_in:
+            new.lacks = SMS
         return new
+
+
+def _content(draft: MessageDraft, links: MessageLinks) -> RcsMessageContent:
+    return RcsForm.of(draft.details).content(draft.payload or {}, links)
 
 
 def _kinds(content: RcsMessageContent) -> list[str]:

@@ -234,7 +234,12 @@ class PushSends:
 
 def _deferred(organization: Organization, content: PushContent, at: datetime) -> datetime | None:
     """When a send that is due at `at` may leave, if that is in the organization's quiet hours; nothing shown is."""
-    if content.silent or organization.quiet_start is None or organization.quiet_end is None:
+    return None if content.silent else quiet_hours_end(organization, at)
+
+
+def quiet_hours_end(organization: Organization, at: datetime) -> datetime | None:
+    """When the organization's quiet hours that hold `at` end; None: it has none then."""
+    if organization.quiet_start is None or organization.quiet_end is None:
         return None
     quiet = QuietHours(organization.quiet_start, organization.quiet_end)
     return quiet_until(quiet, ZoneInfo(organization.time_zone), at)

@@ -36,7 +36,8 @@ class NewBatch:
     """A batch to be made. `payload`, `errors`, `skipped_reasons`: JSON texts; `recipients`: all that were accepted.
 
     `first` and `rest` are its blocks: the one made with it, and those kept for later. `estimate`: coins of all of them.
-    `audience`: who is read into blocks later, in place of recipients; `regions`: how many of them live where.
+    `audience`: who is read into blocks later, in place of recipients; `regions`: how many of them live where. `lacks`:
+    the channel of what may take the messages' place, where nobody sends that in its environment.
     """
 
     organization_id: str
@@ -68,6 +69,7 @@ class NewBatch:
     rest: list[str] = field(default_factory=list)
     audience: Audience | None = None
     regions: Mapping[str, int] = field(default_factory=dict)
+    lacks: str | None = None
 
     @property
     def key(self) -> BatchKey:

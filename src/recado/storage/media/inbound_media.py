@@ -10,6 +10,7 @@ import orjson
 from recado.domain.core.timestamps import format_timestamp
 from recado.storage.core.statements.rows import Executor, columns, in_blocks, reader
 from recado.storage.core.statements.sql import load
+from recado.storage.media.kept_blobs import WRITTEN_AND_GONE
 
 SQL = load("inbound_media")
 
@@ -108,7 +109,7 @@ async def stored(
 
 async def erase(executor: Executor, organization_id: str, env: str, message_ids: Sequence[str]) -> None:
     """Forget the media of messages, with the copies (C12.6)."""
-    await executor.execute(SQL.erase, organization_id, env, list(message_ids))
+    await executor.execute(SQL.erase, organization_id, env, list(message_ids), WRITTEN_AND_GONE)
 
 
 async def purge(executor: Executor, now: datetime) -> None:

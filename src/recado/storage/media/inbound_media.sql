@@ -63,13 +63,13 @@ shown as (
 select exists (select from found);
 
 -- name: erase
--- The media of these messages is forgotten, and their copies are due to be deleted.
+-- The media of these messages is forgotten, and their copies, which were written to their ends, are due to be deleted.
 with gone as (
     delete from inbound_media
     where organization_id = $1 and env = $2 and message_id = any($3::text[])
     returning blob_key
 )
-update blobs set delete_at = 'epoch'
+update blobs set delete_at = $4
 where organization_id = $1 and env = $2 and key in (select blob_key from gone where blob_key is not null);
 
 -- name: purge

@@ -3,7 +3,7 @@ insert into blobs (organization_id, env, key, delete_at) values ($1, $2, $3, $4)
 
 -- name: abandon
 -- To be deleted whatever the clock says.
-update blobs set delete_at = 'epoch' where organization_id = $1 and env = $2 and key = $3 and delete_at = $4;
+update blobs set delete_at = $5 where organization_id = $1 and env = $2 and key = $3 and delete_at = $4;
 
 -- name: keep
 update blobs set delete_at = $4 where organization_id = $1 and env = $2 and key = $3;

@@ -114,6 +114,7 @@ class NewMessage:
     sent_at: datetime | None = None  # of such a message: when it left, once that is committed
     details: str | None = None  # what its channel alone knows of it
     links: Sequence[TrackedLink] = ()  # in its content, by their short form (C27.1)
+    lacks: str | None = None  # the channel of what may take its place, where nobody sends that in its environment
 
 
 @dataclass(frozen=True, slots=True)

@@ -371,9 +371,14 @@ async def store_callbacks(executor: Executor, rows: Sequence[CallbackRow]) -> No
     await executor.execute(SQL.store_callbacks, *arguments)
 
 
-async def open_callbacks(executor: Executor, limit: int, size: int, but: Sequence[int] = ()) -> list[Mapping[str, Any]]:
-    """The oldest callbacks that are not processed yet, `but` these, of about `size` bytes together, one at least."""
-    rows: list[Mapping[str, Any]] = await executor.fetch(SQL.open_callbacks, limit, size, list(but))
+async def open_callbacks(
+    executor: Executor, limit: int, size: int, *, but: Sequence[int] = (), but_of: Sequence[str] = ()
+) -> list[Mapping[str, Any]]:
+    """The oldest callbacks that are not processed yet, of about `size` bytes together, one at least.
+
+    `but`: these are left out, and `but_of` all of these sources, each as `channel/adapter`.
+    """
+    rows: list[Mapping[str, Any]] = await executor.fetch(SQL.open_callbacks, limit, size, list(but), list(but_of))
     return rows
 
 

@@ -14,6 +14,8 @@ from recado.storage.ops.scope import INSTALLATION, Scope
 
 SQL = load("ops")
 
+LARGE_CALLBACK: Final = 64 * 1024
+"""Bytes; what is larger is read in a process apart."""
 NUMBERS_AT_ONCE: Final = 500
 MOST_COUNTED: Final = 10_001
 """Deliveries of a subscription: beyond, there are at least so many."""
@@ -96,10 +98,11 @@ class ChangedNumbers:
 
 @dataclass(frozen=True, slots=True)
 class Backlogs:
-    """Deliveries that are not settled, and callbacks that are not processed."""
+    """Deliveries that are not settled, and callbacks that are not processed, of which `large_callbacks` are large."""
 
     deliveries: int
     callbacks: int
+    large_callbacks: int
 
 
 async def numbers(executor: Executor, scope: Scope, after: SenderId = ("", "")) -> Sequence[Mapping[str, Any]]:
@@ -188,7 +191,7 @@ async def queue_totals(executor: Executor) -> list[QueueTotals]:
 
 async def backlogs(executor: Executor) -> Backlogs:
     """Of the whole installation."""
-    return Backlogs(**await executor.fetchrow(SQL.backlogs))
+    return Backlogs(**await executor.fetchrow(SQL.backlogs, LARGE_CALLBACK))
 
 
 async def subscription_ids(executor: Executor, scope: Scope) -> frozenset[str]:

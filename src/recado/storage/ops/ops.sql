@@ -158,4 +158,8 @@ group by channel, class, held_by
 -- name: backlogs
 select
     (select count(*) from delivery_queue) as deliveries,
-    (select count(*) from callbacks where processed_at is null) as callbacks
+    c.callbacks, c.large_callbacks
+from (
+    select count(*) as callbacks, count(*) filter (where octet_length(body) > $1) as large_callbacks
+    from callbacks where processed_at is null
+) c

@@ -17,6 +17,9 @@ PushKey = tuple[str, str, str]
 
 UNKNOWN: Final = "outcome_unknown"
 
+_DEFERRED: Final = PUSH_MACHINE.move(PushStatus.QUEUED, PushEvent.DEFERRED).value
+_NOT_BEGUN: Final = [_DEFERRED, *(status.value for status in PUSH_MACHINE.sources(PushEvent.DEFERRED))]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PushMessage(Identified):
@@ -153,9 +156,16 @@ async def cancel(connection: Executor, message: PushMessage, now: datetime) -> N
     await connection.execute(SQL.end, *message.key, status.value, now)
 
 
-async def make_up(connection: Executor, organization_id: str, since: datetime, now: datetime) -> None:
-    """The organization was suspended since then, and goes on now: that time is none of its messages' day (C22.3)."""
-    await connection.execute(SQL.make_up, organization_id, since, now)
+async def make_up(
+    connection: Executor, organization_id: str, since: datetime, now: datetime, quiet_until: datetime | None
+) -> None:
+    """The organization was suspended since then, and goes on now: that time is none of its messages' day (C22.3).
+
+    `quiet_until`: it goes on in its quiet hours, and what has not begun waits for their end.
+    """
+    await connection.execute(
+        SQL.make_up, organization_id, since, now, quiet_until, _NOT_BEGUN, RateKind.SILENT.value, _DEFERRED
+    )
 
 
 # Opens --------------------------------------------------------------------------------------------------------------

@@ -58,17 +58,27 @@ order by b.number desc, u.n desc
 limit $5;
 
 -- name: make_up
--- What of an organization was due while it stood still, from $2 to $3, has as much of its day left as it had. In the order in which
--- everybody locks several.
-update push_messages m
-set due_at = m.due_at + ($3 - greatest(m.due_at, $2))
-from (
-    select env, id from push_messages
+-- What of an organization was due while it stood still, from $2 to $3, has as much of its day left as it had; what has not begun and
+-- would show something in quiet hours, which end at $4, is due then. In the order in which everybody locks several.
+with held as (
+    select env, id, $4::timestamptz is not null and status = any($5::text[]) and rate_kind <> $6 as deferred
+    from push_messages
     where organization_id = $1 and open and due_at < $3
     order by env, id
     for no key update
-) h
-where m.organization_id = $1 and m.env = h.env and m.id = h.id;
+),
+made_up as (
+    update push_messages m set
+        due_at = case when h.deferred then $4 else m.due_at + ($3 - greatest(m.due_at, $2)) end,
+        quiet_deferred_to = case when h.deferred then $4 else m.quiet_deferred_to end,
+        status = case when h.deferred then $7 else m.status end,
+        updated_at = case when h.deferred then $3 else m.updated_at end
+    from held h
+    where m.organization_id = $1 and m.env = h.env and m.id = h.id
+)
+update push_blocks b set ready = false
+from held h
+where h.deferred and b.organization_id = $1 and b.env = h.env and b.message_id = h.id and b.ready;
 
 -- name: end
 -- No block of it leaves any more.

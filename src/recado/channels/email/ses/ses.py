@@ -19,7 +19,7 @@ from recado.channels.email.composing import PLACE_WITHIN, TIMEOUT, Composer, quo
 from recado.channels.email.ses.answers import outcome_of
 from recado.channels.email.ses.identities import identity_of, make_identity, remove_identity
 from recado.channels.email.ses.reports import TAG, events_of
-from recado.channels.email.ses.sns import NOTIFICATION, Envelope, SnsHosts, envelope_of, key_of
+from recado.channels.email.ses.sns import LARGEST_ENVELOPE, NOTIFICATION, Envelope, SnsHosts, envelope_of, key_of
 from recado.channels.http.answer import Answer
 from recado.channels.http.outbound_guard import Turn
 from recado.channels.http.outbound_http import OutboundHttp
@@ -63,6 +63,7 @@ class Ses:
     paces_pairs = False
     read_with: Collection[str] = ()
     challenged = False
+    largest_callback = LARGEST_ENVELOPE
     only_looks = True
 
     def __init__(
@@ -185,24 +186,32 @@ class Ses:
 
     # In ---------------------------------------------------------------------------------------------------------------
 
-    async def prepare_callback(self, body: bytes) -> None:
+    @staticmethod
+    def envelopes_in(body: bytes) -> tuple[Sequence[Envelope], str | None]:
+        try:
+            return [envelope_of(body)], None
+        except MalformedCallback as error:
+            return [], str(error)
+
+    async def prepare_callback(self, envelope: Envelope) -> None:
         """Fetch the certificate by which the callback can be verified, and confirm a subscription that is ours."""
-        envelope = self._ours(body)
-        if envelope is None:
+        if not self._is_ours(envelope):
             return
         if envelope.certificate_url not in self._keys:
             await self._fetch(envelope.certificate_url)
-        if envelope.subscribe_url is not None and self.verify_callback({}, body, self._clock.now()):
+        if envelope.subscribe_url is not None and self.verify_envelope(envelope, self._clock.now()):
             confirmed = await self._get(envelope.subscribe_url) if self._hosts.has(envelope.subscribe_url) else None
             log.info("ses_subscription", confirmed=confirmed is not None)
 
-    def verify_callback(self, headers: Mapping[str, str], body: bytes, now: datetime) -> bool:
+    def verify_envelope(self, envelope: Envelope, now: datetime) -> bool:
         """By a certificate that `prepare_callback` fetched: no other is known."""
-        envelope = self._ours(body)
-        if envelope is None or not envelope.is_fresh(now):
+        if not self._is_ours(envelope) or not envelope.is_fresh(now):
             return False
         key = self._keys.get(envelope.certificate_url)
         return key is not None and envelope.is_signed_with(key)
+
+    def verify_callback(self, headers: Mapping[str, str], body: bytes, now: datetime) -> bool:
+        return any(self.verify_envelope(each, now) for each in self.envelopes_in(body)[0])
 
     @staticmethod
     def parse_callback(headers: Mapping[str, str], body: bytes) -> Sequence[CallbackEvent]:
@@ -212,14 +221,9 @@ class Ses:
     def answer_challenge(self, query: Mapping[str, str]) -> str | None:
         return None
 
-    def _ours(self, body: bytes) -> Envelope | None:
-        """What calls itself an envelope of our topic, under a certificate that may be fetched."""
-        try:
-            envelope = envelope_of(body)
-        except MalformedCallback:
-            return None
-        ours = envelope.topic == self._options.topic and self._hosts.has(envelope.certificate_url, ".pem")
-        return envelope if ours else None
+    def _is_ours(self, envelope: Envelope) -> bool:
+        """Whether it calls itself one of our topic, under a certificate that may be fetched."""
+        return envelope.topic == self._options.topic and self._hosts.has(envelope.certificate_url, ".pem")
 
     async def _fetch(self, url: str) -> None:
         """One at a time, and not many: anybody can name one."""

@@ -27,6 +27,9 @@ CONFIRMATION: Final = "SubscriptionConfirmation"
 OLDEST: Final = timedelta(days=1)  # SNS tries for an hour as a rule
 EARLIEST: Final = timedelta(minutes=15)  # its clock before ours
 
+LARGEST_ENVELOPE: Final = (2 * 256 + 16) * 1024
+"""Bytes: a message has 256 KiB at most, in which each sign may be escaped, and the rest is small."""
+
 _OF_CONFIRMATION: Final = ("Message", "MessageId", "SubscribeURL", "Timestamp", "Token", "TopicArn", "Type")
 _SIGNED: Final[Mapping[str, Sequence[str]]] = {
     NOTIFICATION: ("Message", "MessageId", "Subject", "Timestamp", "TopicArn", "Type"),

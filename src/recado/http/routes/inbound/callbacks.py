@@ -1,21 +1,25 @@
 """What providers report: the signature is checked and the body stored before the answer; the rest is later (C29.5)."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Annotated
+from typing import Annotated, Final, cast
 
 from pydantic import Field
 
-from recado.channels.core.adapters import CallbackSource
+from recado.channels.core.adapters import CallbackSource, PreparedCallbacks
 from recado.domain.core.errors import Problem, not_found
 from recado.http.api.call import Call
 from recado.http.api.models import ApiModel, QueryModel
 from recado.http.api.route import MIB, Access, Route
-from recado.http.bodies.body_reading import LARGE, has_many_items
+from recado.http.bodies.body_reading import LARGE
+from recado.http.bodies.body_workers import MOST_WAITING, BodyWorkers
 from recado.http.wire.client_ip import network_of
 from recado.http.wire.reply import Reply
+from recado.storage.core.shares.fair_places import FairPlaces
 from recado.storage.core.shares.fair_threads import FairThreads
 
 LARGEST = 3 * MIB
+ANYBODY: Final = "anybody"
+"""Together one caller of the process that reads large callbacks: those who are believed have their turns there."""
 
 Take = Callable[[str, str, bytes, Mapping[str, str]], Awaitable[None]]
 """(channel, adapter, body, headers that it is read with): stores the body once, and has it processed."""
@@ -34,12 +38,19 @@ class SubscriptionQuery(QueryModel):
 
 
 class CallbackOperations:
-    """The handlers. `providers`: by channel and adapter, those that send callbacks. `threads` hash large bodies."""
+    """The handlers. `providers`: by channel and adapter, those that send callbacks. `threads` hash large bodies.
 
-    def __init__(self, providers: Mapping[tuple[str, str], CallbackSource], take: Take, threads: FairThreads) -> None:
+    `apart` reads large ones that nobody is believed for yet: one at a time, of all who may send some.
+    """
+
+    def __init__(
+        self, providers: Mapping[tuple[str, str], CallbackSource], take: Take, threads: FairThreads, apart: BodyWorkers
+    ) -> None:
         self._providers = dict(providers)
         self._take = take
         self._threads = threads
+        self._apart = apart
+        self._anybodys = FairPlaces(1, most_waiting=MOST_WAITING)
 
     def require_provider(self, call: Call) -> None:
         """404 unless somebody sends callbacks there."""
@@ -49,20 +60,32 @@ class CallbackOperations:
     async def receive(self, call: Call) -> Reply:
         channel, adapter = call.path["channel"], call.path["adapter"]
         provider = self._providers[channel, adapter]
-        if (prepare := getattr(provider, "prepare_callback", None)) is not None:  # of `PreparedCallbacks`
-            if has_many_items(call.raw_body):  # which anybody may have sent, and is read before that is known
-                raise Problem("BODY_TOO_LARGE", "The body holds more than any callback of this provider.")
-            await prepare(call.raw_body)
         if not await self._verified(provider, call):
             raise Problem("INVALID_SIGNATURE", "The signature of the callback is not valid.")
         await self._take(channel, adapter, call.raw_body, _kept(call.headers, provider))
         return Reply(200, {})
 
     async def _verified(self, provider: CallbackSource, call: Call) -> bool:
+        if hasattr(provider, "prepare_callback"):
+            return await self._verified_by_envelope(cast("PreparedCallbacks", provider), call)
         given = (call.headers, call.raw_body, call.now)
         if len(call.raw_body) <= LARGE:
             return provider.verify_callback(*given)
         return await self._threads.run(network_of(call.client_ip), provider.verify_callback, *given)
+
+    async def _verified_by_envelope(self, provider: PreparedCallbacks, call: Call) -> bool:
+        """Anybody may have sent it, and it is read before that is known."""
+        body = call.raw_body
+        if len(body) > provider.largest_callback:
+            raise Problem("BODY_TOO_LARGE", "The body is larger than any callback of this provider.")
+        if self._apart.takes_long(body):
+            async with self._anybodys.place(network_of(call.client_ip)):
+                found, _ = await self._apart.find(provider.envelopes_in, body, caller=ANYBODY)
+        else:
+            found, _ = provider.envelopes_in(body)
+        for envelope in found:
+            await provider.prepare_callback(envelope)
+        return bool(found) and all(provider.verify_envelope(each, call.now) for each in found)
 
     async def subscribe(self, call: Call) -> Reply:
         """The provider asks whether the address is ours before it sends anything there."""
@@ -85,10 +108,10 @@ def _kept(headers: Mapping[str, str], provider: CallbackSource) -> dict[str, str
 
 
 def callback_routes(
-    *, providers: Mapping[tuple[str, str], CallbackSource], take: Take, threads: FairThreads
+    *, providers: Mapping[tuple[str, str], CallbackSource], take: Take, threads: FairThreads, apart: BodyWorkers
 ) -> tuple[Route, ...]:
     """The addresses that providers call. Only where one of them asks first is there an address that answers it."""
-    operations = CallbackOperations(providers, take, threads)
+    operations = CallbackOperations(providers, take, threads, apart)
     challenged = any(provider.challenged for provider in providers.values())
     subscription = (
         Route(

@@ -271,6 +271,10 @@ async def _answered(asked: Awaitable[V]) -> V | None:
 def _backlogs(backlogs: Backlogs) -> Iterator[Family]:
     yield gauge("recado_webhook_backlog", "Deliveries that are not settled", (), {(): backlogs.deliveries})
     yield gauge("recado_callbacks_waiting", "Callbacks that are not processed", (), {(): backlogs.callbacks})
+    yield gauge(
+        "recado_callbacks_large_waiting", "Those over 64 KiB of them, which a process reads one by one", (),
+        {(): backlogs.large_callbacks},
+    )  # fmt: skip
 
 
 def _labelled(counts: Mapping[str, int]) -> dict[tuple[str, ...], int]:

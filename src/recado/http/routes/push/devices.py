@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from recado.domain.access.scopes import PII
 from recado.domain.core.ids import PUSH_DEVICE
 from recado.http.api.call import Call
+from recado.http.api.operation import organization_suspended
 from recado.http.api.route import Idempotency, Route
 from recado.http.problems.missing import found
 from recado.http.routes.core.dependencies import Dependencies
@@ -46,6 +47,8 @@ class DeviceOperations:
 
     async def register(self, call: Call) -> Reply:
         body, principal = call.body, call.principal
+        if principal.suspended and body.opted_in is not False:  # who leaves may always
+            raise organization_suspended()
         made = await self.registrations.register(
             Registration(
                 organization_id=principal.organization_id,
@@ -103,10 +106,12 @@ def device_routes(
         resource.route(
             "POST /v2/push/tokens", "registerDevice", "Register a device, at each start of its app",
             operations.register, body=DeviceRegister, responses={200: DeviceRegistered}, rate_class="device",
-            bad_body_status=400, idempotency=Idempotency.NONE, errors=("WEB_PUSH_KEYS_REQUIRED", "NOT_FOUND"),
+            bad_body_status=400, idempotency=Idempotency.NONE,
+            errors=("WEB_PUSH_KEYS_REQUIRED", "NOT_FOUND", "ORGANIZATION_SUSPENDED"), while_suspended=True,
             description=(
                 "Once for each token of an app, however often it is called. Without `optedIn` a device that opted out "
-                "stays so; `contactId`, or else `externalId`, links it to a contact."
+                "stays so; `contactId`, or else `externalId`, links it to a contact. "
+                "A suspended organization takes only those with `optedIn` false."
             ),
         ),
         resource.route(
