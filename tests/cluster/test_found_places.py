@@ -21,6 +21,7 @@ A, B = Cell("a", "CELL_A_URL", "https://a.example.com", None), Cell("b", "CELL_B
 FINDER = """
 import os, select, sys, time
 said, heard = sys.argv[1:]
+print('{"loaded": true}', flush=True)
 print('{"joined": true, "room": true}', flush=True)
 at = 0
 while True:

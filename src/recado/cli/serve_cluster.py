@@ -30,7 +30,7 @@ def serve_cluster(settings: Settings, environment: Mapping[str, str] = os.enviro
     try:
         serve_entry_with(settings, MAP if environment.get(MAP) else None, find_places)
     except NotJoined as error:
-        raise CommandError(f"{error}: 'ray start' makes this machine one, docs/cluster.md says how") from None
+        raise CommandError(f"{error}: give this machine to Ray with 'ray start', as docs/cluster.md says") from None
     return 0
 
 

@@ -2,7 +2,7 @@
 
 Ray ends a process that has lost it. The entry stays, and begins another finder. Over standard input comes a line of
 JSON with the cells, `{NAME: VARIABLE}`, again when they change; its end is the end. On standard output stand lines of
-JSON: `{"joined": true}`, then `{"places": {NAME: [URL, TROUBLE]}}` of each cell whose actor answers; or `{"error": …}`.
+JSON: `{"loaded": true}`, `{"joined": true}`, then `{"places": {NAME: [URL, TROUBLE]}}` of each cell whose actor answers; or `{"error": …}`.
 """
 
 import os
@@ -27,10 +27,12 @@ def main(arguments: Sequence[str]) -> int:
 
     from recado.cluster.on_ray import NoRay, RayCells  # loads Ray: seconds
 
+    say({"loaded": True})
+
     try:
         cells = RayCells(arguments[0])
     except NoRay as error:
-        say({"error": f"no node of Ray is here ({error})"})
+        say({"error": str(error)})
         return 1
     say({"joined": True, "room": cells.room()})
     wanted: dict[str, str] = {}

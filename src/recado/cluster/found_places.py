@@ -16,7 +16,8 @@ from recado.engine.periodic import Periodic
 from recado.entry.places import CellList
 from recado.storage.cells.cell_map import Cell
 
-JOINS_WITHIN: Final = 90.0  # seconds, on a busy machine
+LOADS_WITHIN: Final = 60.0  # seconds, on a busy machine
+JOINS_WITHIN: Final = 20.0  # seconds
 LOOK_EVERY: Final = 1.0  # seconds
 LONGEST_LINE: Final = 1024 * 1024  # bytes
 ENDS_WITHIN: Final = 5.0  # seconds
@@ -98,8 +99,11 @@ class FoundPlaces:
         )  # fmt: skip
         self._process = process
         try:
-            async with asyncio.timeout(JOINS_WITHIN):
+            async with asyncio.timeout(LOADS_WITHIN):
                 said = await self._line(process)
+            if said is not None and "loaded" in said:
+                async with asyncio.timeout(JOINS_WITHIN):
+                    said = await self._line(process)
         except TimeoutError:
             said = None
         if said is None or "error" in said:

@@ -6,6 +6,7 @@ addresses of databases and keys are in the environment of each machine, and go n
 
 import os
 import random
+import socket
 import sys
 import threading
 from collections.abc import Mapping
@@ -65,10 +66,16 @@ class RayCells:
 
     def __init__(self, address: str) -> None:
         """`address`: of Ray's head, or `auto`. Raises `NoRay`."""
+        host, _, port = address.rpartition(":")
+        if host and port.isdecimal():
+            try:  # Ray would try for longer than anybody waits
+                socket.create_connection((host.strip("[]"), int(port)), ANSWERS_WITHIN).close()
+            except (OSError, OverflowError):
+                raise NoRay(f"nothing answers at {address}") from None
         try:
             ray.init(address=address, namespace=NAMESPACE, log_to_driver=False, logging_level="ERROR")
         except (ConnectionError, RuntimeError, ValueError, OSError, RayError) as error:
-            raise NoRay(type(error).__name__) from None
+            raise NoRay(f"no node of Ray is here ({type(error).__name__})") from None
         self._actors: dict[str, Any] = {}
         self._asked: dict[str, Any] = {}
 
