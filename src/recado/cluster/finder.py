@@ -2,7 +2,8 @@
 
 Ray ends a process that has lost it. The entry stays, and begins another finder. Over standard input comes a line of
 JSON with the cells, `{NAME: VARIABLE}`, again when they change; its end is the end. On standard output stand lines of
-JSON: `{"loaded": true}`, `{"joined": true}`, then `{"places": {NAME: [URL, TROUBLE]}}` of each cell whose actor answers; or `{"error": …}`.
+JSON: `{"loaded": true}`, `{"joined": true}`, then `{"places": {NAME: [URL, TROUBLE]}}` of each cell whose actor
+answers; or `{"error": …}`.
 """
 
 import os
