@@ -22,6 +22,7 @@ from recado.domain.core.ids import ORGANIZATION, IdSource
 from recado.domain.core.tokens import mint_token, token_hash
 from recado.engine.clock import SystemClock
 from recado.entry.parts import entry_parts
+from recado.entry.places import CellList, CellPlaces, MappedPlaces
 from recado.storage.cells.cell_map import Cell, CellMap
 from recado.storage.cells.holding import Session, connect
 
@@ -135,7 +136,13 @@ async def two(cell_urls: dict[str, str]) -> AsyncIterator[Two]:
 
 
 @asynccontextmanager
-async def between(urls: dict[str, str]) -> AsyncIterator[Two]:
+async def between(
+    urls: dict[str, str],
+    *,
+    find_places: Callable[[CellList], CellPlaces] = lambda _: MappedPlaces(),
+    variables: dict[str, str] | None = None,
+    mapped: bool = True,
+) -> AsyncIterator[Two]:
     sessions = {each: await connect(urls[f"CELL_{each.upper()}"]) for each in "ab"}
     cells = {each: StubCell(each, session) for each, session in sessions.items()}
     cell_map = CellMap(sessions["a"])
@@ -147,8 +154,8 @@ async def between(urls: dict[str, str]) -> AsyncIterator[Two]:
         await cell_map.add(Cell(cell.name, f"CELL_{cell.name.upper()}", cell.url, None))
     port = free_port()
     parts = entry_parts(
-        map_address=urls["CELL_A"],
-        variables=urls,
+        map_address=urls["CELL_A"] if mapped else None,
+        variables=variables or urls,
         host="127.0.0.1",
         port=port,
         base_url="https://api.example.com",
@@ -158,6 +165,7 @@ async def between(urls: dict[str, str]) -> AsyncIterator[Two]:
         connections_of_address=500,
         clock=SystemClock(),
         random_bytes=os.urandom,
+        find_places=find_places,
     )
     await parts.start()
     try:

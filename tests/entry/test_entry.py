@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 import aiohttp
 import pytest
 from aiohttp import web
-from tests.entry.conftest import LIMITS, PROXY, Answer, StubCell, Two, bearer
+from tests.entry.conftest import LIMITS, PROXY, Answer, StubCell, Two, bearer, between
 from tests.program import free_port
 from tests.waiting import until
 from yarl import URL
@@ -514,3 +514,56 @@ async def test_what_each_cell_has_for_itself_is_not_reached(two: Two, client: ai
         async with client.get(two.url + path) as answer:
             assert (answer.status, await answer.json()) == (200, {"status": "ok"})
     assert two.a.targets + two.b.targets == []
+
+
+class Places:
+    """Where a test says that cells are."""
+
+    def __init__(self) -> None:
+        self.urls: dict[str, str] = {}
+        self.missed: list[str] = []
+
+    async def start(self) -> None:
+        return
+
+    async def stop(self) -> None:
+        return
+
+    def url(self, cell: Cell) -> str | None:
+        return self.urls.get(cell.name)
+
+    def not_reached(self, cell: Cell) -> None:
+        self.missed.append(cell.name)
+
+
+async def test_a_cell_is_asked_where_it_is_at_the_moment_and_is_away_while_it_is_nowhere(
+    cell_urls: dict[str, str], client: aiohttp.ClientSession
+) -> None:
+    places = Places()
+    async with between(dict(cell_urls), find_places=lambda _: places) as two:
+        _, token = await two.a.organization()
+        url = f"{two.url}/numbers"
+        async with client.get(url, headers=bearer(token)) as answer:
+            assert (answer.status, answer.headers["Retry-After"]) == (503, "5")
+        async with client.get(f"{two.url}/docs") as answer:
+            assert answer.status == 503
+        places.urls["a"] = two.b.url  # not where the map has it
+        async with client.get(url, headers=bearer(token)) as answer:
+            assert (answer.status, answer.headers["X-From"]) == (200, "b")
+        async with client.get(f"{two.url}/docs") as answer:
+            assert (answer.status, answer.headers["X-From"]) == (200, "b")
+        places.urls["a"] = f"http://127.0.0.1:{free_port()}"
+        async with client.get(url, headers=bearer(token)) as answer:
+            assert (answer.status, places.missed) == (503, ["a"])
+
+
+async def test_without_a_map_there_is_one_cell(cell_urls: dict[str, str], client: aiohttp.ClientSession) -> None:
+    places = Places()
+    variables = {"RECADO_DATABASE_URL": cell_urls["CELL_A"]}
+    async with between(dict(cell_urls), find_places=lambda _: places, variables=variables, mapped=False) as two:
+        places.urls["main"] = two.a.url
+        _, token = await two.a.organization()
+        async with client.get(f"{two.url}/numbers", headers=bearer(token)) as answer:
+            assert (answer.status, answer.headers["X-From"]) == (200, "a")
+        async with client.get(f"{two.url}/readyz") as answer:
+            assert answer.status == 200

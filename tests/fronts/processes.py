@@ -45,8 +45,8 @@ class Answer:
 class Press:
     """Callers that send, each over a connection of its own, which never asked anything else: fronts keep them."""
 
-    def __init__(self, url: str, token: str, path: str, body: Mapping[str, Any]) -> None:
-        self._url, self._path, self.body = url, path, body
+    def __init__(self, url: str, token: str, path: str, body: Mapping[str, Any], *, patience: float = PATIENCE) -> None:
+        self._url, self._path, self.body, self._patience = url, path, body, patience
         self._headers = {"Authorization": f"Bearer {token}"}
         self.answers: list[Answer] = []
         self._over = False
@@ -97,7 +97,7 @@ class Press:
                 await self._send(session, **headers)
 
     def _session(self) -> aiohttp.ClientSession:
-        limit, patience = aiohttp.TCPConnector(limit=1), aiohttp.ClientTimeout(total=PATIENCE)
+        limit, patience = aiohttp.TCPConnector(limit=1), aiohttp.ClientTimeout(total=self._patience)
         return aiohttp.ClientSession(headers=self._headers, connector=limit, timeout=patience)
 
     async def _send(self, session: aiohttp.ClientSession, **headers: str) -> None:
@@ -107,5 +107,5 @@ class Press:
             async with session.post(self._url + self._path, json=self.body, headers=headers) as answer:
                 body = await answer.json(content_type=None)
                 self.answers.append(Answer(began, now(), answer.status, body, answer.headers))
-        except (aiohttp.ClientError, OSError):
+        except (aiohttp.ClientError, OSError):  # or it took too long
             self.answers.append(Answer(began, now(), 0))

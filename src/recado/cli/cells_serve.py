@@ -5,7 +5,8 @@ import os
 import secrets
 import signal
 import sys
-from typing import Annotated, Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -15,9 +16,15 @@ from recado.cli.errors import CommandError
 from recado.config.logging import configure_logging, log_loop_errors
 from recado.config.settings import Settings, load_settings
 from recado.descriptors import Descriptors
+from recado.domain.core.clock import Clock
 from recado.engine.clock import SystemClock
 from recado.engine.process.collector import spare_the_collector
 from recado.engine.process.stacks import tell_stacks
+
+if TYPE_CHECKING:
+    from recado.entry.places import CellList, CellPlaces
+
+FindPlaces = Callable[["CellList", Clock], "CellPlaces"]
 
 EPILOG: Final = "Example: recado cells serve --listen 127.0.0.1:8080"
 
@@ -37,13 +44,19 @@ def serve_entry(map_variable: str, listen: str | None) -> None:
         )
     settings = load_settings(listen=listen)
     configure_logging(settings.log_level, settings.log_format)
-    run_async(_serve(settings, map_variable, address))
+    serve_entry_with(settings, map_variable)
 
 
-async def _serve(settings: Settings, map_variable: str, address: str) -> None:
+def serve_entry_with(settings: Settings, map_variable: str | None, find_places: FindPlaces | None = None) -> None:
+    """Likewise. `map_variable` None: there is one cell, and no map. `find_places`: where services are, but the map."""
+    run_async(_serve(settings, map_variable, find_places))
+
+
+async def _serve(settings: Settings, map_variable: str | None, find_places: FindPlaces | None) -> None:
     # The other commands do without.
     from recado.entry.followed_map import MapNotRead
     from recado.entry.parts import entry_parts
+    from recado.entry.places import MappedPlaces
 
     loop = asyncio.get_running_loop()
     log_loop_errors(loop)
@@ -51,8 +64,9 @@ async def _serve(settings: Settings, map_variable: str, address: str) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, told.set)
     descriptors = Descriptors.allowed()
+    clock = SystemClock()
     parts = entry_parts(
-        map_address=address,
+        map_address=None if map_variable is None else os.environ[map_variable],
         variables=os.environ,
         host=settings.listen.host,
         port=settings.listen.port,
@@ -61,8 +75,9 @@ async def _serve(settings: Settings, map_variable: str, address: str) -> None:
         limits=settings.request_limits,
         connections=descriptors.inbound // 2,  # each may have one to a cell
         connections_of_address=settings.connections_per_address,
-        clock=SystemClock(),
+        clock=clock,
         random_bytes=secrets.token_bytes,
+        find_places=lambda cells: MappedPlaces() if find_places is None else find_places(cells, clock),
     )
     spare_the_collector()
     try:

@@ -13,7 +13,7 @@ import uvloop
 
 from recado import first_start
 from recado.cli.common import DataDir, print_json
-from recado.cli.errors import explain
+from recado.cli.errors import CommandError, explain
 from recado.cli.hang_up import hang_ups
 from recado.cli.last_resort import NOT_FLUSHED, LastResort
 from recado.config.logging import configure_logging, log_loop_errors
@@ -55,6 +55,10 @@ def serve(
             show_default="by cores",
         ),
     ] = None,
+    cluster: Annotated[
+        bool,
+        typer.Option("--cluster", help="Be one of several machines, on which Ray runs the cells: docs/cluster.md."),
+    ] = False,
 ) -> int:
     """Run the service: the API, the senders and, without RECADO_DATABASE_URL, its own PostgreSQL."""
     tell_stacks()
@@ -64,6 +68,15 @@ def serve(
         log.warning("setting_unknown", name=name, meant=meant)
     for text in unused_together(settings):
         log.warning("setting_unused", reason=text)
+    if cluster:
+        if take_over or workers is not None or data_dir is not None:
+            raise CommandError(
+                "--take-over, --workers and --data-dir are not for --cluster: RECADO_WORKERS and RECADO_DATA_DIR are "
+                "set where 'ray start' runs"
+            )
+        from recado.cli.serve_cluster import serve_cluster  # most installations do without
+
+        return serve_cluster(settings)
     cores = usable_cores()
     fronts = (settings.workers or workers_by_cores(cores)) - 1
     processes = FrontProcesses(program_on_disk()) if fronts else None

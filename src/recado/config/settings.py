@@ -110,6 +110,12 @@ class Settings(BaseSettings):
         "HOST:PORT, such as 127.0.0.1:8080",
         "`127.0.0.1:8080`",
     )
+    cluster: str | None = _setting(
+        None,
+        "Where `recado serve --cluster` finds Ray.",
+        "auto, or the HOST:PORT of Ray's head, such as 10.0.0.1:6379",
+        "auto: this machine's node",
+    )
     base_url: HttpAddress = _setting(
         None,
         "The address under which callers reach the API: it is part of error types and provider callbacks.",

@@ -15,7 +15,7 @@ from typing import Final
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Unavailable
 from recado.entry.asked_cell import AskedCell
-from recado.entry.followed_map import FollowedMap
+from recado.entry.places import CellList
 from recado.storage.cells.whereabouts import Shown, Shows
 
 KEPT: Final = 5.0  # seconds
@@ -39,7 +39,7 @@ class Whereabouts:
 class CellFinder:
     """Finds cells. Of tokens and codes it keeps hashes only."""
 
-    def __init__(self, cells: FollowedMap, clock: Clock) -> None:
+    def __init__(self, cells: CellList, clock: Clock) -> None:
         self._cells = cells
         self._monotonic = clock.monotonic
         self._known: OrderedDict[bytes, Whereabouts] = OrderedDict()

@@ -7,7 +7,7 @@ request goes to the one that has it now, or is answered with 503 where its body 
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import Final
 from urllib.parse import unquote
 
@@ -23,8 +23,8 @@ from recado.domain.core.ids import REQUEST, IdSource
 from recado.entry.answers import EntryAnswers
 from recado.entry.asked_cell import AskedCell
 from recado.entry.cell_finder import CellFinder, Whereabouts
-from recado.entry.followed_map import FollowedMap
 from recado.entry.forwarding import RETRY_AFTER, Forwarder, NotReached, PassedBody, given, target_of
+from recado.entry.places import CellList, CellPlaces
 from recado.entry.rules import Rule, Way, rule_of, shown_by_text, shown_by_token
 from recado.http.callers.rate_limits import Limit, RateLimiter
 from recado.http.middleware.authentication import bearer_token, unauthorized
@@ -60,7 +60,8 @@ class Entry:
 
     def __init__(
         self,
-        cells: FollowedMap,
+        cells: CellList,
+        places: CellPlaces,
         finder: CellFinder,
         forwarder: Forwarder,
         *,
@@ -73,6 +74,7 @@ class Entry:
     ) -> None:
         """`limits`: of the classes that the rules name; `bodies`: those that are read here."""
         self._cells = cells
+        self._places = places
         self._finder = finder
         self._forwarder = forwarder
         self._limiter = RateLimiter(limits, {})
@@ -118,7 +120,7 @@ class Entry:
 
     async def _ready(self) -> bool:
         """Whether a cell is there. Those that were away are asked again: while no requests come nobody else does."""
-        there = [each for each in self._cells.cells.values() if not self._forwarder.is_away(each.cell.url)]
+        there = [each for each in self._cells.cells.values() if not self._is_away(each)]
         return any(not each.away for each in there) or any(await asyncio.gather(*(each.is_back() for each in there)))
 
     def _body(self, asked: EntryRequest, whole: bytes | None = None) -> PassedBody:
@@ -157,7 +159,7 @@ class Entry:
         self._take(asked, rule, self._clock.monotonic())
         having, all_asked = await self._finder.find_always(*shown, asked.network)
         every = self._in_order(repr(shown[1]).encode())  # failures are counted by the address, wherever they come from
-        there = await asyncio.gather(*(self._forwarder.is_there(each.cell.url) for each in every))
+        there = await asyncio.gather(*(self._is_there(each) for each in every))
         away = [each for each, is_there in zip(every, there, strict=True) if not is_there]
         left = [each for each in having or every if each not in away]
         for number, cell in enumerate(left, 1):
@@ -224,7 +226,7 @@ class Entry:
     async def _give_to_any(self, asked: EntryRequest, body: PassedBody) -> web.StreamResponse:
         """To the first that is there."""
         cells = self._in_order(asked.network.encode())
-        for cell in sorted(cells, key=lambda each: self._forwarder.is_away(each.cell.url)):
+        for cell in sorted(cells, key=self._is_away):
             try:
                 async with self._open(cell, asked, body) as answer:
                     return await self._given(answer, asked)
@@ -241,7 +243,7 @@ class Entry:
         """
         async with self._read(asked, LONGEST_CALLBACK) as content:
             order = self._in_order(asked.network.encode())
-            order.sort(key=lambda each: self._forwarder.is_away(each.cell.url))
+            order.sort(key=self._is_away)
             body = self._body(asked, content)
             for number, cell in enumerate(order):
                 try:
@@ -267,12 +269,30 @@ class Entry:
         except (NotReached, Problem, aiohttp.ClientError, OSError):
             return False
 
-    def _open(
+    def _is_away(self, cell: AskedCell) -> bool:
+        """Whether it has no place at the moment, or took no connection there a moment ago."""
+        url = self._places.url(cell.cell)
+        return url is None or self._forwarder.is_away(url)
+
+    async def _is_there(self, cell: AskedCell) -> bool:
+        url = self._places.url(cell.cell)
+        return url is not None and await self._forwarder.is_there(url)
+
+    @asynccontextmanager
+    async def _open(
         self, cell: AskedCell, asked: EntryRequest, body: PassedBody, patience: float | None = None
-    ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
-        return self._forwarder.answer(
-            cell.cell.url, asked.request, body, ip=asked.ip, caller=asked.network, patience=patience
-        )
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        url = self._places.url(cell.cell)
+        if url is None:
+            raise NotReached
+        try:
+            async with self._forwarder.answer(
+                url, asked.request, body, ip=asked.ip, caller=asked.network, patience=patience
+            ) as answer:
+                yield answer
+        except NotReached:
+            self._places.not_reached(cell.cell)
+            raise
 
     @asynccontextmanager
     async def _answer_of(

@@ -12,18 +12,22 @@ from recado.entry.cell_finder import CellFinder
 from recado.entry.entry import Entry
 from recado.entry.followed_map import FollowedMap
 from recado.entry.forwarding import Forwarder
+from recado.entry.places import CellList, CellPlaces, MappedPlaces, OnlyCell
 from recado.entry.server import EntryServer
 from recado.http.callers.rate_limits import Limit
 from recado.http.wire.byte_budget import BODIES, ByteBudget
 from recado.http.wire.client_ip import ClientAddresses, Network
 from recado.http.wire.connection_limits import ConnectionLimits
+from recado.storage.cells.cell_map import Cell
 
+ONLY_CELL: Final = Cell("main", "RECADO_DATABASE_URL", "", None)
+"""That of an installation without a map."""
 READ_HERE: Final = 64 * 1024 * 1024  # bytes of callbacks and sign-ins; all other bodies pass piece by piece
 
 
 def entry_parts(
     *,
-    map_address: str,
+    map_address: str | None,
     variables: Mapping[str, str],
     host: str,
     port: int,
@@ -34,15 +38,24 @@ def entry_parts(
     connections_of_address: int,
     clock: Clock,
     random_bytes: Callable[[int], bytes],
+    find_places: Callable[[CellList], CellPlaces] = lambda _: MappedPlaces(),
 ) -> ServiceGroup:
-    """`variables`: addresses of the cells' databases by the names that the map has; `limits`: of requests by class."""
+    """`variables`: addresses of the cells' databases by the names that the map has; `limits`: of requests by class.
+
+    `map_address` None: there is no map, and one cell. `find_places`: what says where the services of these cells are.
+    """
     ids = IdSource(clock, random.Random(random_bytes(32)))  # noqa: S311 - ids are unique, not secret
     addresses = ClientAddresses(trusted_proxies)
-    cells = FollowedMap(map_address, variables, clock)
+    if map_address is None:
+        cells: FollowedMap | OnlyCell = OnlyCell(ONLY_CELL, variables, clock)
+    else:
+        cells = FollowedMap(map_address, variables, clock)
+    places = find_places(cells)
     forwarder = Forwarder(clock)
     answers = EntryAnswers(base_url, lambda: ids.new(REQUEST))
     entry = Entry(
         cells,
+        places,
         CellFinder(cells, clock),
         forwarder,
         limits={name: limits[name] for name in ("failed", "login", "public")},
@@ -52,5 +65,5 @@ def entry_parts(
         clock=clock,
         ids=ids,
     )
-    places = ConnectionLimits(connections, connections_of_address, addresses)
-    return ServiceGroup([cells, forwarder, EntryServer(entry, answers, places, clock, host, port)])
+    connection_limits = ConnectionLimits(connections, connections_of_address, addresses)
+    return ServiceGroup([cells, places, forwarder, EntryServer(entry, answers, connection_limits, clock, host, port)])

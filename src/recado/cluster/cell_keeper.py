@@ -1,0 +1,140 @@
+"""Keeps the service of a cell running on the machine where it is, and says where it answers.
+
+The first life takes the numbers over from whoever has them: the cell is to be here now. Later ones do not: a process
+that lost the numbers to another machine, which this one cannot see, must not take them back from it.
+"""
+
+import random
+import signal
+import subprocess
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import structlog
+
+from recado.cluster.cell_service import NotHere
+from recado.engine.backoff import Backoff
+
+LOOK_EVERY: Final = 0.2  # seconds, at its process
+ASK_EVERY: Final = 1.0  # seconds, whether it answers
+SILENT_FOR: Final = 10.0  # seconds without an answer, after which it is killed: it stands still
+COMES_UP_WITHIN: Final = 120.0  # seconds
+ENDS_WITHIN: Final = 20.0  # seconds, in order
+WELL_AFTER: Final = 30.0  # seconds of answers, after which a failure is the first again
+AGAIN: Final = Backoff(first=0.5, ceiling=15.0)
+
+STARTS: Final = "its service starts"
+
+log = structlog.get_logger(__name__)
+
+
+class Begins(Protocol):
+    """What is kept running."""
+
+    @property
+    def url(self) -> str: ...
+
+    def begin(self, *, take_over: bool) -> "subprocess.Popen[bytes]": ...
+
+    def answers(self) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """`url`: where the service answers; None: it does not, and `trouble` may say why."""
+
+    url: str | None
+    trouble: str | None = None
+
+
+class CellKeeper:
+    """Runs on a thread of its own (`run`); `place` and `stop` are for others."""
+
+    def __init__(
+        self,
+        cell: str,
+        service: Begins,
+        *,
+        monotonic: Callable[[], float],
+        wait: Callable[[threading.Event, float], bool] = threading.Event.wait,
+        chance: random.Random,
+    ) -> None:
+        """`wait`: for the event, and for so many seconds at most; whether it has come."""
+        self._cell = cell
+        self._service = service
+        self._monotonic = monotonic
+        self._wait = wait
+        self._chance = chance
+        self._stopping = threading.Event()
+        self._stopped = threading.Event()
+        self._take_over = True
+        self.place = Place(None, STARTS)
+
+    def run(self) -> None:
+        """Begin it, and again whenever it ends, until `stop`."""
+        failures = 0
+        try:
+            while not self._stopping.is_set():
+                began = self._monotonic()
+                try:
+                    process = self._service.begin(take_over=self._take_over)
+                except (NotHere, OSError) as error:
+                    self._fail(str(error) if isinstance(error, NotHere) else type(error).__name__)
+                else:
+                    log.info("service_begun", cell=self._cell, pid=process.pid)
+                    answered = self._watch(process, began)
+                    if answered is not None and self._monotonic() - answered >= WELL_AFTER:
+                        failures = 0
+                failures += 1
+                self._wait(self._stopping, AGAIN.delay(failures, self._chance))
+        finally:
+            self.place = Place(None)
+            self._stopped.set()
+
+    def stop(self) -> bool:
+        """End it in order; whether it has ended. It is not begun again."""
+        self._stopping.set()
+        return self._stopped.wait(ENDS_WITHIN + 5.0)
+
+    def _watch(self, process: "subprocess.Popen[bytes]", began: float) -> float | None:
+        """Come back when it has ended; since when it answered."""
+        answered_first: float | None = None
+        last, ask_at = began, began
+        while (status := process.poll()) is None:
+            if self._wait(self._stopping, LOOK_EVERY):
+                status = self._end(process)
+                break
+            now = self._monotonic()
+            if now < ask_at:
+                continue
+            if self._service.answers():
+                last = now
+                if answered_first is None:
+                    answered_first = now
+                    self._take_over = False
+                    self.place = Place(self._service.url)
+                    log.info("service_answers", cell=self._cell, url=self._service.url, seconds=round(now - began, 1))
+            elif now - last >= (COMES_UP_WITHIN if answered_first is None else SILENT_FOR):
+                log.error("service_silent", cell=self._cell, pid=process.pid, seconds=round(now - last, 1))
+                process.kill()
+                status = process.wait()
+                break
+            ask_at = self._monotonic() + ASK_EVERY
+        self._fail(f"its service ended with status {status}", status=status, stopping=self._stopping.is_set())
+        return answered_first
+
+    def _fail(self, trouble: str, **more: object) -> None:
+        self.place = Place(None, trouble)
+        log.warning("service_ended" if more else "service_not_begun", cell=self._cell, reason=trouble, **more)
+
+    def _end(self, process: "subprocess.Popen[bytes]") -> int:
+        """In order where it can be."""
+        process.send_signal(signal.SIGTERM)
+        process.send_signal(signal.SIGCONT)  # where it stands still it would not hear
+        try:
+            return process.wait(ENDS_WITHIN)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            return process.wait()

@@ -1,0 +1,54 @@
+"""Asks Ray each second where cells are, in a process of its own: `finder ADDRESS`.
+
+Ray ends a process that has lost it. The entry stays, and begins another finder. Over standard input comes a line of
+JSON with the cells, `{NAME: VARIABLE}`, again when they change; its end is the end. On standard output stand lines of
+JSON: `{"loaded": true}`, `{"joined": true}`, then `{"places": {NAME: [URL, TROUBLE]}}` of each cell whose actor
+answers; or `{"error": …}`.
+"""
+
+import os
+import select
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+import orjson
+
+LOOK_EVERY: Final = 1.0  # seconds
+LONGEST: Final = 1024 * 1024  # bytes
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Ask until standard input ends."""
+    said = os.dup(1)
+    os.dup2(2, 1)  # what Ray prints is no line of ours
+
+    def say(value: object) -> None:
+        os.write(said, orjson.dumps(value) + b"\n")
+
+    from recado.cluster.on_ray import NoRay, RayCells  # loads Ray: seconds
+
+    say({"loaded": True})
+
+    try:
+        cells = RayCells(arguments[0])
+    except NoRay as error:
+        say({"error": str(error)})
+        return 1
+    say({"joined": True, "room": cells.room()})
+    wanted: dict[str, str] = {}
+    rest = b""
+    while True:
+        while select.select([0], [], [], LOOK_EVERY)[0]:
+            read = os.read(0, 65_536)
+            if not read:
+                return 0
+            *lines, rest = (rest + read).split(b"\n")
+            if lines:
+                wanted = orjson.loads(lines[-1])
+                break
+        say({"places": cells.look(wanted)})
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
