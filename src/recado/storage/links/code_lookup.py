@@ -20,7 +20,7 @@ CAPACITY: Final = 10_000  # codes, of all organizations
 AT_ONCE: Final = 64  # codes that go together where another one needs room
 MOST_WAITING: Final = 5_000  # look-ups
 LINGER: Final = 0.002  # seconds that a statement waits for more codes while many are asked for
-ENOUGH: Final = 32  # codes that wait for no more: those who ask go on only when they are answered
+ENOUGH: Final = 56  # codes that wait for no more: those who ask go on only when they are answered
 ASKED_FOR: Final = 5.0  # seconds that a look-up waits for a database that is away
 
 
