@@ -135,7 +135,7 @@ async def two(cell_urls: dict[str, str]) -> AsyncIterator[Two]:
 
 
 @asynccontextmanager
-async def between(urls: dict[str, str]) -> AsyncIterator[Two]:
+async def between(urls: dict[str, str], metrics_token: str | None = None) -> AsyncIterator[Two]:
     sessions = {each: await connect(urls[f"CELL_{each.upper()}"]) for each in "ab"}
     cells = {each: StubCell(each, session) for each, session in sessions.items()}
     cell_map = CellMap(sessions["a"])
@@ -156,6 +156,7 @@ async def between(urls: dict[str, str]) -> AsyncIterator[Two]:
         limits=LIMITS,
         connections=1_000,
         connections_of_address=500,
+        metrics_token=metrics_token,
         clock=SystemClock(),
         random_bytes=os.urandom,
     )

@@ -61,6 +61,7 @@ async def _serve(settings: Settings, map_variable: str, address: str) -> None:
         limits=settings.request_limits,
         connections=descriptors.inbound // 2,  # each may have one to a cell
         connections_of_address=settings.connections_per_address,
+        metrics_token=None if settings.metrics_token is None else settings.metrics_token.get_secret_value(),
         clock=SystemClock(),
         random_bytes=secrets.token_bytes,
     )

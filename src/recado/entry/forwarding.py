@@ -18,6 +18,7 @@ from yarl import URL
 
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem, Unavailable
+from recado.entry.figures import ANSWER, REQUEST, Bound, EntryFigures
 from recado.http.wire.body import ClientLeft, body_chunks
 from recado.http.wire.body_pace import BodyPace
 from recado.http.wire.deadlines import READ_SECONDS, SLOW_SECONDS
@@ -53,10 +54,22 @@ class NotReached(Exception):
     """The cell took no connection, or says nothing to what may be asked of another one, too."""
 
 
+class AnswerBrokeOff(ConnectionResetError):
+    """The cell ended its answer before its end: its caller's connection ends, too."""
+
+
 class PassedBody:
     """What a request brings: `whole`, or as it comes, and then it can be sent once."""
 
-    def __init__(self, request: BaseRequest, clock: Clock, pace: BodyPace, caller: str, whole: bytes | None) -> None:
+    def __init__(
+        self,
+        request: BaseRequest,
+        clock: Clock,
+        pace: BodyPace,
+        caller: str,
+        whole: bytes | None,
+        figures: EntryFigures,
+    ) -> None:
         self.whole = whole
         self.begun = False
         self.ended = False
@@ -65,6 +78,7 @@ class PassedBody:
         self._clock = clock
         self._pace = pace
         self._caller = caller
+        self._figures = figures
 
     async def _pieces(self) -> AsyncGenerator[bytes]:
         if self.begun:
@@ -73,6 +87,7 @@ class PassedBody:
         chunks = body_chunks(self._request, sys.maxsize, self._clock, self._pace, self._caller)
         try:
             async for chunk in chunks:
+                self._figures.passed(REQUEST, len(chunk))
                 yield bytes(chunk)  # a block is used again
             self.ended = True
         except (Problem, ClientLeft) as error:
@@ -83,7 +98,9 @@ class PassedBody:
 
     async def _slices(self, whole: bytes) -> AsyncGenerator[bytes]:
         for start in range(0, len(whole), LARGE):
-            yield whole[start : start + LARGE]
+            piece = whole[start : start + LARGE]
+            self._figures.passed(REQUEST, len(piece))
+            yield piece
 
     def to_send(self) -> AsyncIterator[bytes]:
         return self._pieces() if self.whole is None else self._slices(self.whole)
@@ -92,8 +109,9 @@ class PassedBody:
 class Forwarder:
     """A service (`start`, `stop`): keeps connections to cells."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, figures: EntryFigures) -> None:
         self._clock = clock
+        self._figures = figures
         self._session: aiohttp.ClientSession | None = None
         self._places: dict[str, FairPlaces] = {}
         self._large: dict[str, FairPlaces] = {}
@@ -114,6 +132,10 @@ class Forwarder:
         session, self._session = self._session, None
         if session is not None:
             await session.close()
+
+    def under_way(self, url: str) -> int:
+        """Requests to a cell whose answers are not given yet."""
+        return sum(places.taken for kind in (self._places, self._large) if (places := kind.get(url)) is not None)
 
     def is_away(self, url: str) -> bool:
         """Whether a cell took no connection a moment ago."""
@@ -191,18 +213,21 @@ class Forwarder:
             try:
                 async with asyncio.timeout(WAITS):
                     await places.turn(caller)
-            except TimeoutError:
-                raise Unavailable(retry_after=RETRY_AFTER) from None
+            except (TimeoutError, Unavailable) as error:
+                self._figures.refused[Bound.PLACES] += 1
+                raise error if isinstance(error, Unavailable) else Unavailable(retry_after=RETRY_AFTER) from None
         try:
             yield
         finally:
             places.leave(caller)
 
 
-async def given(answer: aiohttp.ClientResponse, request: BaseRequest, *, closing: bool) -> web.StreamResponse:
+async def given(
+    answer: aiohttp.ClientResponse, request: BaseRequest, *, closing: bool, figures: EntryFigures
+) -> web.StreamResponse:
     """Give an answer to who asked. `closing`: the connection takes no further request.
 
-    Raises ConnectionError where the answer breaks off, so that nobody takes a part of it for the whole.
+    Raises `AnswerBrokeOff` where it did, so that nobody takes a part of it for the whole.
     """
     length = answer.content_length
     bodiless = request.method == "HEAD" or answer.status in (204, 304)
@@ -211,7 +236,8 @@ async def given(answer: aiohttp.ClientResponse, request: BaseRequest, *, closing
         if bodiless or (length is not None and length <= LARGE):
             content = await answer.content.read()
             if not bodiless and len(content) != length:
-                raise ConnectionResetError("the answer broke off")
+                raise AnswerBrokeOff
+            figures.passed(ANSWER, len(content))
             keep_alive = request.keep_alive and request.version == HttpVersion11 and not closing
             lines = [f"HTTP/1.1 {answer.status} {answer.reason or ''}".encode("latin-1", "replace")]
             lines += [
@@ -229,11 +255,12 @@ async def given(answer: aiohttp.ClientResponse, request: BaseRequest, *, closing
             response.force_close()
         await response.prepare(request)
         async for piece in answer.content.iter_any():
+            figures.passed(ANSWER, len(piece))
             await response.write(piece)
         await response.write_eof()
         return response
     except aiohttp.ClientError:
-        raise ConnectionResetError("the answer broke off") from None
+        raise AnswerBrokeOff from None
 
 
 def _socket(info: aiohttp.AddrInfoType) -> socket.socket:

@@ -6,14 +6,18 @@ from typing import Final
 
 from recado.domain.core.clock import Clock
 from recado.domain.core.ids import REQUEST, IdSource
+from recado.engine.process.loop_watch import LoopWatch
 from recado.engine.service import ServiceGroup
 from recado.entry.answers import EntryAnswers
 from recado.entry.cell_finder import CellFinder
 from recado.entry.entry import Entry
+from recado.entry.figures import EntryFigures
 from recado.entry.followed_map import FollowedMap
 from recado.entry.forwarding import Forwarder
+from recado.entry.metrics import EntryMetrics
 from recado.entry.server import EntryServer
 from recado.http.callers.rate_limits import Limit
+from recado.http.middleware.scraping import Scrapers
 from recado.http.wire.byte_budget import BODIES, ByteBudget
 from recado.http.wire.client_ip import ClientAddresses, Network
 from recado.http.wire.connection_limits import ConnectionLimits
@@ -32,14 +36,21 @@ def entry_parts(
     limits: Mapping[str, Limit],
     connections: int,
     connections_of_address: int,
+    metrics_token: str | None,
     clock: Clock,
     random_bytes: Callable[[int], bytes],
 ) -> ServiceGroup:
-    """`variables`: addresses of the cells' databases by the names that the map has; `limits`: of requests by class."""
+    """`variables`: addresses of the cells' databases by the names that the map has; `limits`: of requests by class.
+
+    `metrics_token`: who shows it may scrape; None: whoever is on this machine.
+    """
     ids = IdSource(clock, random.Random(random_bytes(32)))  # noqa: S311 - ids are unique, not secret
     addresses = ClientAddresses(trusted_proxies)
     cells = FollowedMap(map_address, variables, clock)
-    forwarder = Forwarder(clock)
+    figures = EntryFigures()
+    forwarder = Forwarder(clock, figures)
+    loop_watch = LoopWatch(clock)
+    places = ConnectionLimits(connections, connections_of_address, addresses)
     answers = EntryAnswers(base_url, lambda: ids.new(REQUEST))
     entry = Entry(
         cells,
@@ -49,8 +60,12 @@ def entry_parts(
         addresses=addresses,
         bodies=ByteBudget(READ_HERE, BODIES),
         answers=answers,
+        figures=figures,
+        metrics=EntryMetrics(
+            figures, cells, forwarder, loop_watch, refused=lambda: places.refused, connections=lambda: places.open
+        ),
+        scrapers=Scrapers(metrics_token),
         clock=clock,
         ids=ids,
     )
-    places = ConnectionLimits(connections, connections_of_address, addresses)
-    return ServiceGroup([cells, forwarder, EntryServer(entry, answers, places, clock, host, port)])
+    return ServiceGroup([loop_watch, cells, forwarder, EntryServer(entry, answers, places, clock, host, port)])
