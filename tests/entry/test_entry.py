@@ -470,6 +470,18 @@ async def test_a_callback_comes_to_all_cells_and_one_that_is_none_to_a_single_on
     assert two.a.targets == [path]
 
 
+async def test_a_cell_that_leaves_the_map_is_not_waited_for_any_more(two: Two, client: aiohttp.ClientSession) -> None:
+    await two.b.stop()
+
+    async def taken() -> bool:
+        async with client.post(f"{two.url}/v2/callbacks/chatapp/bridge", data=b"signed") as answer:
+            return answer.status == 200
+
+    assert not await taken()
+    assert await two.map.remove("b", lost=True) == []
+    await until(taken, "the map was read", every=0.1)
+
+
 async def test_a_stranger_with_guessed_tokens_makes_no_cell_work_beyond_his_share_and_costs_nobody_else(
     two: Two, client: aiohttp.ClientSession
 ) -> None:
