@@ -6,7 +6,7 @@ import socket
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 import aiohttp
@@ -39,6 +39,11 @@ KEPT_OPEN: Final = 30.0  # seconds: less than a cell keeps a connection that res
 AWAY_FOR: Final = 1.0  # seconds in which a cell that took no connection is the last that is tried
 SILENT_FOR: Final = 30.0  # likewise one that did not answer
 RETRY_AFTER: Final = 5  # seconds
+if TYPE_CHECKING:
+    from aiohttp.client_reqrep import ConnectionKey
+    from aiohttp.connector import Connection
+    from aiohttp.tracing import Trace
+
 _HOP: Final = frozenset(
     {
         "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer",
@@ -52,6 +57,19 @@ _PRINTABLE: Final = "".join(map(chr, range(0x21, 0x7F)))
 
 class NotReached(Exception):
     """The cell took no connection, or says nothing to what may be asked of another one, too."""
+
+
+class _QuietConnector(aiohttp.TCPConnector):
+    """Uses no connection again on which something came while it rested, as the 408 of a proxy before a cell: it would
+    be taken for the answer to what is asked next, which is another caller's.
+    """
+
+    async def _get(self, key: "ConnectionKey", traces: "list[Trace]") -> "Connection | None":
+        while (found := await super()._get(key, traces)) is not None:
+            if found.protocol is not None and not found.protocol.should_close:
+                return found
+            found.close()
+        return None
 
 
 class AnswerBrokeOff(ConnectionResetError):
@@ -119,7 +137,7 @@ class Forwarder:
 
     async def start(self) -> None:
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEPT_OPEN, socket_factory=_socket),
+            connector=_QuietConnector(limit=0, keepalive_timeout=KEPT_OPEN, socket_factory=_socket),
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
             skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
@@ -192,10 +210,10 @@ class Forwarder:
                     self._away_until[url] = self._clock.monotonic() + SILENT_FOR
                     if patience is not None:
                         raise NotReached from None
-                raise Unavailable(
-                    "There was no answer; whether the request was carried out is not known.", retry_after=RETRY_AFTER
-                ) from None
+                raise _no_answer() from None
             try:
+                if not 200 <= found.status < 600:  # nothing of HTTP, or an upgrade, which was not asked for
+                    raise _no_answer()
                 if request.method != "HEAD" and (found.content_length is None or found.content_length > LARGE):
                     # Its reader may take an hour: who asks for little does not wait for that.
                     await held.pop_all().aclose()
@@ -261,6 +279,12 @@ async def given(
         return response
     except aiohttp.ClientError:
         raise AnswerBrokeOff from None
+
+
+def _no_answer() -> Unavailable:
+    return Unavailable(
+        "There was no answer; whether the request was carried out is not known.", retry_after=RETRY_AFTER
+    )
 
 
 def _socket(info: aiohttp.AddrInfoType) -> socket.socket:
