@@ -1,4 +1,4 @@
-"""Looks at the connections of a server once a second: ends those whose head does not come, and tells of refused ones."""
+"""Looks at a server's connections once a second: ends those whose head does not come, and tells of refused ones."""
 
 from typing import Final
 
