@@ -23,7 +23,7 @@ from recado.domain.core.ids import REQUEST, IdSource
 from recado.entry.answers import EntryAnswers
 from recado.entry.asked_cell import AskedCell
 from recado.entry.cell_finder import CellFinder, Whereabouts
-from recado.entry.figures import CALLER, CELL, Bound, EntryFigures
+from recado.entry.figures import CALLER, CELL, EntryBound, EntryFigures
 from recado.entry.followed_map import FollowedMap
 from recado.entry.forwarding import (
     RETRY_AFTER,
@@ -255,7 +255,7 @@ class Entry:
             try:
                 content = await read_body(asked.request, limit, self._clock, room, self._pace)
             except Problem as problem:
-                self._figures.refused[Bound.BODIES] += problem.status in (429, 503)
+                self._figures.refused[EntryBound.BODIES] += problem.status in (429, 503)
                 raise
             yield content
         finally:

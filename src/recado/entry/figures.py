@@ -12,7 +12,7 @@ CALLER: Final = "caller"
 CELL: Final = "cell"
 
 
-class Bound(StrEnum):
+class EntryBound(StrEnum):
     """What a request can be refused by, beside the classes of C6.1 that the rules name."""
 
     PLACES = "places"  # requests of its caller, or of all, that are under way to a cell

@@ -18,7 +18,7 @@ from yarl import URL
 
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem, Unavailable
-from recado.entry.figures import ANSWER, REQUEST, Bound, EntryFigures
+from recado.entry.figures import ANSWER, REQUEST, EntryBound, EntryFigures
 from recado.http.wire.body import ClientLeft, body_chunks
 from recado.http.wire.body_pace import BodyPace
 from recado.http.wire.deadlines import READ_SECONDS, SLOW_SECONDS
@@ -232,7 +232,7 @@ class Forwarder:
                 async with asyncio.timeout(WAITS):
                     await places.turn(caller)
             except (TimeoutError, Unavailable) as error:
-                self._figures.refused[Bound.PLACES] += 1
+                self._figures.refused[EntryBound.PLACES] += 1
                 raise error if isinstance(error, Unavailable) else Unavailable(retry_after=RETRY_AFTER) from None
         try:
             yield

@@ -7,7 +7,7 @@ from typing import Final
 from recado.engine.process.loop_watch import BOUNDS as LAG_BOUNDS
 from recado.engine.process.loop_watch import LoopWatch
 from recado.entry.asked_cell import AskedCell
-from recado.entry.figures import ANSWER, REQUEST, Bound, EntryFigures
+from recado.entry.figures import ANSWER, REQUEST, EntryBound, EntryFigures
 from recado.entry.followed_map import FollowedMap
 from recado.entry.forwarding import Forwarder
 from recado.http.api.request_figures import BOUNDS, CLASSES
@@ -74,7 +74,7 @@ class EntryMetrics:
         broken: dict[Labels, float] = dict(figures.broken.items())
         yield counter("recado_entry_broken_off", "Requests that ended early, by whom", ("ended", "cell"), broken)
         refused: dict[Labels, float] = {(name,): count for name, count in figures.refused.items()}
-        refused[Bound.CONNECTIONS.value,] = self._refused()
+        refused[EntryBound.CONNECTIONS.value,] = self._refused()
         yield counter("recado_entry_refused", "Refusals, by the limit that was reached", ("limit",), refused)
         for name, text, counts in (
             ("recado_entry_body_bytes", "Bytes of bodies passed on", figures.bytes),
