@@ -47,7 +47,7 @@ class Cells:
 
     def service(self, cell: str, **settings: str) -> Service:
         folder = self.folder / cell
-        folder.mkdir()
+        folder.mkdir(exist_ok=True)
         url = self.urls[f"CELL_{cell.upper()}"]
         return Service(
             folder, DATABASE_URL=url, SANDBOX_TIME_SCALE="0.01", SSRF_ALLOW_CIDRS="127.0.0.0/8", **self.keys, **settings
@@ -60,6 +60,11 @@ class Cells:
         done = self.run(*arguments, "--json")
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
+
+    def refused(self, *arguments: str) -> str:
+        done = self.run(*arguments)
+        assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
+        return done.stderr.removeprefix("recado: ")
 
     def spawn(self, *arguments: str) -> forked.Forked:
         with (self.folder / "spawned").open("ab") as output:

@@ -93,5 +93,11 @@ CASES = (
         'recado_webhook_attempts_total{$,outcome="delivered"}': ("0+10x30", "0+10x30"),
         'recado_webhook_attempts_total{$,outcome="failed"}': ("0+11x30", "0+9x30"),
     }, "16m", "15m", _BY_INSTANCE),
+    Case("RecadoCellAway", {
+        'recado_entry_cell_away{$,cell="a",part="database"}': ("0x10", "0x10"),
+        'recado_entry_cell_away{$,cell="a",part="service"}': ("1x10", "1 0 1 0x7"),
+        'recado_entry_cell_away{$,cell="b",part="service"}': ("0x10", "0x10"),
+    }, "2m", "1m", {**_BY_INSTANCE, "cell": "a"}),
+    Case("RecadoMapAway", {"recado_entry_map_away{$}": ("1x10", "1 0 1 0x7")}, "2m", "1m"),
     Case("RecadoWebhooksBehind", {"recado_webhook_backlog{$}": ("10000+10x30", "30000-10x30")}, "16m", "15m"),
 )  # fmt: skip

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from recado.cli.cells_databases import MAP
 from recado.config.settings import PREFIX, Settings
 
 ROOT = Path(__file__).parents[2]
@@ -61,12 +62,16 @@ def test_services_keep_what_must_last_on_volumes_and_wait_for_one_another() -> N
 
 
 @pytest.mark.parametrize(
-    "file", ["container/Dockerfile", "container/compose.yaml", "recado.env.example", "systemd/recado.service"]
-)
+    "file",
+    [
+        "container/Dockerfile", "container/compose.yaml", "recado.env.example", "recado-entry.env.example",
+        "systemd/recado.service", "systemd/recado-entry.service",
+    ],
+)  # fmt: skip
 def test_what_is_set_is_a_setting(file: str) -> None:
     found = set(re.findall(rf"\b{PREFIX}([A-Z0-9_]+)\b", (ROOT / "deploy" / file).read_text("utf-8")))
     assert found
-    assert found <= {name.upper() for name in Settings.model_fields}
+    assert found <= {name.upper() for name in Settings.model_fields} | {MAP.removeprefix(PREFIX)}
 
 
 def test_nothing_is_kept_from_the_image_that_it_is_made_of() -> None:

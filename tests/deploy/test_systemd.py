@@ -1,4 +1,4 @@
-"""The unit of systemd, as systemd's own tools judge it."""
+"""The units of systemd, as systemd's own tools judge them."""
 
 import asyncio
 import ctypes
@@ -13,7 +13,7 @@ from tests.acceptance.sandbox.customer import Customer, phone
 from tests.program import Api, Service, running
 from tests.required import only_where
 
-UNIT = Path(__file__).parents[2] / "deploy" / "systemd" / "recado.service"
+UNITS = sorted((Path(__file__).parents[2] / "deploy" / "systemd").glob("*.service"))
 EXPOSURE = 20
 """Tenths: at most so open, of 100; without any hardening a service has some 95."""
 
@@ -37,23 +37,25 @@ def analyzed(*arguments: str | Path) -> "subprocess.CompletedProcess[str]":
 
 
 def written(folder: Path, text: str) -> Path:
-    unit = folder / UNIT.name
+    unit = folder / "recado.service"
     unit.write_text(text)
     return unit
 
 
-def test_systemd_understands_every_line(tmp_path: Path) -> None:
-    text = UNIT.read_text("utf-8").replace("/opt/recado/.venv/bin", str(Path(sys.executable).parent))
+@pytest.mark.parametrize("file", UNITS, ids=lambda file: file.stem)
+def test_systemd_understands_every_line(file: Path, tmp_path: Path) -> None:
+    text = file.read_text("utf-8").replace("/opt/recado/.venv/bin", str(Path(sys.executable).parent))
     done = analyzed("verify", written(tmp_path, text))
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
     unknown = analyzed("verify", written(tmp_path, text.replace("UMask", "Umsk")))
     assert "'Umsk'" in unknown.stderr
 
 
-def test_the_service_may_do_little_beside_its_work(tmp_path: Path) -> None:
-    shut = analyzed("security", "--offline=yes", f"--threshold={EXPOSURE}", "--no-pager", UNIT)
+@pytest.mark.parametrize("file", UNITS, ids=lambda file: file.stem)
+def test_the_service_may_do_little_beside_its_work(file: Path, tmp_path: Path) -> None:
+    shut = analyzed("security", "--offline=yes", f"--threshold={EXPOSURE}", "--no-pager", file)
     assert shut.returncode == 0, shut.stdout
-    open_to_all = re.sub(r"^UMask=.*?^$", "", UNIT.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+    open_to_all = re.sub(r"^UMask=.*?^$", "", file.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
     done = analyzed(
         "security", "--offline=yes", f"--threshold={EXPOSURE}", "--no-pager", written(tmp_path, open_to_all)
     )

@@ -142,6 +142,7 @@ async def between(
     find_places: Callable[[CellList], CellPlaces] = lambda _: MappedPlaces(),
     variables: dict[str, str] | None = None,
     mapped: bool = True,
+    metrics_token: str | None = None,
 ) -> AsyncIterator[Two]:
     sessions = {each: await connect(urls[f"CELL_{each.upper()}"]) for each in "ab"}
     cells = {each: StubCell(each, session) for each, session in sessions.items()}
@@ -163,6 +164,7 @@ async def between(
         limits=LIMITS,
         connections=1_000,
         connections_of_address=500,
+        metrics_token=metrics_token,
         clock=SystemClock(),
         random_bytes=os.urandom,
         find_places=find_places,

@@ -1,6 +1,7 @@
 """The entry: which cell gets a request, what it is told of the caller, and what a cell that is away means."""
 
 import asyncio
+import contextlib
 import hashlib
 import io
 import os
@@ -275,6 +276,49 @@ async def test_a_service_that_says_nothing_holds_up_its_own_alone(
         assert answer.headers["X-From"] == "b"
 
 
+async def test_what_a_cell_says_unasked_is_nobodys_answer_and_what_is_no_answer_is_none(
+    two: Two, client: aiohttp.ClientSession
+) -> None:
+    _, token = await two.a.organization()
+    rests, spoke = asyncio.Event(), asyncio.Event()
+    ok = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n"
+    by_path = {
+        b"/early": b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + ok + b"own",
+        b"/upgraded": b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n",
+        b"/odd": b"HTTP/1.1 099 Odd\r\nContent-Length: 3\r\n\r\nodd",
+    }
+
+    async def cell(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            while True:
+                path = (await reader.readuntil(b"\r\n\r\n")).split()[1]
+                writer.write(by_path.get(path, ok + b"own"))
+                if path == b"/late":
+                    await rests.wait()
+                    writer.write(b"HTTP/1.1 408 Late\r\nContent-Length: 3\r\n\r\nnot")
+                    spoke.set()
+        writer.close()
+
+    await two.a.stop()
+    async with await asyncio.start_server(cell, "127.0.0.1", two.a.port):
+
+        async def said(path: str) -> tuple[int, bytes]:
+            async with client.get(two.url + path, headers=bearer(token)) as answer:
+                return answer.status, (await answer.read())[:3]
+
+        assert await said("/late") == (200, b"own")
+        rests.set()
+        await spoke.wait()
+        async with client.get(f"{two.url}/healthz") as answer:  # by then it has heard of it
+            assert answer.status == 200
+        for _ in range(3):
+            assert await said("/numbers") == (200, b"own")
+        assert await said("/early") == (200, b"own")
+        for path in ("/upgraded", "/odd"):
+            assert (await said(path))[0] == 503
+        assert await said("/numbers") == (200, b"own")
+
+
 async def test_a_head_is_a_head_and_the_connection_goes_on(two: Two, client: aiohttp.ClientSession) -> None:
     _, token = await two.a.organization()
 
@@ -390,7 +434,7 @@ async def test_no_target_is_a_part_of_the_cells_host_or_another_one_for_the_cell
     for line, status, target in (
         ("OPTIONS * HTTP/1.1", 200, "/*"),
         ("GET http://other.example/docs HTTP/1.1", 200, "/docs"),
-        ("GET /metrics#x HTTP/1.1", 404, None),
+        ("GET /v2/admin#x HTTP/1.1", 404, None),
         ("GET /docs#x HTTP/1.1", 200, "/docs"),
     ):
         two.a.targets.clear()
@@ -470,6 +514,18 @@ async def test_a_callback_comes_to_all_cells_and_one_that_is_none_to_a_single_on
     assert two.a.targets == [path]
 
 
+async def test_a_cell_that_leaves_the_map_is_not_waited_for_any_more(two: Two, client: aiohttp.ClientSession) -> None:
+    await two.b.stop()
+
+    async def taken() -> bool:
+        async with client.post(f"{two.url}/v2/callbacks/chatapp/bridge", data=b"signed") as answer:
+            return answer.status == 200
+
+    assert not await taken()
+    assert await two.map.remove("b", lost=True) == []
+    await until(taken, "the map was read", every=0.1)
+
+
 async def test_a_stranger_with_guessed_tokens_makes_no_cell_work_beyond_his_share_and_costs_nobody_else(
     two: Two, client: aiohttp.ClientSession
 ) -> None:
@@ -505,7 +561,7 @@ async def test_a_stranger_with_guessed_tokens_makes_no_cell_work_beyond_his_shar
 
 
 async def test_what_each_cell_has_for_itself_is_not_reached(two: Two, client: aiohttp.ClientSession) -> None:
-    for path in ("/metrics", "/%6detrics", "/v2/admin", "/v2/admin/organizations"):
+    for path in ("/v2/%61dmin", "/v2/admin", "/v2/admin/organizations"):
         async with client.get(two.url + path, headers={"Authorization": "Bearer administrator"}) as answer:
             assert (answer.status, (await answer.json())["code"]) == (404, "ROUTE_NOT_FOUND")
     async with client.get(f"{two.url}/v2/ops/numbers", headers={"Authorization": "Bearer administrator"}) as answer:

@@ -27,7 +27,7 @@ ID = "0Vc" + "x" * 18
         ("GET", "/v2/callbacks/chatapp/cloud", Way.ANY, None),
         ("GET", "/console/build/app.js", Way.ANY, None),
         ("GET", "/healthz", Way.HERE, None),
-        ("GET", "/metrics", Way.NOWHERE, None),
+        ("GET", "/metrics", Way.HERE, None),
         ("PATCH", "/v2/admin/organizations/x", Way.NOWHERE, None),
         ("GET", "/a\nb", Way.CREDENTIAL, None),
     ],

@@ -1,20 +1,22 @@
 """`recado cells`: databases with a service each, the map of who is in which, and the move of one organization."""
 
 import asyncio
-import os
 import re
 import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
 import asyncpg
 import typer
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from recado.cli.api_calls import address_of
+from recado.cli.cells_databases import MAP, members_of, must_be_lost, opened_map, session_of
+from recado.cli.cells_remove import EPILOG as REMOVE_EPILOG
+from recado.cli.cells_remove import remove
 from recado.cli.cells_serve import EPILOG, Listen, serve_entry
 from recado.cli.common import Json, print_json, print_table, read_settings, run_async
 from recado.cli.ending import until_told
@@ -24,15 +26,13 @@ from recado.config.errors import SettingsError
 from recado.domain.core.counting import counted
 from recado.engine.clock import SystemClock
 from recado.storage.cells import holding
-from recado.storage.cells.cell_map import Cell, CellMap, CellMember, CellPlace, members
+from recado.storage.cells.cell_map import Cell, CellMap, CellMember, CellPlace
 from recado.storage.cells.holding import CACHED, BegunMove, HeldOrganization, Session
 from recado.storage.cells.moved_files import copy_files, remove_files
 from recado.storage.core.connections.failures import connection_lost, refusal_to_write
 from recado.storage.core.crypto import KeyRing
 from recado.storage.dispatch.ownership import living_owner
 
-MAP: Final = "RECADO_CELLS_DATABASE_URL"
-"""The environment variable that holds the address of the control database."""
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,30}")
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")
 _APART = 1.0  # second that the clocks of two databases may be apart
@@ -54,6 +54,7 @@ def mount(app: typer.Typer) -> None:
     )(add)
     group.command("list", epilog="Example: recado cells list")(list_all)
     group.command("move", epilog="Example: recado cells move org_1Vbc… --to b")(move)
+    group.command("remove", epilog=REMOVE_EPILOG)(remove)
     group.command("serve", epilog=EPILOG)(serve)
     app.add_typer(group, name="cells")
 
@@ -96,6 +97,12 @@ def add(
 def list_all(as_json: Json = False) -> None:
     """List the cells, and in which of them each organization is; what is new in a cell joins the map."""
     shown = run_async(_list())
+    for organization_id, served_by, cell in shown.twice:
+        print(
+            f"recado: {cell} has {organization_id}, too, which {served_by} serves: stop the service of the one that"
+            " shall not, before anything is sent twice",
+            file=sys.stderr,
+        )
     if as_json:
         print_json(
             {
@@ -139,6 +146,14 @@ def move(
     undo: Annotated[
         bool, typer.Option("--undo", help="Put it back into the cell that it was about to leave, and let it go on.")
     ] = False,
+    target_lost: Annotated[
+        bool,
+        typer.Option(
+            "--target-lost",
+            help="With --undo: the database that it was on its way to is gone for good. If that had it already, what it"
+            " did since is lost, and messages that it sent may be sent once more.",
+        ),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Move one organization with everything that it has to another cell.
@@ -147,12 +162,14 @@ def move(
     """
     if (to is None) is not undo:
         raise CommandError("say --to NAME, or --undo")
+    if target_lost and not undo:
+        raise CommandError("--target-lost belongs to --undo")
     settings = read_settings()
     if settings.encryption_keys is None:
         raise SettingsError(["RECADO_ENCRYPTION_KEYS is missing: give the keys that both cells have"])
     keys = KeyRing.parse(settings.encryption_keys.get_secret_value())
     try:
-        moved = run_async(until_told(_told_of_a_loss(_Mover(organization_id, keys), to)))
+        moved = run_async(until_told(_told_of_a_loss(_Mover(organization_id, keys), to, target_lost)))
     except (KeyboardInterrupt, typer.Exit):  # Ctrl-C, SIGTERM
         print(
             "recado: interrupted. Where 'recado cells list' shows it as moving, it stands still: the same command goes"
@@ -183,6 +200,17 @@ class _Shown:
     def names(self) -> dict[str, str]:
         return {each.id: each.name for _, found in self.cells for each in found}
 
+    @property
+    def twice(self) -> list[tuple[str, str, str]]:
+        """Organizations that the map has in one cell and that another one serves, as a lost one that came back."""
+        served = {place.organization_id: place.cell for place in self.places if place.moving_to is None}
+        return [
+            (each.id, served[each.id], cell.name)
+            for cell, found in self.cells
+            for each in found
+            if not each.moving and served.get(each.id, cell.name) != cell.name
+        ]
+
 
 @dataclass(frozen=True, slots=True)
 class _Moved:
@@ -194,8 +222,8 @@ class _Moved:
 
 
 async def _add(cell: Cell) -> list[CellMember]:
-    async with _session_of(cell) as session, _opened_map() as cell_map:
-        found = await _members_of(cell, session)
+    async with session_of(cell) as session, opened_map() as cell_map:
+        found = await members_of(cell, session)
         elsewhere = {place.organization_id for place in await cell_map.places() if place.cell != cell.name}
         twice = [each.id for each in found if each.id in elsewhere and not each.moving]
         if twice:
@@ -206,7 +234,7 @@ async def _add(cell: Cell) -> list[CellMember]:
 
 
 async def _list() -> _Shown:
-    async with _opened_map() as cell_map:
+    async with opened_map() as cell_map:
         found = await _looked_at(cell_map)
         return _Shown(found, await cell_map.places())
 
@@ -215,28 +243,22 @@ async def _looked_at(cell_map: CellMap) -> list[tuple[Cell, list[CellMember]]]:
     """Each cell with whom it has, which completes the map."""
     found = []
     for cell in await cell_map.cells():
-        async with _session_of(cell) as session:
-            found.append((cell, await _members_of(cell, session)))
+        async with session_of(cell) as session:
+            found.append((cell, await members_of(cell, session)))
             await cell_map.know(*found[-1])
     return found
 
 
-async def _members_of(cell: Cell, session: Session) -> list[CellMember]:
-    try:
-        return await members(session)
-    except (asyncpg.UndefinedTableError, asyncpg.UndefinedColumnError):
-        raise CommandError(
-            f"the database of {cell.database_from} has no tables of this version:"
-            f" 'RECADO_DATABASE_URL=${cell.database_from} recado migrate' makes them"
-        ) from None
-
-
-async def _told_of_a_loss(mover: "_Mover", to: str | None) -> _Moved:
+async def _told_of_a_loss(mover: "_Mover", to: str | None, target_lost: bool) -> _Moved:
     try:
         with _shown() as told:
-            return await (mover.undo(told) if to is None else mover.move(to, told))
+            return await (mover.undo(told, target_lost) if to is None else mover.move(to, told))
     except CommandError:
         raise
+    except asyncpg.ForeignKeyViolationError as error:
+        if error.schema_name != "recado_cells":
+            raise
+        raise CommandError("the map has that cell no more: 'recado cells list' shows which there are") from None
     except Exception as error:
         if not connection_lost(error):
             raise
@@ -254,7 +276,7 @@ class _Mover:
         self._clock = SystemClock()
 
     async def move(self, to: str, told: "_Told") -> _Moved:
-        async with _opened_map() as cell_map:
+        async with opened_map() as cell_map:
             cells = {cell.name: cell for cell in await cell_map.cells()}
             place = await self._place(cell_map)
             if to not in cells:
@@ -264,7 +286,7 @@ class _Mover:
             if place.left_cell is not None and to != place.cell:
                 raise CommandError(f"{place.left_cell} has remains of it: give the move to {place.cell} again first")
             source, target = cells[place.left_cell or place.cell], cells[to]
-            async with _session_of(source) as leaves, _session_of(target) as takes:
+            async with session_of(source) as leaves, session_of(target) as takes:
                 await self._alone(leaves)
                 organization = HeldOrganization(leaves, self._id, clock=self._clock, told=told)
                 begun = await organization.begun()
@@ -284,11 +306,16 @@ class _Mover:
                 await cell_map.settle(self._id, to)
                 return _Moved(to, rows, seconds)
 
-    async def undo(self, told: "_Told") -> _Moved:
-        async with _opened_map() as cell_map:
+    async def undo(self, told: "_Told", target_lost: bool) -> _Moved:
+        async with opened_map() as cell_map:
             cells = {cell.name: cell for cell in await cell_map.cells()}
             place = await self._place(cell_map)
-            async with _session_of(cells[place.cell]) as source:
+            if target_lost and place.left_cell is not None:
+                raise CommandError(
+                    f"{place.cell} serves it already, as the map says: where that is lost, give it up first with"
+                    f" 'recado cells remove {place.cell} --lost'"
+                )
+            async with session_of(cells[place.cell]) as source:
                 await self._alone(source)
                 organization = HeldOrganization(source, self._id, clock=self._clock, told=told)
                 begun = await organization.begun()
@@ -299,10 +326,19 @@ class _Mover:
                     await organization.put_back(None, begun)
                     await cell_map.moving(self._id, None)
                     return _Moved(place.cell)
-                if begun.to_cell not in cells:
-                    raise CommandError(f"the map has no cell {begun.to_cell!r} any more: add it again")
-                async with _session_of(cells[begun.to_cell]) as target:
-                    await organization.put_back(target, begun)
+                if target_lost:
+                    if begun.to_cell in cells:
+                        await must_be_lost(cells[begun.to_cell])
+                    await organization.put_back(None, begun)
+                elif begun.to_cell not in cells:
+                    raise CommandError(
+                        f"the map has no cell {begun.to_cell!r} any more: add it again, or say --target-lost where its"
+                        " database is gone for good"
+                    )
+                else:
+                    async with session_of(cells[begun.to_cell]) as target:
+                        await members_of(cells[begun.to_cell], target)  # it has the tables
+                        await organization.put_back(target, begun)
                 await cell_map.moving(self._id, None)
                 return _Moved(place.cell)
 
@@ -398,37 +434,6 @@ def _folders(source: Cell, target: Cell) -> tuple[Path, Path] | None:
         if not folder.is_dir():
             raise CommandError(f"{folder} is not there: run this where both folders of media can be reached")
     return folders
-
-
-@asynccontextmanager
-async def _opened_map() -> AsyncIterator[CellMap]:
-    async with _connected(MAP) as session:
-        cell_map = CellMap(session)
-        await cell_map.make()
-        yield cell_map
-
-
-@asynccontextmanager
-async def _session_of(cell: Cell) -> AsyncIterator[Session]:
-    async with _connected(cell.database_from) as session:
-        yield session
-
-
-@asynccontextmanager
-async def _connected(variable: str) -> AsyncIterator[Session]:
-    address = os.environ.get(variable, "")
-    if not address:
-        raise CommandError(
-            f"{variable} is not set: it holds the address of a database, postgresql://user:password@host/name"
-        )
-    try:
-        session = await holding.connect(address)
-    except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError, ValueError) as error:
-        raise CommandError(f"the database of {variable} cannot be reached ({type(error).__name__})") from None
-    try:
-        yield session
-    finally:
-        await session.close()
 
 
 class _Told:

@@ -75,6 +75,7 @@ async def _serve(settings: Settings, map_variable: str | None, find_places: Find
         limits=settings.request_limits,
         connections=descriptors.inbound // 2,  # each may have one to a cell
         connections_of_address=settings.connections_per_address,
+        metrics_token=None if settings.metrics_token is None else settings.metrics_token.get_secret_value(),
         clock=clock,
         random_bytes=secrets.token_bytes,
         find_places=lambda cells: MappedPlaces() if find_places is None else find_places(cells, clock),

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from aiohttp.web_request import BaseRequest
+from prometheus_client import CONTENT_TYPE_LATEST
 
 from recado.domain.core.errors import CODES, KINDS, Problem, Unavailable
 from recado.http.problems.problems import MEDIA_TYPE, ProblemRenderer
@@ -37,6 +38,10 @@ class EntryAnswers:
         if not ready:
             return self.problem(Unavailable("No part of the service answers."), request, "/readyz", self._new_id())
         return self._answer(200, "", dump({"status": "ok"}), JSON, request)
+
+    def metrics(self, text: bytes, request: BaseRequest) -> WireResponse:
+        """Of `/metrics`."""
+        return self._answer(200, "", text, CONTENT_TYPE_LATEST, request)
 
     def of_no_request(self, status: int, detail: str | None) -> WireResponse:
         """The answer to what never became a request, the last of its connection."""

@@ -45,6 +45,7 @@ class AskedCell:
         self._pool: Any = None
         self._away_until = 0.0
         self.away = False
+        self.answered = self.failed = 0  # questions
         self._questions: Batcher[Question, bool | None] = Batcher(
             f"cell {cell.name}", self._look, clock=clock, max_rows=100, max_queue=MOST_WAITING, concurrency=CONNECTIONS,
             deadline=ASKED_FOR, owner=lambda question: question[2],
@@ -87,15 +88,18 @@ class AskedCell:
         Raises `Unavailable` where the database does not say.
         """
         if self._pool is None or self._monotonic() < self._away_until:
+            self.failed += 1
             raise Unavailable
         try:
             found = await self._questions.put((shows, shown, by))
         except (Unavailable, OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+            self.failed += 1
             self._away_until = self._monotonic() + AGAIN_AFTER
             if not self.away:
                 self.away = True
                 log.warning("cell_away", cell=self.cell.name, error=type(error).__name__)
             raise Unavailable from None
+        self.answered += 1
         if self.away:
             self.away = False
             log.info("cell_back", cell=self.cell.name)

@@ -23,12 +23,23 @@ from recado.domain.core.ids import REQUEST, IdSource
 from recado.entry.answers import EntryAnswers
 from recado.entry.asked_cell import AskedCell
 from recado.entry.cell_finder import CellFinder, Whereabouts
-from recado.entry.forwarding import RETRY_AFTER, Forwarder, NotReached, PassedBody, given, target_of
+from recado.entry.figures import CALLER, CELL, EntryBound, EntryFigures
+from recado.entry.forwarding import (
+    RETRY_AFTER,
+    AnswerBrokeOff,
+    Forwarder,
+    NotReached,
+    PassedBody,
+    given,
+    target_of,
+)
+from recado.entry.metrics import EntryMetrics
 from recado.entry.places import CellList, CellPlaces
 from recado.entry.rules import Rule, Way, rule_of, shown_by_text, shown_by_token
 from recado.http.callers.rate_limits import Limit, RateLimiter
 from recado.http.middleware.authentication import bearer_token, unauthorized
-from recado.http.problems.missing import no_route
+from recado.http.middleware.scraping import Scrapers
+from recado.http.problems.missing import no_method, no_route
 from recado.http.wire.body import read_body
 from recado.http.wire.body_pace import BodyPace
 from recado.http.wire.byte_budget import ByteBudget
@@ -45,13 +56,15 @@ log = structlog.get_logger(__name__)
 
 
 class EntryRequest:
-    """One request. `network`: whose share it takes; `body`: as it goes on to a cell."""
+    """One request. `network`: whose share it takes."""
 
     def __init__(self, request: BaseRequest, ip: str, request_id: str) -> None:
         self.request = request
         self.ip = ip
         self.id = request_id
         self.network = STRANGER + network_of(ip)
+        self.cell = ""  # that answers it, or should
+        self.answered_at: float | None = None  # since when it does, in monotonic seconds
         self.path = unquote(target_of(request).partition("?")[0])
 
 
@@ -69,6 +82,9 @@ class Entry:
         addresses: ClientAddresses,
         bodies: ByteBudget,
         answers: EntryAnswers,
+        figures: EntryFigures,
+        metrics: EntryMetrics,
+        scrapers: Scrapers,
         clock: Clock,
         ids: IdSource,
     ) -> None:
@@ -81,6 +97,9 @@ class Entry:
         self._addresses = addresses
         self._bodies = bodies
         self._answers = answers
+        self._figures = figures
+        self._metrics = metrics
+        self._scrapers = scrapers
         self._pace = BodyPace(clock)
         self._clock = clock
         self._new_id = ids.new
@@ -90,11 +109,24 @@ class Entry:
         peer = request.protocol.peername
         ip = self._addresses.resolve(peer[0] if isinstance(peer, tuple) else "127.0.0.1", request.headers)
         asked = EntryRequest(request, ip, self._new_id(REQUEST))
+        rule, shown = rule_of(request.method, asked.path)
+        began = self._clock.monotonic()
         try:
-            rule, shown = rule_of(request.method, asked.path)
+            response = await self._answered(asked, rule, shown)
+        except BaseException as error:
+            by = CELL if isinstance(error, AnswerBrokeOff) else CALLER
+            self._figures.broken[by, asked.cell] += 1
+            raise
+        until = self._clock.monotonic() if asked.answered_at is None else asked.answered_at
+        self._figures.answered(rule.way.value, asked.cell, response.status, until - began)
+        return response
+
+    async def _answered(self, asked: EntryRequest, rule: Rule, shown: str | None) -> web.StreamResponse:
+        request = asked.request
+        try:
             match rule.way:
                 case Way.HERE:
-                    return self._answers.probe(asked.path == "/healthz" or await self._ready(), request)
+                    return await self._here(asked)
                 case Way.NOWHERE:
                     raise no_route(None)
                 case Way.ALL:
@@ -118,13 +150,24 @@ class Entry:
             failed = Problem("INTERNAL_ERROR", "The request failed; the log has the requestId.")
             return self._answers.problem(failed, request, asked.path, asked.id)
 
+    async def _here(self, asked: EntryRequest) -> web.StreamResponse:
+        request = asked.request
+        if asked.path != "/metrics":
+            return self._answers.probe(asked.path == "/healthz" or await self._ready(), request)
+        if request.method not in ("GET", "HEAD"):
+            raise no_method(("GET",), None)
+        self._scrapers.let_in(asked.ip, request.headers)
+        return self._answers.metrics(await self._metrics.text(), request)
+
     async def _ready(self) -> bool:
         """Whether a cell is there. Those that were away are asked again: while no requests come nobody else does."""
-        there = [each for each in self._cells.cells.values() if not self._is_away(each)]
+        there = [
+            each for each in self._cells.cells.values() if not self._away_now(each)
+        ]
         return any(not each.away for each in there) or any(await asyncio.gather(*(each.is_back() for each in there)))
 
     def _body(self, asked: EntryRequest, whole: bytes | None = None) -> PassedBody:
-        return PassedBody(asked.request, self._clock, self._pace, asked.network, whole)
+        return PassedBody(asked.request, self._clock, self._pace, asked.network, whole, self._figures)
 
     # To the cell of an organization ----------------------------------------------------------------------------------
 
@@ -159,7 +202,7 @@ class Entry:
         self._take(asked, rule, self._clock.monotonic())
         having, all_asked = await self._finder.find_always(*shown, asked.network)
         every = self._in_order(repr(shown[1]).encode())  # failures are counted by the address, wherever they come from
-        there = await asyncio.gather(*(self._is_there(each) for each in every))
+        there = await asyncio.gather(*(self._forwarder.is_there(self._places.url(each.cell)) for each in every))
         away = [each for each, is_there in zip(every, there, strict=True) if not is_there]
         left = [each for each in having or every if each not in away]
         for number, cell in enumerate(left, 1):
@@ -178,6 +221,7 @@ class Entry:
     def _take(self, asked: EntryRequest, rule: Rule, now: float) -> None:
         bucket = self._limiter.of_address(asked.ip, rule.limit, now)
         if not bucket.take(now):
+            self._figures.refused[rule.limit] += 1
             raise bucket.refusal()
 
     async def _find(self, asked: EntryRequest, rule: Rule, shows: Shows, shown: Shown) -> Whereabouts:
@@ -189,6 +233,7 @@ class Entry:
         if known is not None:
             return known
         if rule.limit != "login" and not self._limiter.lets_in(asked.ip, rule.limit, now):
+            self._figures.refused[rule.limit] += 1
             raise self._limiter.of_address(asked.ip, rule.limit, now).refusal()
         found = None
         try:
@@ -211,7 +256,12 @@ class Entry:
     async def _read(self, asked: EntryRequest, limit: int) -> AsyncIterator[bytes]:
         room = self._bodies.room(asked.network)
         try:
-            yield await read_body(asked.request, limit, self._clock, room, self._pace)
+            try:
+                content = await read_body(asked.request, limit, self._clock, room, self._pace)
+            except Problem as problem:
+                self._figures.refused[EntryBound.BODIES] += problem.status in (429, 503)
+                raise
+            yield content
         finally:
             room.give_back()
 
@@ -226,7 +276,7 @@ class Entry:
     async def _give_to_any(self, asked: EntryRequest, body: PassedBody) -> web.StreamResponse:
         """To the first that is there."""
         cells = self._in_order(asked.network.encode())
-        for cell in sorted(cells, key=self._is_away):
+        for cell in sorted(cells, key=self._away_now):
             try:
                 async with self._open(cell, asked, body) as answer:
                     return await self._given(answer, asked)
@@ -243,7 +293,7 @@ class Entry:
         """
         async with self._read(asked, LONGEST_CALLBACK) as content:
             order = self._in_order(asked.network.encode())
-            order.sort(key=self._is_away)
+            order.sort(key=self._away_now)
             body = self._body(asked, content)
             for number, cell in enumerate(order):
                 try:
@@ -263,28 +313,31 @@ class Entry:
     async def _takes(self, cell: AskedCell, asked: EntryRequest, body: PassedBody) -> bool:
         """Whether a cell has it now, or does not want it."""
         try:
-            async with self._open(cell, asked, body, CALLBACK_PATIENCE) as answer:
+            async with self._open(cell, asked, body, CALLBACK_PATIENCE, beside=True) as answer:
                 await answer.content.read()
                 return not _failed(answer.status) and answer.status != 429
         except (NotReached, Problem, aiohttp.ClientError, OSError):
             return False
 
-    def _is_away(self, cell: AskedCell) -> bool:
-        """Whether it has no place at the moment, or took no connection there a moment ago."""
-        url = self._places.url(cell.cell)
-        return url is None or self._forwarder.is_away(url)
-
-    async def _is_there(self, cell: AskedCell) -> bool:
-        url = self._places.url(cell.cell)
-        return url is not None and await self._forwarder.is_there(url)
+    def _away_now(self, cell: AskedCell) -> bool:
+        return self._forwarder.is_away(self._places.url(cell.cell))
 
     @asynccontextmanager
     async def _open(
-        self, cell: AskedCell, asked: EntryRequest, body: PassedBody, patience: float | None = None
+        self,
+        cell: AskedCell,
+        asked: EntryRequest,
+        body: PassedBody,
+        patience: float | None = None,
+        *,
+        beside: bool = False,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """`beside`: another cell's answer is given."""
         url = self._places.url(cell.cell)
         if url is None:
             raise NotReached
+        if not beside:
+            asked.cell = cell.cell.name
         try:
             async with self._forwarder.answer(
                 url, asked.request, body, ip=asked.ip, caller=asked.network, patience=patience
@@ -305,7 +358,8 @@ class Entry:
             raise Unavailable(retry_after=RETRY_AFTER) from None
 
     async def _given(self, answer: aiohttp.ClientResponse, asked: EntryRequest) -> web.StreamResponse:
-        return await given(answer, asked.request, closing=self._answers.draining)
+        asked.answered_at = self._clock.monotonic()
+        return await given(answer, asked.request, closing=self._answers.draining, figures=self._figures)
 
 
 def _failed(status: int) -> bool:

@@ -62,7 +62,12 @@ class FollowedMap:
     @property
     def may_move(self) -> bool:
         """Whether an organization may be on its way now, so that neither cell has all of it."""
-        return self._moving or self._clock.monotonic() - self._read_at > OLD_AFTER
+        return self._moving or self.is_old
+
+    @property
+    def is_old(self) -> bool:
+        """Whether it was not read lately: its database is away."""
+        return self._clock.monotonic() - self._read_at > OLD_AFTER
 
     async def _look(self) -> None:
         try:

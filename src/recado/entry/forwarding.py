@@ -6,7 +6,7 @@ import socket
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 import aiohttp
@@ -18,6 +18,7 @@ from yarl import URL
 
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem, Unavailable
+from recado.entry.figures import ANSWER, REQUEST, EntryBound, EntryFigures
 from recado.http.wire.body import ClientLeft, body_chunks
 from recado.http.wire.body_pace import BodyPace
 from recado.http.wire.deadlines import READ_SECONDS, SLOW_SECONDS
@@ -38,6 +39,11 @@ KEPT_OPEN: Final = 30.0  # seconds: less than a cell keeps a connection that res
 AWAY_FOR: Final = 1.0  # seconds in which a cell that took no connection is the last that is tried
 SILENT_FOR: Final = 30.0  # likewise one that did not answer
 RETRY_AFTER: Final = 5  # seconds
+if TYPE_CHECKING:
+    from aiohttp.client_reqrep import ConnectionKey
+    from aiohttp.connector import Connection
+    from aiohttp.tracing import Trace
+
 _HOP: Final = frozenset(
     {
         "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer",
@@ -53,10 +59,35 @@ class NotReached(Exception):
     """The cell took no connection, or says nothing to what may be asked of another one, too."""
 
 
+class _QuietConnector(aiohttp.TCPConnector):
+    """Uses no connection again on which something came while it rested, as the 408 of a proxy before a cell: it would
+    be taken for the answer to what is asked next, which is another caller's.
+    """
+
+    async def _get(self, key: "ConnectionKey", traces: "list[Trace]") -> "Connection | None":
+        while (found := await super()._get(key, traces)) is not None:
+            if found.protocol is not None and not found.protocol.should_close:
+                return found
+            found.close()
+        return None
+
+
+class AnswerBrokeOff(ConnectionResetError):
+    """The cell ended its answer before its end: its caller's connection ends, too."""
+
+
 class PassedBody:
     """What a request brings: `whole`, or as it comes, and then it can be sent once."""
 
-    def __init__(self, request: BaseRequest, clock: Clock, pace: BodyPace, caller: str, whole: bytes | None) -> None:
+    def __init__(
+        self,
+        request: BaseRequest,
+        clock: Clock,
+        pace: BodyPace,
+        caller: str,
+        whole: bytes | None,
+        figures: EntryFigures,
+    ) -> None:
         self.whole = whole
         self.begun = False
         self.ended = False
@@ -65,6 +96,7 @@ class PassedBody:
         self._clock = clock
         self._pace = pace
         self._caller = caller
+        self._figures = figures
 
     async def _pieces(self) -> AsyncGenerator[bytes]:
         if self.begun:
@@ -73,6 +105,7 @@ class PassedBody:
         chunks = body_chunks(self._request, sys.maxsize, self._clock, self._pace, self._caller)
         try:
             async for chunk in chunks:
+                self._figures.passed(REQUEST, len(chunk))
                 yield bytes(chunk)  # a block is used again
             self.ended = True
         except (Problem, ClientLeft) as error:
@@ -83,7 +116,9 @@ class PassedBody:
 
     async def _slices(self, whole: bytes) -> AsyncGenerator[bytes]:
         for start in range(0, len(whole), LARGE):
-            yield whole[start : start + LARGE]
+            piece = whole[start : start + LARGE]
+            self._figures.passed(REQUEST, len(piece))
+            yield piece
 
     def to_send(self) -> AsyncIterator[bytes]:
         return self._pieces() if self.whole is None else self._slices(self.whole)
@@ -92,8 +127,9 @@ class PassedBody:
 class Forwarder:
     """A service (`start`, `stop`): keeps connections to cells."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, figures: EntryFigures) -> None:
         self._clock = clock
+        self._figures = figures
         self._session: aiohttp.ClientSession | None = None
         self._places: dict[str, FairPlaces] = {}
         self._large: dict[str, FairPlaces] = {}
@@ -101,7 +137,7 @@ class Forwarder:
 
     async def start(self) -> None:
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEPT_OPEN, socket_factory=_socket),
+            connector=_QuietConnector(limit=0, keepalive_timeout=KEPT_OPEN, socket_factory=_socket),
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
             skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
@@ -115,13 +151,19 @@ class Forwarder:
         if session is not None:
             await session.close()
 
-    def is_away(self, url: str) -> bool:
-        """Whether a cell took no connection a moment ago."""
-        return self._clock.monotonic() < self._away_until.get(url, -math.inf)
+    def under_way(self, url: str | None) -> int:
+        """Requests to a cell whose answers are not given yet; None: it has no place."""
+        if url is None:
+            return 0
+        return sum(places.taken for kind in (self._places, self._large) if (places := kind.get(url)) is not None)
 
-    async def is_there(self, url: str) -> bool:
+    def is_away(self, url: str | None) -> bool:
+        """Whether a cell has no place, or took no connection a moment ago."""
+        return url is None or self._clock.monotonic() < self._away_until.get(url, -math.inf)
+
+    async def is_there(self, url: str | None) -> bool:
         """Whether a cell takes work now; one that says nothing is away for a moment."""
-        if self._session is None or self.is_away(url):
+        if self._session is None or url is None or self.is_away(url):
             return False
         try:
             async with (
@@ -170,10 +212,10 @@ class Forwarder:
                     self._away_until[url] = self._clock.monotonic() + SILENT_FOR
                     if patience is not None:
                         raise NotReached from None
-                raise Unavailable(
-                    "There was no answer; whether the request was carried out is not known.", retry_after=RETRY_AFTER
-                ) from None
+                raise _no_answer() from None
             try:
+                if not 200 <= found.status < 600:  # nothing of HTTP, or an upgrade, which was not asked for
+                    raise _no_answer()
                 if request.method != "HEAD" and (found.content_length is None or found.content_length > LARGE):
                     # Its reader may take an hour: who asks for little does not wait for that.
                     await held.pop_all().aclose()
@@ -191,18 +233,21 @@ class Forwarder:
             try:
                 async with asyncio.timeout(WAITS):
                     await places.turn(caller)
-            except TimeoutError:
-                raise Unavailable(retry_after=RETRY_AFTER) from None
+            except (TimeoutError, Unavailable) as error:
+                self._figures.refused[EntryBound.PLACES] += 1
+                raise error if isinstance(error, Unavailable) else Unavailable(retry_after=RETRY_AFTER) from None
         try:
             yield
         finally:
             places.leave(caller)
 
 
-async def given(answer: aiohttp.ClientResponse, request: BaseRequest, *, closing: bool) -> web.StreamResponse:
+async def given(
+    answer: aiohttp.ClientResponse, request: BaseRequest, *, closing: bool, figures: EntryFigures
+) -> web.StreamResponse:
     """Give an answer to who asked. `closing`: the connection takes no further request.
 
-    Raises ConnectionError where the answer breaks off, so that nobody takes a part of it for the whole.
+    Raises `AnswerBrokeOff` where it did, so that nobody takes a part of it for the whole.
     """
     length = answer.content_length
     bodiless = request.method == "HEAD" or answer.status in (204, 304)
@@ -211,7 +256,8 @@ async def given(answer: aiohttp.ClientResponse, request: BaseRequest, *, closing
         if bodiless or (length is not None and length <= LARGE):
             content = await answer.content.read()
             if not bodiless and len(content) != length:
-                raise ConnectionResetError("the answer broke off")
+                raise AnswerBrokeOff
+            figures.passed(ANSWER, len(content))
             keep_alive = request.keep_alive and request.version == HttpVersion11 and not closing
             lines = [f"HTTP/1.1 {answer.status} {answer.reason or ''}".encode("latin-1", "replace")]
             lines += [
@@ -229,11 +275,18 @@ async def given(answer: aiohttp.ClientResponse, request: BaseRequest, *, closing
             response.force_close()
         await response.prepare(request)
         async for piece in answer.content.iter_any():
+            figures.passed(ANSWER, len(piece))
             await response.write(piece)
         await response.write_eof()
         return response
     except aiohttp.ClientError:
-        raise ConnectionResetError("the answer broke off") from None
+        raise AnswerBrokeOff from None
+
+
+def _no_answer() -> Unavailable:
+    return Unavailable(
+        "There was no answer; whether the request was carried out is not known.", retry_after=RETRY_AFTER
+    )
 
 
 def _socket(info: aiohttp.AddrInfoType) -> socket.socket:

@@ -10,9 +10,14 @@ from recado.storage.cells.cell_map import Cell
 
 
 class CellList(Protocol):
-    """Which cells there are. `cells`: by name. `may_move`: an organization may be on its way between two now."""
+    """Which cells there are. `cells`: by name. `may_move`: an organization may be on its way between two now; `is_old`:
+    what is known of them was not read lately.
+    """
 
     cells: dict[str, AskedCell]
+
+    @property
+    def is_old(self) -> bool: ...
 
     @property
     def may_move(self) -> bool: ...
@@ -48,6 +53,7 @@ class OnlyCell:
     """A list of one, without a map: a service (`start`, `stop`)."""
 
     may_move = False
+    is_old = False
 
     def __init__(self, cell: Cell, variables: Mapping[str, str], clock: Clock) -> None:
         """`variables`: one of them has the address of its database."""

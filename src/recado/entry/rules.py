@@ -60,8 +60,8 @@ _ID: Final = f"(?P<shown>[0-9A-Za-z]{{{BODY_LENGTH}}})"
 _404: Final = frozenset({404})
 
 RULES: Final[tuple[Rule, ...]] = (
-    Rule(path=_path("/healthz|/readyz"), way=Way.HERE),
-    Rule(path=_path("/metrics|/v2/admin(/.*)?"), way=Way.NOWHERE),
+    Rule(path=_path("/healthz|/readyz|/metrics"), way=Way.HERE),
+    Rule(path=_path("/v2/admin(/.*)?"), way=Way.NOWHERE),
     # Pages and documents, which are those of the version.
     Rule(path=_path("/console(/.*)?|/docs(/.*)?|/problems(/.*)?|/v2/openapi\\.json"), way=Way.ANY),
     # What was paid is told once, and waits in no cell for the organization that is on its way.

@@ -9,18 +9,18 @@ from typing import Final
 import structlog
 from aiohttp import web
 
-from recado.domain.core.clock import Clock, TimerHandle
+from recado.domain.core.clock import Clock
 from recado.entry.answers import EntryAnswers
 from recado.entry.entry import Entry
-from recado.http.server import ANSWER_SECONDS, LOOK_SECONDS
+from recado.http.server import ANSWER_SECONDS
 from recado.http.wire.arrivals import Arrivals
 from recado.http.wire.body_pace import FRAMING_A_SECOND, FRAMING_AT_ONCE, BodyPace
 from recado.http.wire.connection import Connection
 from recado.http.wire.connection_limits import ARRIVING, ConnectionLimits
+from recado.http.wire.connection_looks import ConnectionLooks
 from recado.http.wire.request_turns import OF_NETWORKS, RequestTurns
 
 _KERNEL_BUFFER: Final = 128 * 1024  # bytes of an answer that nobody reads, as of the service (C31)
-_TOLD_EVERY: Final = 60.0  # seconds
 
 log = structlog.get_logger(__name__)
 
@@ -39,9 +39,7 @@ class EntryServer:
         self._port = port
         self._web: web.Server | None = None
         self._arrivals: Arrivals | None = None
-        self._timer: TimerHandle | None = None
-        self._told = 0
-        self._tell_again_at = 0.0
+        self._looks = ConnectionLooks(limits, clock)
 
     @property
     def port(self) -> int:
@@ -76,7 +74,7 @@ class EntryServer:
             clock=self._clock,
         )  # fmt: skip
         self._arrivals.start()
-        self._look()
+        self._looks.start(server)
 
     async def stop(self) -> None:
         """Take no more connections, and give what is under way its seconds."""
@@ -84,24 +82,12 @@ class EntryServer:
         server, self._web = self._web, None
         if arrivals is None or server is None:
             return
-        if self._timer is not None:
-            self._timer.cancel()
+        self._looks.stop()
         arrivals.stop()
         await arrivals.settled()
         self._answers.draining = True
         server.pre_shutdown()
         await server.shutdown(ANSWER_SECONDS)
-
-    def _look(self) -> None:
-        if self._web is None:
-            return
-        now = self._clock.monotonic()
-        for connection in self._web.connections:
-            connection.look(now)  # type: ignore[attr-defined]
-        if self._limits.refused > self._told and now >= self._tell_again_at:
-            log.warning("connections_refused", count=self._limits.refused - self._told, open=self._limits.open)
-            self._told, self._tell_again_at = self._limits.refused, now + _TOLD_EVERY
-        self._timer = self._clock.call_at(now + LOOK_SECONDS, self._look)
 
 
 def _report(event: str, error: BaseException | None) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 from aiohttp import web
 
-from recado.domain.core.clock import Clock, TimerHandle
+from recado.domain.core.clock import Clock
 from recado.domain.core.errors import CODES, KINDS
 from recado.domain.core.ids import REQUEST, IdSource
 from recado.http.api.answers import Answers
@@ -31,6 +31,7 @@ from recado.http.wire.byte_budget import ByteBudget
 from recado.http.wire.client_ip import ClientAddresses, Network
 from recado.http.wire.connection import Connection
 from recado.http.wire.connection_limits import ConnectionLimits
+from recado.http.wire.connection_looks import ConnectionLooks
 from recado.http.wire.handed_connections import FrontConnection, TakenConnection
 from recado.http.wire.handover import Giving, Taking
 from recado.http.wire.rendering import WireResponse, head
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
 
 ANSWER_SECONDS = 7.0  # that a stop gives what is under way; its connections close a second later
 HURRIED_SECONDS = 1.0
-LOOK_SECONDS = 1.0
 _LOOK_AT_GIVEN = 0.02  # seconds
 _LOOK_AT_UNDER_WAY = 0.1  # seconds
 _TAKEN_BESIDE_OTHERS = 4  # connections in one turn of the event loop: an idle process shall get its part
@@ -52,7 +52,6 @@ RETRY_AFTER = 5  # seconds, for anyone who finds no place
 # copied on the loop. And of a body that waits for its caller's pace: some hundred of 3 MiB each, broken off, fill what
 # the kernel has for all connections, and packets of everybody are lost (C31).
 _KERNEL_BUFFER = 128 * 1024
-_QUIET_SECONDS = 60.0
 _NO_REQUEST = {
     status: (code, CODES[code].title, detail)
     for status, code, detail in (
@@ -145,6 +144,7 @@ class HttpServer:
         self.bodies = ByteBudget(body_memory, byte_budget.BODIES)
         known_addresses = ClientAddresses(trusted_proxies)
         self.limits = ConnectionLimits(connections, connections_of_address, known_addresses)
+        self._looks = ConnectionLooks(self.limits, clock)
         if unknown := {route.rate_class for route in routes} - limiter.classes - {""}:
             raise ValueError(f"no such class of requests: {', '.join(sorted(unknown))}")
         pace = BodyPace(clock)
@@ -181,10 +181,7 @@ class HttpServer:
         self._address: asyncio.Server | None = None  # which it holds; `_arrivals` listens on what is bound
         self._bound: list[socket.socket] | None = None
         self._arrivals: Arrivals | None = None
-        self._timer: TimerHandle | None = None
         self._answer_seconds = part.answer_seconds
-        self._refused = 0  # connections that the log tells of
-        self._tell_again_at = 0.0
 
     @property
     def port(self) -> int:
@@ -285,7 +282,8 @@ class HttpServer:
                 self._arrivals.start()
             for each in self._fronts.values():
                 each.start()
-            self._look()
+            if self._web is not None:
+                self._looks.start(self._web)
 
     def hurry(self) -> None:
         """The service cannot go on: its stop gives what is under way a second, so that the next may serve soon."""
@@ -327,8 +325,7 @@ class HttpServer:
         server, self._web = self._web, None
         if arrivals is None or server is None:
             return
-        if self._timer is not None:
-            self._timer.cancel()
+        self._looks.stop()
         self._port, self._bound, self._serving = self.port, None, False
         for channel in tuple(self._fronts):
             self.remove_front(channel)
@@ -346,18 +343,6 @@ class HttpServer:
         await self._files.stop()
         if address is not None:
             await address.wait_closed()
-
-    def _look(self) -> None:
-        """Once a second: close the connections whose head does not come."""
-        if self._web is None:
-            return
-        now = self._clock.monotonic()
-        for connection in self._web.connections:
-            connection.look(now)  # type: ignore[attr-defined]
-        if self.limits.refused > self._refused and now >= self._tell_again_at:
-            _log.warning("connections_refused", count=self.limits.refused - self._refused, open=self.limits.open)
-            self._refused, self._tell_again_at = self.limits.refused, now + _QUIET_SECONDS
-        self._timer = self._clock.call_at(now + LOOK_SECONDS, self._look)
 
     def _answer_error(self, status: int, detail: str | None) -> WireResponse:
         """The answer to what never became a request, the last of its connection."""

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 import yaml
-from prometheus_client.parser import text_string_to_metric_families
 from tests.acceptance.sandbox.customer import Customer, phone
 from tests.acceptance.sandbox.test_metrics import scraped, value, values
 from tests.deploy import promtool
+from tests.deploy.asked_metrics import all_stand_in
 from tests.program import Api, Refused, Service, free_port
 from tests.waiting import until
 
@@ -27,11 +27,6 @@ from recado.domain.messages.message import FailureCode, WaitReason
 from recado.http.api.request_figures import CLASSES as STATUSES
 from recado.http.routes.ops.metrics import OTHER
 
-ENDS: Mapping[str, tuple[str, ...]] = {"counter": ("_total",), "histogram": ("_bucket", "_count", "_sum")}
-OURS = re.compile(r"\b(recado_\w+)(?:{([^}]*)})?")
-MATCHER = re.compile(r'(\w+)(=~|!~|!=|=)"([^"]*)"')
-GROUPED = re.compile(r"\b(?:by|on) \(([^)]*)\)")
-ADDED = {"instance", "job"}  # by Prometheus
 VALUES: Mapping[str, set[str]] = {
     "channel": {*POLICIES, "push"},
     "status": set(STATUSES),
@@ -78,24 +73,7 @@ async def test_dashboard_and_alerts_name_metrics_labels_and_values_that_there_ar
     service: Service, regular: Customer, api: Api, admin: Api
 ) -> None:
     text = await busy(service, regular, api, admin)
-    families = {family.name: family.type for family in text_string_to_metric_families(text)}
-    names = {name + end for name, kind in families.items() for end in ENDS.get(kind, ("",))}
-    labels = {name: set().union(*(has for has, _ in samples)) for name, samples in values(text).items()}
-    asked = set()
-    for expression in promtool.expressions():
-        found = OURS.findall(expression)
-        asked |= {name for name, _ in found}
-        for name, selected in found:
-            for label, _, wanted in MATCHER.findall(selected):
-                assert label in ADDED | labels[name], expression
-                assert label in ADDED or set(wanted.split("|")) <= VALUES[label], expression
-        known = ADDED.union(*(labels[name] for name, _ in found))
-        grouped = {label.strip() for listed in GROUPED.findall(expression) for label in listed.split(",")}
-        assert grouped <= known, expression
-    assert asked <= names
-    assert len(asked) > 20
-    not_shown = [name for name, kind in families.items() if not asked & {name + end for end in ENDS.get(kind, ("",))}]
-    assert not_shown == []
+    all_stand_in(text, of_entry=False, values=VALUES, least=21)
 
 
 def shown_configuration(service: Service) -> Any:

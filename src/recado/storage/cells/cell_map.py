@@ -72,6 +72,19 @@ class CellMap:
         """A new cell, or what has changed of one."""
         await self._session.execute(SQL.add, cell.name, cell.database_from, cell.url, cell.media)
 
+    async def remove(self, name: str, *, lost: bool) -> list[str]:
+        """Take a cell out; answers who went with it. `lost`: those whom it served, and what it had of others, do.
+
+        Raises asyncpg's ForeignKeyViolationError where a place names it still.
+        """
+        async with self._session.transaction():
+            gone = []
+            if lost:
+                gone = [row["organization_id"] for row in await self._session.fetch(SQL.lose, name)]
+                await self._session.execute(SQL.lose_remains, name)
+            await self._session.execute(SQL.remove, name)
+        return sorted(gone)
+
     async def cells(self) -> list[Cell]:
         """By name."""
         return [_read_cell(dict(row)) for row in await self._session.fetch(SQL.cells)]

@@ -21,6 +21,15 @@ create table if not exists recado_cells.organizations (
 insert into recado_cells.cells (name, database_from, url, media, added_at) values ($1, $2, $3, $4, clock_timestamp())
 on conflict (name) do update set database_from = excluded.database_from, url = excluded.url, media = excluded.media;
 
+-- name: remove
+delete from recado_cells.cells where name = $1;
+
+-- name: lose
+delete from recado_cells.organizations where cell = $1 returning organization_id;
+
+-- name: lose_remains
+update recado_cells.organizations set left_cell = null where left_cell = $1;
+
 -- name: cells
 select name, database_from, url, media from recado_cells.cells order by name;
 

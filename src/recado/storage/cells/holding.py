@@ -276,7 +276,8 @@ class HeldOrganization:
     async def put_back(self, target: "Session | None", begun: BegunMove) -> None:
         """Put everything back where it was, and let it go on.
 
-        `target`: the other database, which must not have it; None: as nothing is held yet. Raises `MoveRefused`.
+        `target`: the other database, which must not have it; None: as nothing is held yet, or that one is lost. Raises
+        `MoveRefused`.
         """
         async with self._patient_transaction():
             if (await self._lock_move() is not None) is not (begun.held_at is not None):

@@ -4,11 +4,9 @@ Nothing is measured for it: whoever does something counts it in an integer, and 
 """
 
 import asyncio
-import hmac
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from ipaddress import ip_network
 from typing import Final, NamedTuple, TypeVar
 
 from prometheus_client import CONTENT_TYPE_LATEST
@@ -33,9 +31,8 @@ from recado.http.api.request_figures import BOUNDS as REQUEST_BOUNDS
 from recado.http.api.request_figures import CLASSES, RequestFigures
 from recado.http.api.route import Access, Route
 from recado.http.callers.rate_limits import ANONYMOUS
-from recado.http.middleware.authentication import bearer_token, unauthorized
+from recado.http.middleware.scraping import Scrapers
 from recado.http.routes.ops.exposition import Exposition, Family, counter, gauge, histogram
-from recado.http.wire.client_ip import within
 from recado.http.wire.reply import Reply
 from recado.services.ops.activity import Activity
 from recado.storage.core.connections.batch import COMMIT_BOUNDS
@@ -43,8 +40,6 @@ from recado.storage.core.connections.postgres import Database
 from recado.storage.ops.ops import Backlogs, QueueTotals
 from recado.storage.ops.scope import INSTALLATION, Scope
 
-_FORWARDED: Final = ("X-Forwarded-For", "Forwarded", "X-Real-IP", "Via")
-_LOOPBACK: Final = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
 _CODES: Final = (
     frozenset(map(str, FailureCode)) | {str(code) for each in POLICIES.values() for code in each.refusals} | REFUSALS
 )
@@ -283,16 +278,10 @@ def _labelled(counts: Mapping[str, int]) -> dict[tuple[str, ...], int]:
 
 def metrics_routes(metrics: Metrics, *, token: str | None) -> tuple[Route, ...]:
     """`token`: whoever shows it may scrape; None: whoever is on this machine."""
-    wanted = None if token is None else token.encode()
+    scrapers = Scrapers(token)
 
     async def scrape(call: Call) -> Reply:
-        if wanted is None:
-            if not _is_local(call):
-                raise unauthorized(
-                    "Metrics are shown on this machine only, or with a token: the setting RECADO_METRICS_TOKEN."
-                )
-        elif not hmac.compare_digest(bearer_token(call.headers.get("Authorization")).encode(), wanted):
-            raise unauthorized("Metrics need the token of the setting RECADO_METRICS_TOKEN.")
+        scrapers.let_in(call.client_ip, call.headers)
         return Reply(200, await metrics.text(), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     return (
@@ -304,10 +293,3 @@ def metrics_routes(metrics: Metrics, *, token: str | None) -> tuple[Route, ...]:
             description="For this machine alone; with `RECADO_METRICS_TOKEN` for whoever shows that token.",
         ),
     )  # fmt: skip
-
-
-def _is_local(call: Call) -> bool:
-    """Whether it comes from this machine, and not through a proxy on it, which would let in everybody."""
-    if any(name in call.headers for name in _FORWARDED):
-        return False
-    return within(call.client_ip, _LOOPBACK)
