@@ -311,6 +311,11 @@ async def test_a_block_of_a_backlog_is_given_up_by_the_places_that_it_was_found_
     assert [node["Node Type"] for node in plan if node.get("Relation Name") == "delivery_queue"].count("Tid Scan") == 1
 
 
+async def plan_of(database: Database, sql: str) -> str:
+    async with database.hot.transaction() as connection:
+        return await generic_plan(connection, sql)
+
+
 async def generic_plan(connection: Any, sql: str) -> str:
     """The plan for any values, as a batch's connection makes it."""
     arguments = max(map(int, re.findall(r"\$(\d+)", sql)))
