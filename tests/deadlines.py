@@ -4,6 +4,7 @@ What the service does happens each time, what a busy machine does not. Nothing e
 error or a crash fails at once. In rounds of crashes and of faults a wait without an end is what they look for.
 """
 
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def waits(path: Path, marks: set[str]) -> bool:
     """Whether a test of the file with these markers has real programs beside it, and is no round."""
-    if any(place in path.parents for place in _ROUNDS):
-        return False
-    return any(place in path.parents for place in _PLACES) or not marks.isdisjoint(_MARKS)
+    return not within(path, *_ROUNDS) and (within(path, *_PLACES) or not marks.isdisjoint(_MARKS))
+
+
+@cache
+def within(path: Path, *places: Path) -> bool:
+    """Whether a file is below one of the folders: many thousand tests ask, of some hundred files."""
+    return not set(places).isdisjoint(path.parents)

@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import asyncpg
+import orjson
 import pytest
 from tests.standing_connection import StandingConnection, standing_connection
 
@@ -21,27 +22,34 @@ where
     datname = current_database() and pid <> pg_backend_pid()
     and (state <> 'idle' or pid in (select pid from pg_locks where locktype <> 'virtualxid'))
 """
-# A new or changed row of the catalogs shows in the number of its transaction, and a dropped one in how many there are.
-_SHAPE = "select concat_ws(' ', {})".format(
-    ", ".join(
-        f"(select format('%s %s', count(*), max(xmin::text::bigint)) from {catalog})"
-        for catalog in (
-            "pg_class",
-            "pg_attribute",
-            "pg_index",
-            "pg_constraint",
-            "pg_proc",
-            "pg_trigger",
-            "pg_statistic",
-        )
-    )
-)
+# What changes tables, columns, indexes, constraints, functions or triggers is counted, be it committed or not. Of what
+# else changes a catalog, a row shows in the number of its transaction, and one that is gone in how many there are.
+_COUNTED = """
+create schema emptied;
+create sequence emptied.changes;
+create function emptied.count() returns event_trigger language plpgsql security definer as
+    $$ begin perform nextval('emptied.changes'); end $$;
+create event trigger emptied on ddl_command_end execute function emptied.count()
+"""
+_MARK = "(select concat_ws(' ', count(*), max(xmin::text::bigint)) from {})"
 _LARGE = 1_024  # pages of a table: one that was larger is slower to look through than a new one is to make
-_GROWN = f"select exists (select from pg_class where relkind = 'r' and pg_relation_size(oid) > {_LARGE} * 8192)"
-# A table without pages was never written to.
-_WRITTEN = """
-select coalesce(array_agg(relname::text), '{}') from pg_class
-where relnamespace = 'public'::regnamespace and relkind = 'r' and pg_relation_size(oid) > 0
+# A table without pages was never written to. In one statement: each test waits for it.
+_STATE = """
+select json_build_array(
+    concat_ws(
+        ' ', count(*), max(xmin::text::bigint), (select concat(last_value, is_called) from emptied.changes),
+        {of_statistics}
+    ),
+    coalesce(bool_or(size > {large} * 8192), false),
+    coalesce(json_agg(relname) filter (where size > 0), '[]'),
+    json_build_array({of_tables})
+)
+from (
+    select xmin, relname,
+        case when relkind = 'r' and relnamespace = 'public'::regnamespace then pg_relation_size(oid) end as size
+    from pg_class
+    offset 0
+) c
 """
 _CONTENT = "select coalesce(jsonb_agg(t order by t::text)::text, '[]') from {} t"
 _AS_BEFORE = "delete from {0}; insert into {0} select * from jsonb_populate_recordset(null::{0}, $rows${1}$rows$)"
@@ -80,6 +88,7 @@ class Emptied:
         self._connection: StandingConnection | None = None
         self._shape = ""
         self._born_with: dict[str, str] = {}  # the tables that hold rows from their start, and these as JSON
+        self._marks: list[str] = []  # of these tables, as long as nobody writes to them
 
     async def open(self, **how: Any) -> Any:
         """In place of `asyncpg.create_pool`."""
@@ -100,15 +109,18 @@ class Emptied:
         if connection is None or connection.closed:
             return False
         await connection.execute(_LEFT)
-        if await connection.fetchval(_SHAPE) != self._shape or await connection.fetchval(_GROWN):
+        shape, grown, written, marks = await self._state(connection)
+        if shape != self._shape or grown:
             return False
-        emptying = [
-            f"delete from {table}" for table in await connection.fetchval(_WRITTEN) if table not in self._born_with
-        ]
-        for table, content in self._born_with.items():
-            if await connection.fetchval(_CONTENT.format(table)) != content:
-                emptying.append(_AS_BEFORE.format(table, content))
+        emptying = [f"delete from {table}" for table in written if table not in self._born_with]
+        changed = marks != self._marks
+        if changed:
+            for table, content in self._born_with.items():
+                if await connection.fetchval(_CONTENT.format(table)) != content:
+                    emptying.append(_AS_BEFORE.format(table, content))
         await connection.execute("set session_replication_role = replica;" + ";".join(emptying))
+        if changed:
+            *_, self._marks = await self._state(connection)
         return True
 
     async def _make(self) -> None:
@@ -117,9 +129,18 @@ class Emptied:
         await self._maker.execute(f"drop database if exists {name} with (force)")
         await self._maker.execute(f"create database {name} template {TEMPLATE} strategy file_copy")
         connection = self._connection = self._open.enter_context(standing_connection(self.arguments))
-        written = await connection.fetchval(_WRITTEN)
+        await connection.execute(_COUNTED)
+        self._born_with = {}
+        _, _, written, _ = await self._state(connection)
         self._born_with = {table: await connection.fetchval(_CONTENT.format(table)) for table in written}
-        self._shape = await connection.fetchval(_SHAPE)
+        self._shape, _, _, self._marks = await self._state(connection)
+
+    async def _state(self, connection: StandingConnection) -> tuple[str, bool, list[str], list[str]]:
+        """What tells a changed table, whether one has grown, those with pages, and marks of what it was born with."""
+        of_tables = ", ".join(_MARK.format(table) for table in self._born_with)
+        state = _STATE.format(of_statistics=_MARK.format("pg_statistic"), large=_LARGE, of_tables=of_tables)
+        shape, grown, written, marks = orjson.loads(await connection.fetchval(state))
+        return shape, grown, written, marks
 
     def close(self) -> None:
         for pool in self._pools.values():

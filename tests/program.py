@@ -8,8 +8,8 @@ import shutil
 import signal
 import socket
 import subprocess
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Self
@@ -270,6 +270,16 @@ async def running(service: Service) -> AsyncIterator[Service]:
         yield service
     finally:
         await service.wipe()
+
+
+@contextmanager
+def serving(service: Service) -> Iterator[Service]:
+    """The same for the tests of a folder, outside of their loop."""
+    try:
+        asyncio.run(service.start())
+        yield service
+    finally:
+        asyncio.run(service.wipe())
 
 
 def free_port() -> int:

@@ -13,6 +13,7 @@ from tests.abuse.attacker import Attacker
 from tests.abuse.neighbour import WAITED, Neighbour, Served, end_the_spare
 from tests.acceptance.provider_sides import BridgeSide
 from tests.acceptance.sandbox.customer import Customer, phone
+from tests.deadlines import within
 from tests.program import Api, Service, free_port
 from tests.waiting import until
 
@@ -38,7 +39,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     Nothing else is tried again: a refused neighbour, memory that does not come back or a wrong answer fails at once.
     """
     for item in items:
-        if Path(__file__).parent in item.path.parents:
+        if within(item.path, Path(__file__).parent):
             item.add_marker(pytest.mark.flaky(reruns=ROUNDS - 1, only_rerun=WAITED))
 
 

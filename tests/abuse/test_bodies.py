@@ -66,6 +66,7 @@ async def test_arrays_of_nul_keep_nobody_waiting(attacker: Attacker, neighbour: 
         assert expected in statuses <= {expected, 429, 503}
 
 
+@pytest.mark.long
 async def test_a_stranger_with_arrays_of_nul_keeps_nobody_waiting(
     attacker: Attacker, neighbour: Neighbour, seconds: float
 ) -> None:

@@ -40,6 +40,7 @@ BODIES = {
 }
 
 
+@pytest.mark.long
 async def test_signed_nonsense_of_a_provider_keeps_nobody_waiting(
     service: Service, database: Any, neighbour: Neighbour
 ) -> None:

@@ -117,6 +117,7 @@ async def test_a_burst_of_opens_keeps_nobody_waiting(
     assert answers.keys() - {429} == {200}
 
 
+@pytest.mark.long
 async def test_whoever_unsubscribes_without_end_keeps_nobody_waiting(
     attacker: Attacker, api: Api, tokens: PublicTokens, neighbour: Neighbour, seconds: float
 ) -> None:

@@ -54,6 +54,7 @@ async def test_uploads_at_once_and_uploads_that_drip_leave_places_to_another_org
     assert answers[201]
 
 
+@pytest.mark.long
 async def test_files_that_nobody_reads_on_keep_nobody_waiting(
     attacker: Attacker, api: Api, resident: Resident, neighbour: Neighbour, seconds: float
 ) -> None:

@@ -33,6 +33,7 @@ def device(app_id: str, token: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
+@pytest.mark.long
 async def test_registrations_without_a_pause_keep_nobody_waiting(
     attacker: Attacker, neighbour: Neighbour, app_id: str, seconds: float
 ) -> None:

@@ -10,7 +10,7 @@ from tests.acceptance.served import Served
 
 from recado.http.bodies.body_reading import name_of
 
-MANY = 5_000
+MANY = 1_000
 MOST_ERRORS = 200
 NESTED: dict[str, Any] = {"templateVars": [0] * 60, "phones": [0] * 20, "children": [0] * 20, "text": 0}
 LONG: list[Any] = [
@@ -31,10 +31,11 @@ def test_each_model_is_found_by_its_name(served: Served) -> None:
 @pytest.mark.parametrize("value", LONG, ids=["numbers", "objects", "nested", "texts", "members"])
 def test_no_field_collects_an_error_for_each_of_thousands_of_items(served: Served, value: Any) -> None:
     found = {}
+    content = orjson.dumps(value).decode()
     for model in {route.body for route in served.routes if route.body is not None}:
         for name, info in model.model_fields.items():
             try:
-                model.model_validate_json(orjson.dumps({info.alias or name: value}))
+                model.model_validate_json(f'{{"{info.alias or name}": {content}}}')
             except ValidationError as error:
                 found[f"{model.__name__}.{name}"] = error.error_count()
     assert found

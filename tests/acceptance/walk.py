@@ -69,6 +69,8 @@ class Walk:
     prepared: dict[str, Request] = field(default_factory=dict)
     every: int = 1
     """Of the operations, each so many-th is walked."""
+    _looks: dict[str, Any] = field(default_factory=dict)
+    """What the last look at the database found, and how far its log was then."""
 
     @property
     def mine(self) -> Tenant:
@@ -146,16 +148,27 @@ class Walk:
     @asynccontextmanager
     async def unchanged(self) -> AsyncIterator[None]:
         """Nothing in the database is another after the block."""
-        before, waiting = await self.rows(), await self._waiting()
+        await self._rest()
+        written = await self._written()
+        if self._looks.get("written") != written:
+            self._looks.update(written=written, rows=await self.rows(), waiting=await self._waiting())
+        before, waiting = self._looks["rows"], self._looks["waiting"]
         yield
+        if await self._written() == written:
+            return
         after = await self.rows()
         assert after == before, f"changed: {sorted(table for table in after if after[table] != before.get(table))}"
         added = {table: rows - waiting[table] for table, rows in (await self._waiting()).items()}
         assert not any(added.values()), f"added: {added}"
 
+    async def _written(self) -> str:
+        """How far the log of the server is: where it stands still, no transaction has changed a row."""
+        end: str = await self.connection.fetchval("select pg_current_wal_insert_lsn()::text")
+        return end
+
     async def rows(self) -> Mapping[str, str]:
         """A digest of each table's rows, once nothing is under way."""
-        await until(self._at_rest, "everything has come to rest")
+        await self._rest()
         tables = await self.connection.fetch(
             "select relname from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace "
             "and pg_relation_size(oid) > 0 "  # a table without pages was never written to
@@ -177,6 +190,9 @@ class Walk:
             table: {row for (row,) in await self.connection.fetch(f"select to_jsonb(r)::text from {table} r")}
             for table in _WORKED_OFF
         }
+
+    async def _rest(self) -> None:
+        await until(self._at_rest, "everything has come to rest")
 
     async def _at_rest(self) -> bool:
         """Whether nothing is under way: what the service does by itself would look like a caller's change."""

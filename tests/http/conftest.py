@@ -38,6 +38,7 @@ from recado.domain.email.public_tokens import PublicTokens
 from recado.domain.links.tracked import MessageLinks
 from recado.domain.messages.changes import Change
 from recado.domain.senders.sender import SenderKey
+from recado.engine.clock import SystemClock
 from recado.engine.runtime import Runtime
 from recado.engine.supervisor import Supervisor
 from recado.http.api.paging import Cursors
@@ -264,8 +265,17 @@ def _cheap_passwords(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(passwords, "_LOG_N", 4)
 
 
+@pytest.fixture(scope="session")
+async def mjml_workers() -> AsyncIterator[BodyWorkers]:
+    """For all of them: the start of a process takes longer than a test that needs one."""
+    workers = BodyWorkers(SystemClock(), processes=1)
+    await workers.start()
+    yield workers
+    await workers.stop()
+
+
 @pytest.fixture
-async def api(database: Database) -> AsyncIterator[Api]:
+async def api(database: Database, mjml_workers: BodyWorkers) -> AsyncIterator[Api]:
     clock = ShiftedClock()
     ids = IdSource(clock, random.Random(7))
     key_ring = KeyRing.parse("test:" + "QUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUE=")
@@ -321,7 +331,6 @@ async def api(database: Database) -> AsyncIterator[Api]:
         "test": EmailSandbox(clock, 0, simulator_domain="simulator.test"),
         "live": ScriptedVerifier(),
     }
-    mjml_workers = BodyWorkers(clock, processes=1)
     registrations, push_opens = DeviceRegistrations(database, ids=ids, clock=clock), PushOpens(database, clock=clock)
     push_sends = PushSends(
         database, ids=ids, clock=clock, organizations=directories.organizations, prices=directories.prices,
@@ -427,7 +436,6 @@ async def api(database: Database) -> AsyncIterator[Api]:
     await email_opens.start()
     await events.start()
     await entries.start()
-    await mjml_workers.start()
     await registrations.start()
     await push_opens.start()
     await server.start()
@@ -452,7 +460,6 @@ async def api(database: Database) -> AsyncIterator[Api]:
         await registrations.stop()
         await push_opens.stop()
         await entries.stop()
-        await mjml_workers.stop()
         await origin_clicks.stop()
 
 

@@ -10,43 +10,18 @@ from typing import Any
 
 import pytest
 from tests.acceptance.sandbox.customer import Customer, phone
-from tests.program import Api, Service
+from tests.callers import admin, admin_token, api, token  # noqa: F401 - fixtures of these tests
+from tests.program import Api, Service, serving
 
 TIME_SCALE = 0.1
-
-
-@pytest.fixture(scope="session")
-def admin_token() -> str:
-    return secrets.token_urlsafe(24)
 
 
 @pytest.fixture(scope="session")
 def service(tmp_path_factory: pytest.TempPathFactory, admin_token: str) -> Iterator[Service]:
     """The running service."""
     running = Service(tmp_path_factory.mktemp("sandbox"), SANDBOX_TIME_SCALE=str(TIME_SCALE), ADMIN_TOKEN=admin_token)
-    try:
-        asyncio.run(running.start())
-        yield running
-    finally:
-        asyncio.run(running.wipe())
-
-
-@pytest.fixture(scope="session")
-def token(service: Service) -> str:
-    """A key of the first organization without request limits."""
-    return service.key("test")
-
-
-@pytest.fixture
-async def api(service: Service, token: str) -> AsyncIterator[Api]:
-    async with Api(service.url, token) as caller:
-        yield caller
-
-
-@pytest.fixture
-async def admin(service: Service, admin_token: str) -> AsyncIterator[Api]:
-    async with Api(service.url, admin_token) as caller:
-        yield caller
+    with serving(running) as started:
+        yield started
 
 
 @dataclass(frozen=True, slots=True)

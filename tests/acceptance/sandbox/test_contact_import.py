@@ -5,7 +5,6 @@ import io
 import json
 import signal
 import subprocess
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import aiohttp
 import asyncpg
 import pytest
+from tests import forked
 from tests.program import Api, Service, running
 from tests.waiting import until
 
@@ -96,16 +96,9 @@ def handed_in(service: Service, token: str, tmp_path: Path) -> Any:
     def run(name: str, text: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
         file = tmp_path / name
         file.write_text(text, "utf-8")
-        command = [sys.executable, "-m", "recado", "contacts", "import", str(file), "--url", service.url]
-        return subprocess.run(
-            [*command, "--key-from", "A_KEY", *arguments],
-            env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "A_KEY": token},
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        command = ["contacts", "import", str(file), "--url", service.url, "--key-from", "A_KEY", *arguments]
+        environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "A_KEY": token}
+        return forked.run(command, env=environment, cwd=tmp_path, timeout=60)
 
     return run
 

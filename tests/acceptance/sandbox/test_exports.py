@@ -3,12 +3,11 @@
 import asyncio
 import csv
 import json
-import subprocess
-import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from tests import forked
 from tests.acceptance.sandbox.conftest import Newcomer
 from tests.acceptance.sandbox.customer import phone
 from tests.program import Service
@@ -53,12 +52,10 @@ async def test_an_export_holds_what_was_sent_and_what_came_in_over_http_and_in_f
     token = await asyncio.to_thread(lambda: service.key("test", org=organization_id))
 
     def export(file: str, *arguments: str) -> Any:
-        command = [sys.executable, "-m", "recado", "export", *arguments, file, "--url", service.url, "--json"]
+        command = ["export", *arguments, file, "--url", service.url, "--json"]
         when = ["--from", format_timestamp(began), "--rows", "2", "--key-from", "A_KEY"]
         environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "A_KEY": token}
-        done = subprocess.run(
-            [*command, *when], env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
-        )
+        done = forked.run([*command, *when], env=environment, cwd=tmp_path, timeout=60)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 

@@ -2,26 +2,26 @@
 
 import asyncio
 import json
+import os
 import signal
-import sys
 from pathlib import Path
 
 import pytest
+from tests import forked
 from tests.acceptance.sandbox.customer import Customer
-from tests.program import Api, Service
+from tests.program import COMMAND_LIMIT, Api, Service
 from tests.waiting import until
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 async def test_an_interrupted_load_test_reports_and_puts_the_pace_back(
-    service: Service, api: Api, token: str, number: signal.Signals
+    service: Service, api: Api, token: str, tmp_path: Path, number: signal.Signals
 ) -> None:
     customer = await Customer.arrive(api, per_second=7)
     command = ["loadtest", service.url, "--token", token, "--number", customer.number_id, "--rate", "20"]
     command += ["--per-second", "3", "--duration", "600", "--json"]
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "recado", *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL
-    )
+    with (tmp_path / "report").open("wb") as output, (tmp_path / "log").open("wb") as log:
+        process = forked.spawn(command, cwd=tmp_path, env=os.environ, stdout=output, stderr=log)
 
     async def queued() -> bool:
         page = await api.call("GET", "/messages", numberId=customer.number_id, status="queued", limit=1)
@@ -37,10 +37,10 @@ async def test_an_interrupted_load_test_reports_and_puts_the_pace_back(
 
     await until(sends_no_more, "the load test has stopped sending 20 a second", every=0.5)
     process.send_signal(number)  # ends the waiting
-    output, _ = await process.communicate()
+    status = await asyncio.to_thread(process.wait, COMMAND_LIMIT)
 
-    report = json.loads(output)
-    assert (process.returncode, report["interrupted"], report["ok"]) == (130, True, False)
+    report = json.loads((tmp_path / "report").read_text())
+    assert (status, report["interrupted"], report["ok"]) == (130, True, False)
     assert report["accepted"] > 20
     assert report["left"] < report["accepted"]
     limits = (await api.call("GET", f"/numbers/{customer.number_id}"))["rateLimit"]
@@ -53,13 +53,10 @@ async def test_a_mix_of_channels_is_checked_on_each_and_plotted(
     customer = await Customer.arrive(api, per_second=30)
     command = ["loadtest", service.url, "--token", token, "--number", customer.number_id, "--rate", "50"]
     command += ["--mix", "chatapp=4,sms=1", "--duration", "1", "--json", "--report", str(tmp_path / "run.html")]
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "recado", *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL
-    )
-    output, _ = await process.communicate()
+    done = await asyncio.to_thread(forked.run, command, cwd=tmp_path, env=os.environ, timeout=COMMAND_LIMIT)
 
-    report = json.loads(output)
-    assert (process.returncode, report["problems"], report["refusals"]) == (0, [], {})
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["problems"], report["refusals"]) == (0, [], {})
     assert report["accepted"] == report["left"] == 50
     left = {each["numberId"]: (each["left"], each["perSecond"]) for each in report["numbers"]}
     assert left == {customer.number_id: (40, 30), "sms": (10, None)}

@@ -2,9 +2,10 @@
 
 import asyncio
 import os
-import sys
+from pathlib import Path
 
 import orjson
+from tests import forked
 from tests.acceptance.sandbox.customer import Customer
 from tests.program import Api, Service
 from tests.terminal import SEEN_WITHIN, Terminal
@@ -40,12 +41,10 @@ async def test_a_person_sees_a_number_and_pauses_and_resumes_it_by_keys(service:
         await until(lambda: terminal.written.endswith(left), "the screen is left", every=0.05)
 
 
-async def test_a_script_gets_the_numbers_once(service: Service, api: Api, token: str) -> None:
+async def test_a_script_gets_the_numbers_once(service: Service, api: Api, token: str, tmp_path: Path) -> None:
     number_id = (await Customer.arrive(api)).number_id
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "recado", "top", "--url", service.url, "--json", "--filter", number_id,
-        stdout=asyncio.subprocess.PIPE, env={**os.environ, "RECADO_API_KEY": token},
-    )  # fmt: skip
-    output, _ = await process.communicate()
-    (item,) = orjson.loads(output)["items"]
-    assert (process.returncode, item["numberId"], item["breaker"]) == (0, number_id, "closed")
+    command = ["top", "--url", service.url, "--json", "--filter", number_id]
+    environment = {**os.environ, "RECADO_API_KEY": token}
+    done = await asyncio.to_thread(forked.run, command, env=environment, cwd=tmp_path, timeout=60)
+    (item,) = orjson.loads(done.stdout)["items"]
+    assert (done.returncode, item["numberId"], item["breaker"]) == (0, number_id, "closed")

@@ -1,18 +1,18 @@
 """One real service that may call receivers on this machine, and receivers that are programs of their own."""
 
-import asyncio
 import json
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.program import Api, Service
+from tests.callers import api, token  # noqa: F401 - fixtures of these tests
+from tests.program import Service, serving
 from tests.waiting import until
 
 NODE = Path(__file__).parents[2] / "node"
@@ -24,23 +24,8 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """The running service at its most talkative."""
     folder = tmp_path_factory.mktemp("webhooks")
     running = Service(folder, SSRF_ALLOW_CIDRS="127.0.0.0/8", SANDBOX_TIME_SCALE="0.1", LOG_LEVEL="debug")
-    try:
-        asyncio.run(running.start())
-        yield running
-    finally:
-        asyncio.run(running.wipe())
-
-
-@pytest.fixture(scope="session")
-def token(service: Service) -> str:
-    """A key of the first organization without request limits."""
-    return service.key("test")
-
-
-@pytest.fixture
-async def api(service: Service, token: str) -> AsyncIterator[Api]:
-    async with Api(service.url, token) as caller:
-        yield caller
+    with serving(running) as started:
+        yield started
 
 
 class Receiver:

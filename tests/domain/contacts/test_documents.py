@@ -1,6 +1,5 @@
 """CPF, CNPJ and birth date in their one form (C12.2), and their masks (C30.3)."""
 
-import string
 import sys
 from datetime import date
 
@@ -21,8 +20,9 @@ from recado.domain.core.masking import mask_birth_date, mask_cnpj, mask_cpf
 TODAY = date(2026, 11, 21)
 bases = st.from_regex(r"[0-9]{9}", fullmatch=True).filter(lambda base: len(set(base)) > 1)
 cnpjs = st.from_regex(r"[0-9A-Z]{12}[0-9]{2}", fullmatch=True)
-LETTERS = frozenset(string.ascii_uppercase)
-LIKE_LETTERS = [c for c in map(chr, range(128, sys.maxunicode + 1)) if LETTERS.issuperset(c.upper())]
+LIKE_LETTERS = [
+    c for c in map(chr, range(128, sys.maxunicode + 1)) if (upper := c.upper()).isascii() and upper.isalpha()
+]
 """In upper case they are letters of the alphabet, one or more."""
 
 

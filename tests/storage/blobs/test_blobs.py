@@ -21,6 +21,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import aiohttp
 import pytest
+from aiobotocore import session
 from botocore.exceptions import ClientError
 from moto.server import ThreadedMotoServer
 from tests.channels.email.certificates import Authority
@@ -61,6 +62,15 @@ def bucket(port: int) -> S3Bucket:
         name="media", region="eu-west-1", endpoint=f"http://127.0.0.1:{port}", access_key_id="AKID12345",
         secret_access_key="SECRET12345",
     )  # fmt: skip
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _models_are_read_once() -> Iterator[None]:
+    """By one session, which keeps them: to read what there is of S3 takes longer than most of these tests."""
+    one = session.get_session()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(session, "get_session", lambda: one)
+        yield
 
 
 @pytest.fixture(scope="module")

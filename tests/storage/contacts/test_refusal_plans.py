@@ -1,7 +1,11 @@
 """Contacts that refuse, and the messages of one that is deleted, are found by their keys before anyone counted them."""
 
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
 import pytest
 from tests.plans import indexes, plan_for_any, whole_tables
+from tests.storage.conftest import opened, read_only
 
 from recado.storage.contacts import contacts
 from recado.storage.core.connections.postgres import Database
@@ -22,13 +26,24 @@ insert into dispatch (organization_id, id, env, channel, sender_id, class, owner
 """
 
 
-@pytest.fixture(params=["", CONTACTS + QUEUE], ids=["empty", "full"])
-async def uncounted(database: Database, request: pytest.FixtureRequest) -> Database:
-    for table in ("contacts", "dispatch"):
-        await database.execute(f"alter table {table} set (autovacuum_enabled = off)")
-    if request.param:
-        await database.execute(request.param)
-    return database
+@pytest.fixture(scope="module", params=["", CONTACTS + QUEUE], ids=["empty", "full"])
+def prepared(postgres: dict[str, Any], request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
+    """For all of them: statements are planned and not run."""
+
+    async def fill(db: Database) -> None:
+        for table in ("contacts", "dispatch"):
+            await db.execute(f"alter table {table} set (autovacuum_enabled = off)")
+        if request.param:
+            await db.execute(request.param)
+
+    with read_only(postgres, fill) as arguments:
+        yield arguments
+
+
+@pytest.fixture
+async def uncounted(prepared: dict[str, Any]) -> AsyncIterator[Database]:
+    async with opened(prepared) as db:
+        yield db
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ insert into messages (organization_id, env, channel, id, direction, status, type
         class, force, payload, provider_message_id, updated_at)
     select 'org_' || i % 20, 'test', 'chatapp', '{lowest_id(MESSAGE, AT)[:-6]}' || lpad(i::text, 6, '0'), 'outbound',
         'sent', 'text', 'num_' || i % 20, '+1', i, 1, false, '{{}}', 'p' || i, now()
-    from generate_series(1, 50000) i;
+    from generate_series(1, 20000) i;
 insert into provider_messages
     select provider_message_id, sender_id, 'bridge', organization_id, env, channel, id from messages;
 insert into contact_touches
@@ -30,19 +30,19 @@ insert into inbound_ids select organization_id, sender_id, provider_message_id, 
 insert into dispatch (organization_id, id, env, channel, sender_id, class, owner, due_at, ttl_ms, expires_at,
         held_base_ms, force)
     select organization_id, id, env, channel, sender_id, 1, 'single', now(), 1, now(), 0, false from messages;
-insert into tier_recipients select 'org_' || i % 20, 'num_' || i % 20, i, now() from generate_series(1, 50000) i;
-insert into chat_windows select 'org_' || i % 20, 'num_' || i % 20, i, now() from generate_series(1, 50000) i;
+insert into tier_recipients select 'org_' || i % 20, 'num_' || i % 20, i, now() from generate_series(1, 20000) i;
+insert into chat_windows select 'org_' || i % 20, 'num_' || i % 20, i, now() from generate_series(1, 20000) i;
 insert into sender_minutes select 'org_' || i % 20, 'num_' || i % 20, now() - i * interval '1 minute', 1, 0, 0
-    from generate_series(1, 50000) i;
+    from generate_series(1, 20000) i;
 insert into audit select 'org_' || i % 20, 'aud_' || i, 'test', 'key', 'k', 'a', null, null, null, '{{}}'
-    from generate_series(1, 50000) i;
+    from generate_series(1, 20000) i;
 insert into callbacks (channel, adapter, sha256, body, received_at)
-    select 'chatapp', 'cloud', i::text::bytea, '', now() from generate_series(1, 50000) i;
+    select 'chatapp', 'cloud', i::text::bytea, '', now() from generate_series(1, 20000) i;
 insert into push_messages (organization_id, env, id, status, open, origin, rate_kind, unit_coins, billed, reach,
         platforms, actions, dispatch_key, due_at, updated_at)
     select 'org_' || i % 20, 'test', 'psh_' || i, 'completed', false, 'api', 'simple', 4, true, 1, '{{}}', '[]', '',
         now(), now()
-    from generate_series(1, 20000) i;
+    from generate_series(1, 10000) i;
 insert into push_counts select organization_id, env, id, 'ios', 1, 0, 0, 0, 0 from push_messages;
 insert into push_blocks select organization_id, env, id, 0, 'app_1', 'ios', array['dev_1'], false from push_messages;
 insert into push_dispatches
@@ -52,10 +52,10 @@ insert into push_devices (organization_id, env, id, app_id, token, token_hash, p
         updated_at)
     select 'org_' || i % 20, 'test', 'dev_' || i, 'app_1', 't', i::text::bytea, 'ios', 'registered',
         case when i % 2 = 0 then 'cnt_' || i % 5000 end, '{{}}', now()
-    from generate_series(1, 50000) i;
+    from generate_series(1, 20000) i;
 insert into contacts (organization_id, env, id, phone, phone_hash, source, opt_in_status, search, updated_at)
     select 'org_' || i % 20, 'test', 'cnt_' || i, '+' || i, sha256(i::text::bytea), 'api', 'unknown', '', now()
-    from generate_series(1, 20000) i;
+    from generate_series(1, 10000) i;
 insert into contact_erasures (organization_id, env, contact_id, due_at)
     select organization_id, env, id, now() from contacts;
 analyze;

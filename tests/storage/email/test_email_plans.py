@@ -1,11 +1,12 @@
 """Suppressions, senders and templates are found by their indexes, however many there are."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from tests.plans import indexes, plan_of, whole_tables
+from tests.storage.conftest import opened, read_only
 
 from recado.storage.core.connections.postgres import Database
 from recado.storage.email.identities import SQL as IDENTITIES
@@ -36,10 +37,17 @@ LONG_AGO = datetime(2026, 1, 31, tzinfo=UTC)
 OWNER = ("org_1", "test")
 
 
+@pytest.fixture(scope="module")
+def prepared(postgres: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """For all of them: statements are planned and not run."""
+    with read_only(postgres, lambda db: db.execute(FILL)) as arguments:
+        yield arguments
+
+
 @pytest.fixture
-async def filled(database: Database) -> Database:
-    await database.execute(FILL)
-    return database
+async def filled(prepared: dict[str, Any]) -> AsyncIterator[Database]:
+    async with opened(prepared) as db:
+        yield db
 
 
 @pytest.mark.parametrize(

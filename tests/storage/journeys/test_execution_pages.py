@@ -1,12 +1,14 @@
 """Lists of executions go by the index of their filter, and look at so many rows at most for a page (C9.10)."""
 
 import random
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from tests.plans import indexes, plan_of, whole_tables
+from tests.storage.conftest import opened, read_only
 from tests.storage.journeys.rows import ENV, NOW, ORGANIZATION, begun, insert_journey, save_locked
 
 from recado.domain.core.ids import EXECUTION
@@ -96,6 +98,19 @@ analyze executions;
 """
 
 
+@pytest.fixture(scope="module")
+def prepared(postgres: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """For all of them: statements are planned and not run."""
+    with read_only(postgres, lambda db: db.execute(ROWS)) as arguments:
+        yield arguments
+
+
+@pytest.fixture
+async def filled(prepared: dict[str, Any]) -> AsyncIterator[Database]:
+    async with opened(prepared) as db:
+        yield db
+
+
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
@@ -111,13 +126,12 @@ analyze executions;
         ({"status": ExecutionStatus.CONCLUIDA, "test": True}, {"executions_tests"}),
     ],
 )
-async def test_each_filter_goes_by_its_index(database: Database, changes: Any, expected: set[str]) -> None:
-    await database.execute(ROWS)
+async def test_each_filter_goes_by_its_index(filled: Database, changes: Any, expected: set[str]) -> None:
     wanted = ExecutionFilter(
         organization_id="org_7", env="test", journey_id="jrn_1", first_id=EXECUTION, before_id=EXECUTION + "~",
         kept_from=NOW - timedelta(days=730),
     )  # fmt: skip
     wanted = replace(wanted, **changes)
     for sql, arguments in (page_query(wanted, 51), reach_query(wanted, 5_000)):
-        found = await plan_of(database, sql, arguments)
+        found = await plan_of(filled, sql, arguments)
         assert (whole_tables(found), indexes(found)) == (set(), expected), sql

@@ -1,10 +1,12 @@
 """What operators are shown of many numbers is read by indexes, whatever else the tables hold (C34)."""
 
+from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from tests.plans import plan_of, whole_tables
+from tests.storage.conftest import opened, read_only
 
 from recado.storage.core.connections.postgres import Database
 from recado.storage.ops.ops import MOST_COUNTED, SQL
@@ -35,12 +37,23 @@ from generate_series(1, 20) o, generate_series(1, 10) s, generate_series(1, 100)
 DAY = NOW - timedelta(days=1)
 
 
+@pytest.fixture(scope="module")
+def prepared(postgres: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """For all of them: statements are planned and not run."""
+
+    async def fill(db: Database) -> None:
+        for table in (MINUTES, RECIPIENTS, QUEUE, DELIVERIES):
+            await db.execute(table, NOW)
+        await db.execute("analyze sender_minutes, tier_recipients, dispatch, delivery_queue")
+
+    with read_only(postgres, fill) as arguments:
+        yield arguments
+
+
 @pytest.fixture
-async def filled(database: Database) -> Database:
-    for table in (MINUTES, RECIPIENTS, QUEUE, DELIVERIES):
-        await database.execute(table, NOW)
-    await database.execute("analyze sender_minutes, tier_recipients, dispatch, delivery_queue")
-    return database
+async def filled(prepared: dict[str, Any]) -> AsyncIterator[Database]:
+    async with opened(prepared) as db:
+        yield db
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ canonical form of that, so that both see the same.
 
 import codecs
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from hashlib import sha256
 from itertools import islice
 from typing import Any, get_origin
@@ -225,9 +226,7 @@ class QueryParser:
     def __init__(self, model: type[QueryModel], bad_status: int) -> None:
         self._model = model
         self._status = bad_status
-        names: Mapping[str, Any] = {info.alias or name: info for name, info in model.model_fields.items()}
-        self._names = frozenset(names)
-        self._lists = frozenset(name for name, info in names.items() if _is_list(info.annotation))
+        self._names, self._lists = _parameters(model)
 
     def parse(self, query: str, unknown: list[FieldError] | None = None) -> BaseModel:
         """Return the parameters; INVALID_PARAMETER (400) or VALIDATION_ERROR (422) per the operation.
@@ -278,6 +277,13 @@ def pairs_of(query: str) -> list[tuple[str, str]]:
 def _is_text(value: str) -> bool:
     """Whether it says something, and can be stored."""
     return not value.isspace() and "\0" not in value and not any("\ud800" <= sign <= "\udfff" for sign in value)
+
+
+@cache
+def _parameters(model: type[QueryModel]) -> tuple[frozenset[str], frozenset[str]]:
+    """The names of a model's parameters, and which of them may be repeated: many operations have the same model."""
+    names: Mapping[str, Any] = {info.alias or name: info for name, info in model.model_fields.items()}
+    return frozenset(names), frozenset(name for name, info in names.items() if _is_list(info.annotation))
 
 
 def _is_list(annotation: Any) -> bool:
