@@ -53,7 +53,7 @@ class Launched:
         self._say(launcher.FINAL)
 
     def close(self) -> None:
-        """Of a process that this one has forked, and that is no owner."""
+        """This process ends, or is a fork that is no owner; safe to call twice."""
         self._control.close()
         for each in self.listening:
             each.close()

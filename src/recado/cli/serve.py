@@ -118,6 +118,8 @@ def serve(
     finally:
         if processes is not None:
             processes.keep(0)
+        if owner is not None:
+            owner.close()
 
 
 def _launch(settings: Settings, command: list[str]) -> Launched:
@@ -137,12 +139,17 @@ def _await_turn(owner: Launched) -> bool:
     """Load the program, and wait until the owner before is no more; False: this one is not needed."""
     take_name(STANDBY)
     end_with_parent()  # where that is over already, nobody says that it is its turn
+    # What a terminal tells all of its processes is for the owner.
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGHUP)}
     import recado.app
     import recado.fronts.front  # noqa: F401 - what takes long, and what its fronts are, too
 
     gc.collect()
     gc.freeze()  # it stays, and is the fronts', too, as long as nobody writes there
-    return owner.await_turn()
+    wanted = owner.await_turn()
+    for number, handler in before.items():
+        signal.signal(number, handler)
+    return wanted
 
 
 def _as_front(owner: Launched) -> int:

@@ -98,19 +98,18 @@ class Launcher:
     def run(self) -> int:
         """The exit status of the owner that was the last; negative for a signal."""
         while True:
+            status = self._reap()  # each time: the end of one that was as quick as this process may never be told
+            if status is not None:
+                return status
+            self._look()
             number = self._waited()
-            if number == signal.SIGCHLD:
-                status = self._reap()
-                if status is not None:
-                    return status
-            elif number in (signal.SIGTERM, signal.SIGINT):
+            if number in (signal.SIGTERM, signal.SIGINT):
                 if not self._stop(number):
                     return 0
             elif number == signal.SIGHUP and self._owner is not None:
                 self._owner.heard()
                 if self._owner.ready or not self._served:  # one that is not ready yet would end of it
                     self._owner.signal(number)
-            self._look()
 
     def _waited(self) -> int:
         seconds = _LOOK_EVERY
@@ -221,9 +220,8 @@ class Launcher:
             with open(f"/proc/self/task/{os.getpid()}/children") as file:
                 children = [int(each) for each in file.read().split()]
             for each in children:
-                with open(f"/proc/{each}/cmdline", "rb") as file:
-                    if b"recado.fronts.front" in file.read():
-                        os.kill(each, signal.SIGKILL)
+                if _is_front(each):
+                    os.kill(each, signal.SIGKILL)
         except OSError:
             pass  # it is gone, or the kernel does not list them
 
@@ -245,6 +243,12 @@ class Launcher:
 def launched(control: int, listening: Sequence[int]) -> str:
     """How an owner is told of its descriptors."""
     return ",".join(map(str, (control, *listening)))
+
+
+def _is_front(pid: int) -> bool:
+    """By the name that it takes, or, before it has loaded its program, by its command."""
+    with open(f"/proc/{pid}/comm", "rb") as name, open(f"/proc/{pid}/cmdline", "rb") as command:
+        return name.read().strip() == b"recado-front" or b"recado.fronts.front" in command.read()
 
 
 def end_as(status: int) -> int:
