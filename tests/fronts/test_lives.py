@@ -176,7 +176,7 @@ async def test_an_owner_that_is_killed_under_load_is_followed_by_another_and_no_
             if waits:
                 await until(lambda: standbys_of(service), "another owner waits")
                 (waiting,) = standbys_of(service)
-                await until(lambda: loaded(waiting), "it has loaded the program", every=0.1)
+                await until(lambda waiting=waiting: loaded(waiting), "it has loaded the program", every=0.1)
             else:
                 for each in standbys_of(service):
                     os.kill(each, signal.SIGKILL)
@@ -207,11 +207,10 @@ async def test_an_owner_that_is_killed_under_load_is_followed_by_another_and_no_
             "owner_died", "owner_begun", "owner_died", "owner_begun",
         ]  # fmt: skip
 
-        # A reload is asked of either; a service that cannot be served again ends with its owner.
+        # A reload is asked of either; an owner that is told to stop is followed by none.
         os.kill(owner_of(service), signal.SIGHUP)
         await reloaded(service)
-        service_process = owner_of(service)
-        os.kill(service_process, signal.SIGTERM)
+        os.kill(owner_of(service), signal.SIGTERM)
         await until(lambda: not service.running, "its launcher ends with it")
         assert service.end(signal.SIGCONT) == 0
 

@@ -6,6 +6,7 @@ import signal
 import socket
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
@@ -59,13 +60,13 @@ class Launched:
             each.close()
 
     def _say(self, what: bytes) -> None:
-        try:
+        with suppress(OSError):  # of a launcher that is gone, with which this process is about to end
             self._control.send(what, socket.MSG_DONTWAIT)
-        except OSError:
-            pass  # the launcher is gone, and this process about to end with it
 
 
-def launch(listening: Sequence[socket.socket], command: Sequence[str], *, standby: bool, as_json: bool, level: str) -> Launched:
+def launch(
+    listening: Sequence[socket.socket], command: Sequence[str], *, standby: bool, as_json: bool, level: str
+) -> Launched:
     """Go on in a new process as the first owner; this one becomes its launcher, and has its id.
 
     `command`: what begins the next owners. Before this process has a thread, or a loop.

@@ -12,7 +12,8 @@ import socket
 import sys
 import time
 from collections.abc import Sequence
-from datetime import datetime, timezone
+from contextlib import suppress
+from datetime import UTC, datetime
 
 FIRST, CEILING = 0.1, 10.0
 """Seconds until the next owner begins: the first, then twice as many each time, and the most."""
@@ -23,7 +24,7 @@ NEXT_AFTER = 10.0
 NEXT_AGAIN_AFTER = 60.0  # seconds, where one that waited has ended
 
 READY, FINAL, GO = b"ready", b"final", b"go"
-"""What an owner says: it serves; how it ends is the end of the service. What it is told: with its number of restarts."""
+"""What an owner says: it serves; its end is that of the service. What it is told: with its number of restarts."""
 
 LEVELS = ("debug", "info", "warning", "error")
 WATCHED = (signal.SIGCHLD, signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
@@ -43,20 +44,16 @@ class Owner:
 
     def heard(self) -> None:
         """Take in what it has said so far."""
-        try:
+        with suppress(OSError):  # there is no more
             while said := self._control.recv(_MOST):
                 self.ready = self.ready or said == READY
                 self.final = self.final or said == FINAL
-        except OSError:
-            pass  # no more
 
     def go(self, restarts: int) -> None:
         """It is its turn. One that is dead already is found by its end."""
         self.begun_at = time.monotonic()
-        try:
+        with suppress(OSError):
             self._control.send(b"%b %d" % (GO, restarts))
-        except OSError:
-            pass
 
     def signal(self, number: int) -> None:
         """Nobody else takes up its end: its id is its own until then."""
@@ -216,28 +213,25 @@ class Launcher:
 
     def _end_fronts(self) -> None:
         """The kernel ends fronts with their owner; whoever is left is this process's child by now."""
-        try:
-            with open(f"/proc/self/task/{os.getpid()}/children") as file:
-                children = [int(each) for each in file.read().split()]
-            for each in children:
+        children: list[int] = []
+        with suppress(OSError), open(f"/proc/self/task/{os.getpid()}/children") as file:
+            children += [int(each) for each in file.read().split()]
+        for each in children:
+            with suppress(OSError):  # it has ended meanwhile
                 if _is_front(each):
                     os.kill(each, signal.SIGKILL)
-        except OSError:
-            pass  # it is gone, or the kernel does not list them
 
     def _tell(self, level: str, event: str, **more: object) -> None:
         """A line of the log, as the service writes it."""
         if level in self._quiet:
             return
-        at = datetime.now(timezone.utc).isoformat(timespec="microseconds").replace("+00:00", "Z")
+        at = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
         if self._as_json:
             line = json.dumps({"message": event, "level": level, "timestamp": at, **more})
         else:
             line = f"{at} [{level:<9}] {event:<30} {' '.join(f'{name}={value}' for name, value in more.items())}"
-        try:
+        with suppress(OSError):  # of one that nobody reads
             os.write(2, line.encode() + b"\n")
-        except OSError:
-            pass  # nobody reads it
 
 
 def launched(control: int, listening: Sequence[int]) -> str:
