@@ -19,6 +19,8 @@ from typing import Any
 import aiohttp
 import asyncpg
 
+from recado.cli.serve import OWNER
+from recado.fronts.front import NAME as FRONT
 from recado.storage.embedded.cluster import Cluster
 from recado.storage.embedded.service_folder import locate, service_folder
 
@@ -77,8 +79,11 @@ class Process:
 
     @property
     def pid(self) -> int:
+        """The process that sends: where there are several, the launcher that was started has begun it."""
         assert self._process is not None
-        return self._process.pid
+        started = self._process.pid
+        owners = [pid for pid in _pids() if _field(pid, 1) == started and _name(pid) == OWNER]
+        return owners[0] if owners else started
 
     async def start(self, ready: str) -> None:
         """Start, and come back when `GET ready` answers 200."""
@@ -131,7 +136,8 @@ class Process:
 
     def fronts(self) -> list[int]:
         """The processes beside it that take requests (`recado serve --workers`)."""
-        return [pid for pid in _pids() if _field(pid, 1) == self.pid and b"recado.fronts.front" in _command(pid)]
+        owner = self.pid
+        return [pid for pid in _pids() if _field(pid, 1) == owner and _name(pid) == FRONT]
 
 
 def remove_cluster(data_dir: Path) -> None:
@@ -218,11 +224,12 @@ def _field(pid: int, index: int) -> int:
         return 0
 
 
-def _command(pid: int) -> list[bytes]:
+def _name(pid: int) -> str:
+    """By which `ps -o comm` calls it; empty when it is gone."""
     try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        return Path(f"/proc/{pid}/comm").read_text().strip()
     except (FileNotFoundError, ProcessLookupError):
-        return []
+        return ""
 
 
 def cpu_of(pid: int) -> float:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from recado.address import FRONTS_END_WITHIN, try_address
+from recado.address import FRONTS_END_WITHIN, bind_address, try_address
 from recado.config.errors import SettingsError
 from recado.config.forms import Listen
 
@@ -53,3 +53,14 @@ async def test_another_trouble_is_told_at_once() -> None:
     with pytest.raises(SettingsError, match="is not an address of this machine"):
         await try_address(Listen("192.0.2.1", 8080), clock)
     assert clock.monotonic() == 0
+
+
+def test_what_is_bound_is_had_and_does_not_listen_yet(other: socket.socket) -> None:
+    bound = bind_address(Listen("localhost", 0))
+    assert {each.family for each in bound} >= {socket.AF_INET}
+    for each in bound:
+        assert not each.get_inheritable()
+        assert each.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) == 0
+        each.close()
+    with pytest.raises(SettingsError, match="is in use: stop what listens there"):
+        bind_address(Listen(*other.getsockname()))

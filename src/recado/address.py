@@ -34,6 +34,25 @@ async def try_address(listen: Listen, clock: Clock) -> None:
     await tried.wait_closed()
 
 
+def bind_address(listen: Listen) -> list[socket.socket]:
+    """Sockets that have the address, and do not listen yet: callers are refused until somebody does."""
+    bound: list[socket.socket] = []
+    with telling(listen):
+        try:
+            found = socket.getaddrinfo(listen.host, listen.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+            for family, kind, protocol, _, address in dict.fromkeys(found):
+                bound.append(each := socket.socket(family, kind, protocol))
+                each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                if family == socket.AF_INET6:
+                    each.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+                each.bind(address)
+        except BaseException:
+            for each in bound:
+                each.close()
+            raise
+    return bound
+
+
 @contextmanager
 def telling(listen: Listen) -> Iterator[None]:
     """SettingsError says what to do when the address cannot be had."""

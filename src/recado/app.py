@@ -58,6 +58,10 @@ _READERS = (LoopWatch, ClockWatch, ChatWindows, RecipientLookup, OperatorStream)
 log = structlog.get_logger(__name__)
 
 
+class PlaceLost(RuntimeError):
+    """Another process serves the database now; the text says why."""
+
+
 class Application:
     """The whole service, from its settings.
 
@@ -71,11 +75,16 @@ class Application:
         take_over: bool = False,
         cores: float = 1.0,
         processes: FrontProcesses | None = None,
+        listening: Sequence[socket.socket] = (),
+        owner_restarts: int = 0,
     ) -> None:
         """`take_over`: another process that serves the same database is to end. `cores`: that the service may use, by
         which it is of several processes where the settings do not say of how many. `processes`: of fronts, where some
-        were begun before.
+        were begun before. `listening`: sockets that have the address, where a launcher holds it; `owner_restarts`: how
+        often it began the owner again.
         """
+        self._listening = listening
+        self._owner_restarts = owner_restarts
         self._processes = processes
         self._cores = cores
         self._settings = settings
@@ -103,7 +112,8 @@ class Application:
     async def start(self, *, assembled: Callable[[], object] = lambda: None) -> None:
         """Start everything, or nothing. `assembled`: called when all is made, and nobody waits for this process yet."""
         descriptors = Descriptors.allowed()
-        await try_address(self._settings.listen, self._clock)
+        if not self._listening:
+            await try_address(self._settings.listen, self._clock)
         try:
             await self._installation.start(take_over=self._take_over)
             self.made = self._installation.made
@@ -155,7 +165,7 @@ class Application:
         why = await self._system.wait()
         if self._server is not None:
             self._server.hurry()
-        raise RuntimeError(why)
+        raise PlaceLost(why) if self._system.lost else RuntimeError(why)
 
     async def _choose_workers(self) -> None:
         """Say of how many processes the service is, and why; of no more than the database has connections for."""
@@ -175,6 +185,7 @@ class Application:
         settings, clock, installation = self._settings, self._clock, self._installation
         made = Assembly(settings, installation, adapters, clock, descriptors)
         self._system = made.system
+        made.fronts = lambda: FrontCounts(0, 0, 0, 0, self._owner_restarts)
         self.routes = route_table(made, document_at_once=True)  # later its making would keep callers waiting
         several = settings.processes > 1
         shared = SharedBuckets.make() if several else None
@@ -189,6 +200,7 @@ class Application:
                 has_fronts=several,
                 shared_buckets=shared,
                 reached=self._reached if several else None,
+                listening=self._listening,
             ),
         )
         assembled()
@@ -256,7 +268,9 @@ class Application:
                 gates.follow(made.records, fronts.gate)
                 made.system.others_settled = fronts.claims_settled
                 made.system.have_away(shares)
-            made.fronts = lambda: FrontCounts(fronts.running, fronts.wanted, fronts.restarts, fronts.dropped)
+            made.fronts = lambda: FrontCounts(
+                fronts.running, fronts.wanted, fronts.restarts, fronts.dropped, self._owner_restarts
+            )
             self._shutdown.add("fronts", fronts.stop, flushes=False)
             await fronts.start()
 

@@ -22,6 +22,7 @@ from tests.captured import capture_logs
 
 import recado.app
 from recado.cli import serve
+from recado.cli.launched import Launched
 from recado.config.settings import Settings, load_settings
 from recado.domain.core.errors import Unavailable
 from recado.engine.clock import SystemClock
@@ -334,7 +335,7 @@ class Doomed:
     address = "http://127.0.0.1:0"
     flushes = True
 
-    def __init__(self, _settings: object, *, take_over: bool, cores: float, processes: None) -> None:
+    def __init__(self, _settings: object, **_: object) -> None:
         self.stopped = False
 
     async def start(self, *, assembled: Callable[[], None]) -> None:
@@ -484,7 +485,7 @@ def test_the_processes_of_fronts_begin_before_the_program_is_loaded_and_end_with
     done: list[str] = []
 
     class Processes:
-        def __init__(self, program: str) -> None:
+        def __init__(self, program: str, fork: None = None) -> None:
             assert program == "this one"
 
         def begin_early(self, count: int) -> None:
@@ -497,6 +498,17 @@ def test_the_processes_of_fronts_begin_before_the_program_is_loaded_and_end_with
         done.append("start")
         raise RuntimeError("no place")
 
+    def launch(listening: list[socket.socket], command: list[str], **_: object) -> Launched:
+        assert command[1:] == ["-P", "-m", "recado", "serve", "--listen=127.0.0.1:0", f"--data-dir={tmp_path}"] + (
+            [] if given is None else [f"--workers={given}"]
+        )
+        control, theirs = socket.socketpair()
+        theirs.close()
+        done.append("launch")
+        return Launched(control.detach(), [each.detach() for each in listening])
+
+    monkeypatch.setattr(serve, "take_name", lambda _: None)
+    monkeypatch.setattr(serve, "launch", launch)
     monkeypatch.setattr(serve, "tell_stacks", lambda: None)  # of this process, pytest sees to that
     monkeypatch.setattr(serve, "configure_logging", lambda *_: None)  # and other tests to its log
     monkeypatch.setattr(serve, "program_on_disk", lambda: "this one")
@@ -504,8 +516,8 @@ def test_the_processes_of_fronts_begin_before_the_program_is_loaded_and_end_with
     monkeypatch.setattr(serve, "usable_cores", lambda: cores)
     monkeypatch.setattr(serve, "_serve", start)
     with pytest.raises(RuntimeError, match="no place"):
-        serve.serve(data_dir=tmp_path, workers=given)
-    assert done == ([f"begin {fronts}", "start", "keep 0"] if fronts else ["start"])
+        serve.serve(data_dir=tmp_path, listen="127.0.0.1:0", workers=given, take_over=True)
+    assert done == (["launch", f"begin {fronts}", "start", "keep 0"] if fronts else ["start"])
 
 
 async def test_a_start_ends_the_processes_for_which_the_database_has_no_connections(

@@ -12,7 +12,7 @@ import pytest
 from tests.crash.evidence import is_uncertain
 from tests.crash.stage import SimulatedStage
 from tests.crash.verdict import tightest
-from tests.fronts.processes import Press, fronts_of, is_front
+from tests.fronts.processes import Press, fronts_of, is_front, owner_of
 from tests.program import Api, Service
 from tests.waiting import until
 
@@ -79,9 +79,9 @@ async def test_what_was_accepted_leaves_once_though_a_front_and_then_the_owner_a
             os.kill(fronts[0], signal.SIGKILL)
             await more(press, 100)
             fronts = fronts_of(service)
-            service.end(signal.SIGKILL)
+            os.kill(owner_of(service), signal.SIGKILL)
             await until(lambda: not any(is_front(each) for each in fronts), "no front is left")
-        await service.start()
+            await more(press, 100)
         messages = await all_that_left(service.url, key)
     finally:
         await stage.wipe()
@@ -122,6 +122,7 @@ async def test_a_service_with_fronts_that_takes_over_another_sends_nothing_twice
         await stage.wipe()
     judge(stage, messages, [before, after])
     assert "has taken the numbers over" in first.log.read_text()
+    assert "owner_died" not in first.log.read_text()  # its launcher begins no other
     called = [datetime.fromisoformat(message["sentAt"]) for message in messages if message.get("sentAt")]
     closest = tightest(called, PACE)
     assert closest is not None

@@ -18,7 +18,7 @@ from tests.crash.round import FLOW_LIMIT, Round
 from tests.crash.stage import PACES, SimulatedStage
 from tests.crash.traffic import Sender
 from tests.crash.transports import SHARES
-from tests.fronts.processes import fronts_of, is_front
+from tests.fronts.processes import fronts_of, is_front, owner_of, owners_of
 from tests.program import Api
 from tests.waiting import until
 
@@ -147,22 +147,30 @@ class WorkersRound(Round[WorkerCrash]):
                 await until(lambda: time.monotonic() > until_then, "it stood still", limit=FLOW_LIMIT, every=0.05)
                 os.kill(worker.pid, signal.SIGCONT)
             case WorkerCrash.OWNER | WorkerCrash.BOTH | WorkerCrash.OWNER_IN_RELOAD:
-                worker, fronts = await stage.worker(self.random), fronts_of(service)
-                at = datetime.now(UTC)
-                if fault is WorkerCrash.BOTH:
-                    os.kill(worker.pid, signal.SIGKILL)
-                assert service.end(signal.SIGKILL) == -signal.SIGKILL, "the service had ended by itself"
-                if fault is WorkerCrash.BOTH:
-                    self.kills.append(await worker.death(at))
-                # Who starts again at once finds the address in use while one of them is there.
-                await until(lambda: not any(map(is_front, fronts)), "they end with their owner", limit=FLOW_LIMIT)
-                claimed, kill = await noted_kill(at, stage.database, service.data_dir)
-                self.tell(f"{claimed} messages were claimed, the calls of {len(kill.claimed)} had begun")
-                self.kills.append(kill)
-                await stage.start()
+                worker = await stage.worker(self.random)
+                await self._kill_owner(worker if fault is WorkerCrash.BOTH else None)
             case WorkerCrash.POSTGRES:
                 self.database_deaths.append(datetime.now(UTC))
                 await service.end_postgres(self.random.choice((signal.SIGKILL, signal.SIGQUIT, signal.SIGINT)))
+
+    async def _kill_owner(self, worker: Watched | None) -> None:
+        """Its launcher begins another, when what was under way has been noted. `worker`: that dies a moment before."""
+        stage, service = self._stage, self._stage.service
+        owner, fronts, at = owner_of(service), fronts_of(service), datetime.now(UTC)
+        os.kill(service.pid, signal.SIGSTOP)
+        try:
+            if worker is not None:
+                os.kill(worker.pid, signal.SIGKILL)
+            os.kill(owner, signal.SIGKILL)
+            if worker is not None:
+                self.kills.append(await worker.death(at))
+            await until(lambda: not any(map(is_front, fronts)), "they end with their owner", limit=FLOW_LIMIT)
+            claimed, kill = await noted_kill(at, stage.database, service.data_dir)
+            self.tell(f"{claimed} messages were claimed, the calls of {len(kill.claimed)} had begun")
+            self.kills.append(kill)
+        finally:
+            os.kill(service.pid, signal.SIGCONT)
+        await until(lambda: owners_of(service) not in ([], [owner]), "another one is begun", limit=FLOW_LIMIT)
 
     async def _begin_reload(self) -> None:
         """Until a new worker is beside those that it replaces."""

@@ -10,25 +10,58 @@ from typing import Any
 import aiohttp
 from tests.program import Service
 
+from recado.cli.serve import OWNER, STANDBY
+from recado.fronts.front import NAME as FRONT
+
 WORKERS = 3
 CONNECTIONS = 16
 AGAIN_AFTER = 0.02  # seconds, after an answer: the machine is shared
 PATIENCE = 40.0  # seconds of a caller: the service answers within 30
 
 
+def owner_of(service: Service) -> int:
+    """The process id of the owner, which its launcher has begun and may begin again."""
+    (owner,) = owners_of(service)
+    return owner
+
+
+def owners_of(service: Service) -> list[int]:
+    """None, while none is there."""
+    return [each for each in children_of(service.pid) if name_of(each) == OWNER]
+
+
+def standbys_of(service: Service) -> list[int]:
+    """The process that waits to be the next owner, where there is one."""
+    return [each for each in children_of(service.pid) if name_of(each) == STANDBY]
+
+
 def fronts_of(service: Service) -> list[int]:
     """The process ids of the fronts that run."""
+    return sorted(each for owner in owners_of(service) for each in children_of(owner) if is_front(each))
+
+
+def children_of(pid: int) -> list[int]:
     found = []
-    for task in Path(f"/proc/{service.pid}/task").iterdir():
-        with suppress(FileNotFoundError, ProcessLookupError):
-            found += [int(each) for each in (task / "children").read_text().split() if is_front(int(each))]
-    return sorted(found)
+    with suppress(FileNotFoundError, ProcessLookupError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            with suppress(FileNotFoundError, ProcessLookupError):
+                found += [int(each) for each in (task / "children").read_text().split()]
+    return found
+
+
+def name_of(pid: int) -> str:
+    """By which `ps -o comm` calls it; empty when it has ended."""
+    try:
+        name, _, rest = Path(f"/proc/{pid}/stat").read_text().partition("(")[2].rpartition(")")
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+    return "" if rest.split()[0] == "Z" else name
 
 
 def is_front(pid: int) -> bool:
     """Whether this is a front that has not ended; one that has just been begun may not be one yet."""
     try:
-        return b"recado.fronts.front" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        return name_of(pid) == FRONT or b"recado.fronts.front" in Path(f"/proc/{pid}/cmdline").read_bytes()
     except (FileNotFoundError, ProcessLookupError):
         return False
 
@@ -54,6 +87,7 @@ class Press:
     @asynccontextmanager
     async def pressing(self, connections: int = CONNECTIONS) -> AsyncIterator["Press"]:
         """Send again and again while the block runs."""
+        self._over = False
         callers = [asyncio.create_task(self._again()) for _ in range(connections)]
         try:
             yield self

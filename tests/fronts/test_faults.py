@@ -17,7 +17,7 @@ from typing import Any
 import aiohttp
 import pytest
 from tests.acceptance.sandbox.customer import Customer, ahead, moment, phone
-from tests.fronts.processes import Press, fronts_of, is_front
+from tests.fronts.processes import Press, fronts_of, is_front, owner_of
 from tests.media_files import PDF
 from tests.program import Api, Service, running
 from tests.waiting import until
@@ -168,7 +168,7 @@ async def test_what_stands_still_for_eight_seconds_leaves_no_request_without_an_
     fronts = await both(service)
     postmaster = service.cluster().pid()
     assert postmaster is not None
-    pids = [service.pid, *fronts] if which == "service" else family_of(postmaster)
+    pids = [service.pid, owner_of(service), *fronts] if which == "service" else family_of(postmaster)
     async with press.pressing(48):
         await until(lambda: len(press.accepted()) > 100, "messages are accepted")
         stopped = now()

@@ -11,9 +11,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 from tests.acceptance.sandbox.customer import Customer, phone
-from tests.fronts.processes import WORKERS, Press, fronts_of, is_front
+from tests.fronts.processes import WORKERS, Press, fronts_of, is_front, name_of, owner_of, standbys_of
 from tests.program import Api, Service, running
 from tests.waiting import until
 
@@ -111,12 +112,12 @@ async def test_fronts_accept_nothing_while_the_owner_stands_still_and_go_on_with
     before = fronts_of(service)
     async with press.pressing():
         await more(press)
-        os.kill(service.pid, signal.SIGSTOP)
+        os.kill(owner_of(service), signal.SIGSTOP)
         stopped = now()
         try:
             await until(lambda: now() > stopped + 3.5, "more than two seconds are over", every=0.05)
         finally:
-            os.kill(service.pid, signal.SIGCONT)
+            os.kill(owner_of(service), signal.SIGCONT)
         went_on = now()
         await more(press)
     late = [each for each in press.accepted(stopped + ANSWERS_FOR + 0.1) if each.ended < went_on]
@@ -161,24 +162,91 @@ async def test_a_stop_under_load_answers_all_and_leaves_no_process(tmp_path: Pat
         assert not {"front_silent", "stopped_before_the_end", "fronts_end_slowly"} & set(logged)
 
 
-async def test_fronts_end_with_an_owner_that_is_killed_and_another_owner_sends_everything(tmp_path: Path) -> None:
+async def test_an_owner_that_is_killed_under_load_is_followed_by_another_and_no_connection_is_refused(
+    tmp_path: Path,
+) -> None:
+    """Twice: by one that has waited, and by one that has yet to load the program, whose predecessor dies with it."""
+    async with own(tmp_path) as service:
+        token, now = service.key("test"), asyncio.get_running_loop().time
+        async with Api(service.url, token) as api:
+            press = await a_press(service, api, token)
+        launcher, refused = service.pid, 0
+        took = []
+        for waits in (True, False):
+            if waits:
+                await until(lambda: standbys_of(service), "another owner waits")
+                (waiting,) = standbys_of(service)
+                await until(lambda waiting=waiting: loaded(waiting), "it has loaded the program", every=0.1)
+            else:
+                for each in standbys_of(service):
+                    os.kill(each, signal.SIGKILL)
+            owner, fronts = owner_of(service), fronts_of(service)
+            async with press.pressing():
+                await more(press)
+                os.kill(owner, signal.SIGKILL)
+                killed = now()
+                await until(lambda killed=killed: press.accepted(killed + 0.01), "more is accepted")
+                took.append(now() - killed)
+                while len(press.accepted(killed + 0.01)) < 100:
+                    refused += await connection_refused(service)
+            await gone(fronts)
+            assert owner_of(service) != owner
+            assert not waits or owner_of(service) == waiting
+            assert service.pid == launcher
+        print(f"answered again after {took} s")
+        assert refused == 0
+        assert {each.status for each in press.answers} == {201, 0}  # 0: what was under way, of callers with connections
+        assert took[0] < (2.5 if os.getloadavg()[0] < 1.0 else PATIENCE)
+        async with Api(service.url, token) as api:
+            await lists_all(api, press)
+            await until(lambda: all_left(api), "everything has left", every=0.2)
+        async with aiohttp.ClientSession() as session, session.get(f"{service.url}/metrics") as answer:
+            assert "recado_owner_restarts_total 2.0" in (await answer.text()).splitlines()
+        logged = [json.loads(line) for line in service.log.read_text().splitlines()]
+        assert [each["message"] for each in logged if each["message"].startswith("owner_")] == [
+            "owner_died", "owner_begun", "owner_died", "owner_begun",
+        ]  # fmt: skip
+
+        # A reload is asked of either; an owner that is told to stop is followed by none.
+        os.kill(owner_of(service), signal.SIGHUP)
+        await reloaded(service)
+        os.kill(owner_of(service), signal.SIGTERM)
+        await until(lambda: not service.running, "its launcher ends with it")
+        assert service.end(signal.SIGCONT) == 0
+
+
+async def test_all_end_with_a_launcher_that_is_killed_and_the_next_service_sends_everything(tmp_path: Path) -> None:
     async with own(tmp_path) as service:
         token = service.key("test")
         async with Api(service.url, token) as api:
             press = await a_press(service, api, token)
-        fronts = fronts_of(service)
+        pids = [owner_of(service), *fronts_of(service)]
         async with press.pressing():
             await more(press)
             service.end(signal.SIGKILL)
-            await gone(fronts)
+            await until(lambda: not any(name_of(each) for each in pids), "none is left")
         await service.start()
         async with Api(service.url, token) as api:
             await lists_all(api, press)
+            await until(lambda: all_left(api), "everything has left", every=0.2)
 
-            async def all_left() -> bool:
-                return not (await api.call("GET", "/messages", status="queued", limit=1))["items"]
 
-            await until(all_left, "everything has left", every=0.2)
+async def all_left(api: Api) -> bool:
+    return not (await api.call("GET", "/messages", status="queued", limit=1))["items"]
+
+
+async def connection_refused(service: Service) -> bool:
+    try:
+        _, writer = await asyncio.open_connection("127.0.0.1", service.port)
+    except ConnectionRefusedError:
+        return True
+    writer.close()
+    return False
+
+
+def loaded(pid: int) -> bool:
+    """Whether the process waits for a packet: until it is its turn."""
+    return "wait_for_more_packets" in Path(f"/proc/{pid}/wchan").read_text()
 
 
 async def test_a_first_start_makes_everything_and_serves(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ import pytest
 from tests.acceptance.sandbox.customer import Customer, moment, phone
 from tests.crash.stage import SimulatedStage
 from tests.crash.traffic import Sender, send_many
-from tests.fronts.processes import fronts_of, is_front
+from tests.fronts.processes import fronts_of, is_front, owner_of
 from tests.program import Api, Service, running
 from tests.waiting import until
 
@@ -410,7 +410,7 @@ async def test_a_worker_begins_nothing_while_the_owner_stands_still_and_goes_on_
         service, file, now = served.service, served.file, asyncio.get_running_loop().time
         count = await served.send_all()
         await until(lambda: begun(file) > PACE, "the worker has sent some")
-        os.kill(service.pid, signal.SIGSTOP)
+        os.kill(owner_of(service), signal.SIGSTOP)
         try:
             stopped = now()
             await until(lambda: now() > stopped + ANSWERS_FOR + 0.1, "the last beat is over", every=0.05)
@@ -418,7 +418,7 @@ async def test_a_worker_begins_nothing_while_the_owner_stands_still_and_goes_on_
             await until(lambda: now() > stopped + ANSWERS_FOR + 1.0, "a while has passed", every=0.05)
             assert begun(file) == before < OF_A_PROCESS * EACH
         finally:
-            os.kill(service.pid, signal.SIGCONT)
+            os.kill(owner_of(service), signal.SIGCONT)
         await until(served.all_left, "all have left", every=0.2)
         left_once(await served.messages(), count)
 

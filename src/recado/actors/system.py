@@ -434,6 +434,11 @@ class ActorSystem:
         return f"the root supervisor gave up: {failure.type} in {failure.where}"
 
     @property
+    def lost(self) -> bool:
+        """Whether another process has the numbers now."""
+        return self._lost is not None and self._lost.done()
+
+    @property
     def unrecorded(self) -> int:
         """Calls to providers and to endpoints whose outcomes are not written yet, in whatever process."""
         away = 0 if self._away is None else self._away.unrecorded

@@ -591,6 +591,11 @@ class Settings(BaseSettings):
         description="Whether the processes beside the first send for a part of the chat app's numbers: a trial.",
         json_schema_extra={"form": "true or false", "default": "`false`"},
     )
+    standby: bool = Field(
+        True,
+        description="Whether a service of several processes keeps another ready, which follows when the first dies.",
+        json_schema_extra={"form": "true or false", "default": "`true`"},
+    )
     connections_per_address: int = Field(
         1_000,
         ge=1,

@@ -161,9 +161,7 @@ class Entry:
 
     async def _ready(self) -> bool:
         """Whether a cell is there. Those that were away are asked again: while no requests come nobody else does."""
-        there = [
-            each for each in self._cells.cells.values() if not self._away_now(each)
-        ]
+        there = [each for each in self._cells.cells.values() if not self._away_now(each)]
         return any(not each.away for each in there) or any(await asyncio.gather(*(each.is_back() for each in there)))
 
     def _body(self, asked: EntryRequest, whole: bytes | None = None) -> PassedBody:

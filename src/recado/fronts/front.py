@@ -6,7 +6,6 @@ Where fronts send, it has lanes of its own once the owner says so (`JOIN`, then 
 """
 
 import asyncio
-import ctypes
 import os
 import signal
 import socket
@@ -43,6 +42,7 @@ from recado.engine.clock import SystemClock
 from recado.engine.link import Link
 from recado.engine.periodic import Periodic
 from recado.engine.process.collector import spare_the_collector
+from recado.engine.process.family import end_with_parent, take_name
 from recado.engine.process.stacks import below_its_name, tell_stacks
 from recado.engine.service import ServiceGroup
 from recado.engine.supervisor import Supervisor
@@ -84,7 +84,7 @@ RESTING_AFTER = 3.0
 LEAVE_LIMIT = 5.0
 UNDER_WAY_LIMIT = 60.0
 WAITS_TAKEN_WITHIN = 2.0  # seconds, of what messages waited for
-_PR_SET_PDEATHSIG = 1  # of Linux's prctl
+NAME = "recado-front"  # of its process
 
 _TO_LANES = (ConsentRefused, NumberChanged, OrganizationChanged, TemplateChanged)
 
@@ -439,11 +439,6 @@ def _end_at_once() -> None:
     os._exit(1)
 
 
-def _end_with_owner() -> None:
-    """Let the kernel end this process with its owner: the link tells of that end only once there is one."""
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
 async def _serve(beginning: FrontBeginning) -> int:
     log_loop_errors(asyncio.get_running_loop())
     return await Front(beginning, SystemClock(since=beginning.present), SystemClock.elapsed).run()
@@ -451,13 +446,29 @@ async def _serve(beginning: FrontBeginning) -> int:
 
 def main() -> int:
     """Run the front whose beginning is read from standard input. The argument: the program that its owner is."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # the owner says when to end
+    _leave_signals_to_owner()
     tell_stacks()
     if sys.argv[1:] != [program_on_disk()]:
         return OTHER_PROGRAM  # it would not understand its beginning either
-    _end_with_owner()
-    with socket.socket(fileno=os.dup(sys.stdin.fileno())) as told:
+    return _run()
+
+
+def forked() -> int:
+    """The same in a fork of its owner, which had loaded the program, and nothing more."""
+    _leave_signals_to_owner()
+    return _run()
+
+
+def _leave_signals_to_owner() -> None:
+    """It says when to end."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+
+
+def _run() -> int:
+    take_name(NAME)
+    end_with_parent()  # the link tells of the owner's end only once there is one
+    with socket.socket(fileno=os.dup(0)) as told:
         beginning = beginning_from(told)
     if beginning is None:
         return 0

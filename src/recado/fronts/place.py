@@ -3,7 +3,6 @@
 import asyncio
 import os
 import socket
-import subprocess
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -24,7 +23,7 @@ from recado.engine.link import Link
 from recado.engine.steady_time import SET
 from recado.fronts import frames
 from recado.fronts.frames import FrontBeginning
-from recado.fronts.processes import kill
+from recado.fronts.processes import FrontProcess, kill
 from recado.fronts.program import OTHER_PROGRAM
 from recado.services.dispatch.crossing import unpacked_rows
 from recado.services.dispatch.hints import Arrived, Queued
@@ -123,7 +122,7 @@ Begin = Callable[[int, int, int, Sequence[int]], FrontBeginning]
 class Processes(Protocol):
     """Makes the processes of fronts (`FrontProcesses`)."""
 
-    def begin(self, beginning: FrontBeginning, descriptors: Sequence[int]) -> "subprocess.Popen[bytes]":
+    def begin(self, beginning: FrontBeginning, descriptors: Sequence[int]) -> FrontProcess:
         """A process that has this beginning and these descriptors. Raises OSError: there is none."""
 
 
@@ -161,7 +160,7 @@ class FrontPlace:
         self._around = around
         self._link: Link | None = None
         self._gives: socket.socket | None = None
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: FrontProcess | None = None
         self._watched = -1  # a descriptor that tells of the end
         self._answered = asyncio.Event()  # all requests, of one that ends
         self._gone = asyncio.Event()
@@ -231,7 +230,7 @@ class FrontPlace:
         around.door.add_front(gives)
         self._joining = loop.create_task(self._join(link, process), name="link to a front")
 
-    async def _join(self, end: socket.socket, process: "subprocess.Popen[bytes]") -> None:
+    async def _join(self, end: socket.socket, process: FrontProcess) -> None:
         hearing = self._around.hearing
         takes: dict[str, Callable[[Any], None]] = {
             frames.READY: self._is_ready,

@@ -220,6 +220,10 @@ class HttpServer:
         if self._gives is not None:
             connection = partial(FrontConnection, server, giving=self._gives, **options)
         self._bound = list(self._listening) or await self._bind()
+        if self._socket_path is None:
+            for each in self._bound:
+                for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+                    each.setsockopt(socket.SOL_SOCKET, option, _KERNEL_BUFFER)
         self._web = server
         self._arrivals = Arrivals(
             self._bound,
@@ -239,10 +243,6 @@ class HttpServer:
         else:
             server = await loop.create_server(asyncio.Protocol, self._host, self._port, start_serving=False)
         bound = [socket.socket(fileno=os.dup(each.fileno())) for each in server.sockets]
-        if self._socket_path is None:
-            for each in bound:
-                for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
-                    each.setsockopt(socket.SOL_SOCKET, option, _KERNEL_BUFFER)
         self._address = server
         return bound
 

@@ -52,12 +52,15 @@ V = TypeVar("V")
 
 
 class FrontCounts(NamedTuple):
-    """Fronts that take requests, and how many should; how often one was begun again; frames that never went."""
+    """Fronts that take requests, and how many should; how often one was begun again; frames that never went; how often
+    the process that has the actors was begun again.
+    """
 
     running: int
     wanted: int
     restarts: int
     dropped: int
+    owner_restarts: int = 0
 
 
 def no_fronts() -> FrontCounts:
@@ -243,6 +246,10 @@ class Metrics:
         yield counter(
             "recado_front_restarts", "Such processes that ended and were begun again", (), {(): fronts.restarts}
         )
+        yield counter(
+            "recado_owner_restarts", "How often the process that sends died and was begun again, where several serve",
+            (), {(): fronts.owner_restarts},
+        )  # fmt: skip
         yield counter(
             "recado_front_frames_dropped", "What they and the one that sends did not tell one another: nobody "
             "read it", (), {(): fronts.dropped},

@@ -1,0 +1,115 @@
+"""The process that a launcher has begun, and how the first one comes to have a launcher (docs/workers.md)."""
+
+import json
+import os
+import signal
+import socket
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NoReturn
+
+from recado.engine.process.family import end_with_parent, take_orphans
+from recado.fronts import launcher
+
+_MOST = 64  # bytes of what is told
+
+
+class Launched:
+    """This process is an owner, and its launcher holds the address. `restarts`: how often an owner was begun again."""
+
+    def __init__(self, control: int, listening: Sequence[int], restarts: int = 0) -> None:
+        """By descriptors: of what is said to the launcher, and of the sockets that have the address."""
+        for each in (control, *listening):
+            os.set_inheritable(each, False)
+        self._control = socket.socket(fileno=control)
+        self.listening = [socket.socket(fileno=each) for each in listening]
+        self.restarts = restarts
+
+    @classmethod
+    def by(cls, told: str) -> "Launched":
+        """As the launcher tells it (`launcher.launched`)."""
+        control, *listening = (int(each) for each in told.split(","))
+        return cls(control, listening)
+
+    def await_turn(self) -> bool:
+        """Wait until this process is to be the owner; False: nobody wants it."""
+        self._control.setblocking(True)
+        try:
+            said, _, restarts = self._control.recv(_MOST).partition(b" ")
+        except ConnectionError:
+            return False
+        if said != launcher.GO:
+            return False
+        self.restarts = int(restarts)
+        return True
+
+    def serves(self) -> None:
+        """It answers: when it dies, another one is to follow."""
+        self._say(launcher.READY)
+
+    def ends(self) -> None:
+        """Its end, whatever the status, is the end of the service."""
+        self._say(launcher.FINAL)
+
+    def close(self) -> None:
+        """This process ends, or is a fork that is no owner; safe to call twice."""
+        self._control.close()
+        for each in self.listening:
+            each.close()
+
+    def _say(self, what: bytes) -> None:
+        with suppress(OSError):  # of a launcher that is gone, with which this process is about to end
+            self._control.send(what, socket.MSG_DONTWAIT)
+
+
+def launch(
+    listening: Sequence[socket.socket], command: Sequence[str], *, standby: bool, as_json: bool, level: str
+) -> Launched:
+    """Go on in a new process as the first owner; this one becomes its launcher, and has its id.
+
+    `command`: what begins the next owners. Before this process has a thread, or a loop.
+    """
+    take_orphans()
+    descriptors = [each.detach() for each in listening]
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, launcher.WATCHED)
+    parent = os.getpid()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    owner = os.fork()
+    if owner == 0:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        ours.close()
+        follow(parent)
+        return Launched(theirs.detach(), descriptors)
+    theirs.close()
+    _become(ours, owner, descriptors, command, standby=standby, as_json=as_json, level=level)
+
+
+def follow(launcher_id: int) -> None:
+    """End at once when the launcher does."""
+    end_with_parent()
+    if os.getppid() != launcher_id:
+        os._exit(1)  # it ended before
+
+
+def _become(
+    control: socket.socket, owner: int, listening: Sequence[int], command: Sequence[str], **how: str | bool
+) -> NoReturn:
+    for each in (control.fileno(), *listening):
+        os.set_inheritable(each, True)
+    told = {
+        "owner": owner, "control": control.fileno(), "listening": [*listening], "command": [*command], **how,
+    }  # fmt: skip
+    # By the file, without the folders of packages: all that it needs is the interpreter's own.
+    interpreter = [sys.executable, "-I", "-S", launcher.__file__, json.dumps(told)]
+    os.execve(interpreter[0], interpreter, {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))})  # noqa: S606
+
+
+def command_of(listen: str | None, data_dir: Path | None, workers: int | None) -> list[str]:
+    """The command that begins another owner as this one was begun; but it takes nobody's place."""
+    given = (("--listen", listen), ("--data-dir", data_dir), ("--workers", workers))
+    options = [f"{name}={value}" for name, value in given if value is not None]
+    return [sys.executable, "-P", "-m", "recado", "serve", *options]

@@ -1,0 +1,269 @@
+"""The launcher: holds the address of a service of several processes, and begins its owner again when that has died.
+
+It is run as a file by an interpreter of its own, with nothing of this package: what it does not load cannot fail, nor
+takes memory. No thread, no loop: it waits for signals, and does one thing after the other. It never listens, and so
+opens nothing early; but what fronts listen on once stays open while it has it, and the kernel keeps who asks meanwhile.
+"""
+
+import json
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+
+FIRST, CEILING = 0.1, 10.0
+"""Seconds until the next owner begins: the first, then twice as many each time, and the most."""
+LIVED = 10.0
+"""Seconds: after an owner that lived for so long the next one begins as after the first failure."""
+NEXT_AFTER = 10.0
+"""Seconds after its owner began, that has them to itself: then the next one is begun, and waits (`standby`)."""
+NEXT_AGAIN_AFTER = 60.0  # seconds, where one that waited has ended
+
+READY, FINAL, GO = b"ready", b"final", b"go"
+"""What an owner says: it serves; its end is that of the service. What it is told: with its number of restarts."""
+
+LEVELS = ("debug", "info", "warning", "error")
+WATCHED = (signal.SIGCHLD, signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
+_MOST = 64  # bytes of what is said
+_LOOK_EVERY = 1.0  # seconds
+
+
+class Owner:
+    """A process that is the owner, or waits to be it. `control`: of what it says, and is told."""
+
+    def __init__(self, pid: int, control: socket.socket) -> None:
+        self.pid = pid
+        self.begun_at = time.monotonic()
+        self.ready = self.final = False
+        self._control = control
+        control.setblocking(False)
+
+    def heard(self) -> None:
+        """Take in what it has said so far."""
+        with suppress(OSError):  # there is no more
+            while said := self._control.recv(_MOST):
+                self.ready = self.ready or said == READY
+                self.final = self.final or said == FINAL
+
+    def go(self, restarts: int) -> None:
+        """It is its turn. One that is dead already is found by its end."""
+        self.begun_at = time.monotonic()
+        with suppress(OSError):
+            self._control.send(b"%b %d" % (GO, restarts))
+
+    def signal(self, number: int) -> None:
+        """Nobody else takes up its end: its id is its own until then."""
+        os.kill(self.pid, number)
+
+    def close(self) -> None:
+        """It is no more."""
+        self._control.close()
+
+
+class Launcher:
+    """Owner after owner, until one says that it is enough, or somebody else does."""
+
+    def __init__(
+        self,
+        owner: Owner,
+        listening: Sequence[int],
+        command: Sequence[str],
+        *,
+        standby: bool,
+        as_json: bool,
+        level: str,
+    ) -> None:
+        """`command`: of the next owners. `standby`: whether one waits, loaded, while another serves. `level`: the
+        least severe line of the log.
+        """
+        self._owner: Owner | None = owner
+        self._listening = listening
+        self._command = command
+        self._standby = standby
+        self._as_json = as_json
+        self._quiet = LEVELS[: LEVELS.index(level)]
+        self._next: Owner | None = None
+        self._next_from = 0.0  # when one may be begun to wait
+        self._turn_at: float | None = None  # of the next one, while there is no owner
+        self._served = self._stopping = False
+        self._failures = self._restarts = 0
+
+    def run(self) -> int:
+        """The exit status of the owner that was the last; negative for a signal."""
+        while True:
+            status = self._reap()  # each time: the end of one that was as quick as this process may never be told
+            if status is not None:
+                return status
+            self._look()
+            number = self._waited()
+            if number in (signal.SIGTERM, signal.SIGINT):
+                if not self._stop(number):
+                    return 0
+            elif number == signal.SIGHUP and self._owner is not None:
+                self._owner.heard()
+                if self._owner.ready or not self._served:  # one that is not ready yet would end of it
+                    self._owner.signal(number)
+
+    def _waited(self) -> int:
+        seconds = _LOOK_EVERY
+        if self._turn_at is not None:
+            seconds = max(0.0, min(seconds, self._turn_at - time.monotonic()))
+        told = signal.sigtimedwait(WATCHED, seconds)
+        return 0 if told is None else told.si_signo
+
+    def _stop(self, number: int) -> bool:
+        """Have the owner stop, and let the address be its alone. False: there is none."""
+        self._stopping = True
+        for each in self._listening:
+            os.close(each)
+        self._listening = ()
+        self._end_next()
+        if self._owner is not None:
+            self._owner.signal(number)
+        return self._owner is not None
+
+    def _look(self) -> None:
+        """Begin what is to begin now."""
+        now, owner = time.monotonic(), self._owner
+        if self._stopping:
+            return
+        if owner is None:
+            if self._turn_at is not None and now >= self._turn_at and (self._next or self._begin_next()):
+                self._owner, self._next, self._turn_at = self._next, None, None
+                self._restarts += 1
+                assert self._owner is not None  # noqa: S101 - it was begun
+                self._owner.go(self._restarts)
+                self._tell("info", "owner_begun", pid=self._owner.pid, restarts=self._restarts)
+            return
+        if not self._served:
+            owner.heard()
+            self._served = owner.ready
+        if self._standby and self._next is None and now >= max(self._next_from, owner.begun_at + NEXT_AFTER):
+            owner.heard()
+            if owner.ready:
+                self._begin_next()
+
+    def _reap(self) -> int | None:
+        """Take up the ends of all that have ended; the exit status where the service is over."""
+        ended = None
+        while True:
+            try:
+                pid, how = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                break
+            if pid == 0:
+                break
+            if self._owner is not None and pid == self._owner.pid:
+                ended = os.waitstatus_to_exitcode(how)
+            elif self._next is not None and pid == self._next.pid:
+                self._next.close()
+                self._next, self._next_from = None, time.monotonic() + NEXT_AGAIN_AFTER
+                self._tell("warning", "standby_ended", status=os.waitstatus_to_exitcode(how))
+        return None if ended is None else self._follow(ended)
+
+    def _follow(self, status: int) -> int | None:
+        """What the end of the owner means."""
+        owner, self._owner = self._owner, None
+        assert owner is not None  # noqa: S101 - it has just ended
+        owner.heard()
+        owner.close()
+        self._served = self._served or owner.ready
+        if self._stopping or owner.final or not self._served:
+            self._end_next()
+            return status
+        now = time.monotonic()
+        lived = now - owner.begun_at
+        self._failures = 1 if lived >= LIVED else self._failures + 1
+        delay = min(CEILING, FIRST * 2 ** min(self._failures - 1, 20))
+        self._turn_at = now + delay
+        self._tell("error", "owner_died", pid=owner.pid, status=status, lived=round(lived, 1), next_in=delay)
+        self._end_fronts()
+        if self._next is None:
+            self._begin_next()  # it loads meanwhile
+        return None
+
+    def _begin_next(self) -> bool:
+        """Begin a process that waits until it is its turn."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            for each in (theirs.fileno(), *self._listening):
+                os.set_inheritable(each, True)
+            command = [*self._command, "--launched", launched(theirs.fileno(), self._listening)]
+            pid = os.posix_spawn(command[0], command, os.environ, setsigmask=())
+        except OSError as error:
+            ours.close()
+            self._turn_at = None if self._turn_at is None else time.monotonic() + CEILING
+            self._next_from = time.monotonic() + NEXT_AGAIN_AFTER
+            self._tell("error", "owner_not_begun", errno=error.errno)
+            return False
+        finally:
+            theirs.close()
+        self._next = Owner(pid, ours)
+        return True
+
+    def _end_next(self) -> None:
+        if self._next is not None:
+            self._next.signal(signal.SIGKILL)
+            self._next.close()
+            self._next = None
+
+    def _end_fronts(self) -> None:
+        """The kernel ends fronts with their owner; whoever is left is this process's child by now."""
+        children: list[int] = []
+        with suppress(OSError), open(f"/proc/self/task/{os.getpid()}/children") as file:
+            children += [int(each) for each in file.read().split()]
+        for each in children:
+            with suppress(OSError):  # it has ended meanwhile
+                if _is_front(each):
+                    os.kill(each, signal.SIGKILL)
+
+    def _tell(self, level: str, event: str, **more: object) -> None:
+        """A line of the log, as the service writes it."""
+        if level in self._quiet:
+            return
+        at = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+        if self._as_json:
+            line = json.dumps({"message": event, "level": level, "timestamp": at, **more})
+        else:
+            line = f"{at} [{level:<9}] {event:<30} {' '.join(f'{name}={value}' for name, value in more.items())}"
+        with suppress(OSError):  # of one that nobody reads
+            os.write(2, line.encode() + b"\n")
+
+
+def launched(control: int, listening: Sequence[int]) -> str:
+    """How an owner is told of its descriptors."""
+    return ",".join(map(str, (control, *listening)))
+
+
+def _is_front(pid: int) -> bool:
+    """By the name that it takes, or, before it has loaded its program, by its command."""
+    with open(f"/proc/{pid}/comm", "rb") as name, open(f"/proc/{pid}/cmdline", "rb") as command:
+        return name.read().strip() == b"recado-front" or b"recado.fronts.front" in command.read()
+
+
+def end_as(status: int) -> int:
+    """End as another process did, whose status this is."""
+    if status >= 0:
+        return status
+    if -status != signal.SIGKILL:
+        signal.signal(-status, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {-status})
+    os.kill(os.getpid(), -status)
+    return 128 - status  # the first process of a container does not end of its own signals
+
+
+def main() -> int:
+    """Arguments: a JSON of what `Launcher` is made with. All signals of `WATCHED` are blocked already."""
+    told = json.loads(sys.argv[1])
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, it would say of no end how it was
+    control = told.pop("control")
+    os.set_inheritable(control, False)
+    return end_as(Launcher(Owner(told.pop("owner"), socket.socket(fileno=control)), **told).run())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

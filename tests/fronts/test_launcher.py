@@ -1,0 +1,221 @@
+"""The launcher, with a small program for an owner: which ends it follows, what it tells and holds, how little it is."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.waiting import until
+
+from recado.fronts.launcher import FIRST
+
+ROOT = Path(__file__).parents[2]
+# Each life is a line of `lives`; what happens in it is told in `told`. The first one is begun by `launch`.
+OWNER = """
+import os, signal, socket, sys
+folder, told = sys.argv[1], sys.argv[-1]
+def tell(*words):
+    with open(folder + "/told", "a") as file:
+        file.write(" ".join(map(str, words)) + "\\n")
+control, listening = (socket.socket(fileno=int(each)) for each in told.split(","))
+restarts = 0
+if "--first" not in sys.argv:
+    said = control.recv(64)
+    if not said:
+        sys.exit(0)
+    restarts = int(said.partition(b" ")[2])
+with open(folder + "/lives") as file:
+    life = file.read().splitlines()[restarts].split()
+tell("begun", restarts, os.getpid())
+signal.signal(signal.SIGHUP, lambda *_: tell("reload"))
+def stop(*_):
+    control.send(b"final")
+    tell("stopped")
+    os._exit(3)
+signal.signal(signal.SIGTERM, stop)
+for word in life:
+    if word == "serves":
+        listening.listen()
+        control.send(b"ready")
+        tell("serves")
+        while True:
+            try:
+                with listening.accept()[0] as client:
+                    if client.recv(1) == b"?":
+                        client.send(b"%d" % restarts)
+                    else:
+                        break
+            except InterruptedError:
+                pass
+    elif word == "final":
+        control.send(b"final")
+    elif word == "orphan":
+        if os.fork() == 0:
+            os.read(os.open(folder + "/orphans", os.O_RDONLY), 1)
+            os._exit(0)
+    elif word == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+    else:
+        os._exit(int(word))
+"""
+BEGIN = """
+import os, socket, sys
+from recado.cli.launched import launch
+folder, form = sys.argv[1:]
+address = socket.create_server(("127.0.0.1", 0))
+with open(folder + "/port", "w") as file:
+    file.write(str(address.getsockname()[1]))
+command = [sys.executable, "-I", "-S", folder + "/owner", folder]
+owner = launch([address], command, standby=False, as_json=form == "json", level="info")
+mine = [owner._control.fileno(), owner.listening[0].fileno()]
+for each in mine:
+    os.set_inheritable(each, True)
+os.execv(command[0], [*command, "--first", ",".join(map(str, mine))])
+"""
+
+
+class Launched:
+    """A launcher and its owners."""
+
+    def __init__(self, folder: Path, lives: tuple[str, ...], form: str) -> None:
+        self._folder = folder
+        (folder / "owner").write_text(OWNER)
+        (folder / "lives").write_text("\n".join(lives))
+        os.mkfifo(folder / "orphans")
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", BEGIN, str(folder), form], stderr=subprocess.PIPE, cwd=ROOT, start_new_session=True
+        )
+
+    def told(self) -> list[list[str]]:
+        try:
+            return [line.split() for line in (self._folder / "told").read_text().splitlines()]
+        except FileNotFoundError:
+            return []
+
+    async def serves(self, times: int = 1) -> int:
+        """The id of the owner that serves as the one of so many."""
+        await until(lambda: self.told().count(["serves"]) == times, "it serves")
+        return [int(each[-1]) for each in self.told() if each[0] == "begun"][-1]
+
+    def connect(self) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", int((self._folder / "port").read_text())), timeout=60.0)
+
+    def asked(self) -> int:
+        """How often an owner was begun again, as the one that answers says."""
+        with self.connect() as asking:
+            asking.send(b"?")
+            return int(asking.recv(8))
+
+    def ended(self) -> tuple[int, list[Any]]:
+        """Its exit status, and the lines of its log."""
+        _, log = self.process.communicate(timeout=60.0)
+        return self.process.returncode, log.decode().splitlines()
+
+
+Launch = Callable[..., Launched]
+
+
+@pytest.fixture
+def launch(tmp_path: Path) -> Iterator[Launch]:
+    made: list[Launched] = []
+
+    def begin(*lives: str, form: str = "json") -> Launched:
+        made.append(Launched(tmp_path, lives, form))
+        return made[-1]
+
+    yield begin
+    for each in made:
+        with suppress(ProcessLookupError):
+            os.killpg(each.process.pid, signal.SIGKILL)
+        each.process.communicate()
+
+
+async def test_an_owner_that_died_is_followed_by_another_and_who_asks_meanwhile_is_answered(launch: Launch) -> None:
+    launched = launch("serves", "serves 1", "final 7")
+    owner = await launched.serves()
+    assert launched.asked() == 0
+    os.kill(launched.process.pid, signal.SIGSTOP)  # there is no owner until it goes on
+    os.kill(owner, signal.SIGKILL)
+    await until(lambda: "Z" in Path(f"/proc/{owner}/stat").read_text().rpartition(")")[2], "it is dead")
+    with launched.connect() as asking:
+        asking.send(b"?")
+        os.kill(launched.process.pid, signal.SIGCONT)
+        assert asking.recv(8) == b"1"
+    await launched.serves(2)
+    with launched.connect() as asking:  # it ends with status 1, as of a defect
+        asking.send(b"!")
+        status, log = launched.ended()
+    lines = [json.loads(line) for line in log]
+    assert status == 7
+    assert [each["message"] for each in lines] == ["owner_died", "owner_begun"] * 2
+    assert [each.get("status", each.get("restarts")) for each in lines] == [-9, 1, 1, 2]
+    assert [each["next_in"] for each in lines if "next_in" in each] == [FIRST, 2 * FIRST]
+
+
+@pytest.mark.parametrize(
+    ("life", "status"), [("1", 1), ("final 1", 1), ("78", 78), ("killed", -signal.SIGKILL)], ids=str
+)
+def test_a_service_that_has_not_served_yet_ends_as_its_owner_does(launch: Launch, life: str, status: int) -> None:
+    assert launch(life).ended() == (status, [])
+
+
+async def test_a_stop_is_the_owners_and_a_reload_is_told_to_it(launch: Launch) -> None:
+    launched = launch("serves")
+    await launched.serves()
+    launched.process.send_signal(signal.SIGHUP)
+    await until(lambda: ["reload"] in launched.told(), "it was told")
+    launched.process.send_signal(signal.SIGTERM)
+    assert launched.ended() == (3, [])
+    assert launched.told()[-1] == ["stopped"]
+    with pytest.raises(ConnectionRefusedError):
+        launched.connect()
+
+
+async def test_a_stop_while_there_is_no_owner_ends_it(launch: Launch) -> None:
+    launched = launch("serves", *["1"] * 20, form="console")
+    os.kill(await launched.serves(), signal.SIGKILL)
+    await until(lambda: len([each for each in launched.told() if each[0] == "begun"]) >= 3, "others have failed")
+    launched.process.send_signal(signal.SIGINT)
+    status, log = launched.ended()
+    assert status in (0, -signal.SIGINT)  # of one that has no handler
+    assert "[error    ] owner_died " in log[0]
+    waits = [float(line.rpartition("next_in=")[2]) for line in log if "owner_died" in line]
+    assert waits == [FIRST * 2**each for each in range(len(waits))]
+
+
+async def test_an_owner_ends_with_its_launcher(launch: Launch) -> None:
+    launched = launch("serves")
+    owner = await launched.serves()
+    launched.process.kill()
+    assert launched.process.wait(60.0) == -signal.SIGKILL
+    await until(lambda: not runs(owner), "the owner has ended")
+
+
+async def test_it_has_next_to_no_memory_and_no_thread_and_takes_up_orphans(launch: Launch, tmp_path: Path) -> None:
+    launched = launch("orphan serves", "serves")
+    os.kill(await launched.serves(), signal.SIGKILL)
+    await launched.serves(2)
+    folder = Path(f"/proc/{launched.process.pid}")
+    children = folder / "task" / str(launched.process.pid) / "children"
+    assert len(children.read_text().split()) == 2  # an owner, and the orphan of the one before
+    with (tmp_path / "orphans").open("w") as gate:
+        gate.write(".")
+    await until(lambda: len(children.read_text().split()) == 1, "it has taken up its end")
+    status = dict(line.split(":", 1) for line in (folder / "status").read_text().splitlines())
+    assert status["Threads"].strip() == "1"
+    assert int(status["VmRSS"].split()[0]) < 16_000  # kB
+    assert "site-packages" not in (folder / "maps").read_text()
+
+
+def runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
