@@ -1,6 +1,7 @@
 """Departures of push messages: what becomes of each device, counts, wallet, crashes, stops (C22.3, C25.2)."""
 
 import asyncio
+import math
 import os
 import random
 from collections.abc import AsyncIterator, Callable
@@ -469,6 +470,25 @@ async def test_what_waits_for_a_circuit_is_not_claimed_and_can_be_canceled(
     canceled = await push.sends.cancel(waits.key)
     assert canceled is not None
     assert canceled.status == "canceled"
+
+
+async def test_a_device_that_gets_nothing_tells_nothing_of_its_gateway(
+    push: Push, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody was called for it: the next one is the probe."""
+    monkeypatch.setattr(breaker, "FIRST_PAUSE", 300.0)
+    circuit = breaker.Breaker()
+    circuit.open(push.clock.monotonic() - 301)
+    tokens = [f"leaves {n}" for n in range(3)]
+    await push.register(*tokens, "stays")
+    push.sender.has_one_gateway = True
+    message = await push.send()
+    for token in tokens:
+        await push.register(token, opted_in=False)
+    running = await push.departs()
+    running._troubled[PushLaneKey(push.organization_id, "test", push.app_id, "android")] = (math.inf, {"one": circuit})
+    assert (await push.ends(message)).status == "completed"
+    assert [each.token for each in push.sender.got] == ["stays"]
 
 
 async def test_a_circuit_stays_open_for_what_is_sent_next(push: Push, monkeypatch: pytest.MonkeyPatch) -> None:

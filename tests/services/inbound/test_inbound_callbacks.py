@@ -15,6 +15,7 @@ from recado.domain.core.timestamps import format_timestamp
 from recado.engine.clock import SystemClock
 from recado.services.inbound.receipts import KINDS
 from recado.storage.core.connections.postgres import Database
+from recado.storage.messages import receipts
 from recado.storage.ops import ops
 from recado.storage.ops.ops import Backlogs
 
@@ -180,6 +181,14 @@ async def test_a_body_that_takes_long_keeps_waiting_what_is_of_its_source_alone(
         assert "chatapp" not in [row["channel"] for row in rows]
         return len(rows) == 2
 
+    looked_after: list[int] = []
+    look = receipts.open_callbacks
+
+    async def looking(*given: Any, after: int, **more: Any) -> Any:
+        looked_after.append(after)
+        return await look(*given, after=after, **more)
+
+    monkeypatch.setattr(receipts, "open_callbacks", looking)
     monkeypatch.setattr(line.workers, "find", slow)
     large = b'{"events": []' + b" " * 70_000 + b"}"
     for channel, body in (("chatapp", large), ("chatapp", b'{"events": []}'), ("sms", b"{}")):
@@ -187,6 +196,8 @@ async def test_a_body_that_takes_long_keeps_waiting_what_is_of_its_source_alone(
     await line.callbacks.take("email", "bridge", b"{}", {})
     await until(others, "those of other sources are worked off")
     assert await ops.backlogs(line.db) == Backlogs(deliveries=0, callbacks=2, large_callbacks=1)
+    newest = await line.db.fetchval("select max(id) from callbacks where channel = 'chatapp'")
+    await until(lambda: looked_after[-1] >= newest, "looks do not go through what waits")
     goes_on.set()
     await line.worked_off()
 

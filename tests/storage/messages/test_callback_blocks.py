@@ -39,6 +39,8 @@ async def test_a_block_leaves_out_those_that_are_postponed(database: Database) -
 
     taken = await receipts.open_callbacks(database, 2, 1_000, but=[first])
     assert [row["id"] for row in taken] == [second, third]
+    assert [row["id"] for row in await receipts.open_callbacks(database, 2, 1_000, after=second)] == [third]
+    assert await receipts.newest_open(database) == third
 
     one = await receipts.open_callback(database, first)
     assert one is not None
@@ -60,7 +62,7 @@ async def test_a_callback_keeps_what_its_body_is_read_with(database: Database) -
 
 async def test_open_callbacks_are_found_without_the_done_ones(database: Database) -> None:
     lines = await database.hot.fetch(
-        "explain " + receipts.SQL.open_callbacks.rstrip().rstrip(";"), 50, 1_000, [1, 2], ["sms/bridge"]
+        "explain " + receipts.SQL.open_callbacks.rstrip().rstrip(";"), 50, 1_000, [1, 2], ["sms/bridge"], 7
     )
     plan = "\n".join(line[0] for line in lines)
     assert re.search(r"Index Scan (using|on) callbacks_open", plan)

@@ -271,7 +271,7 @@ class PushLane:
         finally:
             begun[0] -= 1
         if outcome is None:
-            breaker.unrecorded(self._clock.monotonic())
+            breaker.passed_by()  # nobody was called
             if back_in is not None:
                 await self._back(target, back_in)
                 return

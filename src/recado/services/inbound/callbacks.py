@@ -57,6 +57,7 @@ MOST_EVENTS: Final = 1_000  # reports of one source in a transaction
 OF_OTHERS: Final = 5  # reports: as long as one of these, anything else takes
 STORED_BYTES: Final = 4 * 1024 * 1024  # of bodies in one statement, which are copied at once
 LONG_TO_HASH: Final = 64 * 1024  # bytes
+ALL_AGAIN_AFTER: Final = 1.0  # seconds
 AT_STOP: Final = 10.0  # seconds that a stop gives those that are worked off apart
 KEPT = timedelta(days=7)
 MOST_BROKEN = 10
@@ -100,6 +101,8 @@ class Callbacks:
         )
         self._worker = Periodic("callbacks", 1.0, self.work, clock)
         self._alone: dict[str, asyncio.Task[None]] = {}  # by source: the one that takes long, and is worked off apart
+        self._seen_to = 0  # while some are: up to this callback, as far as it was seen, none is left to be begun
+        self._seen_from = 0.0  # monotonic: when that was begun with
         # By source: the callback that waits for a connection that holds, and how many have not.
         self._broken: dict[str, tuple[int, int]] = {}
         self.postponed = PostponedCallbacks(
@@ -119,6 +122,7 @@ class Callbacks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             self._alone.clear()
+        self._seen_to = 0
         await self.postponed.stop()
         await self._store.stop()
 
@@ -133,16 +137,33 @@ class Callbacks:
         """Process what is open. Raises `Unavailable` while the database is away, or does not write."""
         self._require_writes()
         self._end_ended()
-        while rows := await receipts.open_callbacks(
-            self._db, AT_ONCE, AT_ONCE_BYTES, but=self.postponed.ids, but_of=list(self._alone)
-        ):
-            rows = self._without_long(rows)
+        while found := await self._look():
+            rows = self._without_long(found)
             try:
                 await self._process(rows)
             except Exception:  # noqa: BLE001 - some callback is at fault, or the database: each alone shows which
                 for row in rows:
                     await self._process_alone(row)
+            if self._alone and len(rows) == len(found):
+                self._seen_to = rows[-1]["id"]
             self._end_ended()
+
+    async def _look(self) -> Sequence[Mapping[str, Any]]:
+        """What may be worked off next.
+
+        What waits for one that takes long is gone through again once a second, and not by each look: there may be much
+        of it, and of two that are stored at once the earlier may be seen later.
+        """
+        now = self._clock.monotonic()
+        if not self._alone or now - self._seen_from >= ALL_AGAIN_AFTER:
+            self._seen_to, self._seen_from = 0, now
+        newest = await receipts.newest_open(self._db) if self._alone else 0
+        found = await receipts.open_callbacks(
+            self._db, AT_ONCE, AT_ONCE_BYTES, but=self.postponed.ids, but_of=list(self._alone), after=self._seen_to
+        )
+        if not found:
+            self._seen_to = max(self._seen_to, newest)
+        return found
 
     def _without_long(self, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         """Begin with what takes long and is the first of its source; what comes after such a one waits for it."""
@@ -167,6 +188,7 @@ class Callbacks:
         ended = [(line, task) for line, task in self._alone.items() if task.done()]
         for line, _ in ended:
             del self._alone[line]
+            self._seen_to = 0
         for _, task in ended:
             task.result()
 

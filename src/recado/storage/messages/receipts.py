@@ -372,14 +372,21 @@ async def store_callbacks(executor: Executor, rows: Sequence[CallbackRow]) -> No
 
 
 async def open_callbacks(
-    executor: Executor, limit: int, size: int, *, but: Sequence[int] = (), but_of: Sequence[str] = ()
+    executor: Executor, limit: int, size: int, *, but: Sequence[int] = (), but_of: Sequence[str] = (), after: int = 0
 ) -> list[Mapping[str, Any]]:
     """The oldest callbacks that are not processed yet, of about `size` bytes together, one at least.
 
-    `but`: these are left out, and `but_of` all of these sources, each as `channel/adapter`.
+    `but`: these are left out, `but_of` all of these sources, each as `channel/adapter`, and `after` all up to this one.
     """
-    rows: list[Mapping[str, Any]] = await executor.fetch(SQL.open_callbacks, limit, size, list(but), list(but_of))
+    given = limit, size, list(but), list(but_of), after
+    rows: list[Mapping[str, Any]] = await executor.fetch(SQL.open_callbacks, *given)
     return rows
+
+
+async def newest_open(executor: Executor) -> int:
+    """The last callback that is not processed yet; 0 where there is none."""
+    newest: int = await executor.fetchval(SQL.newest_open)
+    return newest
 
 
 async def open_callback(executor: Executor, callback_id: int) -> Mapping[str, Any] | None:

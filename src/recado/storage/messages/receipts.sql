@@ -331,19 +331,24 @@ from unnest($1::text[], $2::text[], $3::bytea[], $4::bytea[], $5::timestamptz[],
 on conflict (channel, adapter, sha256) do nothing;
 
 -- name: open_callbacks
--- The oldest callbacks that are not processed yet, but those of $3 and of the sources $4: at most $1, of about $2 bytes together, one at least.
+-- The oldest callbacks after $5 that are not processed yet, but those of $3 and of the sources $4: at most $1, of about $2 bytes together,
+-- one at least.
 select id, channel, adapter, headers, body
 from (
     select id, channel, adapter, headers, body, sum(octet_length(body)) over (order by id) - octet_length(body) as before
     from (
         select id, channel, adapter, headers, body from callbacks
-        where processed_at is null and id <> all($3::bigint[]) and channel || '/' || adapter <> all($4::text[])
+        where
+            processed_at is null and id > $5 and id <> all($3::bigint[]) and channel || '/' || adapter <> all($4::text[])
         order by id
         limit $1
     ) oldest
 ) summed
 where before < $2
 order by id;
+
+-- name: newest_open
+select coalesce(max(id), 0) from callbacks where processed_at is null;
 
 -- name: open_callback
 select id, channel, adapter, headers, body from callbacks where id = $1 and processed_at is null;
