@@ -52,6 +52,7 @@ def entry_parts(
         cells = FollowedMap(map_address, variables, clock)
     places = find_places(cells)
     forwarder = Forwarder(clock)
+    places.tell_left(forwarder.leave)
     answers = EntryAnswers(base_url, lambda: ids.new(REQUEST))
     entry = Entry(
         cells,
