@@ -1,7 +1,7 @@
 """Keeps the service of a cell running on the machine where it is, and says where it answers.
 
-The first life takes the numbers over from whoever has them: the cell is to be here now. Later ones do not: a process
-that lost the numbers to another machine, which this one cannot see, must not take them back from it.
+The first life that answers takes the numbers over from whoever has them: the cell is to be here now. Later ones do
+not: a process that lost the numbers to another machine, which this one cannot see, must not take them back from it.
 """
 
 import random
