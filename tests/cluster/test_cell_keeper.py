@@ -121,6 +121,27 @@ async def test_one_that_always_ends_is_begun_ever_more_slowly(tmp_path: Path) ->
     assert max(pauses) <= cell_keeper.AGAIN.ceiling
 
 
+@pytest.mark.parametrize("lacks", [False, True], ids=["always ends", "lacks a variable"])
+def test_one_that_never_answers_is_left_to_another_machine(tmp_path: Path, lacks: bool) -> None:
+    variable = "CELL_Z_URL" if lacks else "CELL_A_URL"
+    made = CellService("a", variable, "127.0.0.1", environment(tmp_path), ["false"])
+    passed = 0.0
+
+    def wait(event: threading.Event, seconds: float) -> bool:
+        nonlocal passed
+        passed += seconds
+        return event.wait(min(seconds, 0.001))
+
+    keeper = CellKeeper("a", made, monotonic=lambda: passed, wait=wait, chance=random.Random(1))
+    thread = threading.Thread(target=keeper.run, daemon=True)
+    thread.start()
+    thread.join(60)
+    made.close()
+    assert not thread.is_alive()
+    assert passed >= cell_keeper.GIVES_UP_AFTER
+    assert keeper.place.url is None
+
+
 async def test_the_service_ends_with_the_process_that_began_it(tmp_path: Path) -> None:
     """However that ends: nothing of it can run then."""
     begins = (

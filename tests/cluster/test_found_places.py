@@ -12,6 +12,7 @@ import pytest
 import structlog
 from tests.waiting import until
 
+from recado.cluster import found_places
 from recado.cluster.found_places import FoundPlaces, NotJoined
 from recado.engine.clock import SystemClock
 from recado.storage.cells.cell_map import Cell
@@ -35,6 +36,9 @@ while True:
         if line == "END":
             open(said, "w").close()
             sys.exit(7)
+        if line == "STILL":
+            open(said, "w").close()
+            os.kill(os.getpid(), 19)
         print(line, flush=True)
     at = len(lines)
 """
@@ -56,6 +60,10 @@ class Finder:
     def ends(self) -> None:
         with self._said.open("a") as said:
             said.write("END\n")
+
+    def stands_still(self) -> None:
+        with self._said.open("a") as said:
+            said.write("STILL\n")
 
     def heard(self) -> list[Any]:
         return [json.loads(line) for line in self._heard.read_text().splitlines()] if self._heard.exists() else []
@@ -103,10 +111,18 @@ async def test_a_place_that_is_not_reached_is_none_until_it_is_said_again(tmp_pa
     async with finding(tmp_path, listed(A)) as finder:
         finder.says(a=("http://10.0.0.1:1", None))
         await until(lambda: finder.places.url(A), "a has a place")
-        finder.places.not_reached(A)
+        finder.places.not_reached(A, "http://10.0.0.1:1")
         assert finder.places.url(A) is None
         finder.says(a=("http://10.0.0.1:1", None))
         await until(lambda: finder.places.url(A), "a has its place again")
+        left: list[str] = []
+        finder.places.tell_left(left.append)
+        finder.says(a=(None, "its service starts"))
+        finder.says(a=("http://10.0.0.2:1", None))
+        await until(lambda: finder.places.url(A) == "http://10.0.0.2:1", "a is elsewhere")
+        assert left == ["http://10.0.0.1:1"]
+        finder.places.not_reached(A, "http://10.0.0.1:1")  # late, of who was on the way there
+        assert finder.places.url(A) == "http://10.0.0.2:1"
 
 
 async def test_places_hold_while_the_finder_is_gone_and_another_one_hears_of_cells_that_are_new(tmp_path: Path) -> None:
@@ -122,6 +138,17 @@ async def test_places_hold_while_the_finder_is_gone_and_another_one_hears_of_cel
         assert finder.places.url(A) == "http://10.0.0.1:1"
         finder.says(b=("http://10.0.0.2:1", None))
         await until(lambda: finder.places.url(B), "b has a place")
+
+
+async def test_a_finder_that_stands_still_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(found_places, "SILENT_FOR", 1.0)
+    monkeypatch.setattr(found_places, "ENDS_WITHIN", 0.2)
+    async with finding(tmp_path, listed(A)) as finder:
+        await until(lambda: len(finder.heard()) == 1, "it hears of the cell")
+        finder.stands_still()
+        await until(lambda: len(finder.heard()) > 1, "another one hears of the cell")
+        finder.says(a=("http://10.0.0.1:1", None))
+        await until(lambda: finder.places.url(A), "a has a place")
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import hashlib
 import io
 import os
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import aiohttp
 import pytest
@@ -588,8 +588,11 @@ class Places:
     def url(self, cell: Cell) -> str | None:
         return self.urls.get(cell.name)
 
-    def not_reached(self, cell: Cell) -> None:
+    def not_reached(self, cell: Cell, url: str) -> None:
         self.missed.append(cell.name)
+
+    def tell_left(self, told: Callable[[str], None]) -> None:
+        self.left = told
 
 
 async def test_a_cell_is_asked_where_it_is_at_the_moment_and_is_away_while_it_is_nowhere(
@@ -623,3 +626,41 @@ async def test_without_a_map_there_is_one_cell(cell_urls: dict[str, str], client
             assert (answer.status, answer.headers["X-From"]) == (200, "a")
         async with client.get(f"{two.url}/readyz") as answer:
             assert answer.status == 200
+
+
+async def test_what_is_under_way_to_a_machine_that_a_cell_left_is_broken_off(
+    cell_urls: dict[str, str], client: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forwarding, "PLACES_OF_CALLER", 2)
+    places, never = Places(), asyncio.Event()
+
+    async def frozen(request: web.BaseRequest) -> web.StreamResponse:
+        if request.method == "GET":
+            response = web.StreamResponse()
+            await response.prepare(request)
+            await response.write(b"begun")
+        await never.wait()
+        return web.Response()
+
+    async with between(dict(cell_urls), find_places=lambda _: places) as two, asyncio.timeout(30):
+        _, token = await two.a.organization()
+        two.a.answers = frozen
+        left = places.urls["a"] = two.a.url
+
+        async def posted() -> int:
+            async with client.post(f"{two.url}/messages", headers=bearer(token), data=b"{}") as answer:
+                assert answer.headers["Retry-After"] == "5"
+                return answer.status
+
+        async with client.get(f"{two.url}/numbers", headers=bearer(token)) as reading:
+            assert await reading.content.readexactly(5) == b"begun"
+            under_way = [asyncio.create_task(posted()) for _ in range(3)]  # of which one waits for its turn
+            await until(lambda: len(two.a.targets) == 3, "two of them are there")
+            places.urls["a"] = two.b.url
+            places.left(left)
+            assert await asyncio.gather(*under_way) == [503] * 3
+            with pytest.raises(aiohttp.ClientPayloadError):
+                await reading.read()
+        assert len(two.a.targets) == 3
+        async with client.get(f"{two.url}/numbers", headers=bearer(token)) as answer:
+            assert (answer.status, answer.headers["X-From"], places.missed) == (200, "b", [])

@@ -1,7 +1,7 @@
 """Keeps the service of a cell running on the machine where it is, and says where it answers.
 
-The first life takes the numbers over from whoever has them: the cell is to be here now. Later ones do not: a process
-that lost the numbers to another machine, which this one cannot see, must not take them back from it.
+The first life that answers takes the numbers over from whoever has them: the cell is to be here now. Later ones do
+not: a process that lost the numbers to another machine, which this one cannot see, must not take them back from it.
 """
 
 import random
@@ -22,6 +22,7 @@ ASK_EVERY: Final = 1.0  # seconds, whether it answers
 SILENT_FOR: Final = 10.0  # seconds without an answer, after which it is killed: it stands still
 COMES_UP_WITHIN: Final = 120.0  # seconds
 ENDS_WITHIN: Final = 20.0  # seconds, in order
+GIVES_UP_AFTER: Final = 300.0  # seconds without an answer: another machine may have what this one lacks
 WELL_AFTER: Final = 30.0  # seconds of answers, after which a failure is the first again
 AGAIN: Final = Backoff(first=0.5, ceiling=15.0)
 
@@ -73,8 +74,9 @@ class CellKeeper:
         self.place = Place(None, STARTS)
 
     def run(self) -> None:
-        """Begin it, and again whenever it ends, until `stop`."""
+        """Begin it, and again whenever it ends, until `stop`, or until it has not answered for so long."""
         failures = 0
+        up = self._monotonic()
         try:
             while not self._stopping.is_set():
                 began = self._monotonic()
@@ -85,8 +87,13 @@ class CellKeeper:
                 else:
                     log.info("service_begun", cell=self._cell, pid=process.pid)
                     answered = self._watch(process, began)
-                    if answered is not None and self._monotonic() - answered >= WELL_AFTER:
-                        failures = 0
+                    if answered is not None:
+                        up = self._monotonic()
+                        if up - answered >= WELL_AFTER:
+                            failures = 0
+                if self._monotonic() - up >= GIVES_UP_AFTER:
+                    log.error("cell_given_up", cell=self._cell, seconds=round(self._monotonic() - up, 1))
+                    return
                 failures += 1
                 self._wait(self._stopping, AGAIN.delay(failures, self._chance))
         finally:

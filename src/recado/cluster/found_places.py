@@ -4,7 +4,7 @@ import asyncio
 import os
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -21,6 +21,7 @@ JOINS_WITHIN: Final = 20.0  # seconds
 LOOK_EVERY: Final = 1.0  # seconds
 LONGEST_LINE: Final = 1024 * 1024  # bytes
 ENDS_WITHIN: Final = 5.0  # seconds
+SILENT_FOR: Final = 30.0  # seconds without a line, of which there is one each second: it stands still
 
 log = structlog.get_logger(__name__)
 
@@ -43,6 +44,8 @@ class FoundPlaces:
         self._urls: dict[str, str] = {}  # those in use
         self._known: dict[str, str | None] = {}  # what was said last, for the log
         self._last: dict[str, str] = {}  # where it was last, likewise
+        self._heard = 0.0  # monotonic seconds of the last line
+        self._left: Callable[[str], None] = lambda _: None
         self._looks = Periodic("places of cells", LOOK_EVERY, self._look, clock, ceiling=30.0)
 
     async def start(self) -> None:
@@ -57,9 +60,13 @@ class FoundPlaces:
     def url(self, cell: Cell) -> str | None:
         return self._urls.get(cell.name)
 
-    def not_reached(self, cell: Cell) -> None:
+    def not_reached(self, cell: Cell, url: str) -> None:
         """Not until it is said again: what was there may be elsewhere, and another one there."""
-        self._urls.pop(cell.name, None)
+        if self._urls.get(cell.name) == url:  # else it is elsewhere already
+            del self._urls[cell.name]
+
+    def tell_left(self, told: Callable[[str], None]) -> None:
+        self._left = told
 
     @property
     def placed(self) -> int:
@@ -68,8 +75,11 @@ class FoundPlaces:
 
     async def _look(self) -> None:
         process = self._process
-        if process is None or process.returncode is not None:
-            if process is not None:
+        silent = self._clock.monotonic() - self._heard >= SILENT_FOR
+        if process is None or process.returncode is not None or silent:
+            if process is not None and process.returncode is None:
+                log.warning("ray_away", reason="the finder says nothing")
+            elif process is not None:
                 log.warning("ray_away", status=process.returncode)
             try:
                 await self._begin()
@@ -111,6 +121,7 @@ class FoundPlaces:
             raise NotJoined("Ray does not answer" if said is None else said["error"])
         if not said.get("room"):
             log.warning("cluster_without_room")
+        self._heard = self._clock.monotonic()
         self._told = {}
         self._tell({name: cell.cell.database_from for name, cell in self._cells.cells.items()})
         self._reading = asyncio.create_task(self._read(process), name="places of cells")
@@ -135,6 +146,7 @@ class FoundPlaces:
 
     async def _read(self, process: Process) -> None:
         while (said := await self._line(process)) is not None:
+            self._heard = self._clock.monotonic()
             for name, (url, trouble) in said.get("places", {}).items():
                 if name in self._told:
                     self._note(name, url, trouble)
@@ -160,6 +172,7 @@ class FoundPlaces:
             log.info("cell_placed", cell=name, url=url)
         else:
             log.warning("cell_moved", cell=name, url=url, left=left)
+            self._left(left)
 
 
 def finder_program(address: str) -> list[str]:

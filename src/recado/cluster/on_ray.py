@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import ray
+import structlog
 from ray.exceptions import ActorDiedError, RayError
 
 from recado.cluster.cell_keeper import CellKeeper
@@ -24,6 +25,8 @@ NAMESPACE: Final = "recado"
 RESOURCE: Final = "recado"
 """What a node says it has of, for each cell that it may run: `ray start --resources='{"recado": 4}'`."""
 ANSWERS_WITHIN: Final = 1.0  # seconds
+
+log = structlog.get_logger(__name__)
 
 
 class NoRay(Exception):
@@ -49,16 +52,20 @@ class PlacedCell:
         )  # fmt: skip
         self._keeper = CellKeeper(cell, service, monotonic=SystemClock.monotonic, chance=random.Random())  # noqa: S311 - spreads pauses
         # The service ends with the thread that began it, and this one with the process.
-        threading.Thread(target=self._keeper.run, name=f"cell {cell}", daemon=True).start()
+        threading.Thread(target=self._keep, name=f"cell {cell}", daemon=True).start()
+
+    def _keep(self) -> None:
+        try:
+            self._keeper.run()
+        except Exception as error:  # noqa: BLE001 - whatever it was: without a keeper nobody has the cell
+            log.error("keeper_failed", error=type(error).__qualname__)
+        finally:
+            os._exit(1)  # Ray begins it anew where there is room, on another machine most often
 
     def where(self) -> tuple[str | None, str | None]:
         """The address of the service, and what is wrong where it has none."""
         place = self._keeper.place
         return place.url, place.trouble
-
-    def stop(self) -> bool:
-        """End the service in order; whether it has ended."""
-        return self._keeper.stop()
 
 
 class RayCells:
@@ -115,7 +122,6 @@ def _actor(cell: str, database_from: str) -> Any:
         "get_if_exists": True,
         "lifetime": "detached",
         "max_restarts": -1,
-        "max_concurrency": 2,
         "num_cpus": 0,
         "resources": {RESOURCE: 1},
         "scheduling_strategy": "SPREAD",

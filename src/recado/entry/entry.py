@@ -342,7 +342,7 @@ class Entry:
             ) as answer:
                 yield answer
         except NotReached:
-            self._places.not_reached(cell.cell)
+            self._places.not_reached(cell.cell, url)
             raise
 
     @asynccontextmanager

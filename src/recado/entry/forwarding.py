@@ -6,7 +6,7 @@ import socket
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import quote
 
 import aiohttp
@@ -53,6 +53,7 @@ _HOP: Final = frozenset(
 # What says where a request came from is said anew. The body's length is that of what is sent.
 _SAID_ANEW: Final = frozenset({"expect", "forwarded", "x-real-ip", "via", "content-length"})
 _PRINTABLE: Final = "".join(map(chr, range(0x21, 0x7F)))
+_One = TypeVar("_One")
 
 
 class NotReached(Exception):
@@ -134,6 +135,8 @@ class Forwarder:
         self._places: dict[str, FairPlaces] = {}
         self._large: dict[str, FairPlaces] = {}
         self._away_until: dict[str, float] = {}
+        self._without_head: dict[str, set[asyncio.Timeout]] = {}
+        self._being_read: dict[str, set[aiohttp.ClientResponse]] = {}
 
     async def start(self) -> None:
         self._session = aiohttp.ClientSession(
@@ -160,6 +163,17 @@ class Forwarder:
     def is_away(self, url: str | None) -> bool:
         """Whether a cell has no place, or took no connection a moment ago."""
         return url is None or self._clock.monotonic() < self._away_until.get(url, -math.inf)
+
+    def leave(self, url: str) -> None:
+        """Break off what is under way to an address where no service is any more: nobody may say anything there."""
+        for limit in self._without_head.get(url, ()):
+            if not limit.expired():
+                limit.reschedule(0.0)  # now
+        for answer in self._being_read.get(url, ()):
+            if answer.connection is not None and answer.connection.transport is not None:
+                answer.connection.transport.abort()
+        for kept in (self._places, self._large, self._away_until):
+            kept.pop(url, None)  # those who have a place of it hold it themselves
 
     async def is_there(self, url: str | None) -> bool:
         """Whether a cell takes work now; one that says nothing is away for a moment."""
@@ -194,7 +208,7 @@ class Forwarder:
             if patience is None and request.method in ("GET", "HEAD") and not has_body:
                 patience = READ_PATIENCE
             try:
-                async with asyncio.timeout(patience):
+                async with asyncio.timeout(patience) as limit, _among(self._without_head, url, limit):
                     found = await session.request(
                         request.method,
                         _address(url, request),
@@ -220,7 +234,8 @@ class Forwarder:
                     # Its reader may take an hour: who asks for little does not wait for that.
                     await held.pop_all().aclose()
                     await held.enter_async_context(self._place(self._large, LARGE_PLACES, url, caller))
-                yield found
+                async with _among(self._being_read, url, found):
+                    yield found
             finally:
                 found.close()  # where it was read to its end, its connection rests for the next one already
 
@@ -237,9 +252,24 @@ class Forwarder:
                 self._figures.refused[EntryBound.PLACES] += 1
                 raise error if isinstance(error, Unavailable) else Unavailable(retry_after=RETRY_AFTER) from None
         try:
+            if kind.get(url) is not places:
+                raise Unavailable(retry_after=RETRY_AFTER)  # the service left while this waited
             yield
         finally:
             places.leave(caller)
+
+
+@asynccontextmanager
+async def _among(all_of: dict[str, set[_One]], url: str, one: _One) -> AsyncIterator[None]:
+    """It is in the set of the address meanwhile."""
+    those = all_of.setdefault(url, set())
+    those.add(one)
+    try:
+        yield
+    finally:
+        those.discard(one)
+        if not those:
+            all_of.pop(url, None)
 
 
 async def given(

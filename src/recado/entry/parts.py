@@ -61,6 +61,7 @@ def entry_parts(
     forwarder = Forwarder(clock, figures)
     loop_watch = LoopWatch(clock)
     connection_limits = ConnectionLimits(connections, connections_of_address, addresses)
+    places.tell_left(forwarder.leave)
     answers = EntryAnswers(base_url, lambda: ids.new(REQUEST))
     entry = Entry(
         cells,

@@ -1,6 +1,6 @@
 """Where the service of each cell is: at the address that the map has, or wherever it runs at the moment."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from recado.domain.core.clock import Clock
@@ -29,8 +29,11 @@ class CellPlaces(Service, Protocol):
     def url(self, cell: Cell) -> str | None:
         """The address; None: it has none at the moment."""
 
-    def not_reached(self, cell: Cell) -> None:
+    def not_reached(self, cell: Cell, url: str) -> None:
         """Nothing took a connection at the address that was said."""
+
+    def tell_left(self, told: Callable[[str], None]) -> None:
+        """Who is told of each address that a service has left, as it answers at another one."""
 
 
 class MappedPlaces:
@@ -45,7 +48,10 @@ class MappedPlaces:
     def url(self, cell: Cell) -> str | None:
         return cell.url
 
-    def not_reached(self, cell: Cell) -> None:
+    def not_reached(self, cell: Cell, url: str) -> None:
+        return
+
+    def tell_left(self, told: Callable[[str], None]) -> None:
         return
 
 
