@@ -36,6 +36,7 @@ def read_only(
             arguments = await stack.enter_async_context(empty_database(server, how))
             async with opened(arguments) as db:
                 await fill(db)
+                await db.execute(f"alter database {arguments['database']} set default_transaction_read_only = on")
             return arguments
 
         try:

@@ -1,6 +1,7 @@
 """The databases that `recado cells` opens: that of the map, and those of the cells."""
 
 import os
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
@@ -64,11 +65,22 @@ async def _connected(variable: str) -> AsyncIterator[Session]:
         )
     try:
         session = await holding.connect(address)
-    except (OSError, TimeoutError, asyncpg.InvalidCatalogNameError) as error:
-        raise CellAway(f"the database of {variable} cannot be reached ({type(error).__name__})") from None
-    except (asyncpg.PostgresError, asyncpg.InterfaceError, ValueError) as error:
-        raise CommandError(f"the database of {variable} cannot be reached ({type(error).__name__})") from None
+    except (
+        OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, ValueError
+    ) as error:  # fmt: skip
+        kind = CellAway if _nobody_answers(error) else CommandError
+        raise kind(f"the database of {variable} cannot be reached ({type(error).__name__})") from None
     try:
         yield session
     finally:
         await session.close()
+
+
+def _nobody_answers(error: Exception) -> bool:
+    """Whether there is nobody at the address, or not with that database. Who refuses TLS, or a certificate, is there;
+    and who may not look has not seen that nobody is.
+    """
+    if isinstance(error, asyncpg.InvalidCatalogNameError):
+        return True
+    there = isinstance(error, ssl.SSLError | PermissionError) or "rejected SSL" in str(error)  # asyncpg has no kind
+    return isinstance(error, OSError) and not there

@@ -7,14 +7,18 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import RawTestServer
 from tests.media_files import PDF, PNG, ogg
 from tests.services.media.conftest import NOW, ORGANIZATION, Accounts, Shelf, number, refused, unreachable, upload
+from yarl import URL
 
 from recado.channels.core.provider import Account
+from recado.channels.http.outbound_http import OutboundHttp
 from recado.domain.core.errors import Problem
 from recado.domain.media.media_types import MIB
 from recado.domain.messages.message import Priority
-from recado.services.media import new_blobs
+from recado.services.media import media_use, new_blobs
 from recado.services.media.media_use import SentMedia, named_media
 from recado.services.messages.chatapp_rules import check_media
 from recado.services.messages.draft import MessageDraft
@@ -140,6 +144,41 @@ async def test_what_a_provider_has_enough_of_before_its_end_is_closed_when_it_an
     kept = await shelf.uploads.take(sender, upload(PNG))
     await shelf.use.hand_over(sender, kept, content())
     assert seen[-2:] == ["8 bytes", "closed"]
+
+
+async def test_a_provider_that_does_not_answer_while_an_upload_is_still_read_is_a_502(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed, left = asyncio.Event(), asyncio.Event()
+
+    async def content() -> AsyncGenerator[bytes]:
+        try:
+            yield PNG
+            await asyncio.Event().wait()  # a storage that is slow
+        finally:
+            closed.set()
+
+    async def says_nothing(_: web.BaseRequest) -> web.Response:
+        await left.wait()
+        return web.Response()
+
+    async def sent(_: Account, content: AsyncIterator[bytes], **__: Any) -> str:
+        await http.post(URL(str(server.make_url("/"))), content, {})
+        return "theirs-1"
+
+    sender = await shelf.sender()
+    kept = await shelf.uploads.take(sender, upload(PNG))
+    monkeypatch.setattr(shelf.provider, "upload_media", sent)
+    monkeypatch.setattr(media_use, "SECONDS", 0.05)
+    http = OutboundHttp()
+    await http.start()
+    async with RawTestServer(says_nothing) as server:
+        with pytest.raises(Problem) as failed:
+            await shelf.use.hand_over(sender, kept, content())
+        await asyncio.wait_for(closed.wait(), 10)
+        left.set()
+        await http.stop()
+    assert failed.value.code == "PROVIDER_TIMEOUT"
 
 
 async def test_a_wrong_type_is_refused_before_anything_is_stored(shelf: Shelf) -> None:

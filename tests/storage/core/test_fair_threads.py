@@ -1,5 +1,6 @@
 """Files are closed by threads: a large one without a name would hold the event loop meanwhile (C31)."""
 
+import asyncio
 import threading
 from io import BytesIO, FileIO
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from recado.storage.core.shares.fair_threads import FairThreads
+from recado.storage.core.shares.fair_threads import OF_ONE, FairThreads
 
 
 class Watched(FileIO):
@@ -40,6 +41,21 @@ async def test_a_file_is_closed_also_when_the_threads_have_ended(tmp_path: Path)
     file: Any = Watched(tmp_path / "file", "w")
     await FairThreads("tested").close("org_1", file)
     assert file.closed
+
+
+async def test_a_system_that_gives_no_thread_for_a_while_costs_no_place(
+    threads: FairThreads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as full:
+        full.setattr(threading.Thread, "start", refused)
+        for _ in range(OF_ONE):
+            with pytest.raises(RuntimeError):
+                await threads.run("org_1", int)
+    async with asyncio.timeout(10):
+        assert await threads.run("org_1", int, "7") == 7
 
 
 async def test_what_is_in_memory_is_closed_at_once(threads: FairThreads) -> None:

@@ -6,8 +6,8 @@ itself: it holds a place among the calls, and no lane.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from typing import Any, Final, NamedTuple
 
 from recado.channels.core.errors import ProviderError
@@ -180,7 +180,7 @@ class MediaUse:
         """
         store = required(self._media_for(sender.channel, sender.env), sender.channel)
         try:
-            async with asyncio.timeout(SECONDS), aclosing(content):
+            async with asyncio.timeout(SECONDS), _closed(content):
                 return await store.upload_media(
                     sender.account(), content, size=found.size, mime_type=found.mime_type,
                     filename=found.filename,
@@ -220,3 +220,15 @@ class MediaUse:
 
     def _content(self, found: KeptMedia) -> AsyncGenerator[bytes]:
         return self._blobs.read(found.blob_key, 0, found.size)
+
+
+@asynccontextmanager
+async def _closed(content: AsyncGenerator[bytes | memoryview] | AsyncGenerator[bytes]) -> AsyncIterator[None]:
+    """Closed after the block. While a piece is being read it cannot be: the request that reads it was broken off, and
+    closes it with that.
+    """
+    try:
+        yield
+    finally:
+        if not getattr(content, "ag_running", False):
+            await content.aclose()

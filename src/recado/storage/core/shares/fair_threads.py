@@ -56,7 +56,11 @@ class FairThreads:
             else:
                 told.set_exception(error)
 
-        done = self._threads.submit(work, *args, **kwargs)
+        try:
+            done = self._threads.submit(work, *args, **kwargs)
+        except RuntimeError:  # the system gives no thread
+            self._places.leave(owner)
+            raise
         done.add_done_callback(lambda done: loop.call_soon_threadsafe(leave, done))  # once: it wakes the loop
         # Who is cancelled goes when the thread has ended: it may hold a file that is closed next.
         return await to_its_end(told)
