@@ -10,6 +10,8 @@ from recado.address import FRONTS_END_WITHIN, bind_address, try_address
 from recado.config.errors import SettingsError
 from recado.config.forms import Listen
 
+_NO_FAMILY = 45  # above all that Linux has
+
 
 class Turns:
     """A clock on which nothing happens but what is done at each sleep."""
@@ -64,3 +66,16 @@ def test_what_is_bound_is_had_and_does_not_listen_yet(other: socket.socket) -> N
         each.close()
     with pytest.raises(SettingsError, match="is in use: stop what listens there"):
         bind_address(Listen(*other.getsockname()))
+
+
+def test_an_address_of_a_family_that_the_kernel_has_not_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = (socket.SOCK_STREAM, socket.IPPROTO_TCP, "")
+    unknown, known = (_NO_FAMILY, *stream, ("::1", 0)), (socket.AF_INET, *stream, ("127.0.0.1", 0))
+    found = [unknown, known]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+    (bound,) = bind_address(Listen("localhost", 0))
+    with bound:
+        assert bound.family == socket.AF_INET
+    found.remove(known)
+    with pytest.raises(SettingsError, match="cannot be listened on"):
+        bind_address(Listen("localhost", 0))

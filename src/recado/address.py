@@ -37,15 +37,23 @@ async def try_address(listen: Listen, clock: Clock) -> None:
 def bind_address(listen: Listen) -> list[socket.socket]:
     """Sockets that have the address, and do not listen yet: callers are refused until somebody does."""
     bound: list[socket.socket] = []
+    lacking: OSError | None = None
     with telling(listen):
         try:
             found = socket.getaddrinfo(listen.host, listen.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
             for family, kind, protocol, _, address in dict.fromkeys(found):
-                bound.append(each := socket.socket(family, kind, protocol))
+                try:
+                    each = socket.socket(family, kind, protocol)
+                except OSError as error:
+                    lacking = error  # as of a kernel without IPv6, where the name has addresses of both
+                    continue
+                bound.append(each)
                 each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 if family == socket.AF_INET6:
                     each.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
                 each.bind(address)
+            if not bound and lacking is not None:
+                raise lacking
         except BaseException:
             for each in bound:
                 each.close()

@@ -24,13 +24,18 @@ folder, told = sys.argv[1], sys.argv[-1]
 def tell(*words):
     with open(folder + "/told", "a") as file:
         file.write(" ".join(map(str, words)) + "\\n")
-control, listening = (socket.socket(fileno=int(each)) for each in told.split(","))
-restarts = 0
+restarts, (control, address) = 0, map(int, told.split(","))
 if "--first" not in sys.argv:
-    said = control.recv(64)
-    if not said:
-        sys.exit(0)
+    control = address  # behind the id of the launcher: the address comes when it is its turn
+    held = [each for each in os.listdir("/proc/self/fd") if os.path.exists("/proc/self/fd/" + each)]
+    sockets = [each for each in held if int(each) > 2 and os.readlink("/proc/self/fd/" + each).startswith("socket")]
+    if sockets != [str(control)]:
+        sys.exit("it has more than its control: " + " ".join(sockets))
+control = socket.socket(fileno=control)
+if "--first" not in sys.argv:
+    said, (address,), _, _ = socket.recv_fds(control, 64, 8)
     restarts = int(said.partition(b" ")[2])
+listening = socket.socket(fileno=address)
 with open(folder + "/lives") as file:
     life = file.read().splitlines()[restarts].split()
 tell("begun", restarts, os.getpid())
@@ -54,6 +59,16 @@ for word in life:
                         break
             except InterruptedError:
                 pass
+    elif word == "serves-once":
+        listening.listen()
+        control.send(b"ready")
+        tell("serves")
+    elif word == "stops":
+        control.send(b"final")
+        listening.close()
+        os.read(os.open(folder + "/orphans", os.O_RDONLY), 1)
+    elif word == "deaf":
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
     elif word == "final":
         control.send(b"final")
     elif word == "orphan":
@@ -184,10 +199,37 @@ async def test_a_stop_while_there_is_no_owner_ends_it(launch: Launch) -> None:
     await until(lambda: len([each for each in launched.told() if each[0] == "begun"]) >= 3, "others have failed")
     launched.process.send_signal(signal.SIGINT)
     status, log = launched.ended()
-    assert status in (0, -signal.SIGINT)  # of one that has no handler
+    assert status in (0, 3, -signal.SIGTERM)  # of none, or of one that has just begun
     assert "[error    ] owner_died " in log[0]
     waits = [float(line.rpartition("next_in=")[2]) for line in log if "owner_died" in line]
     assert waits == [FIRST * 2**each for each in range(len(waits))]
+
+
+async def test_a_next_owner_is_stopped_by_what_it_does_not_ignore_while_it_loads(launch: Launch) -> None:
+    launched = launch("serves", "deaf serves")
+    os.kill(await launched.serves(), signal.SIGKILL)
+    await launched.serves(2)
+    launched.process.send_signal(signal.SIGINT)
+    assert launched.ended()[0] == 3
+
+
+async def test_who_connects_while_an_owner_stops_that_was_told_itself_is_refused(
+    launch: Launch, tmp_path: Path
+) -> None:
+    launched = launch("serves-once stops 0")
+    await launched.serves()
+
+    def refused() -> bool:
+        try:
+            launched.connect().close()
+        except ConnectionRefusedError:
+            return True
+        return False
+
+    await until(refused, "the launcher has let the address go")
+    with (tmp_path / "orphans").open("w") as gate:
+        gate.write(".")
+    assert launched.ended() == (0, [])
 
 
 async def test_an_owner_ends_with_its_launcher(launch: Launch) -> None:

@@ -14,32 +14,36 @@ from recado.engine.process.family import end_with_parent, take_orphans
 from recado.fronts import launcher
 
 _MOST = 64  # bytes of what is told
+_MOST_DESCRIPTORS = 64  # one for each address of the host's name
 
 
 class Launched:
     """This process is an owner, and its launcher holds the address. `restarts`: how often an owner was begun again."""
 
-    def __init__(self, control: int, listening: Sequence[int], restarts: int = 0) -> None:
+    def __init__(self, control: int, listening: Sequence[int] = ()) -> None:
         """By descriptors: of what is said to the launcher, and of the sockets that have the address."""
-        for each in (control, *listening):
-            os.set_inheritable(each, False)
+        os.set_inheritable(control, False)
         self._control = socket.socket(fileno=control)
-        self.listening = [socket.socket(fileno=each) for each in listening]
-        self.restarts = restarts
+        self.listening: list[socket.socket] = []
+        self.restarts = 0
+        self._take(listening)
 
     @classmethod
     def by(cls, told: str) -> "Launched":
-        """As the launcher tells it (`launcher.launched`)."""
-        control, *listening = (int(each) for each in told.split(","))
-        return cls(control, listening)
+        """As the launcher tells it; one that is over meanwhile is followed at once."""
+        launcher_id, control = (int(each) for each in told.split(","))
+        follow(launcher_id)
+        return cls(control)
 
     def await_turn(self) -> bool:
-        """Wait until this process is to be the owner; False: nobody wants it."""
+        """Wait until this process is to be the owner, and has the address; False: nobody wants it."""
         self._control.setblocking(True)
         try:
-            said, _, restarts = self._control.recv(_MOST).partition(b" ")
+            told, descriptors, _, _ = socket.recv_fds(self._control, _MOST, _MOST_DESCRIPTORS)
         except ConnectionError:
             return False
+        self._take(descriptors)
+        said, _, restarts = told.partition(b" ")
         if said != launcher.GO:
             return False
         self.restarts = int(restarts)
@@ -58,6 +62,11 @@ class Launched:
         self._control.close()
         for each in self.listening:
             each.close()
+
+    def _take(self, listening: Sequence[int]) -> None:
+        for each in listening:
+            os.set_inheritable(each, False)
+            self.listening.append(socket.socket(fileno=each))
 
     def _say(self, what: bytes) -> None:
         with suppress(OSError):  # of a launcher that is gone, with which this process is about to end

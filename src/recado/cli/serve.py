@@ -27,17 +27,19 @@ from recado.domain.core.errors import Unavailable
 from recado.domain.core.timestamps import format_timestamp
 from recado.engine.clock import SystemClock
 from recado.engine.process.collector import spare_the_collector
-from recado.engine.process.family import end_with_parent, take_name
+from recado.engine.process.family import take_name
 from recado.engine.process.stacks import below_its_name, tell_stacks
 from recado.fronts.processes import FrontProcesses
 from recado.fronts.program import OTHER_PROGRAM, program_on_disk
 from recado.fronts.supervision import FrontsFailed
+from recado.storage.embedded.cluster_lock import LockTimeout
+from recado.storage.embedded.embedded import EmbeddedError
 
 if TYPE_CHECKING:
     from recado.app import Application
 
 OWNER, STANDBY = "recado-owner", "recado-standby"  # names of processes, where there are several
-_PASSING = (Unavailable, FrontsFailed, OSError)
+_PASSING = (Unavailable, FrontsFailed, EmbeddedError, LockTimeout, OSError)
 """What may be over soon: an owner that ends of it is followed by another, where one has served before."""
 
 log = structlog.get_logger(__name__)
@@ -151,7 +153,6 @@ def _launch(settings: Settings, command: list[str]) -> Launched:
 def _await_turn(owner: Launched) -> bool:
     """Load the program, and wait until the owner before is no more; False: this one is not needed."""
     take_name(STANDBY)
-    end_with_parent()  # where that is over already, nobody says that it is its turn
     # What a terminal tells all of its processes is for the owner.
     before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGHUP)}
     import recado.app

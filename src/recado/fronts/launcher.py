@@ -24,7 +24,8 @@ NEXT_AFTER = 10.0
 NEXT_AGAIN_AFTER = 60.0  # seconds, where one that waited has ended
 
 READY, FINAL, GO = b"ready", b"final", b"go"
-"""What an owner says: it serves; its end is that of the service. What it is told: with its number of restarts."""
+"""What an owner says: it serves; its end is that of the service. What it is told: with its number of restarts, and the
+descriptors that have the address."""
 
 LEVELS = ("debug", "info", "warning", "error")
 WATCHED = (signal.SIGCHLD, signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
@@ -49,11 +50,11 @@ class Owner:
                 self.ready = self.ready or said == READY
                 self.final = self.final or said == FINAL
 
-    def go(self, restarts: int) -> None:
-        """It is its turn. One that is dead already is found by its end."""
+    def go(self, restarts: int, listening: Sequence[int]) -> None:
+        """It is its turn, and gets the address. One that is dead already is found by its end."""
         self.begun_at = time.monotonic()
         with suppress(OSError):
-            self._control.send(b"%b %d" % (GO, restarts))
+            socket.send_fds(self._control, [b"%b %d" % (GO, restarts)], listening)
 
     def signal(self, number: int) -> None:
         """Nobody else takes up its end: its id is its own until then."""
@@ -116,15 +117,20 @@ class Launcher:
         return 0 if told is None else told.si_signo
 
     def _stop(self, number: int) -> bool:
-        """Have the owner stop, and let the address be its alone. False: there is none."""
+        """Have the owner stop. False: there is none."""
+        self._let_go()
+        if self._owner is not None:
+            # One that has waited may still leave what a terminal says to others (`serve`).
+            self._owner.signal(signal.SIGTERM if self._restarts else number)
+        return self._owner is not None
+
+    def _let_go(self) -> None:
+        """No owner is to follow: the address is that of the last one alone, until it ends."""
         self._stopping = True
         for each in self._listening:
             os.close(each)
         self._listening = ()
         self._end_next()
-        if self._owner is not None:
-            self._owner.signal(number)
-        return self._owner is not None
 
     def _look(self) -> None:
         """Begin what is to begin now."""
@@ -136,16 +142,17 @@ class Launcher:
                 self._owner, self._next, self._turn_at = self._next, None, None
                 self._restarts += 1
                 assert self._owner is not None  # noqa: S101 - it was begun
-                self._owner.go(self._restarts)
+                self._owner.go(self._restarts, self._listening)
                 self._tell("info", "owner_begun", pid=self._owner.pid, restarts=self._restarts)
             return
-        if not self._served:
-            owner.heard()
-            self._served = owner.ready
-        if self._standby and self._next is None and now >= max(self._next_from, owner.begun_at + NEXT_AFTER):
-            owner.heard()
-            if owner.ready:
-                self._begin_next()
+        owner.heard()
+        self._served = self._served or owner.ready
+        if owner.final:
+            self._let_go()  # who connects while it stops is refused, and does not wait for nobody
+            return
+        wanted = owner.ready and self._standby and self._next is None
+        if wanted and now >= max(self._next_from, owner.begun_at + NEXT_AFTER):
+            self._begin_next()
 
     def _reap(self) -> int | None:
         """Take up the ends of all that have ended; the exit status where the service is over."""
@@ -190,9 +197,9 @@ class Launcher:
         """Begin a process that waits until it is its turn."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
-            for each in (theirs.fileno(), *self._listening):
-                os.set_inheritable(each, True)
-            command = [*self._command, "--launched", launched(theirs.fileno(), self._listening)]
+            # Without the address: one that is not its turn would keep it for a while when this process is killed.
+            os.set_inheritable(theirs.fileno(), True)
+            command = [*self._command, "--launched", f"{os.getpid()},{theirs.fileno()}"]
             pid = os.posix_spawn(command[0], command, os.environ, setsigmask=())
         except OSError as error:
             ours.close()
@@ -234,11 +241,6 @@ class Launcher:
             os.write(2, line.encode() + b"\n")
 
 
-def launched(control: int, listening: Sequence[int]) -> str:
-    """How an owner is told of its descriptors."""
-    return ",".join(map(str, (control, *listening)))
-
-
 def _is_front(pid: int) -> bool:
     """By the name that it takes, or, before it has loaded its program, by its command."""
     with open(f"/proc/{pid}/comm", "rb") as name, open(f"/proc/{pid}/cmdline", "rb") as command:
@@ -261,7 +263,8 @@ def main() -> int:
     told = json.loads(sys.argv[1])
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, it would say of no end how it was
     control = told.pop("control")
-    os.set_inheritable(control, False)
+    for each in (control, *told["listening"]):
+        os.set_inheritable(each, False)
     return end_as(Launcher(Owner(told.pop("owner"), socket.socket(fileno=control)), **told).run())
 
 
