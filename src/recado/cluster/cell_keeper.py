@@ -43,7 +43,7 @@ class Begins(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class KeptPlace:
     """`url`: where the service answers; None: it does not, and `trouble` may say why."""
 
     url: str | None
@@ -71,7 +71,7 @@ class CellKeeper:
         self._stopping = threading.Event()
         self._stopped = threading.Event()
         self._take_over = True
-        self.place = Place(None, STARTS)
+        self.place = KeptPlace(None, STARTS)
 
     def run(self) -> None:
         """Begin it, and again whenever it ends, until `stop`, or until it has not answered for so long."""
@@ -97,7 +97,7 @@ class CellKeeper:
                 failures += 1
                 self._wait(self._stopping, AGAIN.delay(failures, self._chance))
         finally:
-            self.place = Place(None)
+            self.place = KeptPlace(None)
             self._stopped.set()
 
     def stop(self) -> bool:
@@ -121,7 +121,7 @@ class CellKeeper:
                 if answered_first is None:
                     answered_first = now
                     self._take_over = False
-                    self.place = Place(self._service.url)
+                    self.place = KeptPlace(self._service.url)
                     log.info("service_answers", cell=self._cell, url=self._service.url, seconds=round(now - began, 1))
             elif now - last >= (COMES_UP_WITHIN if answered_first is None else SILENT_FOR):
                 log.error("service_silent", cell=self._cell, pid=process.pid, seconds=round(now - last, 1))
@@ -133,7 +133,7 @@ class CellKeeper:
         return answered_first
 
     def _fail(self, trouble: str, **more: object) -> None:
-        self.place = Place(None, trouble)
+        self.place = KeptPlace(None, trouble)
         log.warning("service_ended" if more else "service_not_begun", cell=self._cell, reason=trouble, **more)
 
     def _end(self, process: "subprocess.Popen[bytes]") -> int:

@@ -33,7 +33,7 @@ _MOST = 64  # bytes of what is said
 _LOOK_EVERY = 1.0  # seconds
 
 
-class Owner:
+class LaunchedOwner:
     """A process that is the owner, or waits to be it. `control`: of what it says, and is told."""
 
     def __init__(self, pid: int, control: socket.socket) -> None:
@@ -70,7 +70,7 @@ class Launcher:
 
     def __init__(
         self,
-        owner: Owner,
+        owner: LaunchedOwner,
         listening: Sequence[int],
         command: Sequence[str],
         *,
@@ -81,13 +81,13 @@ class Launcher:
         """`command`: of the next owners. `standby`: whether one waits, loaded, while another serves. `level`: the
         least severe line of the log.
         """
-        self._owner: Owner | None = owner
+        self._owner: LaunchedOwner | None = owner
         self._listening = listening
         self._command = command
         self._standby = standby
         self._as_json = as_json
         self._quiet = LEVELS[: LEVELS.index(level)]
-        self._next: Owner | None = None
+        self._next: LaunchedOwner | None = None
         self._next_from = 0.0  # when one may be begun to wait
         self._turn_at: float | None = None  # of the next one, while there is no owner
         self._served = self._stopping = False
@@ -209,7 +209,7 @@ class Launcher:
             return False
         finally:
             theirs.close()
-        self._next = Owner(pid, ours)
+        self._next = LaunchedOwner(pid, ours)
         return True
 
     def _end_next(self) -> None:
@@ -265,7 +265,7 @@ def main() -> int:
     control = told.pop("control")
     for each in (control, *told["listening"]):
         os.set_inheritable(each, False)
-    return end_as(Launcher(Owner(told.pop("owner"), socket.socket(fileno=control)), **told).run())
+    return end_as(Launcher(LaunchedOwner(told.pop("owner"), socket.socket(fileno=control)), **told).run())
 
 
 if __name__ == "__main__":
