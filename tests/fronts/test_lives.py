@@ -195,7 +195,7 @@ async def test_an_owner_that_is_killed_under_load_is_followed_by_another_and_no_
             assert service.pid == launcher
         print(f"answered again after {took} s")
         assert refused == 0
-        assert {each.status for each in press.answers} == {201, 0}  # 0: what was under way, of callers with connections
+        assert {each.status for each in press.answers} <= {201, 0}  # 0: of a caller whose request was under way
         assert took[0] < (2.5 if os.getloadavg()[0] < 1.0 else PATIENCE)
         async with Api(service.url, token) as api:
             await lists_all(api, press)

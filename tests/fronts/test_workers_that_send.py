@@ -343,7 +343,7 @@ async def test_whoever_opts_out_is_called_no_more_from_the_answer_on(tmp_path: P
         async with asyncio.TaskGroup() as opting:
             for before, person, message_id in zip(ids[::2], people[1::2], ids[1::2], strict=True):
                 await until(lambda before=before: has_begun(before), "the one before leaves", every=0.005)
-                opting.create_task(opts_out(person, message_id, now() + draw.uniform(0.0, 1 / SLOW_PACE)))
+                opting.create_task(opts_out(person, message_id, now() + draw.uniform(0.0, 1.3 / SLOW_PACE)))
         await until(served.all_left, "all have left", every=0.2)
         assert {message_id: has_begun(message_id) for message_id in by_then} == by_then
         assert Counter(by_then.values()).keys() == {True, False}
