@@ -181,13 +181,7 @@ class Round(Generic[Fault]):
 
 def report(outcome: Outcome) -> list[str]:
     """Everything that is wrong, after what happened; empty when nothing is."""
-    slips = [line for line in found_in_logs(outcome.logs, SLIPS) if not _is_cut(line)]
-    wrong = [*violations(outcome.evidence), *outcome.unexpected, *slips]
+    wrong = [*violations(outcome.evidence), *outcome.unexpected, *found_in_logs(outcome.logs, SLIPS)]
     if not wrong:
         return []
     return [*outcome.story, f"{len(wrong)} violations:", *wrong[:40]]
-
-
-def _is_cut(line: str) -> bool:
-    """Of a lane whose process stood still while it was to stop: the grace of what it had in hand was over by then."""
-    return "child failed: worker/lanes/" in line and "(CancelledError in " in line
