@@ -103,6 +103,18 @@ async def test_a_failure_during_the_stop_ends_the_actor_and_the_stop_goes_on(run
     assert not refs["a"].is_alive()
 
 
+async def test_an_actor_that_is_cut_while_its_supervisor_halts_is_no_failure(runtime, caplog):
+    root, refs = supervise(runtime, [], Strategy.ONE_FOR_ONE, "a")
+    await root.start()
+    (child,) = root.children()
+    await root.halt()
+    for error, told in ((asyncio.CancelledError(), 0), (LookupError(), 1)):
+        root.child_failed(child, error)
+        assert caplog.text.count("child failed") == told
+    await root.stop()
+    assert not refs["a"].is_alive()
+
+
 async def test_an_actor_can_be_added_once_only_and_lasting_children_before_the_start_only(runtime):
     root, _ = supervise(runtime, [], Strategy.ONE_FOR_ONE, "a")
     with pytest.raises(ValueError, match="already"):

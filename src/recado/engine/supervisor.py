@@ -204,9 +204,11 @@ class Supervisor(Child):
 
     def child_failed(self, child: Child, error: BaseException) -> None:
         """Restart by the strategy after a back-off, or escalate when that happened too often."""
-        note_failure(child, error, self._runtime)
+        running = self.state is State.RUNNING
+        if running or not isinstance(error, asyncio.CancelledError):  # else what it had in hand was cut by the halt
+            note_failure(child, error, self._runtime)
         child.mark_down(State.BACKING_OFF)
-        if self.state is not State.RUNNING:
+        if not running:
             self.left_halted(child)
             return
         if not self._recovery.begin(child):
