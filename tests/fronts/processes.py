@@ -82,6 +82,7 @@ class Press:
         self._url, self._path, self.body, self._patience = url, path, body, patience
         self._headers = {"Authorization": f"Bearer {token}"}
         self.answers: list[Answer] = []
+        self.under_way = 0
         self._over = False
 
     @asynccontextmanager
@@ -137,9 +138,12 @@ class Press:
     async def _send(self, session: aiohttp.ClientSession, **headers: str) -> None:
         now = asyncio.get_running_loop().time
         began = now()
+        self.under_way += 1
         try:
             async with session.post(self._url + self._path, json=self.body, headers=headers) as answer:
                 body = await answer.json(content_type=None)
                 self.answers.append(Answer(began, now(), answer.status, body, answer.headers))
         except (aiohttp.ClientError, OSError):  # or it took too long
             self.answers.append(Answer(began, now(), 0))
+        finally:
+            self.under_way -= 1

@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +43,6 @@ OF_A_PROCESS = 4  # numbers
 SLOW_PACE = 5
 OPT_OUTS = 40  # messages, every other of which somebody opts out of
 FEW = 4
-A_CALL_HAS = timedelta(seconds=14.5)  # fifteen, of which some pass before the provider has it
 STOPPED_THERE = 131050  # of the hosted API: the person told it to stop marketing of this business
 STOPPED_PEOPLE = 12
 MORE_THAN_A_LINK_HOLDS = 70_000  # paused batches
@@ -383,8 +382,8 @@ async def test_whom_the_provider_says_to_have_opted_out_gets_no_later_message_of
 
 
 async def test_calls_of_a_worker_have_all_the_time_of_a_stop(tmp_path: Path) -> None:
-    """The provider answers after some seven seconds: a front without calls has six."""
-    stage = SimulatedStage(tmp_path, seed=3, protocol="bridge", shares={}, latency_ms=7_000)
+    """The provider answers after eight to ten seconds, as this seed draws: a front without calls has six, a call 15."""
+    stage = SimulatedStage(tmp_path, seed=981, protocol="bridge", shares={}, latency_ms=7_000)
     async with sending_in_live(stage, PACE) as (served, sender):
         service, file = served.service, served.file
         await send_many(served.api, sender, FEW)
@@ -401,11 +400,8 @@ async def test_calls_of_a_worker_have_all_the_time_of_a_stop(tmp_path: Path) -> 
         calls.close()
         assert status == 0, service.tail()
         assert "stopped_before_the_end" not in service.log.read_text()
-        ended, requests = datetime.now(UTC), stage.requests()
-        assert len(requests) == FEW
-        # Seven seconds are the median: who takes longer than a call has was waited for as long as that.
-        cut = [each for each in requests if each.answered_at is None and ended - each.at < A_CALL_HAS]
-        assert cut == []
+        assert {each.answered_at is not None for each in stage.requests()} == {True}
+        assert len(stage.requests()) == FEW
 
 
 async def test_a_worker_begins_nothing_while_the_owner_stands_still_and_goes_on_with_it(tmp_path: Path) -> None:
