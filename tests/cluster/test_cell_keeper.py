@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 
@@ -53,18 +53,51 @@ def begun(folder: Path) -> list[str]:
     return file.read_text().splitlines() if file.exists() else []
 
 
+class Lives:
+    """A service whose processes can be ended after the test."""
+
+    def __init__(self, made: CellService) -> None:
+        self.url, self.answers = made.url, made.answers
+        self._begin = made.begin
+        self._begun: list[subprocess.Popen[bytes]] = []
+
+    def begin(self, *, take_over: bool) -> "subprocess.Popen[bytes]":
+        self._begun.append(process := self._begin(take_over=take_over))
+        return process
+
+    def end(self) -> None:
+        for process in self._begun:
+            process.kill()
+            process.wait()
+
+
+class Over(Exception):
+    """The test is: nobody stops a keeper otherwise, which ends with its process."""
+
+
 @contextmanager
-def kept(
-    made: CellService, wait: Callable[[threading.Event, float], bool] = threading.Event.wait
-) -> Iterator[CellKeeper]:
-    keeper = CellKeeper("a", made, monotonic=time.monotonic, wait=wait, chance=random.Random(1))
-    thread = threading.Thread(target=keeper.run)
+def kept(made: CellService, shorter: Callable[[float], float] = lambda seconds: seconds) -> Iterator[CellKeeper]:
+    """`shorter`: how long it waits, of what it wants."""
+    over = threading.Event()
+
+    def wait(seconds: float) -> None:
+        if over.wait(shorter(seconds)):
+            raise Over
+
+    def run() -> None:
+        with suppress(Over):
+            keeper.run()
+
+    lives = Lives(made)
+    keeper = CellKeeper("a", lives, monotonic=time.monotonic, wait=wait, chance=random.Random(1))
+    thread = threading.Thread(target=run)
     thread.start()
     try:
         yield keeper
     finally:
-        assert keeper.stop()
+        over.set()
         thread.join()
+        lives.end()
         made.close()
 
 
@@ -86,7 +119,6 @@ async def test_a_service_is_begun_again_on_its_port_and_takes_over_only_the_firs
         await until(lambda: keeper.place.url == made.url, "it answers again")
         second = running(made)
         assert second not in (None, first)
-    assert running(made) is None
     lives = begun(tmp_path)
     assert [f"--listen 127.0.0.1:{made.port} --data-dir {tmp_path}/a" in each for each in lives] == [True, True]
     assert [each.endswith(" --take-over") for each in lives] == [True, False]
@@ -108,13 +140,13 @@ async def test_one_that_stands_still_is_killed(tmp_path: Path, monkeypatch: pyte
 async def test_one_that_always_ends_is_begun_ever_more_slowly(tmp_path: Path) -> None:
     pauses: list[float] = []
 
-    def wait(event: threading.Event, seconds: float) -> bool:
-        if seconds > cell_keeper.LOOK_EVERY:
-            pauses.append(seconds)
-            seconds = 0.0
-        return event.wait(seconds)
+    def shorter(seconds: float) -> float:
+        if seconds <= cell_keeper.LOOK_EVERY:
+            return seconds
+        pauses.append(seconds)
+        return 0.0
 
-    with kept(service(tmp_path, "raise SystemExit(3)"), wait) as keeper:
+    with kept(service(tmp_path, "raise SystemExit(3)"), shorter) as keeper:
         await until(lambda: len(pauses) > 7, "it was begun seven times")
         assert keeper.place.trouble == "its service ended with status 3"
     assert all(later >= earlier * 1.2 for earlier, later in pairwise(pauses[:5]))
@@ -127,10 +159,10 @@ def test_one_that_never_answers_is_left_to_another_machine(tmp_path: Path, lacks
     made = CellService("a", variable, "127.0.0.1", environment(tmp_path), ["false"])
     passed = 0.0
 
-    def wait(event: threading.Event, seconds: float) -> bool:
+    def wait(seconds: float) -> None:
         nonlocal passed
         passed += seconds
-        return event.wait(min(seconds, 0.001))
+        threading.Event().wait(min(seconds, 0.001))
 
     keeper = CellKeeper("a", made, monotonic=lambda: passed, wait=wait, chance=random.Random(1))
     thread = threading.Thread(target=keeper.run, daemon=True)
@@ -145,8 +177,8 @@ def test_one_that_never_answers_is_left_to_another_machine(tmp_path: Path, lacks
 async def test_the_service_ends_with_the_process_that_began_it(tmp_path: Path) -> None:
     """However that ends: nothing of it can run then."""
     begins = (
-        "import sys, time\nfrom pathlib import Path\nfrom tests.cluster.test_cell_keeper import service\n"
-        "made = service(Path(sys.argv[1]))\nprint(made.begin(take_over=True).pid, flush=True)\ntime.sleep(600)"
+        "import signal, sys\nfrom pathlib import Path\nfrom tests.cluster.test_cell_keeper import service\n"
+        "made = service(Path(sys.argv[1]))\nprint(made.begin(take_over=True).pid, flush=True)\nsignal.pause()"
     )
     parent = subprocess.Popen([sys.executable, "-c", begins, tmp_path], stdout=subprocess.PIPE, text=True)
     assert parent.stdout is not None

@@ -5,9 +5,7 @@ not: a process that lost the numbers to another machine, which this one cannot s
 """
 
 import random
-import signal
 import subprocess
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -21,7 +19,6 @@ LOOK_EVERY: Final = 0.2  # seconds, at its process
 ASK_EVERY: Final = 1.0  # seconds, whether it answers
 SILENT_FOR: Final = 10.0  # seconds without an answer, after which it is killed: it stands still
 COMES_UP_WITHIN: Final = 120.0  # seconds
-ENDS_WITHIN: Final = 20.0  # seconds, in order
 GIVES_UP_AFTER: Final = 300.0  # seconds without an answer: another machine may have what this one lacks
 WELL_AFTER: Final = 30.0  # seconds of answers, after which a failure is the first again
 AGAIN: Final = Backoff(first=0.5, ceiling=15.0)
@@ -59,26 +56,24 @@ class CellKeeper:
         service: Begins,
         *,
         monotonic: Callable[[], float],
-        wait: Callable[[threading.Event, float], bool] = threading.Event.wait,
+        wait: Callable[[float], object],
         chance: random.Random,
     ) -> None:
-        """`wait`: for the event, and for so many seconds at most; whether it has come."""
+        """`wait`: for so many seconds."""
         self._cell = cell
         self._service = service
         self._monotonic = monotonic
         self._wait = wait
         self._chance = chance
-        self._stopping = threading.Event()
-        self._stopped = threading.Event()
         self._take_over = True
         self.place = KeptPlace(None, STARTS)
 
     def run(self) -> None:
-        """Begin it, and again whenever it ends, until `stop`, or until it has not answered for so long."""
+        """Begin it, and again whenever it ends, until it has not answered for too long."""
         failures = 0
         up = self._monotonic()
         try:
-            while not self._stopping.is_set():
+            while True:
                 began = self._monotonic()
                 try:
                     process = self._service.begin(take_over=self._take_over)
@@ -95,24 +90,16 @@ class CellKeeper:
                     log.error("cell_given_up", cell=self._cell, seconds=round(self._monotonic() - up, 1))
                     return
                 failures += 1
-                self._wait(self._stopping, AGAIN.delay(failures, self._chance))
+                self._wait(AGAIN.delay(failures, self._chance))
         finally:
             self.place = KeptPlace(None)
-            self._stopped.set()
-
-    def stop(self) -> bool:
-        """End it in order; whether it has ended. It is not begun again."""
-        self._stopping.set()
-        return self._stopped.wait(ENDS_WITHIN + 5.0)
 
     def _watch(self, process: "subprocess.Popen[bytes]", began: float) -> float | None:
         """Come back when it has ended; since when it answered."""
         answered_first: float | None = None
         last, ask_at = began, began
         while (status := process.poll()) is None:
-            if self._wait(self._stopping, LOOK_EVERY):
-                status = self._end(process)
-                break
+            self._wait(LOOK_EVERY)
             now = self._monotonic()
             if now < ask_at:
                 continue
@@ -129,19 +116,9 @@ class CellKeeper:
                 status = process.wait()
                 break
             ask_at = self._monotonic() + ASK_EVERY
-        self._fail(f"its service ended with status {status}", status=status, stopping=self._stopping.is_set())
+        self._fail(f"its service ended with status {status}", status=status)
         return answered_first
 
     def _fail(self, trouble: str, **more: object) -> None:
         self.place = KeptPlace(None, trouble)
         log.warning("service_ended" if more else "service_not_begun", cell=self._cell, reason=trouble, **more)
-
-    def _end(self, process: "subprocess.Popen[bytes]") -> int:
-        """In order where it can be."""
-        process.send_signal(signal.SIGTERM)
-        process.send_signal(signal.SIGCONT)  # where it stands still it would not hear
-        try:
-            return process.wait(ENDS_WITHIN)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            return process.wait()

@@ -50,7 +50,10 @@ class PlacedCell:
             cell, database_from, ray.util.get_node_ip_address(), os.environ,
             [sys.executable, "-P", "-m", "recado", "serve"],
         )  # fmt: skip
-        self._keeper = CellKeeper(cell, service, monotonic=SystemClock.monotonic, chance=random.Random())  # noqa: S311 - spreads pauses
+        chance = random.Random()  # noqa: S311 - spreads pauses
+        self._keeper = CellKeeper(
+            cell, service, monotonic=SystemClock.monotonic, wait=threading.Event().wait, chance=chance
+        )
         # The service ends with the thread that began it, and this one with the process.
         threading.Thread(target=self._keep, name=f"cell {cell}", daemon=True).start()
 
