@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from recado.cli.cells_databases import MAP
+from recado.cli.cells.databases import MAP
 from recado.config.settings import PREFIX, Settings
 
 ROOT = Path(__file__).parents[2]

@@ -25,7 +25,7 @@ _MODULES = {
     "reencrypt": "reencrypt",
     "backup": "backup",
     "restore": "backup",
-    "cells": "cells",
+    "cells": "cells.command",
     "doctor": "doctor.command",
     "loadtest": "loadtest",
     "simulator": "simulator",

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 import structlog
 
-from recado.cli.cells_serve import serve_entry_with
+from recado.cli.cells.serve import serve_entry_with
 from recado.cli.errors import CommandError
 from recado.cluster.cell_service import DATABASE, lacking
 from recado.cluster.found_places import FoundPlaces, NotJoined, finder_program

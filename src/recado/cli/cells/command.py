@@ -14,10 +14,10 @@ import typer
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from recado.cli.api_calls import address_of
-from recado.cli.cells_databases import MAP, members_of, must_be_lost, opened_map, session_of
-from recado.cli.cells_remove import EPILOG as REMOVE_EPILOG
-from recado.cli.cells_remove import remove
-from recado.cli.cells_serve import EPILOG, Listen, serve_entry
+from recado.cli.cells.databases import MAP, members_of, must_be_lost, opened_map, session_of
+from recado.cli.cells.remove import EPILOG as REMOVE_EPILOG
+from recado.cli.cells.remove import remove
+from recado.cli.cells.serve import EPILOG, Listen, serve_entry
 from recado.cli.common import Json, print_json, print_table, read_settings, run_async
 from recado.cli.ending import until_told
 from recado.cli.errors import CommandError

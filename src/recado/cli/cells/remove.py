@@ -6,7 +6,7 @@ from typing import Annotated, Final
 import asyncpg
 import typer
 
-from recado.cli.cells_databases import members_of, must_be_lost, opened_map, session_of
+from recado.cli.cells.databases import members_of, must_be_lost, opened_map, session_of
 from recado.cli.common import Json, print_json, run_async
 from recado.cli.errors import CommandError
 from recado.domain.core.counting import counted

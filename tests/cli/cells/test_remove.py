@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from tests.cli.test_cells import killed_as_it_ends, killed_while_it_copies, mapped
+from tests.cli.cells.test_command import killed_as_it_ends, killed_while_it_copies, mapped
 from tests.two_cells import Cells, fetch
 
 from recado.storage.cells.holding import connect

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from recado.cli import cells_databases
-from recado.cli.cells_databases import must_be_lost
+from recado.cli.cells import databases
+from recado.cli.cells.databases import must_be_lost
 from recado.cli.errors import CommandError
 from recado.storage.cells.cell_map import Cell
 
@@ -43,7 +43,7 @@ async def test_a_database_that_one_may_not_reach_is_not_lost(monkeypatch: pytest
     async def connect(url: str) -> None:
         raise PermissionError(url)
 
-    monkeypatch.setattr(cells_databases.holding, "connect", connect)
+    monkeypatch.setattr(databases.holding, "connect", connect)
     monkeypatch.setenv("CELL_B", "postgresql:///cell?host=/var/run/theirs")
     with pytest.raises(CommandError, match="cannot be reached"):
         await must_be_lost(CELL)
