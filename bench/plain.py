@@ -34,7 +34,8 @@ create table messages (
     id text collate "C" primary key, number_id text not null, recipient text not null, type text not null,
     template_id text, template_vars json, metadata json, scheduled_at timestamptz, status text not null,
     provider_message_id text, created_at timestamptz not null, sent_at timestamptz
-) with (fillfactor = 70)
+) with (fillfactor = 70);
+create view dispatch as select id from messages where status in ('queued', 'sending')  -- what a load waits for
 """
 INSERT = """
 insert into messages
