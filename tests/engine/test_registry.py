@@ -191,6 +191,24 @@ async def test_after_the_supervisors_stop_nothing_is_spawned_and_old_addresses_a
         gone.tell(1)
 
 
+async def test_an_actor_told_at_its_farewell_does_not_outlive_its_supervisor(runtime):
+    root = Supervisor("root", runtime=runtime)
+    await root.start()
+    gate, ledger = asyncio.Event(), []
+    registry = Registry(root)
+    await registry.get_or_spawn("a", lambda key: Counter(key, ledger, gate)).ask("own")
+    stopping = asyncio.create_task(root.stop())
+    for _ in range(5):
+        await asyncio.sleep(0)
+    late = registry.get_or_spawn("a", lambda key: Counter("next", ledger))
+    with pytest.raises(ActorDeadError):
+        late.tell(1)
+    gate.set()
+    await stopping
+    assert registry.get("a") is None
+    assert ledger == []
+
+
 async def test_a_maker_that_fails_leaves_no_trace(root):
     def refuse(key):
         raise RuntimeError("no")

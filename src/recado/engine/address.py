@@ -114,8 +114,11 @@ class ActorAddress(Child):
         self.mailbox.put_urgent(Envelope(ActorStop()))
 
     def stay(self) -> None:
-        """Undo a stop that has reached its farewell: new messages wait for the next incarnation."""
-        if self.mailbox.closed:
+        """Undo a stop that has reached its farewell: new messages wait for the next incarnation.
+
+        That of its supervisor stands: an incarnation that followed would outlive it.
+        """
+        if self.mailbox.closed and not (self.owner is not None and self.owner.closed):
             self.reopen()
 
     def idle(self) -> bool:

@@ -46,6 +46,10 @@ class Parent(Protocol):
     def path(self) -> str:
         """Its place in the tree."""
 
+    @property
+    def closed(self) -> bool:
+        """Whether its stop has begun, so that none of its children comes back."""
+
     def child_failed(self, child: "Child", error: BaseException) -> None:
         """Restart by the strategy after a back-off, or escalate when that happened too often."""
 

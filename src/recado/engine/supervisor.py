@@ -93,6 +93,11 @@ class Supervisor(Child):
         """Add a service, before the start."""
         self._admit(ServiceChild(name, service, self._runtime))
 
+    @property
+    def closed(self) -> bool:
+        """Whether its stop has begun, so that none of its children comes back."""
+        return self._closed
+
     def spawn(
         self,
         key: Hashable,

@@ -133,6 +133,17 @@ def test_whoever_was_fenced_begins_no_call_more(tmp_path: Path) -> None:
     assert set(found.begun) == {message(1)}  # the next owner may send the other
 
 
+def test_whoever_has_closed_its_file_begins_no_call_more(tmp_path: Path) -> None:
+    calls = opened(tmp_path)
+    assert calls.may_begin()
+    calls.close()
+    assert not calls.may_begin()
+    assert not calls.began(ORGANIZATION, message(1), LATER, LATER)
+    found = former(tmp_path)
+    assert found is not None
+    assert found.never_began(message(1), LATER)
+
+
 def test_past_the_lease_no_call_begins_and_none_is_noted(tmp_path: Path) -> None:
     calls = opened(tmp_path)
     now = [100.0]

@@ -227,7 +227,8 @@ class BegunCalls:
         return None if call is None else call[0]
 
     def close(self) -> None:
-        """Keep the file, and write nothing more."""
+        """Keep the file, write nothing more, and begin nothing: a call without a note would be taken for none."""
+        self._overtaken = True
         if self._map is not None and self._words is not None:
             self._words.release()
             self._map.close()
