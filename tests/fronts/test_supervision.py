@@ -525,14 +525,28 @@ async def test_a_reload_replaces_one_after_the_other_by_one_that_takes_requests_
     await until(lambda: len(service.begun) == 5, "another is begun")
 
 
-async def test_a_reload_while_one_is_under_way_begins_none(service):
-    await service.start()
+async def test_reloads_that_are_asked_for_while_one_is_under_way_are_one_that_follows_it(service):
+    old = list(await service.start())
     third = await reload(service)
+    service.fronts.reload()
     service.fronts.reload()
     await third.connect()
     third.link.give(frames.QUEUED, [["org", "sub"]])
     await until(lambda: service.deliveries, "turns of the loop are over")
     assert len(service.begun) == 3
+    for position in range(2, 6):  # each place twice
+        new = service.begun[position]
+        if new is third:
+            new.link.give(frames.READY, PROGRAM)
+        else:
+            await new.ready()
+        await until(lambda leaving=old[position - 2]: leaving.of(frames.LEAVE), "the one before is to end")
+        old[position - 2].process.terminate()
+        old.append(new)
+        if position < 5:
+            await until(lambda count=position + 2: len(service.begun) == count, "the next one is begun")
+    await until(service.fronts._reloading.done, "all are replaced twice")
+    assert len(service.begun) == 6
 
 
 async def test_a_front_that_leaves_is_told_of_changes_and_waited_for(service):

@@ -52,6 +52,7 @@ class Fronts:
         self._beats = Periodic("beats", frames.BEATS_EVERY, self._beat, clock)
         self._started = False
         self._reloading: asyncio.Task[None] | None = None
+        self._reload_again = False
 
     @property
     def wanted(self) -> int:
@@ -86,11 +87,15 @@ class Fronts:
         self._started = True
 
     def reload(self) -> None:
-        """Replace each front by a new one, one after the other, so that no client notices."""
+        """Replace each front by a new one, one after the other, so that no client notices.
+
+        While that is under way it follows, once: some of the new ones may have begun before what they are to take in.
+        """
         if not self._started:
             log.info("reload_nothing_to_do")  # they are new, or about to end
         elif self._reloading is not None and not self._reloading.done():
-            log.info("reload_under_way")
+            self._reload_again = True
+            log.info("reload_follows")
         else:
             self._reloading = asyncio.get_running_loop().create_task(self._replace_all(), name="reload")
 
@@ -154,6 +159,12 @@ class Fronts:
             each.beat()
 
     async def _replace_all(self) -> None:
+        self._reload_again = True
+        while self._reload_again:
+            self._reload_again = False
+            await self._replace_each()
+
+    async def _replace_each(self) -> None:
         began = self._around.elapsed()
         log.info("reload_begun", fronts=self.wanted)
         for index in range(self.wanted):
