@@ -19,6 +19,7 @@ from recado.engine.clock import SystemClock, VirtualClock
 from recado.storage.core.connections.postgres import Database
 from recado.storage.events import customer_event_pages, customer_events
 from recado.storage.events.customer_event_pages import CustomerEventFilter
+from recado.storage.journeys import execution_facts
 
 ORGANIZATION, OTHER = "org_" + "0" * 21, "org_" + "1" * 21
 CLOCK = VirtualClock(SystemClock().now().replace(microsecond=0))
@@ -204,6 +205,15 @@ async def test_an_event_of_the_moment_at_which_a_departure_is_shown_is_attribute
     assert await touched(database, occurred_at=NOW - timedelta(milliseconds=1)) is None
     assert await touched(database, occurred_at=NOW + HOUR + 2 * fine, window=HOUR - timedelta(milliseconds=1)) is None
     assert await touched(database, occurred_at=NOW + HOUR + fine / 2, window=HOUR) == sent
+
+
+async def test_a_journey_counts_an_event_from_the_moment_that_its_begin_is_shown_as(database: Database) -> None:
+    (stored,) = await store(database, event("goal"))
+    assert stored is not None
+    contact = execution_facts.ContactKey(ORGANIZATION, "test", ANA)
+    begins = [NOW + timedelta(microseconds=700), NOW + timedelta(milliseconds=1)]
+    asked = [execution_facts.EventQuestion(contact, stored.name, begin) for begin in begins]
+    assert await execution_facts.first_events(database, asked) == {0: NOW}
 
 
 async def test_so_many_departures_are_looked_at_and_no_more(
