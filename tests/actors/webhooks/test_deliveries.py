@@ -227,6 +227,17 @@ async def test_an_answer_410_revokes_and_drops_what_is_pending(place: Place, rec
     assert await place.pending(subscription) == []
 
 
+async def test_the_answer_410_that_ended_a_subscription_stands_in_its_delivery(
+    place: Place, receiver: Receiver
+) -> None:
+    subscription = await place.subscribe(receiver.url)
+    receiver.answer = status(410)
+    await place.emit()
+    (row,) = await place.settled(subscription)
+    assert (row["status"], row["attempts"], row["last_status"]) == ("dropped", 1, 410)
+    assert row["last_error"] == "the endpoint answered 410"
+
+
 async def test_what_a_dead_process_had_in_hand_is_delivered_by_the_next(place: Place, receiver: Receiver) -> None:
     forever = asyncio.Event()
 

@@ -19,6 +19,7 @@ from recado.engine.clock import SystemClock, VirtualClock
 from recado.storage.core.connections.postgres import Database
 from recado.storage.events import customer_event_pages, customer_events
 from recado.storage.events.customer_event_pages import CustomerEventFilter
+from recado.storage.journeys import execution_facts
 
 ORGANIZATION, OTHER = "org_" + "0" * 21, "org_" + "1" * 21
 CLOCK = VirtualClock(SystemClock().now().replace(microsecond=0))
@@ -193,6 +194,28 @@ async def test_each_channel_of_messages_is_credited_at_both_ends_of_the_window(
     assert await touched(database, window=HOUR) == now
 
 
+async def test_an_event_of_the_moment_at_which_a_departure_is_shown_is_attributed_to_it(database: Database) -> None:
+    """Callers know moments to the millisecond, and departures are stored more finely."""
+    fine = timedelta(microseconds=700)
+    sent = await message(database, timedelta(0), sent_at=NOW + fine)
+    (stored,) = await store(database, event("at once"))
+    assert stored is not None
+    assert stored.touch is not None
+    assert (stored.touch.message_id, stored.touch.hours_until(stored.occurred_at)) == (sent, 0.0)
+    assert await touched(database, occurred_at=NOW - timedelta(milliseconds=1)) is None
+    assert await touched(database, occurred_at=NOW + HOUR + 2 * fine, window=HOUR - timedelta(milliseconds=1)) is None
+    assert await touched(database, occurred_at=NOW + HOUR + fine / 2, window=HOUR) == sent
+
+
+async def test_a_journey_counts_an_event_from_the_moment_that_its_begin_is_shown_as(database: Database) -> None:
+    (stored,) = await store(database, event("goal"))
+    assert stored is not None
+    contact = execution_facts.ContactKey(ORGANIZATION, "test", ANA)
+    begins = [NOW + timedelta(microseconds=700), NOW + timedelta(milliseconds=1)]
+    asked = [execution_facts.EventQuestion(contact, stored.name, begin) for begin in begins]
+    assert await execution_facts.first_events(database, asked) == {0: NOW}
+
+
 async def test_so_many_departures_are_looked_at_and_no_more(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -293,7 +316,7 @@ async def test_a_list_is_read_along_the_index_of_its_filter(database: Database) 
 
 async def test_what_an_event_needs_is_found_along_indexes_by_a_plan_that_was_made_once(database: Database) -> None:
     every_key = customer_events._storing(frozenset(("contact_id", "external_id", "phone", "email")))
-    every_month = ", ".join({"18": "''", "19": "'~'"}.get(str(place), "null") for place in range(1, 20))
+    every_month = ", ".join({"19": "''", "20": "'~'"}.get(str(place), "null") for place in range(1, 21))
     found = await plan_for_any(database.hot, every_key, every_month)
     assert whole_tables(found) == set()
     assert {"contacts_pkey", "contacts_external_id", "contacts_phone", "contacts_email"} <= indexes(found)

@@ -127,7 +127,8 @@ class WebhookSubscriptionActor(Actor):
             self._window.forget_ready()
         if status is SubscriptionStatus.FAILING:
             self._probe()
-        elif status is SubscriptionStatus.REVOKED:
+        elif status is SubscriptionStatus.REVOKED and self._window.in_hand <= self._limit.in_flight:
+            # Not before the answers that came are written: the one that ended it stands in its delivery.
             self._drop(self._clock.now(), "the subscription was revoked")
         self._note_health(self._subscription.url)
 

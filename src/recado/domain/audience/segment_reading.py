@@ -26,7 +26,7 @@ from recado.domain.audience.segment import (
     Value,
 )
 from recado.domain.core.errors import MAX_FIELD_ERRORS, FieldError, validation_error
-from recado.domain.core.timestamps import parse_timestamp
+from recado.domain.core.timestamps import parse_timestamp, to_the_millisecond
 
 _LONGEST_TAG, _LONGEST_TEXT = 64, 1_000
 _KEY = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}").fullmatch
@@ -164,7 +164,7 @@ def _value(field: Field, operator: Operator, given: Mapping[str, object]) -> Val
                 raise ValueError(
                     "The value must be an RFC 3339 date-time with an offset, such as 2026-01-31T12:00:00Z."
                 ) from None
-            return moment.replace(microsecond=moment.microsecond // 1000 * 1000)  # as it is written (C2.3.5)
+            return to_the_millisecond(moment)  # as it is written (C2.3.5)
         case _O.CONTAINS | _O.NOT_CONTAINS:
             return _text(value, _LONGEST_TEXT)
         case _O.GT | _O.GTE | _O.LT | _O.LTE:

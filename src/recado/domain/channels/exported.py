@@ -14,6 +14,7 @@ from recado.domain.channels.email import EMAIL
 from recado.domain.channels.rcs import RCS
 from recado.domain.channels.sms import SMS, reason_of
 from recado.domain.core.errors import FieldError, field_refused, validation_error
+from recado.domain.core.timestamps import to_the_millisecond
 from recado.domain.messages.message import MessageStatus, code_in
 
 LONGEST_PERIOD: Final = timedelta(hours=31 * 24)
@@ -87,7 +88,7 @@ def period(start: datetime, end: datetime) -> tuple[datetime, datetime]:
 
     Raises VALIDATION_ERROR where it ends before it begins, PERIOD_TOO_LONG beyond 31 times 24 hours.
     """
-    first, last = _to_the_millisecond(start), _to_the_millisecond(end)
+    first, last = to_the_millisecond(start), to_the_millisecond(end)
     if first > last:
         raise validation_error([FieldError("from", "INVALID_PERIOD", "`from` must not be later than `to`.")])
     if last - first > LONGEST_PERIOD:
@@ -97,12 +98,8 @@ def period(start: datetime, end: datetime) -> tuple[datetime, datetime]:
 
 def periods(start: datetime, end: datetime) -> Iterator[tuple[datetime, datetime]]:
     """Periods with inclusive ends, each of which one export may ask for: all of [start, end], newest first."""
-    start, end = _to_the_millisecond(start), _to_the_millisecond(end)
+    start, end = to_the_millisecond(start), to_the_millisecond(end)
     while start <= end:
         first = max(start, end - LONGEST_PERIOD)
         yield first, end
         end = first - _MILLISECOND
-
-
-def _to_the_millisecond(at: datetime) -> datetime:
-    return at.replace(microsecond=at.microsecond // 1000 * 1000)

@@ -29,6 +29,11 @@ def format_timestamp(at: datetime) -> str:
     return hour + _SECONDS[at.minute * 60 + at.second] + _MILLISECONDS[at.microsecond // 1000]
 
 
+def to_the_millisecond(at: datetime) -> datetime:
+    """A moment as it is shown: what is finer than a millisecond is cut."""
+    return at.replace(microsecond=at.microsecond // 1000 * 1000)
+
+
 def format_milliseconds(since_1970: int) -> str:
     """As `format_timestamp`, of a moment as milliseconds, which cost half as much as one that is made of them first."""
     hours, rest = divmod(since_1970, 3_600_000)

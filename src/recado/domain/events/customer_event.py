@@ -90,8 +90,8 @@ class Touch:
     journey: JourneyTouch | None
 
     def hours_until(self, occurred_at: datetime) -> float:
-        """From its departure to the event: hours, with two decimals."""
-        return round((occurred_at - self.sent_at) / _AN_HOUR, 2)
+        """From its departure to the event: hours, with two decimals; none where both are shown as one moment."""
+        return max(0.0, round((occurred_at - self.sent_at) / _AN_HOUR, 2))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

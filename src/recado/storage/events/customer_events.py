@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from recado.domain.core.ids import MESSAGE, lowest_id
 from recado.domain.core.retention import EVENTS_MONTHS, months_before
+from recado.domain.core.timestamps import to_the_millisecond
 from recado.domain.events.customer_event import (
     ATTRIBUTED_CHANNELS,
     ATTRIBUTED_STATES,
@@ -31,6 +32,8 @@ ERASE_BLOCK: Final = 1_000
 PURGE_BLOCK: Final = 2_000
 _KEYS: Final = ("contact_id", "external_id", "phone", "email")
 _IDS_AHEAD: Final = timedelta(days=1)  # that ids may tell of a later time than the clock (ids.py)
+_SHOWN_ALIKE: Final = timedelta(microseconds=999)
+"""What a moment may be later than another that is shown alike: callers know departures as they are shown."""
 _FIRST: Final = datetime(1, 1, 2, tzinfo=UTC)
 
 EventKey = tuple[str, str, str]
@@ -55,7 +58,8 @@ async def store(connection: Executor, batch: Sequence[NewCustomerEvent]) -> dict
         pack_some([each.phone for each in contacts]),
         array([each.email for each in contacts]),
         [new.occurred_at for new in batch],
-        [new.occurred_at - new.window for new in batch],
+        [to_the_millisecond(new.occurred_at) - new.window for new in batch],
+        [to_the_millisecond(new.occurred_at) + _SHOWN_ALIKE for new in batch],
         pack_some([None if new.value is None else str(new.value) for new in batch]),
         pack([new.currency for new in batch]),
         pack_some([new.properties for new in batch]),

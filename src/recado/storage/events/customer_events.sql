@@ -5,16 +5,16 @@
 -- is looked for by id, external id, phone and e-mail address, in this order; `known` has a part for each key that
 -- some event of the batch gives.
 -- The last departure to the contact counts, of a message that has got there as far as anybody knows, and that no test of a journey
--- made; of those of the window, the last $15
--- are looked at. No month is opened but those between $18 and $19, in which what left then was accepted.
+-- made; of those of the window, the last $16
+-- are looked at. No month is opened but those between $19 and $20, in which what left then was accepted.
 with given as (
     select *
     from unnest(
         unpack($1), unpack($2), unpack($3), $4::text[], unpack($5), $6::text[], $7::text[], unpack($8), $9::text[],
-        $10::timestamptz[], $11::timestamptz[], unpack($12), unpack($13), unpack($14)
+        $10::timestamptz[], $11::timestamptz[], $12::timestamptz[], unpack($13), unpack($14), unpack($15)
     ) as g (
-        organization_id, env, id, event_id, name, contact_id, external_id, phone, email, occurred_at, since, value, currency,
-        properties
+        organization_id, env, id, event_id, name, contact_id, external_id, phone, email, occurred_at, since, until, value,
+        currency, properties
     )
 ),
 resolved as materialized (
@@ -43,15 +43,15 @@ attributed as materialized (
             select message_id, channel, sent_at from contact_touches
             where
                 organization_id = r.organization_id and env = r.env and contact_id = r.found_id
-                and sent_at between r.since and r.occurred_at
+                and sent_at between r.since and r.until
             order by sent_at desc, message_id desc
-            limit $15
+            limit $16
         ) d
         cross join lateral (
             select status, sent_at, campaign_id, journey_id from messages
             where
                 organization_id = r.organization_id and env = r.env and channel = d.channel and id = d.message_id
-                and id >= $18 and id < $19
+                and id >= $19 and id < $20
             offset 0
         ) m
         left join lateral (
@@ -72,7 +72,7 @@ attributed as materialized (
             limit 1
         ) x on true
         where
-            d.channel = any($16::text[]) and m.status = any($17::text[]) and m.sent_at = d.sent_at and x.teste is not true
+            d.channel = any($17::text[]) and m.status = any($18::text[]) and m.sent_at = d.sent_at and x.teste is not true
         order by d.sent_at desc, d.message_id desc
         limit 1
     ) t on true

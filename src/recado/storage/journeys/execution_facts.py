@@ -10,6 +10,7 @@ from recado.domain.contacts.consent import ConsentStatus
 from recado.domain.contacts.contact import Contact
 from recado.domain.core.ids import MESSAGE, lowest_id
 from recado.domain.core.phones import other_spellings
+from recado.domain.core.timestamps import to_the_millisecond
 from recado.domain.journeys.decide import ContactConsent
 from recado.domain.journeys.execution import TrailResult
 from recado.domain.journeys.field_values import OF_CONTACT
@@ -182,7 +183,7 @@ async def first_replies(executor: Executor, asked: Sequence[ReplyQuestion]) -> d
 
 
 class EventQuestion(NamedTuple):
-    """Whether the contact did since then what an event of this name tells."""
+    """Whether the contact did since then, as that moment is shown, what an event of this name tells."""
 
     contact: ContactKey
     name: str
@@ -193,7 +194,7 @@ async def first_events(executor: Executor, asked: Sequence[EventQuestion]) -> di
     """By place, when it did first."""
     if not asked:
         return {}
-    rows = [(n, *each.contact, each.name, each.since) for n, each in enumerate(asked)]
+    rows = [(n, *each.contact, each.name, to_the_millisecond(each.since)) for n, each in enumerate(asked)]
     return {row["n"]: row["at"] for row in await executor.fetch(SQL.first_events, *columns(rows, 6), MOST_EVENTS)}
 
 
