@@ -35,8 +35,13 @@ if "--first" not in sys.argv:
         sys.exit("it has more than its control: " + " ".join(sockets))
 control = socket.socket(fileno=int(control))
 if "--first" not in sys.argv:
+    if os.path.exists(folder + "/frail"):
+        control.send(b"waits")
     said, descriptors, _, _ = socket.recv_fds(control, 64, 8)
     if said == b"last":
+        if os.path.exists(folder + "/frail"):
+            os.remove(folder + "/frail")
+            os.kill(os.getpid(), signal.SIGTERM)
         tell("last")
         sys.exit(0)
     (address,) = descriptors
@@ -205,14 +210,20 @@ async def test_a_stop_is_the_owners_and_a_reload_is_told_to_it(launch: Launch) -
         launched.connect()
 
 
-async def test_a_stop_while_there_is_no_owner_ends_it(launch: Launch) -> None:
+@pytest.mark.parametrize("frail", [False, True])
+async def test_a_stop_while_there_is_no_owner_ends_it(launch: Launch, tmp_path: Path, frail: bool) -> None:
+    """Also when whoever waits to be the next owner is killed by the same."""
     launched = launch("serves", *["1"] * 20, form="console")
     os.kill(await launched.serves(), signal.SIGKILL)
     await until(lambda: len([each for each in launched.told() if each[0] == "begun"]) >= 3, "others have failed")
+    if frail:
+        (tmp_path / "frail").touch()
+        await until(lambda: len([each for each in launched.told() if each[0] == "begun"]) >= 5, "others have failed")
     launched.process.send_signal(signal.SIGINT)
     status, log = launched.ended()
     assert status in (0, 1, 3)  # of none, or of one that has just begun
     assert status == 3 or launched.told()[-1] == ["last"]  # what the one before has left was stopped
+    assert not (tmp_path / "frail").exists()
     assert "[error    ] owner_died " in log[0]
     waits = [float(line.partition("next_in=")[2].split()[0]) for line in log if "owner_died" in line]
     assert waits == [FIRST * 2**each for each in range(len(waits))]
@@ -235,7 +246,7 @@ async def test_a_next_owner_that_stands_still_is_killed_and_another_begun(launch
     hasty = tmp_path / "hasty.py"
     text = Path(launcher.__file__).read_text()
     assert "TAKES_WITHIN, LOADS_WITHIN = 10.0, 60.0" in text
-    hasty.write_text(text.replace("TAKES_WITHIN, LOADS_WITHIN = 10.0, 60.0", "TAKES_WITHIN, LOADS_WITHIN = 1.0, 1.0"))
+    hasty.write_text(text.replace("TAKES_WITHIN, LOADS_WITHIN = 10.0, 60.0", "TAKES_WITHIN, LOADS_WITHIN = 4.0, 4.0"))
     launched = launch("serves", "still", "serves", program=str(hasty))
     os.kill(await launched.serves(), signal.SIGKILL)
     await launched.serves(2)
@@ -253,7 +264,7 @@ async def test_an_owner_that_stands_still_when_it_is_to_stop_is_killed_and_what_
     hasty = tmp_path / "hasty.py"
     text = Path(launcher.__file__).read_text()
     assert "STOPS_WITHIN = 25.0" in text
-    hasty.write_text(text.replace("STOPS_WITHIN = 25.0", "STOPS_WITHIN = 1.0"))
+    hasty.write_text(text.replace("STOPS_WITHIN = 25.0", "STOPS_WITHIN = 4.0"))
     launched = launch("serves", program=str(hasty))
     os.kill(await launched.serves(), signal.SIGSTOP)
     launched.process.send_signal(signal.SIGTERM)

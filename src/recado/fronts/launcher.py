@@ -260,6 +260,8 @@ class Launcher:
             self._end_next()
             return status
         if self._status is not None:
+            if status < 0 and owner.waits and self._stop_what_is_left(self._status):
+                return None  # it was there already when all were killed, or stood still: now a new one
             return self._status or status
         if self._stopping and self._served and (not owner.final or status < 0):
             # It did not come to the end of its stop: it was still loading when it was told, or died, or stood still.
