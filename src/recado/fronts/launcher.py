@@ -23,7 +23,7 @@ LIVED = 10.0
 NEXT_AFTER = 10.0
 """Seconds after its owner began, that has them to itself: then the next one is begun, and waits (`standby`)."""
 NEXT_AGAIN_AFTER = 60.0  # seconds, where one that waited has ended
-TAKES_WITHIN, LOADS_WITHIN = 10.0, 60.0
+TAKES_WITHIN, LOADS_WITHIN = 10.0, 120.0
 """Seconds in which one whose turn it is says so, on a machine however busy: one that has loaded the program, and one
 that loads it. Who is silent stands still, and is killed."""
 STOPS_WITHIN = 25.0
