@@ -49,6 +49,7 @@ CASES = (
          "2m", "1m"),
     Case("RecadoFrontsMissing", {"recado_fronts{$}": ("0x10", "0x10"), "recado_fronts_wanted{$}": ("1x10", "0x10")},
          "2m", "1m"),
+    Case("RecadoOwnerDied", {"recado_owner_restarts_total{$}": ("0 0 1x20", "2x22")}, "3m", "1m"),
     Case("RecadoCommitsSlow", _slow("recado_batch_commit_seconds", 'batch="accept",', "0.5", "1.0"),
          "15m", "10m", {**_BY_INSTANCE, "batch": "accept"}),
     Case("RecadoDatabasePlacesTaken", {

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pty
 import signal
 import socket
 import subprocess
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 from tests.waiting import until
 
+from recado.fronts import launcher
 from recado.fronts.launcher import FIRST
 
 ROOT = Path(__file__).parents[2]
@@ -24,18 +26,27 @@ folder, told = sys.argv[1], sys.argv[-1]
 def tell(*words):
     with open(folder + "/told", "a") as file:
         file.write(" ".join(map(str, words)) + "\\n")
-restarts, (control, address) = 0, map(int, told.split(","))
+restarts, (*_, control, address) = 0, told.split(",")
 if "--first" not in sys.argv:
-    control = address  # behind the id of the launcher: the address comes when it is its turn
+    control = int(address)  # behind the id of the launcher: the address comes when it is its turn
     held = [each for each in os.listdir("/proc/self/fd") if os.path.exists("/proc/self/fd/" + each)]
     sockets = [each for each in held if int(each) > 2 and os.readlink("/proc/self/fd/" + each).startswith("socket")]
     if sockets != [str(control)]:
         sys.exit("it has more than its control: " + " ".join(sockets))
-control = socket.socket(fileno=control)
+control = socket.socket(fileno=int(control))
 if "--first" not in sys.argv:
-    said, (address,), _, _ = socket.recv_fds(control, 64, 8)
+    if os.path.exists(folder + "/frail"):
+        control.send(b"waits")
+    said, descriptors, _, _ = socket.recv_fds(control, 64, 8)
+    if said == b"last":
+        if os.path.exists(folder + "/frail"):
+            os.remove(folder + "/frail")
+            os.kill(os.getpid(), signal.SIGTERM)
+        tell("last")
+        sys.exit(0)
+    (address,) = descriptors
     restarts = int(said.partition(b" ")[2])
-listening = socket.socket(fileno=address)
+listening = socket.socket(fileno=int(address))
 with open(folder + "/lives") as file:
     life = file.read().splitlines()[restarts].split()
 tell("begun", restarts, os.getpid())
@@ -69,6 +80,8 @@ for word in life:
         os.read(os.open(folder + "/orphans", os.O_RDONLY), 1)
     elif word == "deaf":
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+    elif word == "still":
+        os.kill(os.getpid(), signal.SIGSTOP)
     elif word == "final":
         control.send(b"final")
     elif word == "orphan":
@@ -82,8 +95,11 @@ for word in life:
 """
 BEGIN = """
 import os, socket, sys
-from recado.cli.launched import launch
-folder, form = sys.argv[1:]
+from recado.cli.launched import launch, launcher
+folder, form, program, terminal = sys.argv[1:]
+launcher.__file__ = program
+if terminal:
+    os.open(terminal, os.O_RDWR)  # the first process of a session has it from then on
 address = socket.create_server(("127.0.0.1", 0))
 with open(folder + "/port", "w") as file:
     file.write(str(address.getsockname()[1]))
@@ -99,14 +115,15 @@ os.execv(command[0], [*command, "--first", ",".join(map(str, mine))])
 class Launched:
     """A launcher and its owners."""
 
-    def __init__(self, folder: Path, lives: tuple[str, ...], form: str) -> None:
+    def __init__(self, folder: Path, lives: tuple[str, ...], form: str, program: str, terminal: str) -> None:
         self._folder = folder
         (folder / "owner").write_text(OWNER)
         (folder / "lives").write_text("\n".join(lives))
         os.mkfifo(folder / "orphans")
         self.process = subprocess.Popen(
-            [sys.executable, "-c", BEGIN, str(folder), form], stderr=subprocess.PIPE, cwd=ROOT, start_new_session=True
-        )
+            [sys.executable, "-c", BEGIN, str(folder), form, program, terminal],
+            stderr=subprocess.PIPE, cwd=ROOT, start_new_session=True,
+        )  # fmt: skip
 
     def told(self) -> list[list[str]]:
         try:
@@ -141,8 +158,8 @@ Launch = Callable[..., Launched]
 def launch(tmp_path: Path) -> Iterator[Launch]:
     made: list[Launched] = []
 
-    def begin(*lives: str, form: str = "json") -> Launched:
-        made.append(Launched(tmp_path, lives, form))
+    def begin(*lives: str, form: str = "json", program: str = launcher.__file__, terminal: str = "") -> Launched:
+        made.append(Launched(tmp_path, lives, form, program, terminal))
         return made[-1]
 
     yield begin
@@ -193,16 +210,81 @@ async def test_a_stop_is_the_owners_and_a_reload_is_told_to_it(launch: Launch) -
         launched.connect()
 
 
-async def test_a_stop_while_there_is_no_owner_ends_it(launch: Launch) -> None:
+@pytest.mark.parametrize("frail", [False, True])
+async def test_a_stop_while_there_is_no_owner_ends_it(launch: Launch, tmp_path: Path, frail: bool) -> None:
+    """Also when whoever waits to be the next owner is killed by the same."""
     launched = launch("serves", *["1"] * 20, form="console")
     os.kill(await launched.serves(), signal.SIGKILL)
     await until(lambda: len([each for each in launched.told() if each[0] == "begun"]) >= 3, "others have failed")
+    if frail:
+        (tmp_path / "frail").touch()
+        await until(lambda: len([each for each in launched.told() if each[0] == "begun"]) >= 5, "others have failed")
     launched.process.send_signal(signal.SIGINT)
     status, log = launched.ended()
-    assert status in (0, 3, -signal.SIGTERM)  # of none, or of one that has just begun
+    assert status in (0, 1, 3)  # of none, or of one that has just begun
+    assert status == 3 or launched.told()[-1] == ["last"]  # what the one before has left was stopped
+    assert not (tmp_path / "frail").exists()
     assert "[error    ] owner_died " in log[0]
-    waits = [float(line.rpartition("next_in=")[2]) for line in log if "owner_died" in line]
+    waits = [float(line.partition("next_in=")[2].split()[0]) for line in log if "owner_died" in line]
     assert waits == [FIRST * 2**each for each in range(len(waits))]
+
+
+async def test_a_terminal_that_is_closed_while_there_is_no_owner_is_a_stop(launch: Launch) -> None:
+    person, program = pty.openpty()
+    launched = launch("serves", *["1"] * 20, terminal=os.ttyname(program))
+    os.kill(await launched.serves(), signal.SIGKILL)
+    await until(lambda: len([each for each in launched.told() if each[0] == "begun"]) >= 3, "others have failed")
+    launched.process.send_signal(signal.SIGHUP)  # a reload says nothing to nobody
+    await until(lambda: len([each for each in launched.told() if each[0] == "begun"]) >= 4, "it goes on")
+    os.close(program)
+    os.close(person)
+    assert launched.ended()[0] in (0, 1)  # of none, or of one that has just begun
+    assert launched.told()[-1] == ["last"]
+
+
+async def test_a_next_owner_that_stands_still_is_killed_and_another_begun(launch: Launch, tmp_path: Path) -> None:
+    hasty = tmp_path / "hasty.py"
+    text = Path(launcher.__file__).read_text()
+    assert "TAKES_WITHIN, LOADS_WITHIN = 10.0, 120.0" in text
+    hasty.write_text(text.replace("TAKES_WITHIN, LOADS_WITHIN = 10.0, 120.0", "TAKES_WITHIN, LOADS_WITHIN = 4.0, 4.0"))
+    launched = launch("serves", "still", "serves", program=str(hasty))
+    os.kill(await launched.serves(), signal.SIGKILL)
+    await launched.serves(2)
+    assert launched.asked() == 2
+    launched.process.send_signal(signal.SIGTERM)
+    status, log = launched.ended()
+    assert status == 3
+    told = ["owner_died", "owner_begun", "owner_silent", "owner_died", "owner_begun"]
+    assert [json.loads(line)["message"] for line in log] == told
+
+
+async def test_an_owner_that_stands_still_when_it_is_to_stop_is_killed_and_what_it_left_stopped(
+    launch: Launch, tmp_path: Path
+) -> None:
+    hasty = tmp_path / "hasty.py"
+    text = Path(launcher.__file__).read_text()
+    assert "STOPS_WITHIN = 25.0" in text
+    hasty.write_text(text.replace("STOPS_WITHIN = 25.0", "STOPS_WITHIN = 4.0"))
+    launched = launch("serves", program=str(hasty))
+    os.kill(await launched.serves(), signal.SIGSTOP)
+    launched.process.send_signal(signal.SIGTERM)
+    status, log = launched.ended()
+    assert status == -signal.SIGKILL
+    assert [json.loads(line)["message"] for line in log] == ["owner_silent"]
+    assert launched.told()[-1] == ["last"]
+
+
+@pytest.mark.parametrize("status", [launcher.OTHER_LAUNCHER, 2])
+async def test_a_program_of_another_form_than_its_launcher_ends_the_service_which_says_why(
+    launch: Launch, status: int
+) -> None:
+    launched = launch("serves", str(status))
+    os.kill(await launched.serves(), signal.SIGKILL)
+    ended, log = launched.ended()
+    assert ended == status
+    last = json.loads(log[-1])
+    assert last["message"] == "owner_of_other_program"
+    assert "restart the service" in last["reason"]
 
 
 async def test_a_next_owner_is_stopped_by_what_it_does_not_ignore_while_it_loads(launch: Launch) -> None:

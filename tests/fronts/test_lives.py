@@ -218,6 +218,21 @@ async def test_an_owner_that_is_killed_under_load_is_followed_by_another_and_no_
         assert service.end(signal.SIGCONT) == 0
 
 
+async def test_a_stop_while_there_is_no_owner_stops_the_database(tmp_path: Path) -> None:
+    async with own(tmp_path, STANDBY="false") as service:
+        await until(lambda: '"serving"' in service.output.read_text(), "its start is over")
+        postgres, owner = service.cluster().pid(), owner_of(service)
+        assert postgres is not None
+        os.kill(service.pid, signal.SIGSTOP)
+        os.kill(owner, signal.SIGKILL)
+        await until(lambda: not name_of(owner) and len(os.listdir(f"/proc/{owner}/task")) == 1, "it is dead")
+        assert service.cluster().pid() == postgres
+        os.kill(service.pid, signal.SIGTERM)
+        assert await asyncio.to_thread(service.end, signal.SIGCONT) == 0
+        assert service.cluster().pid() is None
+        assert "owner_begun" not in service.log.read_text()
+
+
 async def test_all_end_with_a_launcher_that_is_killed_and_the_next_service_sends_everything(tmp_path: Path) -> None:
     async with own(tmp_path) as service:
         token = service.key("test")

@@ -10,11 +10,18 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
+from recado.cli.errors import CommandError
 from recado.engine.process.family import end_with_parent, take_orphans
 from recado.fronts import launcher
 
 _MOST = 64  # bytes of what is told
 _MOST_DESCRIPTORS = 64  # one for each address of the host's name
+
+
+class OtherLauncher(CommandError):
+    """What is installed is another program by now than the launcher that began this process."""
+
+    exit_code = launcher.OTHER_LAUNCHER
 
 
 class Launched:
@@ -31,23 +38,38 @@ class Launched:
     @classmethod
     def by(cls, told: str) -> "Launched":
         """As the launcher tells it; one that is over meanwhile is followed at once."""
-        launcher_id, control = (int(each) for each in told.split(","))
+        form, _, rest = told.partition(",")
+        if form != launcher.FORM:
+            raise OtherLauncher("the launcher that began this process is of another program: restart the service")
+        launcher_id, control = (int(each) for each in rest.split(","))
         follow(launcher_id)
         return cls(control)
 
-    def await_turn(self) -> bool:
-        """Wait until this process is to be the owner, and has the address; False: nobody wants it."""
+    def told(self, what: bytes) -> bool:
+        """Whether the launcher has said this already; it is taken up by `await_turn` only."""
+        try:
+            return self._control.recv(_MOST, socket.MSG_PEEK | socket.MSG_DONTWAIT) == what
+        except OSError:
+            return False
+
+    def waits(self) -> None:
+        """It has loaded the program."""
+        self._say(launcher.WAITS)
+
+    def await_turn(self) -> bytes:
+        """Wait until it is told what to do: `GO`, and has the address; or `LAST`. Nothing: nobody wants it."""
         self._control.setblocking(True)
         try:
             told, descriptors, _, _ = socket.recv_fds(self._control, _MOST, _MOST_DESCRIPTORS)
         except ConnectionError:
-            return False
+            return b""
         self._take(descriptors)
         said, _, restarts = told.partition(b" ")
-        if said != launcher.GO:
-            return False
-        self.restarts = int(restarts)
-        return True
+        if said not in (launcher.GO, launcher.LAST):
+            return b""
+        self._say(launcher.TAKEN)
+        self.restarts = int(restarts or 0)
+        return said
 
     def serves(self) -> None:
         """It answers: when it dies, another one is to follow."""

@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import structlog
@@ -29,11 +30,12 @@ from recado.engine.clock import SystemClock
 from recado.engine.process.collector import spare_the_collector
 from recado.engine.process.family import take_name
 from recado.engine.process.stacks import below_its_name, tell_stacks
+from recado.fronts.launcher import GO, LAST
 from recado.fronts.processes import FrontProcesses
 from recado.fronts.program import OTHER_PROGRAM, program_on_disk
 from recado.fronts.supervision import FrontsFailed
 from recado.storage.embedded.cluster_lock import LockTimeout
-from recado.storage.embedded.embedded import EmbeddedError
+from recado.storage.embedded.embedded import EmbeddedError, EmbeddedPostgres
 
 if TYPE_CHECKING:
     from recado.app import Application
@@ -81,8 +83,11 @@ def serve(
     if launched is not None:
         owner = Launched.by(launched)
         program = program_on_disk()
-        if not _await_turn(owner):
-            return 0
+        told_to = _await_turn(owner)
+        if told_to == LAST:
+            return _stop_what_is_left(data_dir)
+        if told_to != GO:
+            return 0  # nobody needs it
         if program != program_on_disk():
             return OTHER_PROGRAM  # the next one is what is installed
         processes = FrontProcesses(program, fork=partial(_as_front, owner))
@@ -121,6 +126,7 @@ def serve(
             serving = _serve(settings, last_resort.begin, take_over, cores, processes, owner)
             status = below_its_name("owner", lambda: runner.run(serving))
             last_resort.leave(status)
+            _hear_no_more(runner.get_loop())
             return status
     except Exception as error:
         _say_of_end(owner, error)
@@ -150,20 +156,40 @@ def _launch(settings: Settings, command: list[str]) -> Launched:
     )
 
 
-def _await_turn(owner: Launched) -> bool:
-    """Load the program, and wait until the owner before is no more; False: this one is not needed."""
+def _await_turn(owner: Launched) -> bytes:
+    """Load the program, and wait until the owner before is no more; what this one is to do then (`await_turn`)."""
     take_name(STANDBY)
     # What a terminal tells all of its processes is for the owner.
     before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGHUP)}
-    import recado.app
-    import recado.fronts.front  # noqa: F401 - what takes long, and what its fronts are, too
+    if not owner.told(LAST):
+        import recado.app
+        import recado.fronts.front  # noqa: F401 - what takes long, and what its fronts are, too
 
-    gc.collect()
-    gc.freeze()  # it stays, and is the fronts', too, as long as nobody writes there
-    wanted = owner.await_turn()
-    for number, handler in before.items():
-        signal.signal(number, handler)
-    return wanted
+        gc.collect()
+        gc.freeze()  # it stays, and is the fronts', too, as long as nobody writes there
+        owner.waits()
+    told_to = owner.await_turn()
+    if told_to == GO:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return told_to
+
+
+def _stop_what_is_left(data_dir: Path | None) -> int:
+    """The service is told to stop, and has no owner that could: what the one before has left is its PostgreSQL."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it is what was told
+    settings = load_settings(data_dir=data_dir)
+    configure_logging(settings.log_level, settings.log_format)
+    if settings.database_url is None:
+        asyncio.run(EmbeddedPostgres(settings.data_dir, clock=SystemClock()).stop_left())
+    return 0
+
+
+def _hear_no_more(loop: asyncio.AbstractEventLoop) -> None:
+    """All is stopped: who asks for it again does not change how this process ends."""
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        loop.remove_signal_handler(number)
+        signal.signal(number, signal.SIG_IGN)
 
 
 def _as_front(owner: Launched) -> int:

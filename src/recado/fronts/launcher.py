@@ -7,6 +7,7 @@ opens nothing early; but what fronts listen on once stays open while it has it, 
 
 import json
 import os
+import select
 import signal
 import socket
 import sys
@@ -22,14 +23,32 @@ LIVED = 10.0
 NEXT_AFTER = 10.0
 """Seconds after its owner began, that has them to itself: then the next one is begun, and waits (`standby`)."""
 NEXT_AGAIN_AFTER = 60.0  # seconds, where one that waited has ended
+TAKES_WITHIN, LOADS_WITHIN = 10.0, 120.0
+"""Seconds in which one whose turn it is says so, on a machine however busy: one that has loaded the program, and one
+that loads it. Who is silent stands still, and is killed."""
+STOPS_WITHIN = 25.0
+"""Seconds from a stop to the end: an owner takes 20 at most (C32), and the interpreter a moment."""
 
-READY, FINAL, GO = b"ready", b"final", b"go"
-"""What an owner says: it serves; its end is that of the service. What it is told: with its number of restarts, and the
-descriptors that have the address."""
+WAITS, TAKEN, READY, FINAL = b"waits", b"taken", b"ready", b"final"
+"""What an owner says: it has loaded the program; it knows that it is its turn; it serves; its end is that of the
+service."""
+GO, LAST = b"go", b"last"
+"""What it is told: to serve, with its number of restarts, and the descriptors that have the address; or that nobody is
+to serve any more, and that what the owner before has left is to be stopped."""
+FORM = "v1"
+"""Of how a process is begun, told and heard (`--launched`): another one with each change of that. What is installed
+may be another program by then than its launcher."""
+OTHER_LAUNCHER = 79
+"""The exit status of one whose launcher has another form."""
+_UNKNOWN_OPTION = 2  # the exit status of a program that knows no `--launched`
 
 LEVELS = ("debug", "info", "warning", "error")
 WATCHED = (signal.SIGCHLD, signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
+_STOPS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
+_UNLOADED = "it ended before it had loaded the program: if another one was installed, restart the service"
+_RESTART = "what is installed is not what this launcher was started from: restart the service"
 _MOST = 64  # bytes of what is said
+_LONGEST_LINE = 4096  # bytes, for which a pipe that can be written to has room
 _LOOK_EVERY = 1.0  # seconds
 
 
@@ -39,7 +58,8 @@ class LaunchedOwner:
     def __init__(self, pid: int, control: socket.socket) -> None:
         self.pid = pid
         self.begun_at = time.monotonic()
-        self.ready = self.final = False
+        self.waits = self.taken = self.ready = self.final = False
+        self.due: float | None = None  # when it is killed unless it has done what it was told
         self._control = control
         control.setblocking(False)
 
@@ -47,14 +67,29 @@ class LaunchedOwner:
         """Take in what it has said so far."""
         with suppress(OSError):  # there is no more
             while said := self._control.recv(_MOST):
+                self.waits = self.waits or said == WAITS
+                self.taken = self.taken or said in (TAKEN, READY, FINAL)
                 self.ready = self.ready or said == READY
                 self.final = self.final or said == FINAL
 
     def go(self, restarts: int, listening: Sequence[int]) -> None:
         """It is its turn, and gets the address. One that is dead already is found by its end."""
+        self.heard()
         self.begun_at = time.monotonic()
+        self.due = self.begun_at + (TAKES_WITHIN if self.waits else LOADS_WITHIN)
         with suppress(OSError):
             socket.send_fds(self._control, [b"%b %d" % (GO, restarts)], listening)
+
+    def last(self) -> None:
+        """Nobody serves after it, nor does it."""
+        self.due = time.monotonic() + STOPS_WITHIN
+        with suppress(OSError):
+            self._control.send(LAST)
+
+    def other_program(self, status: int) -> bool:
+        """Whether it ended because what is installed by now has another form, or none."""
+        self.heard()
+        return not (self.waits or self.taken) and status in (OTHER_LAUNCHER, _UNKNOWN_OPTION)
 
     def signal(self, number: int) -> None:
         """Nobody else takes up its end: its id is its own until then."""
@@ -91,6 +126,8 @@ class Launcher:
         self._next_from = 0.0  # when one may be begun to wait
         self._turn_at: float | None = None  # of the next one, while there is no owner
         self._served = self._stopping = False
+        self._ends_with_terminal = _has_terminal() and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
+        self._status: int | None = None  # of the service, while one stops what the owner has left
         self._failures = self._restarts = 0
 
     def run(self) -> int:
@@ -101,10 +138,14 @@ class Launcher:
                 return status
             self._look()
             number = self._waited()
-            if number in (signal.SIGTERM, signal.SIGINT):
-                if not self._stop(number):
-                    return 0
-            elif number == signal.SIGHUP and self._owner is not None:
+            hung_up = number == signal.SIGHUP and self._ends_with_terminal and not _has_terminal()
+            if number in (signal.SIGTERM, signal.SIGINT) or hung_up:
+                status = self._reap()  # an owner that is dead by now is not one that was told
+                if status is None and not self._stop(number):
+                    status = 0
+                if status is not None:
+                    return status
+            elif number == signal.SIGHUP and self._owner is not None and not self._stopping:
                 self._owner.heard()
                 if self._owner.ready or not self._served:  # one that is not ready yet would end of it
                     self._owner.signal(number)
@@ -117,24 +158,48 @@ class Launcher:
         return 0 if told is None else told.si_signo
 
     def _stop(self, number: int) -> bool:
-        """Have the owner stop. False: there is none."""
+        """Have the owner stop. False: there is none, and nothing that one has left could be stopped."""
+        if self._status is not None:
+            return True  # this is what is under way
         self._let_go()
-        if self._owner is not None:
-            # One that has waited may still leave what a terminal says to others (`serve`).
-            self._owner.signal(signal.SIGTERM if self._restarts else number)
-        return self._owner is not None
+        if self._owner is None:
+            return self._stop_what_is_left(0)
+        # One that has waited may still leave what a terminal says to others (`serve`).
+        self._owner.signal(signal.SIGTERM if self._restarts else number)
+        return True
 
     def _let_go(self) -> None:
         """No owner is to follow: the address is that of the last one alone, until it ends."""
+        if self._stopping:
+            return
         self._stopping = True
         for each in self._listening:
             os.close(each)
         self._listening = ()
-        self._end_next()
+        if self._owner is not None:
+            self._owner.due = time.monotonic() + STOPS_WITHIN
+            self._end_next()
+
+    def _stop_what_is_left(self, status: int) -> bool:
+        """An owner that did not stop in order leaves the embedded PostgreSQL: have another one stop that, and not
+        serve. `status`: what the service ends with then. False: none could be begun.
+        """
+        if self._next is not None:
+            self._next.heard()
+            if not self._next.waits:  # one that begins now need not load the program
+                self._end_next()
+        if self._next is None and not self._begin_next():
+            return False
+        self._owner, self._next, self._status, self._turn_at = self._next, None, status, None
+        assert self._owner is not None  # noqa: S101 - it was begun
+        self._owner.last()
+        return True
 
     def _look(self) -> None:
         """Begin what is to begin now."""
         now, owner = time.monotonic(), self._owner
+        if owner is not None and owner.due is not None and now >= owner.due:
+            self._kill_silent(owner)
         if self._stopping:
             return
         if owner is None:
@@ -154,6 +219,14 @@ class Launcher:
         if wanted and now >= max(self._next_from, owner.begun_at + NEXT_AFTER):
             self._begin_next()
 
+    def _kill_silent(self, owner: LaunchedOwner) -> None:
+        """It had its time. Unless it is only this process that stood still meanwhile."""
+        owner.heard()
+        owner.due = None
+        if self._stopping or not owner.taken:
+            self._tell("error", "owner_silent", pid=owner.pid)
+            owner.signal(signal.SIGKILL)
+
     def _reap(self) -> int | None:
         """Take up the ends of all that have ended; the exit status where the service is over."""
         ended = None
@@ -167,9 +240,11 @@ class Launcher:
             if self._owner is not None and pid == self._owner.pid:
                 ended = os.waitstatus_to_exitcode(how)
             elif self._next is not None and pid == self._next.pid:
+                status = os.waitstatus_to_exitcode(how)
+                more = {"reason": _RESTART} if self._next.other_program(status) else {}
                 self._next.close()
                 self._next, self._next_from = None, time.monotonic() + NEXT_AGAIN_AFTER
-                self._tell("warning", "standby_ended", status=os.waitstatus_to_exitcode(how))
+                self._tell("warning", "standby_ended", status=status, **more)
         return None if ended is None else self._follow(ended)
 
     def _follow(self, status: int) -> int | None:
@@ -179,6 +254,20 @@ class Launcher:
         owner.heard()
         owner.close()
         self._served = self._served or owner.ready
+        begun = self._restarts or self._status is not None  # by this process
+        if begun and owner.other_program(status):  # so would be each that follows
+            self._tell("error", "owner_of_other_program", pid=owner.pid, status=status, reason=_RESTART)
+            self._end_next()
+            return status
+        if self._status is not None:
+            if status < 0 and owner.waits and self._stop_what_is_left(self._status):
+                return None  # it was there already when all were killed, or stood still: now a new one
+            return self._status or status
+        if self._stopping and self._served and (not owner.final or status < 0):
+            # It did not come to the end of its stop: it was still loading when it was told, or died, or stood still.
+            self._end_fronts()
+            told = 0 if -status in _STOPS else status
+            return None if self._stop_what_is_left(told) else told
         if self._stopping or owner.final or not self._served:
             self._end_next()
             return status
@@ -187,7 +276,8 @@ class Launcher:
         self._failures = 1 if lived >= LIVED else self._failures + 1
         delay = min(CEILING, FIRST * 2 ** min(self._failures - 1, 20))
         self._turn_at = now + delay
-        self._tell("error", "owner_died", pid=owner.pid, status=status, lived=round(lived, 1), next_in=delay)
+        more = {"reason": _UNLOADED} if self._restarts and not (owner.waits or owner.taken) else {}
+        self._tell("error", "owner_died", pid=owner.pid, status=status, lived=round(lived, 1), next_in=delay, **more)
         self._end_fronts()
         if self._next is None:
             self._begin_next()  # it loads meanwhile
@@ -195,22 +285,29 @@ class Launcher:
 
     def _begin_next(self) -> bool:
         """Begin a process that waits until it is its turn."""
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        except OSError as error:
+            return self._not_begun(error)
         try:
             # Without the address: one that is not its turn would keep it for a while when this process is killed.
             os.set_inheritable(theirs.fileno(), True)
-            command = [*self._command, "--launched", f"{os.getpid()},{theirs.fileno()}"]
+            command = [*self._command, "--launched", f"{FORM},{os.getpid()},{theirs.fileno()}"]
             pid = os.posix_spawn(command[0], command, os.environ, setsigmask=())
         except OSError as error:
             ours.close()
-            self._turn_at = None if self._turn_at is None else time.monotonic() + CEILING
-            self._next_from = time.monotonic() + NEXT_AGAIN_AFTER
-            self._tell("error", "owner_not_begun", errno=error.errno)
-            return False
+            return self._not_begun(error)
         finally:
             theirs.close()
         self._next = LaunchedOwner(pid, ours)
         return True
+
+    def _not_begun(self, error: OSError) -> bool:
+        """The system has no process or descriptor for it: later, maybe."""
+        self._turn_at = None if self._turn_at is None else time.monotonic() + CEILING
+        self._next_from = time.monotonic() + NEXT_AGAIN_AFTER
+        self._tell("error", "owner_not_begun", errno=error.errno)
+        return False
 
     def _end_next(self) -> None:
         if self._next is not None:
@@ -236,9 +333,22 @@ class Launcher:
         if self._as_json:
             line = json.dumps({"message": event, "level": level, "timestamp": at, **more})
         else:
-            line = f"{at} [{level:<9}] {event:<30} {' '.join(f'{name}={value}' for name, value in more.items())}"
+            told = (f"{name}={value!r}" if " " in str(value) else f"{name}={value}" for name, value in more.items())
+            line = f"{at} [{level:<9}] {event:<30} {' '.join(told)}"
         with suppress(OSError):  # of one that nobody reads
-            os.write(2, line.encode() + b"\n")
+            log = select.poll()
+            log.register(2, select.POLLOUT)
+            if log.poll(0):  # who reads may stand still; this process must not
+                os.write(2, line.encode()[: _LONGEST_LINE - 1] + b"\n")
+
+
+def _has_terminal() -> bool:
+    """As `cli/hang_up` asks it."""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True
 
 
 def _is_front(pid: int) -> bool:

@@ -157,6 +157,23 @@ async def test_the_last_of_several_users_stops_the_server(data_dir: Path) -> Non
     assert running(data_dir) is None
 
 
+async def test_the_server_that_a_killed_process_left_is_stopped_by_who_does_not_use_it_unless_others_do(
+    data_dir: Path,
+) -> None:
+    other, server = OtherProcess(data_dir), make_server(data_dir)
+    pid = await other.server_pid()
+    await server.stop_left()
+    assert running(data_dir) == pid
+    await other.kill()
+    await server.stop_left()
+    assert running(data_dir) is None
+    await server.stop_left()  # and none is begun
+    assert running(data_dir) is None
+    nowhere = data_dir / "nowhere"
+    await make_server(nowhere).stop_left()
+    assert not nowhere.exists()
+
+
 async def test_the_server_of_a_killed_process_is_taken_over_and_stopped_by_the_next(data_dir: Path) -> None:
     other = OtherProcess(data_dir)
     pid = await other.server_pid()

@@ -20,7 +20,7 @@ from recado.storage.core.shielded import to_its_end
 from recado.storage.embedded.cluster import DATABASE, Cluster
 from recado.storage.embedded.cluster_lock import FileLock
 from recado.storage.embedded.server_processes import is_server
-from recado.storage.embedded.service_folder import CHANGE_LOCK, SERVICE_ROOT, USERS_LOCK, locate
+from recado.storage.embedded.service_folder import CHANGE_LOCK, SERVICE_ROOT, USERS_LOCK, holds_database, locate
 
 log = structlog.get_logger(__name__)
 
@@ -88,15 +88,14 @@ class EmbeddedPostgres:
         self._watch.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._watch
-        try:
-            async with asyncio.timeout(within), self._changing(cluster):
-                if self._users.try_take():
-                    await self._shut_down(cluster, within - _QUIT_LIMIT)
-        except TimeoutError:
-            # It ends without us. Somebody else starts or stops it, or it writes to a disk that does not answer.
-            log.warning("postgres_stops_slowly", pid=cluster.pid())
-        finally:
-            self._users.release()
+        await self._leave(cluster, self._users, within)
+
+    async def stop_left(self, within: float = _BROKEN_OFF_LIMIT) -> None:
+        """Shuts down the server that a killed owner has left, unless others use it; begins and makes nothing."""
+        if not holds_database(self._data_dir):
+            return
+        cluster = Cluster(await asyncio.to_thread(locate, self._data_dir, self._service_root))
+        await self._leave(cluster, FileLock(cluster.home.folder / USERS_LOCK), within)
 
     async def restart(self) -> None:
         """Shuts the server down and starts it again, for all its users; they see lost connections."""
@@ -149,6 +148,17 @@ class EmbeddedPostgres:
             raise
         await connection.close(timeout=_CONNECT_LIMIT)
         return True
+
+    async def _leave(self, cluster: Cluster, users: FileLock, within: float) -> None:
+        try:
+            async with asyncio.timeout(within), self._changing(cluster):
+                if users.try_take():
+                    await self._shut_down(cluster, within - _QUIT_LIMIT)
+        except TimeoutError:
+            # It ends without us. Somebody else starts or stops it, or it writes to a disk that does not answer.
+            log.warning("postgres_stops_slowly", pid=cluster.pid())
+        finally:
+            users.release()
 
     async def _shut_down(self, cluster: Cluster, within: float) -> None:
         pid: int | None = None
