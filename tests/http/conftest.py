@@ -13,9 +13,11 @@ from typing import Any
 import aiohttp
 import orjson
 import pytest
+from tests.emptied import POOL_SIZE, Emptied
 from tests.http.contract import Contract
 from tests.http.scripted_provider import ScriptedProvider, ShiftedClock
 from tests.http.scripted_verifier import ScriptedVerifier
+from tests.http.settled import Settled
 from tests.journey_emails import email_rules
 
 from recado.actors.dispatch.lane_context import LaneContext
@@ -114,7 +116,7 @@ from recado.services.templates.template_review import TemplateReview
 from recado.services.templates.template_sync import TemplateSync
 from recado.storage.access import api_keys, passwords
 from recado.storage.access.directories import Directories
-from recado.storage.access.organizations import NewOrganization, create_organization
+from recado.storage.access.organizations import NewOrganization
 from recado.storage.audience.segment_evaluation import Evaluation
 from recado.storage.contacts.documents import DocumentCipher
 from recado.storage.core.connections.postgres import Database
@@ -274,8 +276,20 @@ async def mjml_workers() -> AsyncIterator[BodyWorkers]:
     await workers.stop()
 
 
+@pytest.fixture(scope="session")
+async def settled(emptied_database: Emptied) -> Settled:
+    """The same organizations for all tests of the process, of which each writes them anew."""
+    await emptied_database.empty()
+    database = Database(emptied_database.arguments, clock=SystemClock(), pool_size=POOL_SIZE, hot_size=4)
+    await database.start()
+    try:
+        return await Settled.settle(database, SystemClock())
+    finally:
+        await database.stop()
+
+
 @pytest.fixture
-async def api(database: Database, mjml_workers: BodyWorkers) -> AsyncIterator[Api]:
+async def api(database: Database, mjml_workers: BodyWorkers, settled: Settled) -> AsyncIterator[Api]:
     clock = ShiftedClock()
     ids = IdSource(clock, random.Random(7))
     key_ring = KeyRing.parse("test:" + "QUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUE=")
@@ -423,13 +437,7 @@ async def api(database: Database, mjml_workers: BodyWorkers) -> AsyncIterator[Ap
         base_url="http://recado.test",
         admin_token=ADMIN_TOKEN,
     )
-    organizations = []
-    for name in ("First", "Second"):
-        async with database.transaction() as connection:
-            organizations.append(
-                await create_organization(connection, ids, name=name, now=clock.now(), random_bytes=os.urandom)
-            )
-    await database.execute("delete from audit")  # of how the organizations came to be
+    organizations = await settled.write(database)
     await people.start()
     await origin_clicks.start()
     await tracked_clicks.start()
