@@ -30,6 +30,8 @@ ID = "0Vc" + "x" * 18
         ("GET", "/metrics", Way.HERE, None),
         ("PATCH", "/v2/admin/organizations/x", Way.NOWHERE, None),
         ("GET", "/a\nb", Way.CREDENTIAL, None),
+        ("CONNECT", "/v2/numbers", Way.NOWHERE, None),
+        ("CONNECT", "/a\nb", Way.NOWHERE, None),
     ],
 )
 def test_a_request_goes_where_its_row_says(method: str, path: str, way: Way, shown: tuple[Shows, str] | None) -> None:

@@ -5,18 +5,12 @@ from collections.abc import Callable
 from aiohttp.web_request import BaseRequest
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from recado.domain.core.errors import CODES, KINDS, Problem, Unavailable
+from recado.domain.core.errors import Problem, Unavailable
+from recado.http.problems.no_request import answer_to_no_request
 from recado.http.problems.problems import MEDIA_TYPE, ProblemRenderer
 from recado.http.wire.rendering import JSON, WireResponse, clean, dump, head
 
-_NO_REQUEST = {
-    400: ("BAD_REQUEST", "This is not a valid HTTP request."),
-    408: ("BAD_REQUEST", "The head of the request took too long to arrive."),
-    500: ("INTERNAL_ERROR", "The request could not be completed."),
-    503: ("SERVICE_UNAVAILABLE", "There are too many connections; try again shortly."),
-}
 _CLOSING = frozenset({408, 413})  # the rest of a body may still be on its way
-RETRY_AFTER = 5  # seconds
 
 
 class EntryAnswers:
@@ -45,14 +39,7 @@ class EntryAnswers:
 
     def of_no_request(self, status: int, detail: str | None) -> WireResponse:
         """The answer to what never became a request, the last of its connection."""
-        code, usual = _NO_REQUEST.get(status) or _NO_REQUEST[500 if status >= 500 else 400]
-        status = status if status in _NO_REQUEST else CODES[code].status
-        request_id = self._new_id()
-        body = self._problems.render(code, KINDS[status], status, CODES[code].title, detail or usual, "", request_id)
-        lines = f"X-Request-Id: {request_id}\r\nCache-Control: no-store\r\nConnection: close\r\n"
-        if status == 503:
-            lines += f"Retry-After: {RETRY_AFTER}\r\n"
-        return WireResponse(head(status, lines, len(body), MEDIA_TYPE) + body, status, keep_alive=False)
+        return answer_to_no_request(self._problems, status, detail, self._new_id())
 
     def _answer(self, status: int, lines: str, body: bytes, kind: str, request: BaseRequest) -> WireResponse:
         keep_alive = request.keep_alive and not self.draining and status not in _CLOSING

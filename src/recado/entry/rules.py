@@ -60,6 +60,9 @@ _ID: Final = f"(?P<shown>[0-9A-Za-z]{{{BODY_LENGTH}}})"
 _404: Final = frozenset({404})
 
 RULES: Final[tuple[Rule, ...]] = (
+    # Asks a proxy to be led on, and has no body, whatever length its head says: a cell that waits for one would take
+    # the next request on the connection, which is another caller's, for that.
+    Rule(path=_path("(?s:.*)"), way=Way.NOWHERE, method="CONNECT"),
     Rule(path=_path("/healthz|/readyz|/metrics"), way=Way.HERE),
     Rule(path=_path("/v2/admin(/.*)?"), way=Way.NOWHERE),
     # Pages and documents, which are those of the version.

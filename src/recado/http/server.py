@@ -13,7 +13,6 @@ import structlog
 from aiohttp import web
 
 from recado.domain.core.clock import Clock
-from recado.domain.core.errors import CODES, KINDS
 from recado.domain.core.ids import REQUEST, IdSource
 from recado.http.api.answers import Answers
 from recado.http.api.request_figures import RequestFigures
@@ -23,7 +22,8 @@ from recado.http.callers.rate_limits import Limit, RateLimiter
 from recado.http.dispatch import Dispatcher, Reached
 from recado.http.middleware.authentication import Administrator, Authenticator
 from recado.http.middleware.idempotency import IdempotencyStore
-from recado.http.problems.problems import MEDIA_TYPE, ProblemRenderer
+from recado.http.problems.no_request import answer_to_no_request
+from recado.http.problems.problems import ProblemRenderer
 from recado.http.wire import byte_budget, connection_limits
 from recado.http.wire.arrivals import TAKEN, Arrivals
 from recado.http.wire.body_pace import FRAMING_A_SECOND, FRAMING_AT_ONCE, BodyPace
@@ -34,7 +34,7 @@ from recado.http.wire.connection_limits import ConnectionLimits
 from recado.http.wire.connection_looks import ConnectionLooks
 from recado.http.wire.handed_connections import FrontConnection, TakenConnection
 from recado.http.wire.handover import Giving, Taking
-from recado.http.wire.rendering import WireResponse, head
+from recado.http.wire.rendering import WireResponse
 from recado.http.wire.request_turns import OF_NETWORKS, OF_ORGANIZATIONS, RequestTurns
 from recado.http.wire.spool import Spooler
 from recado.storage.core.shares.fair_threads import FairThreads
@@ -47,20 +47,10 @@ HURRIED_SECONDS = 1.0
 _LOOK_AT_GIVEN = 0.02  # seconds
 _LOOK_AT_UNDER_WAY = 0.1  # seconds
 _TAKEN_BESIDE_OTHERS = 4  # connections in one turn of the event loop: an idle process shall get its part
-RETRY_AFTER = 5  # seconds, for anyone who finds no place
 # What the kernel takes of an answer for a client that does not read: by itself it would take 4 MiB for each connection,
 # copied on the loop. And of a body that waits for its caller's pace: some hundred of 3 MiB each, broken off, fill what
 # the kernel has for all connections, and packets of everybody are lost (C31).
 _KERNEL_BUFFER = 128 * 1024
-_NO_REQUEST = {
-    status: (code, CODES[code].title, detail)
-    for status, code, detail in (
-        (400, "BAD_REQUEST", "This is not a valid HTTP request."),
-        (408, "BAD_REQUEST", "The head of the request took too long to arrive."),
-        (500, "INTERNAL_ERROR", "The request could not be completed."),
-        (503, "SERVICE_UNAVAILABLE", "There are too many connections; try again shortly."),
-    )
-}
 
 _log = structlog.get_logger(__name__)
 
@@ -346,15 +336,7 @@ class HttpServer:
 
     def _answer_error(self, status: int, detail: str | None) -> WireResponse:
         """The answer to what never became a request, the last of its connection."""
-        request_id = self._ids.new(REQUEST)
-        code, title, usual = _NO_REQUEST.get(status) or _NO_REQUEST[500 if status >= 500 else 400]
-        status = status if status in _NO_REQUEST else CODES[code].status
-        body = self._problems.render(code, KINDS[status], status, title, detail or usual, "", request_id)
-        lines = f"X-Request-Id: {request_id}\r\nCache-Control: no-store\r\nConnection: close\r\n"
-        if status == 503:
-            lines += f"Retry-After: {RETRY_AFTER}\r\n"
-        wire = head(status, lines, len(body), MEDIA_TYPE) + body
-        return WireResponse(wire, status, keep_alive=False)
+        return answer_to_no_request(self._problems, status, detail, self._ids.new(REQUEST))
 
 
 def _report(event: str, error: BaseException | None) -> None:

@@ -37,8 +37,9 @@ from recado.domain.core.errors import Problem
 from recado.engine.clock import SystemClock, VirtualClock
 from recado.http.api.call import Call
 from recado.http.bodies.body_workers import BodyWorkers
-from recado.http.routes.inbound.callbacks import CallbackOperations
+from recado.http.routes.inbound.callbacks import PREPARING, PREPARING_OF_ONE, CallbackOperations
 from recado.storage.core.shares.fair_threads import FairThreads
+from recado.storage.core.turn import others_run
 
 NODE = Path(__file__).parents[2] / "node"
 MESSAGE = "msg_0000000100000000000a1"
@@ -158,10 +159,13 @@ class Sns:
     def __init__(self) -> None:
         self.there: dict[str, bytes] = {CERTIFICATE: certificate_of(KEY), SUBSCRIBE: b"<ConfirmSubscriptionResponse/>"}
         self.asked: list[str] = []
+        self.answers = asyncio.Event()
+        self.answers.set()
 
     async def request(self, method: str, url: Any, headers: Any) -> Answer | NotSent:
         assert method == "GET"
         self.asked.append(str(url))
+        await self.answers.wait()
         found = self.there.get(str(url))
         return NotSent() if found is None else Answer(200, None, found, True)
 
@@ -267,9 +271,9 @@ class Route:
         assert (channel, adapter) == ("email", "ses")
         self.taken.append(raw)
 
-    async def receive(self, raw: bytes) -> str:
+    async def receive(self, raw: bytes, ip: str = "192.0.2.1") -> str:
         call = SimpleNamespace(
-            path={"channel": "email", "adapter": "ses"}, headers={}, raw_body=raw, now=NOW, client_ip="192.0.2.1"
+            path={"channel": "email", "adapter": "ses"}, headers={}, raw_body=raw, now=NOW, client_ip=ip
         )
         try:
             return str((await self._operations.receive(cast("Call", call))).status)
@@ -298,6 +302,33 @@ async def test_the_largest_that_sns_sends_is_taken_and_what_anybody_sends_is_rea
     assert await route.receive(b"[" + b"0," * 8 * 1024 + b"0]") == "INVALID_SIGNATURE"
     assert await route.receive(b" " * (LARGEST_ENVELOPE + 1)) == "BODY_TOO_LARGE"
     assert (route.taken, route.workers.idle) == ([largest], 1)
+
+
+async def test_few_of_an_address_and_of_all_wait_for_a_certificate_and_nobody_for_that_of_another(
+    route: Route, sns: Sns, clock: VirtualClock
+) -> None:
+    sns.answers.clear()
+    raw, other = body(envelope()), body(envelope(SigningCertURL=CERTIFICATE.replace("01d088a6", "ffffffff")))
+    waiting = []
+    async with asyncio.timeout(60):
+        for number in range(PREPARING // PREPARING_OF_ONE):
+            ip = f"192.0.2.{number}"
+            waiting += [asyncio.create_task(route.receive(raw, ip)) for _ in range(PREPARING_OF_ONE)]
+            await others_run()
+            assert await route.receive(raw, ip) == "SERVICE_UNAVAILABLE"
+            if not number:
+                assert await route.receive(other, "198.51.100.1") == "SERVICE_UNAVAILABLE"
+        assert await route.receive(raw, "198.51.100.1") == "SERVICE_UNAVAILABLE"
+        assert (sns.asked, any(task.done() for task in waiting)) == ([CERTIFICATE], False)
+        sns.answers.set()
+        assert set(await asyncio.gather(*waiting)) == {"200"}
+    assert await route.receive(raw, "198.51.100.1") == "200"
+    # One whose certificate was not fetched may be ours: SNS sends it again, which it does not after a 401.
+    assert await route.receive(other) == "SERVICE_UNAVAILABLE"
+    assert sns.asked == [CERTIFICATE]
+    sns.there[CERTIFICATE.replace("01d088a6", "ffffffff")] = certificate_of(KEY)
+    await clock.advance(FETCH_AGAIN_AFTER)
+    assert await route.receive(other) == "200"
 
 
 BAD_ADDRESSES = [

@@ -230,6 +230,38 @@ async def test_a_disk_that_is_full_is_told_and_the_same_command_goes_on_when_the
     assert (moved["cell"], moved["rows"] > 10) == ("b", True)
 
 
+async def test_cells_that_are_away_hold_up_neither_the_list_nor_the_undoing_of_a_move_between_others(
+    cells: Cells,
+) -> None:
+    organization_id = await mapped(cells)
+    cells.urls["CELL_C"] = cells.urls["CELL_B"]
+    await asyncio.to_thread(cells.said, "add", "c", "--database-from", "CELL_C", "--url", "http://c.example")
+    cells.urls["CELL_C"] = "postgresql://nobody@127.0.0.1:1/nowhere"
+    async with session_in(cells, "a") as session:
+        await begin_to_hold(session, organization_id)
+    session = await connect(cells.urls["RECADO_CELLS_DATABASE_URL"])
+    await session.execute("delete from recado_cells.organizations")  # as one that was made since
+    await session.close()
+    assert "no cell that answers has an organization 'org_x', and c is away" in await asyncio.to_thread(
+        cells.refused, "move", "org_x", "--undo"
+    )
+    undone = await asyncio.to_thread(cells.said, "move", organization_id, "--undo")
+    assert undone["cell"] == "a"
+
+    cells.urls["CELL_A"], there = cells.urls["CELL_C"], cells.urls["CELL_A"]
+    listed = await asyncio.to_thread(cells.said, "list")
+    assert [(each["name"], each["organizations"], each["away"]) for each in listed["cells"]] == [
+        ("a", 1, True),
+        ("b", 0, False),
+        ("c", 0, True),
+    ]
+    assert [(each["id"], each["cell"]) for each in listed["organizations"]] == [(organization_id, "a")]
+    cells.urls["CELL_A"] = there
+    shown = await asyncio.to_thread(cells.run, "list")
+    assert "the database of CELL_C cannot be reached" in shown.stderr
+    assert [line.split()[-1] for line in shown.stdout.splitlines()[1:4]] == ["1", "0", "away"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [

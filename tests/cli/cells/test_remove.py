@@ -53,11 +53,17 @@ async def test_a_move_whose_target_is_lost_is_undone_and_one_that_comes_back_is_
     undo = ("move", organization_id, "--undo")
     assert "--target-lost belongs to --undo" in await refused(cells, *undo[:2], "--to", "b", "--target-lost")
     assert f"{organization_id} is on its way to b" in await refused(cells, "remove", "b")
-    assert "answers: it is not lost" in await refused(cells, *undo, "--target-lost")
+    assert "say --confirm NAME, too" in await refused(cells, *undo, "--target-lost")
+    lost = (*undo, "--target-lost", "--confirm", "b")
+    assert "answers: it is not lost" in await refused(cells, *lost)
     url, cells.urls["CELL_B"] = cells.urls["CELL_B"], NOWHERE
     assert "--undo --target-lost" in await refused(cells, "remove", "b", "--lost", "--confirm", "b")
     assert "the database of CELL_B cannot be reached" in await refused(cells, *undo)
-    undone = await asyncio.to_thread(cells.said, *undo, "--target-lost")
+    for name in ("a", organization_id, ""):
+        assert f"on the way to b, and not to {name!r}: nothing was done" in await refused(cells, *lost[:-1], name)
+    [row] = await fetch(cells, "a", "select moving from organizations")
+    assert row["moving"]
+    undone = await asyncio.to_thread(cells.said, *lost)
     assert undone["cell"] == "a"
     [row] = await fetch(cells, "a", "select status, moving from organizations")
     assert tuple(row) == ("active", False)
@@ -80,7 +86,7 @@ async def test_what_the_lost_cell_served_already_comes_back_as_it_left_only_when
     organization_id = await mapped(cells)
     await killed_as_it_ends(cells, organization_id)
     cells.urls["CELL_B"] = NOWHERE
-    undo = ("move", organization_id, "--undo", "--target-lost")
+    undo = ("move", organization_id, "--undo", "--target-lost", "--confirm", "b")
     assert "b serves it already, as the map says" in await refused(cells, *undo)
     gone = await asyncio.to_thread(cells.said, "remove", "b", "--lost", "--confirm", "b")
     assert gone["lost"] == [organization_id]

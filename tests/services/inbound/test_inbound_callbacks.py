@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, get_args
 
+import orjson
 import pytest
 from tests.services.inbound.live_number import Line, live_number
 from tests.waiting import until
@@ -13,8 +14,10 @@ from recado.channels.core.events import CallbackEvent, Event, Payment
 from recado.domain.core.errors import Unavailable
 from recado.domain.core.timestamps import format_timestamp
 from recado.engine.clock import SystemClock
+from recado.services.inbound import callbacks
 from recado.services.inbound.receipts import KINDS
 from recado.storage.core.connections.postgres import Database
+from recado.storage.core.turn import others_run
 from recado.storage.messages import receipts
 from recado.storage.ops import ops
 from recado.storage.ops.ops import Backlogs
@@ -164,6 +167,38 @@ async def test_a_body_of_many_events_is_read_apart_and_applied_in_parts(
     assert await line.db.fetchval("select count(*) from parked_reports") == 700
     assert await line.db.fetchval("select count(*) from messages") == 4
     assert await line.db.fetchval("select failure from callbacks") == "malformed: events[700].kind"
+
+
+@pytest.mark.parametrize("room", [0, 70_000], ids=["beside others", "apart"])
+async def test_a_stop_waits_for_the_transaction_under_way_and_the_rest_of_a_body_is_taken_in_after_the_next_start(
+    line: Line, monkeypatch: pytest.MonkeyPatch, room: int
+) -> None:
+    monkeypatch.setattr(callbacks, "MOST_EVENTS", 2 * callbacks.OF_OTHERS)
+    take_in, began, goes_on = line.receipts.take_in, asyncio.Event(), asyncio.Event()
+    parts = 0
+
+    async def held(*arguments: Any) -> None:
+        nonlocal parts
+        parts += 1
+        began.set()
+        await goes_on.wait()
+        await take_in(*arguments)
+
+    monkeypatch.setattr(line.receipts, "take_in", held)
+    events = [line.inbound("hello", f"in-{place}") for place in range(7)]
+    async with asyncio.timeout(60):
+        await line.callbacks.take("chatapp", "bridge", orjson.dumps({"events": events}) + b" " * room, {})
+        await began.wait()
+        stopping = asyncio.create_task(line.callbacks.stop())
+        await others_run()
+        assert not stopping.done()
+        goes_on.set()
+        await stopping
+    received = "select count(*) from messages"
+    assert (parts, await line.db.fetchval(received)) == (1, 2)
+    await line.callbacks.start()
+    await line.worked_off()
+    assert (parts, await line.db.fetchval(received)) == (5, 7)
 
 
 async def test_a_body_that_takes_long_keeps_waiting_what_is_of_its_source_alone(

@@ -126,6 +126,9 @@ async def fill(session: Session, ids: IdSource, organization_id: str) -> None:
                     "held_since": "null",
                     "held_ms": "0",
                     "moving": "false",
+                    "time_zone": "'UTC'",
+                    "quiet_start": "null",
+                    "quiet_end": "null",
                 }
             elif table.name == "accounts":
                 own["id"] = f"'{account_ids[n]}'"

@@ -160,6 +160,45 @@ async def test_an_active_one_is_active_with_the_time_that_it_was_held(two: TwoDa
     assert due_at - push["due_at"] >= timedelta(seconds=1)  # of its day neither (C22.3)
 
 
+@pytest.mark.parametrize("undone", [False, True])
+async def test_push_that_was_due_on_the_way_obeys_quiet_hours_where_it_goes_on(two: TwoDatabases, undone: bool) -> None:
+    """C22.3: what has not begun, and would show something, waits for their end."""
+    await two.source.execute(
+        "update organizations set quiet_start = (now() at time zone 'UTC' - interval '2 hours')::time,"
+        " quiet_end = (now() at time zone 'UTC' + interval '2 hours')::time where id = $1",
+        two.organization_id,
+    )
+    shown, silent, begun = await two.source.fetch(
+        "update push_messages set status = 'queued', rate_kind = 'simple', due_at = now() - interval '1 second'"
+        " where organization_id = $1 returning id",
+        two.organization_id,
+    )
+    await two.source.execute("update push_messages set rate_kind = 'silent' where id = $1", silent["id"])
+    await two.source.execute("update push_messages set status = 'sending' where id = $1", begun["id"])
+    await two.source.execute(
+        "update push_blocks set message_id = $1, ready = true where organization_id = $2 and number ="
+        " (select min(number) from push_blocks where organization_id = $2)",
+        shown["id"],
+        two.organization_id,
+    )
+    holding, cell = await held(two), two.target
+    if undone:
+        move = await holding.begun()
+        assert move is not None
+        await holding.put_back(two.target, move)
+        cell = two.source
+    else:
+        await put(two, holding)
+    told = "select status, due_at > now() + interval '1 hour' and due_at = quiet_deferred_to as waits, due_at > now()"
+    rows = {row["id"]: row for row in await cell.fetch(f"{told} as later, id from push_messages")}
+    assert (rows[shown["id"]]["status"], rows[shown["id"]]["waits"]) == ("scheduled", True)
+    assert [(rows[each["id"]]["status"], rows[each["id"]]["later"]) for each in (silent, begun)] == [
+        ("queued", False),
+        ("sending", False),
+    ]
+    assert not await cell.fetchval("select bool_or(ready) from push_blocks where message_id = $1", shown["id"])
+
+
 @pytest.mark.parametrize("knows", [True, False])
 async def test_a_send_that_began_is_waited_for_also_by_who_did_not_know_yet(two: TwoDatabases, knows: bool) -> None:
     other = await connect(two.urls[0])

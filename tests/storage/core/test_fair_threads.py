@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from collections.abc import Iterator
 from io import BytesIO, FileIO
 from pathlib import Path
 from typing import Any
@@ -64,3 +65,12 @@ async def test_what_is_in_memory_is_closed_at_once(threads: FairThreads) -> None
     with pytest.raises(StopIteration):
         closing.send(None)
     assert file.closed
+
+
+async def test_work_that_raises_what_no_future_takes_fails_and_its_place_is_free(threads: FairThreads) -> None:
+    nothing: Iterator[int] = iter(())
+    async with asyncio.timeout(10):
+        for _ in range(OF_ONE + 1):
+            with pytest.raises(RuntimeError) as failed:
+                await threads.run("org_1", next, nothing)
+            assert isinstance(failed.value.__cause__, StopIteration)

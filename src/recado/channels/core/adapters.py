@@ -106,8 +106,13 @@ class PreparedCallbacks(Protocol):
         A method of the class, not of the adapter: a large body is read in another process, which has no adapter.
         """
 
+    def is_prepared(self, envelope: Any) -> bool:
+        """Whether nothing is missing to say who sent it. So it is of what is refused whatever the provider says."""
+
     async def prepare_callback(self, envelope: Any) -> None:
-        """Ask for it, as often as it is due. Never raises, cancellation aside; the envelope may be anybody's."""
+        """Ask for what is missing, as often as that is due, and for whatever else an envelope of ours wants. Never
+        raises, cancellation aside; the envelope may be anybody's.
+        """
 
     def verify_envelope(self, envelope: Any, now: datetime) -> bool:
         """Whether this provider sent what the envelope is of."""

@@ -15,6 +15,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from recado.cli.api_calls import address_of
 from recado.cli.cells.databases import MAP, members_of, must_be_lost, opened_map, session_of
+from recado.cli.cells.looks import CellLook, look_at_all
 from recado.cli.cells.remove import EPILOG as REMOVE_EPILOG
 from recado.cli.cells.remove import remove
 from recado.cli.cells.serve import EPILOG, Listen, serve_entry
@@ -95,8 +96,14 @@ def add(
 
 
 def list_all(as_json: Json = False) -> None:
-    """List the cells, and in which of them each organization is; what is new in a cell joins the map."""
+    """List the cells, and in which of them each organization is; what is new in a cell joins the map.
+
+    Of a cell that is away it shows what the map has.
+    """
     shown = run_async(_list())
+    for look in shown.looks:
+        if look.away:
+            print(f"recado: {look.why}: {look.cell.name} is shown as the map has it", file=sys.stderr)
     for organization_id, served_by, cell in shown.twice:
         print(
             f"recado: {cell} has {organization_id}, too, which {served_by} serves: stop the service of the one that"
@@ -107,7 +114,13 @@ def list_all(as_json: Json = False) -> None:
         print_json(
             {
                 "cells": [
-                    {"name": cell.name, "url": cell.url, "organizations": len(found)} for cell, found in shown.cells
+                    {
+                        "name": look.cell.name,
+                        "url": look.cell.url,
+                        "organizations": shown.organizations(look),
+                        "away": look.away,
+                    }
+                    for look in shown.looks
                 ],
                 "organizations": [
                     {
@@ -122,8 +135,11 @@ def list_all(as_json: Json = False) -> None:
         )
         return
     print_table(
-        ("cell", "address", "organizations"),
-        [(cell.name, cell.url, str(len(found))) for cell, found in shown.cells],
+        ("cell", "address", "organizations", ""),
+        [
+            (look.cell.name, look.cell.url, str(shown.organizations(look)), "away" if look.away else "")
+            for look in shown.looks
+        ],
         empty="no cell yet: 'recado cells add --help' shows how",
     )
     if shown.places:
@@ -154,6 +170,15 @@ def move(
             " did since is lost, and messages that it sent may be sent once more.",
         ),
     ] = False,
+    confirmed: Annotated[
+        str | None,
+        typer.Option(
+            "--confirm",
+            metavar="NAME",
+            help="With --target-lost: the name of that cell, instead of typing it.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Move one organization with everything that it has to another cell.
@@ -164,12 +189,13 @@ def move(
         raise CommandError("say --to NAME, or --undo")
     if target_lost and not undo:
         raise CommandError("--target-lost belongs to --undo")
+    lost = (_typed(organization_id) if confirmed is None else confirmed) if target_lost else None
     settings = read_settings()
     if settings.encryption_keys is None:
         raise SettingsError(["RECADO_ENCRYPTION_KEYS is missing: give the keys that both cells have"])
     keys = KeyRing.parse(settings.encryption_keys.get_secret_value())
     try:
-        moved = run_async(until_told(_told_of_a_loss(_Mover(organization_id, keys), to, target_lost)))
+        moved = run_async(until_told(_told_of_a_loss(_Mover(organization_id, keys), to, lost)))
     except (KeyboardInterrupt, typer.Exit):  # Ctrl-C, SIGTERM
         print(
             "recado: interrupted. Where 'recado cells list' shows it as moving, it stands still: the same command goes"
@@ -186,6 +212,15 @@ def move(
         print(f"{organization_id} is in {moved.cell}: {rows}; it stood still for {moved.seconds:.1f} s")
 
 
+def _typed(organization_id: str) -> str:
+    if not sys.stdin.isatty():
+        raise CommandError(
+            "--target-lost gives up what the other cell did: say --confirm NAME, too, with the name of that cell"
+        )
+    asked = f"What {organization_id} did in the cell that it was on its way to is given up. Type that cell's name"
+    return str(typer.prompt(asked, err=True))
+
+
 def serve(listen: Listen = None) -> None:
     """Serve one address for all cells: each request goes on to the cell of its organization."""
     serve_entry(MAP, listen)
@@ -193,22 +228,26 @@ def serve(listen: Listen = None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    cells: list[tuple[Cell, list[CellMember]]]
+    looks: list[CellLook]
     places: list[CellPlace]
+
+    def organizations(self, look: CellLook) -> int:
+        """How many a cell has."""
+        return len([each for each in self.places if each.cell == look.cell.name] if look.found is None else look.found)
 
     @property
     def names(self) -> dict[str, str]:
-        return {each.id: each.name for _, found in self.cells for each in found}
+        return {each.id: each.name for look in self.looks for each in look.found or ()}
 
     @property
     def twice(self) -> list[tuple[str, str, str]]:
         """Organizations that the map has in one cell and that another one serves, as a lost one that came back."""
         served = {place.organization_id: place.cell for place in self.places if place.moving_to is None}
         return [
-            (each.id, served[each.id], cell.name)
-            for cell, found in self.cells
-            for each in found
-            if not each.moving and served.get(each.id, cell.name) != cell.name
+            (each.id, served[each.id], look.cell.name)
+            for look in self.looks
+            for each in look.found or ()
+            if not each.moving and served.get(each.id, look.cell.name) != look.cell.name
         ]
 
 
@@ -235,24 +274,14 @@ async def _add(cell: Cell) -> list[CellMember]:
 
 async def _list() -> _Shown:
     async with opened_map() as cell_map:
-        found = await _looked_at(cell_map)
-        return _Shown(found, await cell_map.places())
+        looks = await look_at_all(cell_map)
+        return _Shown(looks, await cell_map.places())
 
 
-async def _looked_at(cell_map: CellMap) -> list[tuple[Cell, list[CellMember]]]:
-    """Each cell with whom it has, which completes the map."""
-    found = []
-    for cell in await cell_map.cells():
-        async with session_of(cell) as session:
-            found.append((cell, await members_of(cell, session)))
-            await cell_map.know(*found[-1])
-    return found
-
-
-async def _told_of_a_loss(mover: "_Mover", to: str | None, target_lost: bool) -> _Moved:
+async def _told_of_a_loss(mover: "_Mover", to: str | None, lost: str | None) -> _Moved:
     try:
         with _shown() as told:
-            return await (mover.undo(told, target_lost) if to is None else mover.move(to, told))
+            return await (mover.undo(told, lost) if to is None else mover.move(to, told))
     except CommandError:
         raise
     except asyncpg.ForeignKeyViolationError as error:
@@ -306,11 +335,12 @@ class _Mover:
                 await cell_map.settle(self._id, to)
                 return _Moved(to, rows, seconds)
 
-    async def undo(self, told: "_Told", target_lost: bool) -> _Moved:
+    async def undo(self, told: "_Told", lost: str | None) -> _Moved:
+        """`lost`: the cell that it was on its way to, whose database is gone for good, as the operator says."""
         async with opened_map() as cell_map:
             cells = {cell.name: cell for cell in await cell_map.cells()}
             place = await self._place(cell_map)
-            if target_lost and place.left_cell is not None:
+            if lost is not None and place.left_cell is not None:
                 raise CommandError(
                     f"{place.cell} serves it already, as the map says: where that is lost, give it up first with"
                     f" 'recado cells remove {place.cell} --lost'"
@@ -319,6 +349,9 @@ class _Mover:
                 await self._alone(source)
                 organization = HeldOrganization(source, self._id, clock=self._clock, told=told)
                 begun = await organization.begun()
+                to = place.moving_to if begun is None else begun.to_cell
+                if lost is not None and to is not None and lost != to:
+                    raise CommandError(f"it is on the way to {to}, and not to {lost!r}: nothing was done")
                 if begun is None:
                     await cell_map.moving(self._id, None)  # killed before it began
                     raise CommandError(f"no move of it is under way: it is in {place.cell}")
@@ -326,7 +359,7 @@ class _Mover:
                     await organization.put_back(None, begun)
                     await cell_map.moving(self._id, None)
                     return _Moved(place.cell)
-                if target_lost:
+                if lost is not None:
                     if begun.to_cell in cells:
                         await must_be_lost(cells[begun.to_cell])
                     await organization.put_back(None, begun)
@@ -343,12 +376,14 @@ class _Mover:
                 return _Moved(place.cell)
 
     async def _place(self, cell_map: CellMap) -> CellPlace:
-        place = await cell_map.place(self._id)
+        place, away = await cell_map.place(self._id), list[str]()
         if place is None:  # made since the map was looked at
-            await _looked_at(cell_map)
+            away = [look.cell.name for look in await look_at_all(cell_map) if look.away]
             place = await cell_map.place(self._id)
         if place is not None:
             return place
+        if away:
+            raise CommandError(f"no cell that answers has an organization {self._id!r}, and {', '.join(away)} is away")
         raise CommandError(f"no cell has an organization {self._id!r}: 'recado cells list' shows all")
 
     async def _alone(self, source: Session) -> None:

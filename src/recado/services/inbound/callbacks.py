@@ -100,6 +100,7 @@ class Callbacks:
             "callbacks", self._store_batch, clock=clock, max_rows=100, max_queue=2_000
         )
         self._worker = Periodic("callbacks", 1.0, self.work, clock)
+        self._stopping = False
         self._alone: dict[str, asyncio.Task[None]] = {}  # by source: the one that takes long, and is worked off apart
         self._seen_to = 0  # while some are: up to this callback, as far as it was seen, none is left to be begun
         self._seen_from = 0.0  # monotonic: when that was begun with
@@ -110,21 +111,25 @@ class Callbacks:
         )
 
     async def start(self) -> None:
+        self._stopping = False
         await self._store.start()
         await self.postponed.start()
         await self._worker.start()
 
     async def stop(self) -> None:
-        await self._worker.stop()
+        """What is under way ends with its transaction. What is left of it is open in the table, and begun again."""
+        self._stopping = True
+        await asyncio.gather(self._worker.stop(), self._stop_alone(), self.postponed.stop())
+        self._seen_to = 0
+        await self._store.stop()
+
+    async def _stop_alone(self) -> None:
         if tasks := list(self._alone.values()):
             await asyncio.wait(tasks, timeout=AT_STOP)
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             self._alone.clear()
-        self._seen_to = 0
-        await self.postponed.stop()
-        await self._store.stop()
 
     async def take(self, channel: str, adapter: str, body: bytes, headers: Mapping[str, str]) -> None:
         """Store a verified callback once, with the headers that its body is read with; it is processed right after."""
@@ -137,13 +142,14 @@ class Callbacks:
         """Process what is open. Raises `Unavailable` while the database is away, or does not write."""
         self._require_writes()
         self._end_ended()
-        while found := await self._look():
+        while (found := await self._look()) and not self._stopping:
             rows = self._without_long(found)
             try:
                 await self._process(rows)
             except Exception:  # noqa: BLE001 - some callback is at fault, or the database: each alone shows which
                 for row in rows:
-                    await self._process_alone(row)
+                    if not self._stopping:
+                        await self._process_alone(row)
             if self._alone and len(rows) == len(found):
                 self._seen_to = rows[-1]["id"]
             self._end_ended()
@@ -199,10 +205,13 @@ class Callbacks:
     async def _process(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """One transaction for what a block holds of a source: its events and the mark that it is done.
 
-        More than `MOST_EVENTS` take several, the last of which has the mark: each event can be applied twice.
+        More than `MOST_EVENTS` take several, the last of which has the mark: each event can be applied twice. A stop is
+        heeded between two.
         """
         blocks: dict[Source, tuple[list[CallbackEvent], list[tuple[int, str | None]]]] = {}
         for row in rows:
+            if self._stopping:
+                return
             read, failure = await self._read(row)
             events, results = blocks.setdefault(source_of(row), ([], []))
             events += read
@@ -211,8 +220,12 @@ class Callbacks:
         for source, (events, results) in blocks.items():
             *before, last = _parts(events)
             for part in before:
+                if self._stopping:
+                    return
                 await self._apply(source, part)
                 await turns.next()
+            if self._stopping:
+                return
             await self._apply(source, last, results)
 
     async def _process_alone(self, of: Mapping[str, Any]) -> None:

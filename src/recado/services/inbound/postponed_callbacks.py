@@ -77,13 +77,17 @@ class PostponedCallbacks:
         self._read = read
         self._apply = apply
         self._answers = answers
+        self._stopping = False
         self._postponed: dict[int, _Postponed] = {}
         self._worker = Periodic("postponed callbacks", LOOK_EVERY, self.work, clock)
 
     async def start(self) -> None:
+        self._stopping = False
         await self._worker.start()
 
     async def stop(self) -> None:
+        """The part under way ends."""
+        self._stopping = True
         await self._worker.stop()
         self._postponed.clear()
 
@@ -110,7 +114,8 @@ class PostponedCallbacks:
         """Try those whose pause is over."""
         now = self._clock.monotonic()
         for callback_id in [each for each, held in self._postponed.items() if held.due <= now]:
-            await self._try(callback_id, self._postponed[callback_id])
+            if not self._stopping:
+                await self._try(callback_id, self._postponed[callback_id])
 
     async def _try(self, callback_id: int, held: _Postponed) -> None:
         row = await receipts.open_callback(self._db, callback_id)
@@ -136,6 +141,8 @@ class PostponedCallbacks:
         if held.parts is None:
             held.parts = deque(_cut(range(len(events))))
         while held.parts:
+            if self._stopping:
+                return False
             part = held.parts[0]
             try:
                 await self._apply(source_of(row), events[part.start : part.stop])

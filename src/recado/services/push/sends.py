@@ -4,14 +4,12 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
-from zoneinfo import ZoneInfo
 
 from recado.domain.audience.segment import Node
 from recado.domain.billing.prices import BR
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem, field_refused, no_provider
 from recado.domain.core.ids import PUSH_MESSAGE, IdSource
-from recado.domain.dispatch.quiet_hours import QuietHours, quiet_until
 from recado.domain.push.dispatch_ids import KEY_BYTES
 from recado.domain.push.message import ALL_OPT_IN, PUSH, PushContent, PushStatus
 from recado.services.messages.acceptance_rules import LONGEST_SCHEDULE
@@ -234,12 +232,4 @@ class PushSends:
 
 def _deferred(organization: Organization, content: PushContent, at: datetime) -> datetime | None:
     """When a send that is due at `at` may leave, if that is in the organization's quiet hours; nothing shown is."""
-    return None if content.silent else quiet_hours_end(organization, at)
-
-
-def quiet_hours_end(organization: Organization, at: datetime) -> datetime | None:
-    """When the organization's quiet hours that hold `at` end; None: it has none then."""
-    if organization.quiet_start is None or organization.quiet_end is None:
-        return None
-    quiet = QuietHours(organization.quiet_start, organization.quiet_end)
-    return quiet_until(quiet, ZoneInfo(organization.time_zone), at)
+    return None if content.silent else organization.quiet_hours_end(at)

@@ -4,12 +4,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, time, timedelta
 from typing import Final
+from zoneinfo import ZoneInfo
 
 from recado.domain.access.account import Role
 from recado.domain.access.scopes import KEY_SCOPES
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Unavailable
 from recado.domain.core.ids import ORGANIZATION, Identified, IdSource, created_at
+from recado.domain.dispatch.quiet_hours import QuietHours, quiet_until
 from recado.storage.access import accounts, api_keys
 from recado.storage.access.accounts import UserAccount
 from recado.storage.access.api_keys import ApiKey
@@ -63,6 +65,12 @@ class Organization(Identified):
     @property
     def suspended(self) -> bool:
         return self.status == SUSPENDED
+
+    def quiet_hours_end(self, at: datetime) -> datetime | None:
+        """When its quiet hours that hold `at` end; None: it has none then."""
+        if self.quiet_start is None or self.quiet_end is None:
+            return None
+        return quiet_until(QuietHours(self.quiet_start, self.quiet_end), ZoneInfo(self.time_zone), at)
 
 
 @dataclass(frozen=True, slots=True)

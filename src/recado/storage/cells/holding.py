@@ -16,12 +16,15 @@ import asyncpg
 from recado.domain.core.clock import Clock
 from recado.domain.core.ids import created_at
 from recado.domain.dispatch.leases import MOST_OFFSET_OF_TWO, TOLERANCE, WINDOW
+from recado.storage.access import organizations
+from recado.storage.access.organizations import ACTIVE
 from recado.storage.cells.copying import copy_rows
 from recado.storage.cells.moved_tables import MADE_BY_TRIGGERS, STAY_UNTIL_THE_END, MovedTable, moved_tables
 from recado.storage.core.crypto import KeyRing, Tampered
 from recado.storage.core.statements.rows import affected, reader
 from recado.storage.core.statements.sql import load
 from recado.storage.core.upkeep.partitions import make_partitions, months
+from recado.storage.push import messages as push_messages
 from recado.storage.push.apps import VAPID_FIELD
 
 SQL = load("holding")
@@ -241,8 +244,7 @@ class HeldOrganization:
             if await target.fetchval(SQL.unequal_wallets, self._id):
                 raise MoveRefused("a wallet is not the sum of its entries: nothing was put into the other database")
             await self._let_a_second_pass(target, held_at)
-            await target.execute(SQL.make_up, self._id, begun.status)
-            await target.execute(SQL.release, self._id, begun.status, begun.held_since)
+            await self._release(target, begun)
 
     async def _copy(self, target: Session, table: MovedTable) -> None:
         try:
@@ -273,6 +275,15 @@ class HeldOrganization:
             while (left := (opens_at - await session.fetchval(SQL.shown)).total_seconds()) > 0:
                 await self._clock.sleep(min(left, _LOOK_EVERY))
 
+    async def _release(self, session: Session, begun: BegunMove) -> None:
+        """It is as it was before: what of push was due meanwhile has its day still, and obeys quiet hours (C22.3)."""
+        organization = await organizations.get(session, self._id)
+        if begun.status == ACTIVE and organization is not None and organization.held_since is not None:
+            now = await session.fetchval(SQL.shown)
+            quiet_until = organization.quiet_hours_end(now)
+            await push_messages.make_up(session, self._id, organization.held_since, now, quiet_until)
+        await session.execute(SQL.release, self._id, begun.status, begun.held_since)
+
     async def put_back(self, target: "Session | None", begun: BegunMove) -> None:
         """Put everything back where it was, and let it go on.
 
@@ -297,8 +308,7 @@ class HeldOrganization:
                     if table.name not in STAY_UNTIL_THE_END:
                         put = await self._source.execute(self._sql(SQL.put_back, table, ordered=table.ordered))
                         self._told(f"putting back {table.name}", affected(put))
-            await self._source.execute(SQL.make_up, self._id, begun.status)
-            await self._source.execute(SQL.release, self._id, begun.status, begun.held_since)
+            await self._release(self._source, begun)
             await self._source.execute(self._sql(SQL.end_schema))
 
     async def end(self, target: Session) -> int:

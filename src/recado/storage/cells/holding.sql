@@ -101,13 +101,6 @@ select {columns} from {held}.{table} {ordered};
 -- name: put_back
 insert into {table} ({columns}) select {columns} from {held}.{table} {ordered};
 
--- name: make_up
--- Before that: what of push was due has as much of its day left as it had (push_messages.sql).
-update push_messages m
-set due_at = m.due_at + (clock_timestamp() - greatest(m.due_at, o.held_since))
-from organizations o
-where o.id = $1 and $2 = 'active' and m.organization_id = o.id and m.open and m.due_at < clock_timestamp();
-
 -- name: release
 -- As it was; the time that its queues stood still is not counted (C14.5).
 update organizations

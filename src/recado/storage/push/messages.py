@@ -159,7 +159,7 @@ async def cancel(connection: Executor, message: PushMessage, now: datetime) -> N
 async def make_up(
     connection: Executor, organization_id: str, since: datetime, now: datetime, quiet_until: datetime | None
 ) -> None:
-    """The organization was suspended since then, and goes on now: that time is none of its messages' day (C22.3).
+    """The organization stood still since then, and goes on now: that time is none of its messages' day (C22.3).
 
     `quiet_until`: it goes on in its quiet hours, and what has not begun waits for their end.
     """

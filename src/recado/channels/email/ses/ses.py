@@ -87,6 +87,7 @@ class Ses:
         self._timeout, self._place_within = timeout, place_within
         self._keys: dict[str, RSAPublicKey] = {}
         self._fetching = asyncio.Lock()
+        self._fetched: str | None = None
         self._fetched_at: float | None = None
         self._client: Any = None
         self._open = AsyncExitStack()
@@ -193,6 +194,10 @@ class Ses:
         except MalformedCallback as error:
             return [], str(error)
 
+    def is_prepared(self, envelope: Envelope) -> bool:
+        """Whether its certificate is here, or it calls itself none of ours."""
+        return envelope.certificate_url in self._keys or not self._is_ours(envelope)
+
     async def prepare_callback(self, envelope: Envelope) -> None:
         """Fetch the certificate by which the callback can be verified, and confirm a subscription that is ours."""
         if not self._is_ours(envelope):
@@ -226,13 +231,15 @@ class Ses:
         return envelope.topic == self._options.topic and self._hosts.has(envelope.certificate_url, ".pem")
 
     async def _fetch(self, url: str) -> None:
-        """One at a time, and not many: anybody can name one."""
+        """One at a time, and not many: anybody can name one. Nobody waits for that of another."""
+        if self._fetching.locked() and self._fetched != url:
+            return
         async with self._fetching:
             now = self._clock.monotonic()
             late = self._fetched_at is None or now - self._fetched_at >= FETCH_AGAIN_AFTER
             if url in self._keys or not late:
                 return
-            self._fetched_at = now
+            self._fetched, self._fetched_at = url, now
             certificate = await self._get(url)
             key = None if certificate is None else key_of(certificate, self._clock.now())
             if key is None:

@@ -25,7 +25,6 @@ from recado.http.routes.core.dependencies import Dependencies
 from recado.http.routes.core.groups import ADMINISTRATION, Group
 from recado.http.routes.core.resource import Resource, each
 from recado.http.wire.reply import Reply
-from recado.services.push.sends import quiet_hours_end
 from recado.storage.access import organizations
 from recado.storage.access.organizations import ORGANIZATIONS, Organization
 from recado.storage.billing import price_overrides
@@ -83,7 +82,7 @@ class OrganizationOperations:
                 wanted = replace(wanted, updated_at=call.now)  # the prices stand in a table of their own
             after = await ORGANIZATIONS.save(connection, before, wanted, call.now)
             if before.held_since is not None and after.held_since is None:
-                quiet_until = quiet_hours_end(after, call.now)
+                quiet_until = after.quiet_hours_end(call.now)
                 await push_messages.make_up(connection, after.id, before.held_since, call.now, quiet_until)
             if after is not before:
                 details = {"fields": call.body.named()}

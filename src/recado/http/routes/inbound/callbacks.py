@@ -6,7 +6,7 @@ from typing import Annotated, Final, cast
 from pydantic import Field
 
 from recado.channels.core.adapters import CallbackSource, PreparedCallbacks
-from recado.domain.core.errors import Problem, not_found
+from recado.domain.core.errors import Problem, Unavailable, not_found
 from recado.http.api.call import Call
 from recado.http.api.models import ApiModel, QueryModel
 from recado.http.api.route import MIB, Access, Route
@@ -20,6 +20,11 @@ from recado.storage.core.shares.fair_threads import FairThreads
 LARGEST = 3 * MIB
 ANYBODY: Final = "anybody"
 """Together one caller of the process that reads large callbacks: those who are believed have their turns there."""
+
+PREPARING: Final = 64
+"""Callbacks that wait for what must be asked for before they can be verified, with their bodies."""
+PREPARING_OF_ONE: Final = 16
+ASK_AGAIN: Final = 5  # seconds
 
 Take = Callable[[str, str, bytes, Mapping[str, str]], Awaitable[None]]
 """(channel, adapter, body, headers that it is read with): stores the body once, and has it processed."""
@@ -51,6 +56,7 @@ class CallbackOperations:
         self._threads = threads
         self._apart = apart
         self._anybodys = FairPlaces(1, most_waiting=MOST_WAITING)
+        self._preparing = FairPlaces(PREPARING, each=PREPARING_OF_ONE, most_waiting=0)
 
     def require_provider(self, call: Call) -> None:
         """404 unless somebody sends callbacks there."""
@@ -84,8 +90,18 @@ class CallbackOperations:
         else:
             found, _ = provider.envelopes_in(body)
         for envelope in found:
-            await provider.prepare_callback(envelope)
+            await self._prepare(provider, envelope, network_of(call.client_ip))
         return bool(found) and all(provider.verify_envelope(each, call.now) for each in found)
+
+    async def _prepare(self, provider: PreparedCallbacks, envelope: object, network: str) -> None:
+        """Who would wait for what the provider is asked for has few places; nobody else waits for them."""
+        if provider.is_prepared(envelope):
+            await provider.prepare_callback(envelope)
+            return
+        async with self._preparing.place(network):
+            await provider.prepare_callback(envelope)
+        if not provider.is_prepared(envelope):
+            raise Unavailable("This cannot be verified at the moment: send it again.", retry_after=ASK_AGAIN)
 
     async def subscribe(self, call: Call) -> Reply:
         """The provider asks whether the address is ours before it sends anything there."""

@@ -51,8 +51,13 @@ class FairThreads:
         def leave(done: Future[T]) -> None:
             """The thread has its place until it is done, also when nobody waits for it any more."""
             self._places.leave(owner)
-            if (error := done.exception()) is None:
+            error = done.exception()
+            if error is None:
                 told.set_result(done.result())
+            elif isinstance(error, StopIteration):  # no future takes one, and its caller would wait for ever
+                failed = RuntimeError("the work raised StopIteration")
+                failed.__cause__ = error
+                told.set_exception(failed)
             else:
                 told.set_exception(error)
 

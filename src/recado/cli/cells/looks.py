@@ -1,0 +1,43 @@
+"""Whom each cell has, as its database says now. One that is away holds up nobody: the map has what it said last."""
+
+import asyncio
+from dataclasses import dataclass
+
+from recado.cli.cells.databases import members_of, session_of
+from recado.cli.errors import CommandError
+from recado.storage.cells.cell_map import Cell, CellMap, CellMember
+from recado.storage.core.connections.failures import connection_lost
+
+
+@dataclass(frozen=True, slots=True)
+class CellLook:
+    """`found`: whom it has; None: it is away, and `why` says how."""
+
+    cell: Cell
+    found: list[CellMember] | None
+    why: str = ""
+
+    @property
+    def away(self) -> bool:
+        return self.found is None
+
+
+async def look_at_all(cell_map: CellMap) -> list[CellLook]:
+    """Each cell with whom it has, which completes the map."""
+    looks = await asyncio.gather(*(_look_at(cell) for cell in await cell_map.cells()))
+    for look in looks:
+        if look.found is not None:
+            await cell_map.know(look.cell, look.found)
+    return looks
+
+
+async def _look_at(cell: Cell) -> CellLook:
+    try:
+        async with session_of(cell) as session:
+            return CellLook(cell, await members_of(cell, session))
+    except CommandError as refused:
+        return CellLook(cell, None, str(refused))
+    except Exception as error:
+        if not connection_lost(error):
+            raise
+        return CellLook(cell, None, f"the connection to the database of {cell.database_from} was lost")
