@@ -26,15 +26,16 @@ def main(arguments: Sequence[str]) -> int:
     def say(value: object) -> None:
         os.write(said, orjson.dumps(value) + b"\n")
 
-    from recado.cluster.on_ray import NoRay, RayCells  # loads Ray: seconds
+    from recado.cluster.on_ray import NoRay, RayCells, join  # loads Ray: seconds
 
     say({"loaded": True})
 
     try:
-        cells = RayCells(arguments[0])
+        join(arguments[0])
     except NoRay as error:
         say({"error": str(error)})
         return 1
+    cells = RayCells()
     say({"joined": True, "room": cells.room()})
     wanted: dict[str, str] = {}
     rest = b""

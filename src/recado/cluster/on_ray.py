@@ -9,12 +9,12 @@ import random
 import socket
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import ray
 import structlog
-from ray.exceptions import ActorDiedError, RayError
+from ray.exceptions import ActorUnavailableError, GetTimeoutError, RayError, RpcError
 
 from recado.cluster.cell_keeper import CellKeeper
 from recado.cluster.cell_service import CellService
@@ -25,6 +25,10 @@ NAMESPACE: Final = "recado"
 RESOURCE: Final = "recado"
 """What a node says it has of, for each cell that it may run: `ray start --resources='{"recado": 4}'`."""
 ANSWERS_WITHIN: Final = 1.0  # seconds
+RAY_AWAY: Final = (ConnectionError, GetTimeoutError, RpcError)
+"""What it raises while its head is away: nothing is known then of any one cell."""
+Place = tuple[str | None, str | None]
+"""The address of a service; and where it has none, what is wrong."""
 
 log = structlog.get_logger(__name__)
 
@@ -65,60 +69,77 @@ class PlacedCell:
         finally:
             os._exit(1)  # Ray begins it anew where there is room, on another machine most often
 
-    def where(self) -> tuple[str | None, str | None]:
-        """The address of the service, and what is wrong where it has none."""
+    def where(self) -> Place:
         place = self._keeper.place
         return place.url, place.trouble
 
 
-class RayCells:
-    """The actors, as a process that is joined to Ray sees them."""
+def join(address: str) -> None:
+    """Make this process one of Ray's. `address`: of the head, or `auto`. Raises `NoRay`."""
+    host, _, port = address.rpartition(":")
+    if host and port.isdecimal():
+        try:  # Ray would try for longer than anybody waits
+            socket.create_connection((host.strip("[]"), int(port)), ANSWERS_WITHIN).close()
+        except (OSError, OverflowError):
+            raise NoRay(f"nothing answers at {address}") from None
+    try:
+        ray.init(address=address, namespace=NAMESPACE, log_to_driver=False, logging_level="ERROR")
+    except (ConnectionError, RuntimeError, ValueError, OSError, RayError) as error:
+        raise NoRay(f"no node of Ray is here ({type(error).__name__})") from None
 
-    def __init__(self, address: str) -> None:
-        """`address`: of Ray's head, or `auto`. Raises `NoRay`."""
-        host, _, port = address.rpartition(":")
-        if host and port.isdecimal():
-            try:  # Ray would try for longer than anybody waits
-                socket.create_connection((host.strip("[]"), int(port)), ANSWERS_WITHIN).close()
-            except (OSError, OverflowError):
-                raise NoRay(f"nothing answers at {address}") from None
-        try:
-            ray.init(address=address, namespace=NAMESPACE, log_to_driver=False, logging_level="ERROR")
-        except (ConnectionError, RuntimeError, ValueError, OSError, RayError) as error:
-            raise NoRay(f"no node of Ray is here ({type(error).__name__})") from None
+
+class RayCells:
+    """The actors, as a process that has joined Ray sees them. What Ray has against one is no trouble of the others."""
+
+    def __init__(self, made: Callable[[str, str], Any] | None = None) -> None:
+        """`made`: the actor of a cell, whose database is in that variable; one that is there, or a new one."""
+        self._made = made or made_actor
         self._actors: dict[str, Any] = {}
         self._asked: dict[str, Any] = {}
 
-    def look(self, cells: Mapping[str, str]) -> dict[str, tuple[str | None, str | None]]:
+    def look(self, cells: Mapping[str, str]) -> dict[str, Place]:
         """What each actor says that answers; one that is nowhere is made. `cells`: variables by the name of a cell."""
+        found: dict[str, Place] = {}
         for cell, database_from in cells.items():
-            if cell not in self._actors:
-                self._actors[cell] = _actor(cell, database_from)
-            if cell not in self._asked:
-                self._asked[cell] = self._actors[cell].where.remote()
+            try:
+                if cell not in self._actors:
+                    self._actors[cell] = self._made(cell, database_from)
+                if cell not in self._asked:
+                    self._asked[cell] = self._actors[cell].where.remote()
+            except RAY_AWAY:
+                continue  # the last place holds
+            except Exception as error:  # noqa: BLE001 - Ray has no kind for all; an actor of others has no `where`
+                found[cell] = self._troubled(cell, error)
         asked = {cell: reference for cell, reference in self._asked.items() if cell in cells}
         if not asked:
-            return {}
+            return found
         ready, _ = ray.wait(list(asked.values()), num_returns=len(asked), timeout=ANSWERS_WITHIN)
-        found = {}
         for cell, reference in asked.items():
             if reference not in ready:
                 continue
             del self._asked[cell]
             try:
-                found[cell] = ray.get(reference)
-            except ActorDiedError:
-                del self._actors[cell]  # for good: somebody ended it
-            except RayError:
+                url, trouble = ray.get(reference)
+            except (*RAY_AWAY, ActorUnavailableError):
                 continue  # it is on its way
+            except Exception as error:  # noqa: BLE001 - likewise; one that died for good was ended by somebody
+                found[cell] = self._troubled(cell, error)
+            else:
+                found[cell] = url, trouble
         return found
+
+    def _troubled(self, cell: str, error: Exception) -> Place:
+        """It is looked for anew the next time."""
+        self._actors.pop(cell, None)
+        # Not its text: what another program raised may have anything in it.
+        return None, f"Ray has no answer of its actor ({type(error).__name__})"
 
     def room(self) -> bool:
         """Whether any node says that it may run cells."""
         return any(node["Alive"] and node["Resources"].get(RESOURCE) for node in ray.nodes())
 
 
-def _actor(cell: str, database_from: str) -> Any:
+def made_actor(cell: str, database_from: str) -> Any:
     """That of a cell; whoever asks first makes it."""
     options = {
         "name": actor_name(cell),
