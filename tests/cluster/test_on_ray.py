@@ -81,3 +81,62 @@ def test_of_a_cell_that_is_on_its_way_or_while_the_head_is_away_nothing_is_said(
     cells = RayCells(lambda cell, _: says(HERE) if cell == "a" else b())
     for _ in range(2):
         assert cells.look(CELLS) == {"a": HERE}
+
+
+class Placed:
+    """An actor that ends when it is told to. `gone`: nobody knows it any more."""
+
+    def __init__(self) -> None:
+        self.told = 0
+        self.ended = False
+        self.gone = False
+        self.end = SimpleNamespace(remote=self._end)
+        self.about = SimpleNamespace(remote=lambda: [SimpleNamespace(ended=self.ended)])
+
+    def _end(self) -> None:
+        self.told += 1
+
+
+def test_an_actor_is_taken_away_when_its_service_has_stopped_and_not_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    actor = Placed()
+
+    def get_actor(name: str) -> Placed:
+        if actor.gone:
+            raise ValueError(name)
+        return actor
+
+    def kill(_: Placed) -> None:
+        actor.gone = True
+
+    monkeypatch.setattr(on_ray.ray, "get_actor", get_actor, raising=False)
+    monkeypatch.setattr(on_ray.ray, "kill", kill, raising=False)
+    cells = RayCells(lambda _cell, _variable: pytest.fail("it is made again"))
+    assert cells.end(["b"]) == []
+    assert cells.end(["b"]) == []
+    assert (actor.told > 0, actor.gone) == (True, False)
+    actor.ended = True
+    assert cells.end(["b"]) == []
+    assert actor.gone
+    assert cells.end(["b"]) == ["b"]
+
+
+def test_one_that_does_not_hear_is_taken_away_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(on_ray, "ENDED_WITHIN", 0.0)
+    killed: list[Any] = []
+    actor = Placed()
+    monkeypatch.setattr(on_ray.ray, "get_actor", lambda _name: actor, raising=False)
+    monkeypatch.setattr(on_ray.ray, "kill", killed.append, raising=False)
+    assert RayCells().end(["b"]) == []
+    assert killed == [actor]
+
+
+def test_who_may_make_none_asks_those_that_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    def get_actor(name: str) -> Any:
+        if name == "recado-cell-a":
+            return says(HERE)
+        raise ValueError(name)
+
+    monkeypatch.setattr(on_ray.ray, "get_actor", get_actor, raising=False)
+    cells = RayCells(lambda _cell, _variable: pytest.fail("it is made"))
+    found = cells.look(CELLS, may_make=False)
+    assert found == {"a": HERE, "b": (None, "Ray has no answer of its actor (ValueError)")}
