@@ -92,7 +92,7 @@ $(DEV_STAMP): $(RUN_STAMP)
 test-tools:
 	@tools/system-packages chromium:chromium node:nodejs npm:npm pg_lsclusters:postgresql cc:gcc \
 		/usr/share/perl5/Net/SMPP.pm:libnet-smpp-perl \
-		promtool:prometheus /usr/sbin/nginx:nginx caddy:caddy systemd-analyze:systemd redis-server:redis-server
+		promtool:prometheus /usr/sbin/nginx:nginx caddy:caddy systemd-analyze:systemd
 	@if command -v npm > /dev/null; then $(MAKE) --no-print-directory $(NODE_STAMP); fi
 
 bench-tools:
