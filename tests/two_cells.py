@@ -75,24 +75,32 @@ class Cells:
     def add_both(self, **urls: str) -> None:
         """`urls`: of the services, where anybody asks them."""
         for cell in "ab":
-            media = self.folder / cell / "data" / "media"
-            media.mkdir(parents=True, exist_ok=True)
-            name = f"CELL_{cell.upper()}"
-            url = urls.get(cell, f"http://{cell}.example")
-            self.said("add", cell, "--database-from", name, "--url", url, "--media", str(media))
+            self.add(cell, **urls)
+
+    def add(self, cell: str, **urls: str) -> None:
+        media = self.folder / cell / "data" / "media"
+        media.mkdir(parents=True, exist_ok=True)
+        name = f"CELL_{cell.upper()}"
+        url = urls.get(cell, f"http://{cell}.example")
+        self.said("add", cell, "--database-from", name, "--url", url, "--media", str(media))
 
 
 @asynccontextmanager
-async def made_cells(postgres: dict[str, Any], maker: StandingConnection, folder: Path) -> AsyncIterator[Cells]:
-    names = {f"CELL_{each}": f"recado_cell_{secrets.token_hex(4)}" for each in "AB"}
+async def made_cells(
+    postgres: dict[str, Any], maker: StandingConnection, folder: Path, letters: str = "AB"
+) -> AsyncIterator[Cells]:
+    names = {f"CELL_{each}": f"recado_cell_{secrets.token_hex(4)}" for each in letters}
     names["RECADO_CELLS_DATABASE_URL"] = f"recado_map_{secrets.token_hex(4)}"
     for variable, name in names.items():
         made_of = "template0" if variable.startswith("RECADO") else TEMPLATE
         await maker.execute(f"create database {name} template {made_of} strategy file_copy")
     place = f"?host={postgres['host']}&port={postgres['port']}"
     yield Cells(folder, {key: f"postgresql://{postgres['user']}@/{name}{place}" for key, name in names.items()})
+    # By a connection of its own: a test may have ended all that there were.
+    connection = await asyncpg.connect(**postgres)
     for name in names.values():
-        await maker.execute(f"drop database {name} with (force)")
+        await connection.execute(f"drop database {name} with (force)")
+    await connection.close()
 
 
 @asynccontextmanager

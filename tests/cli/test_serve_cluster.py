@@ -4,8 +4,10 @@ import importlib.machinery
 from pathlib import Path
 
 import pytest
+from tests.program import free_port
 
 from recado.cli import serve_cluster as command
+from recado.cli.cells import placed
 from recado.cli.errors import CommandError
 from recado.cli.program import main
 from recado.cli.serve_cluster import refuse_what_lacks
@@ -60,3 +62,18 @@ def test_options_of_one_service_are_none_of_a_cluster(
     monkeypatch.setattr("recado.cli.serve.configure_logging", lambda *_: None)
     assert main(["serve", "--cluster", "--workers", "2"]) == 1
     assert "RECADO_WORKERS and RECADO_DATA_DIR are set where 'ray start' runs" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["restart", "relocate"])
+def test_the_commands_of_one_cell_say_what_is_missing(
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("recado.cli.common.configure_logging", lambda *_: None)
+    monkeypatch.setenv("RECADO_CLUSTER", f"127.0.0.9:{free_port()}")
+    assert main(["cells", command, "a"]) == 1
+    said = capsys.readouterr().err
+    assert "nothing answers at 127.0.0.9:" in said
+    assert "give the command on a machine of the cluster" in said
+    monkeypatch.setattr(placed, "find_spec", lambda _name: None)
+    assert main(["cells", command, "a"]) == 1
+    assert "pip install 'recado[cluster]'" in capsys.readouterr().err

@@ -12,12 +12,14 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from tempfile import mkdtemp
+from typing import Any
 
 import aiohttp
 from tests.program import free_port
 from tests.waiting import until
 
 START_LIMIT = 120.0  # seconds; Ray takes ten on a busy machine
+COMMAND_LIMIT = 200.0  # seconds
 FOUND_SOON = {
     "RAY_health_check_initial_delay_ms": "1000",
     "RAY_health_check_period_ms": "500",
@@ -146,6 +148,20 @@ class Machine:
             if each is not None:
                 each.wait()
         self._node = self._entry = None
+
+    def end_node(self) -> None:
+        """Tell its node to end in order; that takes its time."""
+        assert self._node is not None
+        self._node.send_signal(signal.SIGTERM)
+
+    def command(self, *arguments: str) -> Any:
+        """What a command of an operator says here."""
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "recado", *arguments, "--json"], cwd=self._folder, env=self._environment,
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=COMMAND_LIMIT, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr[-2_000:]
+        return json.loads(done.stdout)
 
     def end_entry(self) -> int | None:
         """In order; its status."""

@@ -137,6 +137,35 @@ async def test_one_that_stands_still_is_killed(tmp_path: Path, monkeypatch: pyte
         await until(lambda: running(made) not in (None, first) and keeper.place.url, "another answers")
 
 
+async def test_one_that_is_told_to_restart_stops_in_order_and_is_begun_at_once(tmp_path: Path) -> None:
+    made = service(tmp_path)
+    pauses: list[float] = []
+
+    def shorter(seconds: float) -> float:
+        pauses.append(seconds)
+        return seconds
+
+    with kept(made, shorter) as keeper:
+        await until(lambda: keeper.place.url, "it answers")
+        before = keeper.place.life
+        keeper.restart()
+        await until(lambda: keeper.place.life > before and keeper.place.url == made.url, "another one answers there")
+        assert max(pauses) <= cell_keeper.LOOK_EVERY  # no failure, and no pause for one
+    assert [each.endswith(" --take-over") for each in begun(tmp_path)] == [True, False]
+
+
+@pytest.mark.parametrize("deaf", [False, True], ids=["at once", "not by itself"])
+async def test_one_that_is_told_to_end_stays_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deaf: bool) -> None:
+    monkeypatch.setattr(cell_keeper, "ENDS_WITHIN", 0.5)
+    made = service(tmp_path, "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n" * deaf + STAND_IN)
+    with kept(made) as keeper:
+        await until(lambda: keeper.place.url, "it answers")
+        keeper.end()
+        await until(lambda: keeper.place.ended, "it has ended")
+        assert (keeper.place.url, running(made)) == (None, None)
+    assert len(begun(tmp_path)) == 1
+
+
 async def test_one_that_always_ends_is_begun_ever_more_slowly(tmp_path: Path) -> None:
     pauses: list[float] = []
 

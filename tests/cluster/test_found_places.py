@@ -57,6 +57,10 @@ class Finder:
         with self._said.open("a") as said:
             said.write(json.dumps({"places": places}) + "\n")
 
+    def says_ended(self, *cells: str) -> None:
+        with self._said.open("a") as said:
+            said.write(json.dumps({"places": {}, "ended": cells}) + "\n")
+
     def ends(self) -> None:
         with self._said.open("a") as said:
             said.write("END\n")
@@ -80,14 +84,20 @@ async def finding(folder: Path, cells: Any) -> AsyncIterator[Finder]:
 
 
 def listed(*cells: Cell) -> Any:
-    return SimpleNamespace(cells={each.name: SimpleNamespace(cell=each) for each in cells}, may_move=False)
+    return SimpleNamespace(
+        cells={each.name: SimpleNamespace(cell=each) for each in cells}, may_move=False, is_old=False, removed=set()
+    )
+
+
+def told(*cells: Cell, may_make: bool = True, end: tuple[str, ...] = ()) -> dict[str, Any]:
+    return {"cells": {each.name: each.database_from for each in cells}, "mayMake": may_make, "end": [*end]}
 
 
 async def test_a_cell_is_where_the_finder_said_last_and_nowhere_before(tmp_path: Path) -> None:
     with structlog.testing.capture_logs() as logs:
         async with finding(tmp_path, listed(A, B)) as finder:
             places = finder.places
-            await until(lambda: finder.heard() == [{"a": "CELL_A_URL", "b": "CELL_B_URL"}], "it hears of both")
+            await until(lambda: finder.heard() == [told(A, B)], "it hears of both")
             assert (places.url(A), places.url(B)) == (None, None)
             finder.says(a=("http://10.0.0.1:1", None), b=(None, "CELL_B_URL is not set"))
             await until(lambda: places.url(A) == "http://10.0.0.1:1", "a has a place")
@@ -131,13 +141,44 @@ async def test_places_hold_while_the_finder_is_gone_and_another_one_hears_of_cel
         finder.says(a=("http://10.0.0.1:1", None))
         await until(lambda: finder.places.url(A), "a has a place")
         cells.cells["b"] = SimpleNamespace(cell=B)
-        await until(lambda: finder.heard()[-1:] == [{"a": "CELL_A_URL", "b": "CELL_B_URL"}], "it hears of the new one")
+        await until(lambda: finder.heard()[-1:] == [told(A, B)], "it hears of the new one")
         before = len(finder.heard())
         finder.ends()
         await until(lambda: len(finder.heard()) > before, "another finder hears of both")
         assert finder.places.url(A) == "http://10.0.0.1:1"
         finder.says(b=("http://10.0.0.2:1", None))
         await until(lambda: finder.places.url(B), "b has a place")
+
+
+async def test_a_cell_that_left_the_map_is_ended_and_every_finder_hears_so_until_it_is(tmp_path: Path) -> None:
+    cells = listed(A, B)
+    async with finding(tmp_path, cells) as finder:
+        finder.says(a=("http://10.0.0.1:1", None), b=("http://10.0.0.2:1", None))
+        await until(lambda: finder.places.placed == 2, "both have a place")
+        del cells.cells["b"]
+        cells.removed.add("b")
+        await until(lambda: finder.heard()[-1] == told(A, end=("b",)), "it hears that b shall end")
+        assert (finder.places.url(A), finder.places.placed) == ("http://10.0.0.1:1", 1)
+        before = len(finder.heard())
+        finder.ends()
+        await until(lambda: len(finder.heard()) > before, "another finder hears")
+        assert finder.heard()[-1] == told(A, end=("b",))
+        finder.says_ended("b")
+        await until(lambda: finder.heard()[-1] == told(A), "nothing is to end any more")
+        cells.removed.clear()
+        cells.cells["b"] = SimpleNamespace(cell=B)
+        await until(lambda: finder.heard()[-1] == told(A, B), "b is back")
+        del cells.cells["b"]
+        cells.removed.add("b")
+        await until(lambda: finder.heard()[-1] == told(A, end=("b",)), "and shall end once more")
+
+
+async def test_by_an_old_map_no_cell_is_made_and_none_ended(tmp_path: Path) -> None:
+    cells = listed(A, B)
+    async with finding(tmp_path, cells) as finder:
+        await until(lambda: finder.heard() == [told(A, B)], "it hears of both")
+        cells.is_old = True
+        await until(lambda: finder.heard()[-1] == told(A, B, may_make=False), "it makes none")
 
 
 async def test_a_finder_that_stands_still_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,11 +37,28 @@ def test_each_machine_runs_cells_under_ray_and_its_entry_beside() -> None:
         assert pod["metadata"]["labels"] == service["spec"]["selector"]
         (container,) = pod["spec"]["containers"]
         assert "recado serve --cluster" in container["args"][0]
-        assert container["args"][0].rstrip().endswith("exec $KUBERAY_GEN_RAY_START_CMD")
         (port,) = container["ports"]
         listen = {each["name"]: each["value"] for each in container["env"]}["RECADO_LISTEN"]
         assert listen.rpartition(":")[2] == str(port["containerPort"])
         assert service["spec"]["ports"][0]["targetPort"] == container["readinessProbe"]["httpGet"]["port"] == "api"
+
+
+def test_the_command_that_the_operator_makes_reaches_ray_word_for_word(tmp_path: Path) -> None:
+    """It is one text, with what stands under `rayStartParams` in it as it is, quotes and all."""
+    program = tmp_path / "ray"
+    program.write_text("#!/bin/sh\nprintf '%s\\n' \"$@\"\n")
+    program.chmod(0o755)
+    for group in groups():
+        (container,) = group["template"]["spec"]["containers"]
+        made = "ray start --block " + " ".join(f"--{name}={each}" for name, each in group["rayStartParams"].items())
+        done = subprocess.run(
+            ["sh", "-c", container["args"][0].splitlines()[-1]], capture_output=True, text=True, check=True,
+            env={"PATH": f"{tmp_path}:/usr/bin:/bin", "KUBERAY_GEN_RAY_START_CMD": made},
+        )  # fmt: skip
+        arguments = done.stdout.splitlines()
+        assert arguments[:2] == ["start", "--block"]
+        (resources,) = [each for each in arguments if each.startswith("--resources=")]
+        assert json.loads(resources.removeprefix("--resources=")) == {"recado": 2}
 
 
 def test_its_scripts_are_such_and_no_secret_stands_in_it() -> None:

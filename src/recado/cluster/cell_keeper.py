@@ -23,7 +23,10 @@ GIVES_UP_AFTER: Final = 300.0  # seconds without an answer: another machine may 
 WELL_AFTER: Final = 30.0  # seconds of answers, after which a failure is the first again
 AGAIN: Final = Backoff(first=0.5, ceiling=15.0)
 
+ENDS_WITHIN: Final = 45.0  # seconds that a service has to end in order, which takes it some fifteen at most
+
 STARTS: Final = "its service starts"
+STOPS: Final = "its service was told to stop"
 
 log = structlog.get_logger(__name__)
 
@@ -41,14 +44,21 @@ class Begins(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class KeptPlace:
-    """`url`: where the service answers; None: it does not, and `trouble` may say why."""
+    """`url`: where the service answers; None: it does not, and `trouble` may say why.
+
+    `life`: how many began before it; `ended`: it was told to end, and has.
+    """
 
     url: str | None
     trouble: str | None = None
+    life: int = 0
+    ended: bool = False
 
 
 class CellKeeper:
-    """Runs on a thread of its own (`run`); `place` and `stop` are for others."""
+    """Runs on a thread of its own (`run`); `place`, `restart` and `end` are for others. These only say what shall be: a
+    service that stops takes its time, and one that fails waits its pause first.
+    """
 
     def __init__(
         self,
@@ -66,14 +76,27 @@ class CellKeeper:
         self._wait = wait
         self._chance = chance
         self._take_over = True
+        self._life = 0
+        self._restarts = False
+        self._ends = False
         self.place = KeptPlace(None, STARTS)
+
+    def restart(self) -> None:
+        """Its service stops in order and begins again."""
+        self._restarts = True
+
+    def end(self) -> None:
+        """Its service stops in order, and stays so: `run` comes back, and `place` says `ended`."""
+        self._ends = True
 
     def run(self) -> None:
         """Begin it, and again whenever it ends, until it has not answered for too long."""
         failures = 0
         up = self._monotonic()
         try:
-            while True:
+            while not self._ends:
+                self._restarts = False
+                self._life += 1
                 began = self._monotonic()
                 try:
                     process = self._service.begin(take_over=self._take_over)
@@ -86,19 +109,24 @@ class CellKeeper:
                         up = self._monotonic()
                         if up - answered >= WELL_AFTER:
                             failures = 0
+                if self._ends or self._restarts:
+                    continue
                 if self._monotonic() - up >= GIVES_UP_AFTER:
                     log.error("cell_given_up", cell=self._cell, seconds=round(self._monotonic() - up, 1))
                     return
                 failures += 1
                 self._wait(AGAIN.delay(failures, self._chance))
         finally:
-            self.place = KeptPlace(None)
+            self.place = KeptPlace(None, life=self._life, ended=self._ends)
 
     def _watch(self, process: "subprocess.Popen[bytes]", began: float) -> float | None:
         """Come back when it has ended; since when it answered."""
         answered_first: float | None = None
         last, ask_at = began, began
         while (status := process.poll()) is None:
+            if self._ends or self._restarts:
+                status = self._stopped(process)
+                break
             self._wait(LOOK_EVERY)
             now = self._monotonic()
             if now < ask_at:
@@ -108,7 +136,7 @@ class CellKeeper:
                 if answered_first is None:
                     answered_first = now
                     self._take_over = False
-                    self.place = KeptPlace(self._service.url)
+                    self.place = KeptPlace(self._service.url, life=self._life)
                     log.info("service_answers", cell=self._cell, url=self._service.url, seconds=round(now - began, 1))
             elif now - last >= (COMES_UP_WITHIN if answered_first is None else SILENT_FOR):
                 log.error("service_silent", cell=self._cell, pid=process.pid, seconds=round(now - last, 1))
@@ -119,6 +147,20 @@ class CellKeeper:
         self._fail(f"its service ended with status {status}", status=status)
         return answered_first
 
+    def _stopped(self, process: "subprocess.Popen[bytes]") -> int:
+        """Its status, once it has ended in order, or was killed as it did not."""
+        self.place = KeptPlace(None, STOPS, self._life)
+        log.info("service_told_to_stop", cell=self._cell, pid=process.pid)
+        process.terminate()
+        told = self._monotonic()
+        while (status := process.poll()) is None:
+            if self._monotonic() - told >= ENDS_WITHIN:
+                log.error("service_did_not_stop", cell=self._cell, pid=process.pid)
+                process.kill()
+                return process.wait()
+            self._wait(LOOK_EVERY)
+        return status
+
     def _fail(self, trouble: str, **more: object) -> None:
-        self.place = KeptPlace(None, trouble)
+        self.place = KeptPlace(None, trouble, self._life)
         log.warning("service_ended" if more else "service_not_begun", cell=self._cell, reason=trouble, **more)

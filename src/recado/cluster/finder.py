@@ -1,16 +1,17 @@
 """Asks Ray each second where cells are, in a process of its own: `finder ADDRESS`.
 
 Ray ends a process that has lost it. The entry stays, and begins another finder. Over standard input comes a line of
-JSON with the cells, `{NAME: VARIABLE}`, again when they change; its end is the end. On standard output stand lines of
-JSON: `{"loaded": true}`, `{"joined": true}`, then `{"places": {NAME: [URL, TROUBLE]}}` of each cell whose actor
-answers; or `{"error": …}`.
+JSON, again when it changes: `{"cells": {NAME: VARIABLE}, "mayMake": …, "end": [NAME…]}`; its end is the end. `mayMake`:
+a cell that has no actor gets one. `end`: cells that shall have none. On standard output stand lines of JSON:
+`{"loaded": true}`, `{"joined": true}`, then `{"places": {NAME: [URL, TROUBLE]}, "ended": [NAME…]}`, of each cell whose
+actor answers, and of those that have none any more; or `{"error": …}`.
 """
 
 import os
 import select
 import sys
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import orjson
 
@@ -26,17 +27,18 @@ def main(arguments: Sequence[str]) -> int:
     def say(value: object) -> None:
         os.write(said, orjson.dumps(value) + b"\n")
 
-    from recado.cluster.on_ray import NoRay, RayCells  # loads Ray: seconds
+    from recado.cluster.on_ray import NoRay, RayCells, join  # loads Ray: seconds
 
     say({"loaded": True})
 
     try:
-        cells = RayCells(arguments[0])
+        join(arguments[0])
     except NoRay as error:
         say({"error": str(error)})
         return 1
+    cells = RayCells()
     say({"joined": True, "room": cells.room()})
-    wanted: dict[str, str] = {}
+    wanted: dict[str, Any] = {"cells": {}, "mayMake": False, "end": []}
     rest = b""
     while True:
         while select.select([0], [], [], LOOK_EVERY)[0]:
@@ -47,7 +49,8 @@ def main(arguments: Sequence[str]) -> int:
             if lines:
                 wanted = orjson.loads(lines[-1])
                 break
-        say({"places": cells.look(wanted)})
+        ended = cells.end(wanted["end"])
+        say({"places": cells.look(wanted["cells"], may_make=wanted["mayMake"]), "ended": ended})
 
 
 if __name__ == "__main__":

@@ -40,7 +40,8 @@ class FoundPlaces:
         self._clock = clock
         self._process: Process | None = None
         self._reading: asyncio.Task[None] | None = None
-        self._told: dict[str, str] = {}  # what the finder was told
+        self._told: dict[str, Any] = {}  # what the finder was told
+        self._ended: set[str] = set()  # of the removed cells, those that Ray has no more
         self._urls: dict[str, str] = {}  # those in use
         self._known: dict[str, str | None] = {}  # what was said last, for the log
         self._last: dict[str, str] = {}  # where it was last, likewise
@@ -87,15 +88,24 @@ class FoundPlaces:
                 log.warning("ray_away", reason=str(error))
                 raise
             log.info("ray_back")
-        wanted = {name: cell.cell.database_from for name, cell in self._cells.cells.items()}
+        self._ended &= self._cells.removed
+        wanted = self._wanted()
         if wanted != self._told:
-            for name in self._told.keys() - wanted.keys():
+            for name in self._known.keys() - wanted["cells"].keys():
                 self._urls.pop(name, None)
                 self._known.pop(name, None)
                 self._last.pop(name, None)
             self._tell(wanted)
 
-    def _tell(self, wanted: dict[str, str]) -> None:
+    def _wanted(self) -> dict[str, Any]:
+        """Who knows by an old map only that a cell shall be does not make it: it may be removed since."""
+        return {
+            "cells": {name: cell.cell.database_from for name, cell in self._cells.cells.items()},
+            "mayMake": not self._cells.is_old,
+            "end": sorted(self._cells.removed - self._ended),
+        }
+
+    def _tell(self, wanted: dict[str, Any]) -> None:
         if self._process is None or self._process.stdin is None or self._process.returncode is not None:
             return
         self._process.stdin.write(orjson.dumps(wanted) + b"\n")
@@ -123,7 +133,7 @@ class FoundPlaces:
             log.warning("cluster_without_room")
         self._heard = self._clock.monotonic()
         self._told = {}
-        self._tell({name: cell.cell.database_from for name, cell in self._cells.cells.items()})
+        self._tell(self._wanted())
         self._reading = asyncio.create_task(self._read(process), name="places of cells")
 
     async def _end(self) -> None:
@@ -148,8 +158,12 @@ class FoundPlaces:
         while (said := await self._line(process)) is not None:
             self._heard = self._clock.monotonic()
             for name, (url, trouble) in said.get("places", {}).items():
-                if name in self._told:
+                if name in self._told["cells"]:
                     self._note(name, url, trouble)
+            for name in said.get("ended", ()):
+                if name in self._told["end"]:
+                    self._ended.add(name)
+                    log.info("cell_ended", cell=name)
 
     async def _line(self, process: Process) -> Any:
         assert process.stdout is not None  # noqa: S101 - a pipe

@@ -9,12 +9,14 @@ import random
 import socket
 import sys
 import threading
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, NamedTuple
 
 import ray
 import structlog
-from ray.exceptions import ActorDiedError, RayError
+from ray._private.services import canonicalize_bootstrap_address
+from ray.exceptions import ActorDiedError, ActorUnavailableError, GetTimeoutError, RayError, RpcError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from recado.cluster.cell_keeper import CellKeeper
 from recado.cluster.cell_service import CellService
@@ -25,6 +27,12 @@ NAMESPACE: Final = "recado"
 RESOURCE: Final = "recado"
 """What a node says it has of, for each cell that it may run: `ray start --resources='{"recado": 4}'`."""
 ANSWERS_WITHIN: Final = 1.0  # seconds
+RAY_AWAY: Final = (ConnectionError, GetTimeoutError, RpcError)
+"""What it raises while its head is away: nothing is known then of any one cell."""
+LEFT_FOR: Final = 10.0  # seconds
+ENDED_WITHIN: Final = 90.0  # seconds; one that is nowhere at the moment does not hear
+Place = tuple[str | None, str | None]
+"""The address of a service; and where it has none, what is wrong."""
 
 log = structlog.get_logger(__name__)
 
@@ -36,6 +44,17 @@ class NoRay(Exception):
 def actor_name(cell: str) -> str:
     """As Ray's own tools show it."""
     return f"recado-cell-{cell}"
+
+
+class About(NamedTuple):
+    """What an actor says of itself. `node`: of Ray's, where it is."""
+
+    url: str | None
+    trouble: str | None
+    life: int
+    ended: bool
+    database_from: str
+    node: str
 
 
 class PlacedCell:
@@ -51,6 +70,7 @@ class PlacedCell:
             [sys.executable, "-P", "-m", "recado", "serve"],
         )  # fmt: skip
         chance = random.Random()  # noqa: S311 - spreads pauses
+        self._database_from = database_from
         self._keeper = CellKeeper(
             cell, service, monotonic=SystemClock.monotonic, wait=threading.Event().wait, chance=chance
         )
@@ -63,63 +83,141 @@ class PlacedCell:
         except Exception as error:  # noqa: BLE001 - whatever it was: without a keeper nobody has the cell
             log.error("keeper_failed", error=type(error).__qualname__)
         finally:
+            if self._keeper.place.ended:
+                threading.Event().wait(LEFT_FOR)  # whoever told it to end takes it away; else it is wanted after all
             os._exit(1)  # Ray begins it anew where there is room, on another machine most often
 
-    def where(self) -> tuple[str | None, str | None]:
-        """The address of the service, and what is wrong where it has none."""
+    def where(self) -> Place:
         place = self._keeper.place
         return place.url, place.trouble
 
+    def about(self) -> "About":
+        """Likewise, and all that whoever moves it needs to know."""
+        place = self._keeper.place
+        return About(
+            place.url, place.trouble, place.life, place.ended, self._database_from,
+            ray.get_runtime_context().get_node_id(),
+        )  # fmt: skip
+
+    def restart(self) -> None:
+        """Its service stops in order, and begins again here."""
+        self._keeper.restart()
+
+    def end(self) -> None:
+        """Its service stops in order. Where the actor is not taken away then, Ray begins it anew."""
+        self._keeper.end()
+
+
+def join(address: str) -> None:
+    """Make this process one of Ray's. `address`: of the head, or `auto`. Raises `NoRay`."""
+    try:
+        address = canonicalize_bootstrap_address(address)
+    except (ConnectionError, ValueError, OSError) as error:
+        raise NoRay(f"no node of Ray is here ({type(error).__name__})") from None
+    host, _, port = address.rpartition(":")
+    try:  # Ray would try for longer than anybody waits, also where a node that was here has left its address
+        socket.create_connection((host.strip("[]"), int(port)), ANSWERS_WITHIN).close()
+    except (OSError, OverflowError, ValueError):
+        raise NoRay(f"nothing answers at {address}") from None
+    try:
+        ray.init(address=address, namespace=NAMESPACE, log_to_driver=False, logging_level="ERROR")
+    except (ConnectionError, RuntimeError, ValueError, OSError, RayError) as error:
+        raise NoRay(f"no node of Ray is here ({type(error).__name__})") from None
+
 
 class RayCells:
-    """The actors, as a process that is joined to Ray sees them."""
+    """The actors, as a process that has joined Ray sees them. What Ray has against one is no trouble of the others."""
 
-    def __init__(self, address: str) -> None:
-        """`address`: of Ray's head, or `auto`. Raises `NoRay`."""
-        host, _, port = address.rpartition(":")
-        if host and port.isdecimal():
-            try:  # Ray would try for longer than anybody waits
-                socket.create_connection((host.strip("[]"), int(port)), ANSWERS_WITHIN).close()
-            except (OSError, OverflowError):
-                raise NoRay(f"nothing answers at {address}") from None
-        try:
-            ray.init(address=address, namespace=NAMESPACE, log_to_driver=False, logging_level="ERROR")
-        except (ConnectionError, RuntimeError, ValueError, OSError, RayError) as error:
-            raise NoRay(f"no node of Ray is here ({type(error).__name__})") from None
+    def __init__(self, made: Callable[[str, str], Any] | None = None) -> None:
+        """`made`: the actor of a cell, whose database is in that variable; one that is there, or a new one."""
+        self._made = made or made_actor
         self._actors: dict[str, Any] = {}
         self._asked: dict[str, Any] = {}
+        self._ending: dict[str, float] = {}  # since when, in monotonic seconds
+        self._told: dict[str, Any] = {}  # to end; what it says then
 
-    def look(self, cells: Mapping[str, str]) -> dict[str, tuple[str | None, str | None]]:
-        """What each actor says that answers; one that is nowhere is made. `cells`: variables by the name of a cell."""
+    def look(self, cells: Mapping[str, str], *, may_make: bool = True) -> dict[str, Place]:
+        """What each actor says that answers. `cells`: variables by the name of a cell; `may_make`: one that is nowhere
+        is made.
+        """
+        found: dict[str, Place] = {}
         for cell, database_from in cells.items():
-            if cell not in self._actors:
-                self._actors[cell] = _actor(cell, database_from)
-            if cell not in self._asked:
-                self._asked[cell] = self._actors[cell].where.remote()
+            try:
+                if cell not in self._actors:
+                    self._actors[cell] = self._made(cell, database_from) if may_make else present_actor(cell)
+                if cell not in self._asked:
+                    self._asked[cell] = self._actors[cell].where.remote()
+            except RAY_AWAY:
+                continue  # the last place holds
+            except Exception as error:  # noqa: BLE001 - Ray has no kind for all; an actor of others has no `where`
+                found[cell] = self._troubled(cell, error)
         asked = {cell: reference for cell, reference in self._asked.items() if cell in cells}
         if not asked:
-            return {}
+            return found
         ready, _ = ray.wait(list(asked.values()), num_returns=len(asked), timeout=ANSWERS_WITHIN)
-        found = {}
         for cell, reference in asked.items():
             if reference not in ready:
                 continue
             del self._asked[cell]
             try:
-                found[cell] = ray.get(reference)
-            except ActorDiedError:
-                del self._actors[cell]  # for good: somebody ended it
-            except RayError:
+                url, trouble = ray.get(reference)
+            except (*RAY_AWAY, ActorUnavailableError):
                 continue  # it is on its way
+            except Exception as error:  # noqa: BLE001 - likewise; one that died for good was ended by somebody
+                found[cell] = self._troubled(cell, error)
+            else:
+                found[cell] = url, trouble
         return found
+
+    def end(self, cells: Iterable[str]) -> list[str]:
+        """Have the actors of these end in order, and none take their place; those that are gone. Asked again and again,
+        as it takes its time.
+        """
+        gone = []
+        for cell in cells:
+            self._actors.pop(cell, None)
+            self._asked.pop(cell, None)
+            since = self._ending.setdefault(cell, SystemClock.monotonic())
+            try:
+                actor = present_actor(cell)
+                if SystemClock.monotonic() - since >= ENDED_WITHIN or self._has_ended(cell, actor):
+                    ray.kill(actor)  # its service, if there is one yet, ends in order with it
+            except (ValueError, ActorDiedError):
+                gone.append(cell)
+                for each in (self._ending, self._told):
+                    each.pop(cell, None)
+            except Exception as error:  # noqa: BLE001 - as above: the others end
+                log.warning("cell_not_ended", cell=cell, error=type(error).__qualname__)
+        return gone
+
+    def _has_ended(self, cell: str, actor: Any) -> bool:
+        if cell not in self._told:
+            actor.end.remote()
+            self._told[cell] = actor.about.remote()
+        about = self._told[cell]
+        if not ray.wait([about], timeout=0)[0]:
+            return False
+        del self._told[cell]  # asked again where it has not
+        return bool(ray.get(about).ended)
+
+    def _troubled(self, cell: str, error: Exception) -> Place:
+        """It is looked for anew the next time."""
+        self._actors.pop(cell, None)
+        # Not its text: what another program raised may have anything in it.
+        return None, f"Ray has no answer of its actor ({type(error).__name__})"
 
     def room(self) -> bool:
         """Whether any node says that it may run cells."""
         return any(node["Alive"] and node["Resources"].get(RESOURCE) for node in ray.nodes())
 
 
-def _actor(cell: str, database_from: str) -> Any:
-    """That of a cell; whoever asks first makes it."""
+def present_actor(cell: str) -> Any:
+    """Raises ValueError: there is none."""
+    return ray.get_actor(actor_name(cell))
+
+
+def made_actor(cell: str, database_from: str, node: str | None = None) -> Any:
+    """That of a cell; whoever asks first makes it. `node`: where it is to be, as long as that is there."""
     options = {
         "name": actor_name(cell),
         "get_if_exists": True,
@@ -127,6 +225,6 @@ def _actor(cell: str, database_from: str) -> Any:
         "max_restarts": -1,
         "num_cpus": 0,
         "resources": {RESOURCE: 1},
-        "scheduling_strategy": "SPREAD",
+        "scheduling_strategy": "SPREAD" if node is None else NodeAffinitySchedulingStrategy(node, soft=True),
     }
     return ray.remote(PlacedCell).options(**options).remote(cell, database_from)

@@ -26,11 +26,12 @@ class MapNotRead(Exception):
 
 
 class FollowedMap:
-    """A service (`start`, `stop`). `cells`: by name."""
+    """A service (`start`, `stop`). `cells`: by name. `removed`: those that one reading had, and a later one had not."""
 
     def __init__(self, address: str, variables: Mapping[str, str], clock: Clock) -> None:
         """`variables`: by the names that the map has, the addresses of the cells' databases."""
         self.cells: dict[str, AskedCell] = {}
+        self.removed: set[str] = set()
         self._address = address
         self._variables = variables
         self._clock = clock
@@ -94,6 +95,8 @@ class FollowedMap:
                 self.cells[name] = made
                 if known is not None:
                     await known.stop()
+        self.removed -= found.keys()
         for name in self.cells.keys() - found.keys():
+            self.removed.add(name)
             await self.cells.pop(name).stop()
         self._moving, self._read_at = moving, now

@@ -1,6 +1,6 @@
 """Where the service of each cell is: at the address that the map has, or wherever it runs at the moment."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from typing import Protocol
 
 from recado.domain.core.clock import Clock
@@ -11,10 +11,13 @@ from recado.storage.cells.cell_map import Cell
 
 class CellList(Protocol):
     """Which cells there are. `cells`: by name. `may_move`: an organization may be on its way between two now; `is_old`:
-    what is known of them was not read lately.
+    what is known of them was not read lately. `removed`: names of cells that were there before, in the life of this.
     """
 
     cells: dict[str, AskedCell]
+
+    @property
+    def removed(self) -> Set[str]: ...
 
     @property
     def is_old(self) -> bool: ...
@@ -60,6 +63,7 @@ class OnlyCell:
 
     may_move = False
     is_old = False
+    removed: Set[str] = frozenset()
 
     def __init__(self, cell: Cell, variables: Mapping[str, str], clock: Clock) -> None:
         """`variables`: one of them has the address of its database."""

@@ -5,7 +5,10 @@ import asyncio
 import pytest
 from tests.cli.cells.test_command import killed_as_it_ends, killed_while_it_copies, mapped
 from tests.two_cells import Cells, fetch
+from tests.waiting import until
 
+from recado.engine.clock import SystemClock
+from recado.entry.followed_map import FollowedMap
 from recado.storage.cells.holding import connect
 
 NOWHERE = "postgresql://nobody@127.0.0.1:1/nowhere"
@@ -111,3 +114,23 @@ async def test_a_move_into_a_cell_that_was_removed_meanwhile_stands_nothing_stil
     [row] = await fetch(cells, "a", "select status, moving from organizations")
     assert tuple(row) == ("active", False)
     await session.close()
+
+
+async def test_an_entry_knows_which_cells_left_the_map_and_none_when_it_cannot_read_it(cells: Cells) -> None:
+    await asyncio.to_thread(cells.add_both)
+    followed = FollowedMap(cells.urls["RECADO_CELLS_DATABASE_URL"], cells.urls, SystemClock())
+    await followed.start()
+    try:
+        assert (sorted(followed.cells), followed.removed) == (["a", "b"], set())
+        await asyncio.to_thread(cells.said, "remove", "b")
+        await until(lambda: followed.removed == {"b"}, "it has read so")
+        await asyncio.to_thread(cells.add, "b")
+        await until(lambda: followed.removed == set(), "it has read that b is back")
+        session = await connect(cells.urls["RECADO_CELLS_DATABASE_URL"])
+        await session.execute("alter schema recado_cells rename to elsewhere")
+        await session.close()
+        await until(lambda: followed.is_old, "it cannot read the map")
+        assert (sorted(followed.cells), followed.removed) == (["a", "b"], set())
+    finally:
+        await followed.stop()
+    assert followed.removed == set()  # an entry that ends takes nothing with it

@@ -16,6 +16,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from recado.cli.api_calls import address_of
 from recado.cli.cells.databases import MAP, members_of, must_be_lost, opened_map, session_of
 from recado.cli.cells.looks import CellLook, look_at_all
+from recado.cli.cells.placed import RELOCATE_EPILOG, RESTART_EPILOG, relocate, restart
 from recado.cli.cells.remove import EPILOG as REMOVE_EPILOG
 from recado.cli.cells.remove import remove
 from recado.cli.cells.serve import EPILOG, Listen, serve_entry
@@ -56,6 +57,8 @@ def mount(app: typer.Typer) -> None:
     group.command("list", epilog="Example: recado cells list")(list_all)
     group.command("move", epilog="Example: recado cells move org_1Vbc… --to b")(move)
     group.command("remove", epilog=REMOVE_EPILOG)(remove)
+    group.command("restart", epilog=RESTART_EPILOG)(restart)
+    group.command("relocate", epilog=RELOCATE_EPILOG)(relocate)
     group.command("serve", epilog=EPILOG)(serve)
     app.add_typer(group, name="cells")
 

@@ -34,7 +34,8 @@ def remove(
 ) -> None:
     """Take a cell out of the map. No organization may live in it, or be on its way to it.
 
-    Stop its service first. Each running entry follows within a second.
+    Stop its service first; where Ray runs it ('serve --cluster') it ends by itself. Each running entry follows within a
+    second.
     """
     if lost and (_typed(name) if confirmed is None else confirmed) != name:
         raise CommandError(f"that is not {name!r}: nothing was done")

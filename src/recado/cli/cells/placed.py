@@ -1,0 +1,84 @@
+"""`recado cells restart` and `relocate`: the service of one cell, where Ray runs the cells (docs/cluster.md)."""
+
+import time
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Annotated, Final
+
+import typer
+from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from recado.cli.common import Json, print_json, read_settings
+from recado.cli.errors import CommandError
+from recado.cli.progress import progress_bar
+
+RESTART_EPILOG: Final = "Example: recado cells restart b"
+RELOCATE_EPILOG: Final = "Example: recado cells relocate b --to 10.0.0.3"
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The cell: 'recado cells list' shows all.")]
+Told = Callable[[str], None]
+
+
+def restart(name: Name, as_json: Json = False) -> None:
+    """Have the service of a cell stop in order, and begin again on its machine. Ray runs it ('serve --cluster').
+
+    Its callers get 503 meanwhile; what was accepted stays. It begins with the program that is installed now, and with
+    the environment that 'ray start' had on its machine.
+    """
+    from_ray()
+    from recado.cluster import orders  # loads Ray: seconds
+
+    _carry_out(name, lambda told: orders.restart(name, told), as_json=as_json)
+
+
+def relocate(
+    name: Name,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            "--to",
+            metavar="MACHINE",
+            help="The address that 'ray start' gave it.",
+            show_default="the machine with the most room",
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Have the service of a cell stop in order, and begin on another machine. Ray runs it ('serve --cluster').
+
+    Its callers get 503 meanwhile; what was accepted stays.
+    """
+    from_ray()
+    from recado.cluster import orders
+
+    _carry_out(name, lambda told: orders.relocate(name, to, told), as_json=as_json)
+
+
+def from_ray() -> None:
+    """Refuse where the extra is missing."""
+    if find_spec("ray") is None:
+        raise CommandError("Ray is not installed: pip install 'recado[cluster]'")
+
+
+def _carry_out(name: str, order: Callable[[Told], str], *, as_json: bool) -> None:
+    from recado.cluster.on_ray import NoRay, join
+    from recado.cluster.orders import NotCarriedOut
+
+    settings = read_settings()
+    began = time.monotonic()
+    with progress_bar(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()) as progress:
+        task = progress.add_task("Ray is asked")
+        try:
+            join(settings.cluster or "auto")
+            url = order(lambda what: progress.update(task, description=what))
+        except NoRay as error:
+            raise CommandError(
+                f"{error}: give the command on a machine of the cluster, with the environment of 'ray start'"
+            ) from None
+        except NotCarriedOut as error:
+            raise CommandError(str(error)) from None
+    seconds = round(time.monotonic() - began, 1)
+    if as_json:
+        print_json({"cell": name, "url": url, "seconds": seconds})
+    else:
+        print(f"{name} answers at {url}, after {seconds:.1f} s")

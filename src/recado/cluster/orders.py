@@ -1,0 +1,122 @@
+"""What an operator has the actor of one cell do: begin its service anew, or go to another machine.
+
+Ray has no such word. The actor stops its service in order and then is made anew where it is to be. Whoever breaks off
+in between harms nothing: an actor that was told to end, and is not taken away, Ray begins again.
+"""
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Final
+
+import ray
+from ray.exceptions import ActorDiedError, RayError
+
+from recado.cluster.on_ray import RESOURCE, About, made_actor, present_actor
+
+LOOK_EVERY: Final = 0.2  # seconds
+ANSWERS_WITHIN: Final = 10.0  # seconds, of an actor that is somewhere
+DONE_WITHIN: Final = 180.0  # seconds: a stop in order, and a start on a busy machine
+
+Told = Callable[[str], None]
+"""Is given what is under way."""
+
+
+class NotCarriedOut(Exception):
+    """What was asked cannot be, or has not come to an end; the text says why."""
+
+
+def restart(cell: str, told: Told) -> str:
+    """Its service stops in order and begins again on its machine; where it answers then. Raises `NotCarriedOut`."""
+    actor = _actor(cell)
+    before = _about(cell, actor)
+    actor.restart.remote()
+    told(f"{cell} stops, and begins again")
+    return _answering(cell, actor, lambda about: about.life != before.life)
+
+
+def relocate(cell: str, to: str | None, told: Told) -> str:
+    """It runs on the machine with that address; None: on that with the most room. As `restart`."""
+    actor = _actor(cell)
+    before = _about(cell, actor)
+    node = _room(before.node, to)
+    actor.end.remote()
+    told(f"{cell} stops where it was")
+    deadline = time.monotonic() + DONE_WITHIN
+    while not _about(cell, actor).ended:
+        _pause(cell, deadline)
+    ray.kill(actor)
+    told(f"{cell} begins on {_address(node)}")
+    while True:
+        with suppress(ActorDiedError):  # the one before has its name for a moment yet
+            made = made_actor(cell, before.database_from, node)
+            ray.get(made.about.remote(), timeout=DONE_WITHIN)
+            break
+        _pause(cell, deadline)
+    url = _answering(cell, made, lambda _: True)
+    if _about(cell, made).node != node:
+        raise NotCarriedOut(f"{cell} answers at {url}, where Ray put it meanwhile: give the command once more")
+    return url
+
+
+def _actor(cell: str) -> Any:
+    try:
+        return present_actor(cell)
+    except ValueError:
+        raise NotCarriedOut(
+            f"Ray has no cell {cell!r}: 'recado cells list' shows which there are, and 'recado serve --cluster' has"
+            " Ray make them"
+        ) from None
+
+
+def _about(cell: str, actor: Any) -> About:
+    try:
+        about: About = ray.get(actor.about.remote(), timeout=ANSWERS_WITHIN)
+    except (RayError, AttributeError) as error:
+        raise NotCarriedOut(
+            f"the actor of {cell} does not answer ({type(error).__name__}): it is on its way, or has no room; try again"
+        ) from None
+    return about
+
+
+def _answering(cell: str, actor: Any, wanted: Callable[[About], bool]) -> str:
+    deadline = time.monotonic() + DONE_WITHIN
+    while True:
+        about = _about(cell, actor)
+        if about.url is not None and wanted(about):
+            return about.url
+        _pause(cell, deadline, about.trouble)
+
+
+def _pause(cell: str, deadline: float, trouble: str | None = None) -> None:
+    if time.monotonic() >= deadline:
+        raise NotCarriedOut(f"{cell} does not answer yet ({trouble or 'its service stops'}); it is tried on")
+    time.sleep(LOOK_EVERY)
+
+
+def _room(left: str, to: str | None) -> str:
+    """The node to go to, of those with room."""
+    nodes: dict[str, str] = {
+        node["NodeID"]: node["NodeManagerAddress"]
+        for node in ray.nodes()
+        if node["Alive"] and node["Resources"].get(RESOURCE)
+    }
+    if to is not None and to not in nodes.values():
+        raise NotCarriedOut(f"no machine {to} runs cells: there are {', '.join(sorted(nodes.values()))}")
+    if to is not None and nodes.get(left) == to:
+        raise NotCarriedOut(f"it is on {to} already")
+    free = _free()
+    others = [node for node, address in nodes.items() if node != left and to in (None, address) and free.get(node)]
+    if not others:
+        raise NotCarriedOut(f"{to or 'no other machine'} has room for one more cell")
+    return max(others, key=lambda node: free[node])
+
+
+def _free() -> dict[str, float]:
+    """For how many more cells each node has room."""
+    free: dict[str, dict[str, float]] = ray._private.state.available_resources_per_node()
+    return {node: resources.get(RESOURCE, 0.0) for node, resources in free.items()}
+
+
+def _address(node: str) -> str:
+    return next(str(each["NodeManagerAddress"]) for each in ray.nodes() if each["NodeID"] == node)
