@@ -340,7 +340,17 @@ async def test_an_opt_out_names_exactly_one(api: Api, body: dict[str, Any]) -> N
 
 @pytest.mark.parametrize("body", [{"contactId": "cnt_" + "0" * 21}, {"contactId": "x"}, {"externalId": "nobody"}])
 async def test_an_opt_out_of_an_unknown_id_is_not_found(api: Api, body: dict[str, Any]) -> None:
-    assert (await api.post("/contacts/opt-out", body)).status == 404
+    answer = await api.post("/contacts/opt-out", body)
+    assert answer.status == 404
+    assert "ontact" in answer.body["detail"]
+    assert "nobody" not in answer.body["detail"]  # an external id may say who somebody is
+
+
+@pytest.mark.parametrize("email", ["maria", "maria @example.com", "@", "a@b c"])
+async def test_an_opt_out_of_what_is_no_address_is_refused(api: Api, email: str) -> None:
+    answer = await api.post("/contacts/opt-out", {"email": email})
+    assert (answer.status, [error["path"] for error in answer.body["errors"]]) == (422, ["/email"])
+    assert not await api.database.fetch("select from opt_outs")
 
 
 async def test_an_opt_out_whose_contact_is_deleted_meanwhile_is_not_answered_as_one(

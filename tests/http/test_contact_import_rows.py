@@ -4,7 +4,7 @@ from typing import Any
 
 import orjson
 import pytest
-from tests.http.importing import NDJSON, contact, contacts, counts, hand_in, imported, nothing_is_stored, phone
+from tests.http.importing import JSON, NDJSON, contact, contacts, counts, hand_in, imported, nothing_is_stored, phone
 
 
 async def test_the_same_file_twice_changes_nothing(api: Any) -> None:
@@ -197,4 +197,9 @@ async def test_a_list_of_others_is_none(api: Any, owner: str) -> None:
     list_id = foreign if owner == "another organization" else "lst_" + "0" * 21
     answer = await hand_in(api, orjson.dumps({"phone": phone(1)}), NDJSON, f"?listId={list_id}")
     assert (answer.status, answer.code, answer.body["meta"]) == (422, "REFERENCE_NOT_FOUND", {"field": "listId"})
+    assert [error["path"] for error in answer.body["errors"]] == ["listId"]
+    document = {"contacts": [{"phone": phone(1)}], "options": {"listId": list_id}}
+    answer = await hand_in(api, orjson.dumps(document), JSON)
+    assert (answer.code, answer.body["meta"]) == ("REFERENCE_NOT_FOUND", {"field": "options.listId"})
+    assert [error["path"] for error in answer.body["errors"]] == ["/options/listId"]
     assert await nothing_is_stored(api)

@@ -2,9 +2,12 @@
 
 from typing import Any
 
+import orjson
 import pytest
 from pydantic import ValidationError
 
+from recado.domain.core.errors import Problem
+from recado.http.bodies.parsing import parse_json, validate_body
 from recado.http.routes.email.message_models import CreateEmail
 
 MIB = 1024 * 1024
@@ -36,3 +39,19 @@ def test_what_is_well_formed_is_taken(changes: dict[str, Any]) -> None:
 def test_what_is_not_is_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         CreateEmail.model_validate(PLAIN | changes)
+
+
+@pytest.mark.parametrize(
+    ("body", "missing"),
+    [
+        ({}, ["/to", "", "/subject"]),
+        ({"to": "ana@example.com", "text": "It is ready."}, ["/subject"]),
+        ({"to": "ana@example.com", "text": "It is ready.", "subject": None}, ["/subject"]),
+        ({"to": "ana@example.com", "subject": "Your order", "text": " "}, [""]),
+        ({"templateId": "etpl_1"}, ["/to"]),
+    ],
+)
+def test_all_that_is_missing_is_named_at_its_place(body: dict[str, Any], missing: list[str]) -> None:
+    with pytest.raises(Problem) as caught:
+        validate_body(CreateEmail, parse_json(orjson.dumps(body)), 422)
+    assert [error.path for error in caught.value.errors] == missing

@@ -135,3 +135,17 @@ def test_attributes_that_are_taken_are_flat(value: Any) -> None:
         assert item is None or isinstance(item, (str, int, float, bool, list))
         if isinstance(item, list):
             assert all(isinstance(each, str) for each in item)
+
+
+def test_all_that_a_debt_group_lacks_is_named_at_once() -> None:
+    given = read_new({"phone": PHONE, "debtorGroups": [GROUP, {"reference": "7"}]}, TODAY)
+    assert [(error.path, error.code) for error in given.errors] == [
+        ("/debtorGroups/1/company", "REQUIRED"),
+        ("/debtorGroups/1/phones", "REQUIRED"),
+    ]
+
+
+@pytest.mark.parametrize("url", ["http://a.b:99999/", "http://a.b:x/", "http://[::1", "https://[a]/", "http://:80/"])
+def test_an_avatar_that_nothing_can_open_is_refused(url: str) -> None:
+    given = read_new({"phone": PHONE, "avatarUrl": url}, TODAY)
+    assert [(error.path, error.code) for error in given.errors] == [("/avatarUrl", "URL_NOT_ALLOWED")]

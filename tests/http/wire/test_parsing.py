@@ -53,6 +53,7 @@ class Body(ApiModel):
     anything: Any = None
     names: list[Annotated[str, one_of(["message.sent", "message.read"], elsewhere=["message.made"])]] | None = None
     few: Annotated[dict[str, int], most_members(2)] | None = None
+    values: dict[str, Annotated[str, Field(max_length=3)] | int | float | bool] | None = None
 
 
 def read(raw: bytes) -> Body:
@@ -363,3 +364,20 @@ def test_what_is_validated_is_what_is_fingerprinted() -> None:
     assert isinstance(body, JsonBody)
     assert body.canonical == b'{"size":2}'
     assert validate_body(Body, body, 422).size == 2  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("value", "code", "message"),
+    [
+        (b"null", "WRONG_TYPE", "must be a text, a whole number, a number or true or false"),
+        (b"{}", "WRONG_TYPE", "must be a text, a whole number, a number or true or false"),
+        (b'"long"', "TOO_LONG", "must have at most 3 characters"),
+    ],
+)
+def test_a_value_of_several_types_is_told_once(value: bytes, code: str, message: str) -> None:
+    with pytest.raises(Problem) as caught:
+        read(b'{"values": {"a": %s, "b": "ok"}, "size": "x"}' % value)
+    assert [(error.path, error.code, error.message) for error in caught.value.errors] == [
+        ("/size", "WRONG_TYPE", "must be a whole number"),
+        ("/values/a", code, message),
+    ]

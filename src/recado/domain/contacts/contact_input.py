@@ -41,8 +41,8 @@ from recado.domain.contacts.social_identities import read_identities
 from recado.domain.core.errors import FieldError, Problem
 from recado.domain.core.reading import Refusal, members, one_of, text, texts
 from recado.domain.core.timestamps import parse_timestamp
+from recado.domain.core.web_addresses import LONGEST_WEB_ADDRESS, is_web_address
 
-MOST_URL: Final = 2_048
 MOST_IP: Final = 45
 
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+").fullmatch
@@ -87,7 +87,7 @@ def _read(document: Any, readers: "Mapping[str, tuple[str, Reader]]", today: dat
                     raise Refusal("REQUIRED", "cannot be cleared")
                 values[name] = None
         except Refusal as refusal:
-            errors.append(refusal.under(key).error)
+            errors += refusal.under(key).errors
     return GivenFields(values, tuple(errors))
 
 
@@ -109,9 +109,9 @@ def read_avatar(value: Any) -> str:
         if _DATA(url) is None:
             raise Refusal("URL_NOT_ALLOWED", "must be data:image/png, jpeg, gif or webp in base64")
         return url
-    if len(url) > MOST_URL:
-        raise Refusal("TOO_LONG", f"must have at most {MOST_URL} characters")
-    if _URL(url) is None:
+    if len(url) > LONGEST_WEB_ADDRESS:
+        raise Refusal("TOO_LONG", f"must have at most {LONGEST_WEB_ADDRESS} characters")
+    if _URL(url) is None or not is_web_address(url):
         raise Refusal("URL_NOT_ALLOWED", "must be an http or https address without user info")
     return url
 

@@ -44,21 +44,22 @@ def read_groups(value: Any) -> tuple[DebtGroup, ...]:
 
 def _group(value: Any, taken: Collection[str]) -> DebtGroup:
     given = members(value)
+    lacking = [name for name in ("company", "phones") if given.get(name) is None]
+    if lacking:
+        raise Refusal("REQUIRED", "is required", *(f"/{name}" for name in lacking))
     return DebtGroup(
         id=_read(given, "id", lambda item: _id(item, taken)),
-        company=_read(given, "company", lambda item: text(item, MOST_COMPANY), required=True),
-        phones=_read(given, "phones", _phones, required=True),
+        company=_read(given, "company", lambda item: text(item, MOST_COMPANY)),
+        phones=_read(given, "phones", _phones),
         amount_cents=_read(given, "amountCents", lambda item: whole_number(item, 0, MOST_CENTS)),
         status=_read(given, "status", lambda item: one_of(item, DebtStatus)),
         reference=_read(given, "reference", lambda item: text(item, MOST_REFERENCE)),
     )
 
 
-def _read(given: Any, name: str, read: Any, *, required: bool = False) -> Any:
+def _read(given: Any, name: str, read: Any) -> Any:
     value = given.get(name)
     try:
-        if value is None and required:
-            raise Refusal("REQUIRED", "is required")
         return None if value is None else read(value)
     except Refusal as refusal:
         raise refusal.under(name) from None

@@ -13,22 +13,22 @@ E = TypeVar("E", bound=StrEnum)
 
 
 class Refusal(Exception):
-    """A value is not acceptable. `path`: where in it, as a JSON pointer relative to the value."""
+    """A value is not acceptable. `paths`: where in it, as JSON pointers relative to the value; none: as a whole."""
 
-    def __init__(self, code: str, message: str, path: str = "") -> None:
+    def __init__(self, code: str, message: str, *paths: str) -> None:
         super().__init__(code)
         self.code = code
         self.message = message
-        self.path = path
+        self.paths = paths or ("",)
 
     def under(self, part: str | int) -> "Refusal":
         """The same, seen from the container that holds the value as its member `part`."""
         token = str(part).replace("~", "~0").replace("/", "~1")
-        return Refusal(self.code, self.message, f"/{token}{self.path}")
+        return Refusal(self.code, self.message, *(f"/{token}{path}" for path in self.paths))
 
     @property
-    def error(self) -> FieldError:
-        return FieldError(self.path, self.code, self.message)
+    def errors(self) -> list[FieldError]:
+        return [FieldError(path, self.code, self.message) for path in self.paths]
 
 
 def text(value: Any, most: int, *, least: int = 1) -> str:

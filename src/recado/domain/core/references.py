@@ -68,13 +68,16 @@ def _article(kind: str) -> str:
     return f"{'an' if kind[0] in 'aeioA' else 'a'} {kind}"
 
 
-def reference_not_found(field: str, prefix: str, value: str, env: str) -> Problem:
-    """422: the body's `field` (`filter.batchId`) names, by `value`, a record that `env` does not hold (C4.3.4)."""
-    return wrong_reference(field, no_such(prefix, value, env))
+def reference_not_found(field: str, prefix: str, value: str, env: str, *, parameter: bool = False) -> Problem:
+    """422: the body's `field` (`filter.batchId`) names, by `value`, a record that `env` does not hold (C4.3.4).
+
+    `parameter`: the field is one of the query, whose name is its path (C4.1).
+    """
+    return wrong_reference(field, no_such(prefix, value, env), parameter=parameter)
 
 
-def wrong_reference(field: str, detail: str) -> Problem:
+def wrong_reference(field: str, detail: str, *, parameter: bool = False) -> Problem:
     """422: as `reference_not_found`, with a sentence of its own."""
-    error = FieldError("/" + field.replace(".", "/"), "REFERENCE_NOT_FOUND", detail)
+    error = FieldError(field if parameter else "/" + field.replace(".", "/"), "REFERENCE_NOT_FOUND", detail)
     said = f"{field}: {detail[0].lower()}{detail[1:]}"
     return Problem("REFERENCE_NOT_FOUND", said, errors=[error], meta={"field": field})

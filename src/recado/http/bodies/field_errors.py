@@ -1,6 +1,7 @@
 """Pydantic's findings as the `errors` of a problem (C4.1): where, a stable code and a message without the value."""
 
 from collections.abc import Iterable
+from itertools import groupby
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -76,7 +77,29 @@ def from_query(error: ValidationError) -> list[FieldError]:
 
 def from_body(error: ValidationError, document: Any) -> list[FieldError]:
     """Return at most 50 field errors whose `path` is a JSON pointer into `document`, the parsed body."""
-    return _hinted((details, _body_error(details, document)) for details in _details(error))
+    return _hinted(_once_each((details, _body_error(details, document)) for details in _details(error)))
+
+
+def _once_each(found: Iterable[tuple[Any, FieldError]]) -> Iterable[tuple[Any, FieldError]]:
+    """The errors, one for each place: a value of a union is told as many times as it has branches.
+
+    What is wrong in the branch of its own type is told; of a value of no type that there is, all of them at once.
+    """
+    for _, told in groupby(found, lambda each: each[1].path):
+        errors = list(told)
+        of_its_type = [each for each in errors if not each[0]["type"].endswith("_type")]
+        if of_its_type or len(errors) == 1:
+            yield from of_its_type or errors
+            continue
+        details, first = errors[0]
+        *others, last = dict.fromkeys(_wanted(each) for each, _ in errors)
+        wanted = f"{', '.join(others)} or {last}" if others else last
+        yield details, FieldError(first.path, first.code, f"must be {wanted}")
+
+
+def _wanted(details: Any) -> str:
+    """`a text`, of what must be one."""
+    return _message(details["type"], details).removeprefix("must be ")
 
 
 def _hinted(found: Iterable[tuple[Any, FieldError]]) -> list[FieldError]:
@@ -96,11 +119,14 @@ def _hinted(found: Iterable[tuple[Any, FieldError]]) -> list[FieldError]:
 def _body_error(details: Any, document: Any) -> FieldError:
     if details["type"] != "missing":
         return _field_error(details, pointer(details["loc"], document))
-    found = _field_error(details, pointer(details["loc"], document, absent=True))
-    spelled = other_spelling(str(details["loc"][-1]), _container(details["loc"][:-1], document))
+    # A rule on several members of an object names the one that is missing, as `member`.
+    member = details.get("ctx", {}).get("member")
+    location = details["loc"] if member is None else (*details["loc"], member)
+    found = _field_error(details, pointer(location, document, absent=True))
+    spelled = other_spelling(str(location[-1]), _container(location[:-1], document))
     if spelled is None:
         return found
-    name = details["loc"][-1]
+    name = location[-1]
     return FieldError(found.path, found.code, f"{found.message}; it is spelled {name}, not {spelled}")
 
 
@@ -142,8 +168,9 @@ def from_items(error: ValidationError, part: Any, name: str, offset: int) -> lis
         if details["loc"][:1] == (name,):
             path = pointer(details["loc"], part, absent=details["type"] == "missing")
             head, place, *rest = path.removeprefix("/").split("/")
-            found.append(_field_error(details, "/" + "/".join((head, str(int(place) + offset), *rest))))
-    return found
+            moved = "/" + "/".join((head, str(int(place) + offset), *rest))
+            found.append((details, _field_error(details, moved)))
+    return [told for _, told in _once_each(found)]
 
 
 def _details(error: ValidationError) -> list[Any]:
@@ -166,7 +193,7 @@ def _message(kind: str, details: Any) -> str:
         return str(context["error"]) or "is not valid"
     said = _MESSAGES.get(kind)
     message: str = details["msg"]
-    if said is None:
+    if said is None or "member" in context:
         return message
     try:
         return said.format_map({name: _plain(value) for name, value in context.items()})

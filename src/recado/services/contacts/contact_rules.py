@@ -97,7 +97,7 @@ def _attributes(has: Mapping[str, Any], given: Values) -> dict[str, Any]:
     try:
         return merged_attributes(has, given.get("attributes") or {}, given.get("removed_attributes") or ())
     except Refusal as refusal:
-        raise validation_error([refusal.under("attributes").error]) from None
+        raise validation_error(refusal.under("attributes").errors) from None
 
 
 def _external_ids(has: Mapping[str, str], given: Mapping[str, str | None] | None) -> dict[str, str]:

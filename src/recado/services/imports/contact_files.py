@@ -17,6 +17,8 @@ from typing import IO, Any, Final, Protocol
 
 import orjson
 
+from recado.domain.core.errors import FieldError
+
 BLOCK: Final = 1_000  # rows
 LARGEST_BLOCK: Final = 4 * 1024 * 1024  # bytes, when rows are long
 LONGEST_ROW: Final = 1024 * 1024  # bytes of a line
@@ -41,7 +43,14 @@ longer than a row may be.
 
 
 class Unreadable(Exception):
-    """The file cannot be read; the text says where and why, without anything of what it holds."""
+    """The file cannot be read; the text says where and why, without anything of what it holds.
+
+    `error`: what is wrong with the one member of a document that is to blame.
+    """
+
+    def __init__(self, text: str, error: FieldError | None = None) -> None:
+        super().__init__(text)
+        self.errors = () if error is None else (error,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +143,7 @@ class DocumentFile:
         if self._next():
             raise Unreadable("Something stands behind the JSON object.")
         if not self._listed:
-            raise Unreadable("The document has no contacts.")
+            raise Unreadable("The document has no contacts.", FieldError("/contacts", "REQUIRED", "is required"))
 
     def close(self) -> None:
         """Nothing is held."""
@@ -169,7 +178,7 @@ class DocumentFile:
 
     def _contacts(self) -> Iterator[RowBlock]:
         if self._next() != "[":
-            raise Unreadable("contacts is no array.")
+            raise Unreadable("contacts is no array.", FieldError("/contacts", "WRONG_TYPE", "must be an array"))
         self._listed = True
         self._at += 1
         if self._next() == "]":

@@ -119,7 +119,7 @@ class ContactImports:
                 with closing(_READERS[draft.format](file)) as contacts:
                     new = await self._store(connection, draft, contacts, options_of)
             except Unreadable as error:
-                raise Problem("IMPORT_INVALID", str(error)) from None
+                raise Problem("IMPORT_INVALID", str(error), errors=error.errors) from None
         if new.total > MOST_ROWS_AT_ONCE:
             self._worker.hint()
         elif new.total:
@@ -148,7 +148,10 @@ class ContactImports:
                 raise Problem("IMPORT_INVALID", f"A file holds at most {MOST_ROWS:,} rows.", meta={"limit": MOST_ROWS})
         options = options or options_of(contacts)
         if options.list_id is not None and await lists.get(connection, *draft.key[:2], options.list_id) is None:
-            raise reference_not_found("listId", LIST, options.list_id, draft.key[1])
+            raise reference_not_found(
+                "options.listId" if draft.format is ImportFormat.JSON else "listId", LIST, options.list_id, draft.env,
+                parameter=draft.format is not ImportFormat.JSON,
+            )  # fmt: skip
         new = ContactImport(
             organization_id=draft.organization_id,
             env=draft.env,

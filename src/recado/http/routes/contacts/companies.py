@@ -188,7 +188,7 @@ def _attributes(given: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _refused(refusal: Refusal) -> Problem:
-    return validation_error([refusal.under("atributos").error])
+    return validation_error(refusal.under("atributos").errors)
 
 
 def company_routes(dependencies: Dependencies) -> tuple[Route, ...]:

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, StringConstraints
+from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from recado.domain.contacts.contact import MOST_ATTRIBUTES
@@ -13,6 +13,7 @@ from recado.http.api.models import ApiModel, PatchModel, QueryInt, Timestamp, un
 from recado.http.api.paging import MOST_SKIPPED, CountedPage, ListedQuery
 from recado.http.routes.contacts.contact_answers import ContactOut
 from recado.http.routes.core.views import view_with
+from recado.http.routes.core.web_addresses import WebAddress
 from recado.storage.contacts.companies import Company, Counts
 
 MOST_LISTED = 100
@@ -32,7 +33,6 @@ Cnpj = Annotated[
     AfterValidator(_cnpj),
 ]
 Segment = Annotated[str, Field(min_length=1, max_length=100)]
-Site = Annotated[str, StringConstraints(max_length=2048, pattern=r"^https?://[^\s/?#]+\S*$")]
 Address = Annotated[str, Field(min_length=1, max_length=500)]
 ResponsibleId = Annotated[str, Field(max_length=64, description=f"Prefix {ACCOUNT}: an account.")]
 MainContactId = Annotated[
@@ -62,7 +62,7 @@ class CompanyCreate(ApiModel):
     nome: Name
     cnpj: Cnpj | None = None
     segmento: Segment | None = None
-    site: Site | None = None
+    site: WebAddress | None = None
     endereco: Address | None = None
     responsavel_id: ResponsibleId | None = None
     contato_principal_id: MainContactId | None = None
@@ -75,7 +75,7 @@ class CompanyPatch(PatchModel):
     nome: Name = unset()
     cnpj: Cnpj | None = None
     segmento: Segment | None = None
-    site: Site | None = None
+    site: WebAddress | None = None
     endereco: Address | None = None
     responsavel_id: ResponsibleId | None = None
     contato_principal_id: MainContactId | None = None

@@ -16,7 +16,6 @@ from recado.domain.contacts.contact import (
     FIELDS,
     INTEGRATIONS,
     MOST_ATTRIBUTES,
-    MOST_EMAIL,
     MOST_EXTERNAL_ID,
     MOST_GROUP_PHONES,
     MOST_GROUPS,
@@ -32,6 +31,7 @@ from recado.domain.contacts.debts import MOST_CENTS, MOST_COMPANY, MOST_REFERENC
 from recado.domain.contacts.social_identities import MOST_IDENTITIES, MOST_USER_ID
 from recado.http.api.models import ApiModel, QueryInt, Timestamp, unset
 from recado.http.api.paging import MOST_SKIPPED, CursorQuery, PageQuery
+from recado.http.routes.core.emails import Email
 
 _VALUE = {
     "anyOf": [
@@ -174,7 +174,7 @@ class OptOut(ApiModel):
     contact_id: Id | None = None
     external_id: Annotated[str, Field(min_length=1, max_length=MOST_EXTERNAL_ID)] | None = None
     phone: Phone | None = None
-    email: Annotated[str, Field(min_length=1, max_length=MOST_EMAIL)] | None = None
+    email: Email | None = None
     chatapp_user_id: (
         Annotated[str, Field(min_length=1, max_length=LONGEST_USER_ID, examples=["BR.1502576394655843"])] | None
     ) = None

@@ -5,7 +5,9 @@ from typing import Any, Final
 from recado.domain.access.scopes import PII
 from recado.domain.contacts.consent import ConsentChange, ConsentStatus, with_request
 from recado.domain.contacts.contact_fields import catalogue
-from recado.domain.core.errors import FieldError, not_found, validation_error
+from recado.domain.core.errors import FieldError, Problem, validation_error
+from recado.domain.core.ids import CONTACT
+from recado.domain.core.references import no_such
 from recado.http.api.audit import actor_of
 from recado.http.api.call import Call
 from recado.http.api.paging import Cursors, items_of
@@ -118,8 +120,16 @@ class ContactRecords:
             address = Registrant(*environment, user_id=user_id)
             found = await contacts.ids_by_user_id(self._database, *environment, user_id)
         if not found and not address.names():
-            raise not_found()
+            raise _nobody(call, body)
         return address, found
+
+
+def _nobody(call: Call, body: OptOut) -> Problem:
+    """404, which names an id that was sent; an external id may be anything, also personal data (C4.1)."""
+    env = call.principal.env
+    if body.contact_id is not None:
+        return Problem("NOT_FOUND", no_such(CONTACT, body.contact_id, env))
+    return Problem("NOT_FOUND", f"No contact with this `externalId` in {env}.")
 
 
 def for_caller(call: Call, change: ConsentChange) -> ConsentChange:

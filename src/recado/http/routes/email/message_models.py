@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
 from recado.domain.channels.email import EmailReason
 from recado.domain.contacts.contact import MOST_EMAIL
+from recado.domain.core.errors import FieldError
 from recado.domain.email.mailbox import ADDRESS, mailbox_of
 from recado.http.api.models import BLANK_IS_NONE, ApiModel
 from recado.http.api.paging import CountedPage, MessagePageQuery
@@ -33,6 +34,10 @@ From = Annotated[
     Field(max_length=MOST_EMAIL + 123, pattern=ON_ONE_LINE, examples=["Example <hello@example.com>"]),
     AfterValidator(_mailbox),
 ]
+
+
+_NO_CONTENT: Final = "needs html or text, or templateId"
+_NO_SUBJECT: Final = "is required where there is no template"
 
 
 class CreateEmail(ApiModel):
@@ -66,10 +71,20 @@ class CreateEmail(ApiModel):
         if self.template_id is not None and given:
             raise PydanticCustomError("invalid", "has a template or its own html and text, not both")
         if self.template_id is None and not given:
-            raise PydanticCustomError("invalid", "needs html or text, or templateId")
+            raise PydanticCustomError("invalid", _NO_CONTENT)
         if self.template_id is None and self.subject is None:
-            raise PydanticCustomError("invalid", "needs subject where there is no template")
+            raise PydanticCustomError("missing", _NO_SUBJECT, {"member": "subject"})
         return self
+
+    @classmethod
+    def missing_beside(cls, document: Mapping[str, Any]) -> list[FieldError]:
+        if document.get("templateId") is not None:
+            return []
+        content = document.get("html") is None and document.get("text") is None
+        return [
+            *([FieldError("", "INVALID", _NO_CONTENT)] if content else ()),
+            *([FieldError("/subject", "REQUIRED", _NO_SUBJECT)] if document.get("subject") is None else ()),
+        ]
 
     @property
     def asked(self) -> AskedEmail:

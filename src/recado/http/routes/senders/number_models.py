@@ -12,6 +12,7 @@ from recado.http.api.call import Call
 from recado.http.api.models import ApiModel, PatchModel, Timestamp, unset
 from recado.http.api.paging import CountedPage, PageQuery
 from recado.http.routes.core.views import view_with
+from recado.http.routes.core.web_addresses import WebAddress
 from recado.http.wire.reply import Reply
 from recado.storage.senders.numbers import Number
 
@@ -21,7 +22,6 @@ ProviderId = Annotated[str, Field(min_length=1, max_length=128)]
 Secret = Annotated[str, Field(min_length=1, max_length=4096)]
 PerSecond = Annotated[int, Field(ge=PER_SECOND_BOUNDS[0], le=PER_SECOND_BOUNDS[1])]
 PerDay = Annotated[int, Field(ge=PER_DAY_BOUNDS[0], le=PER_DAY_BOUNDS[1])]
-WebAddress = Annotated[str, Field(max_length=2048, pattern=r"^https?://[^\s/?#]+\S*$")]
 
 
 class NumberQuery(PageQuery):

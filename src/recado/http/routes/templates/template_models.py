@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, StringConstraints
+from pydantic import AfterValidator, Field
 
 from recado.domain.core.ids import NUMBER
 from recado.domain.core.json_size import stored_size
@@ -12,13 +12,13 @@ from recado.http.api.models import ApiModel, PatchModel, Timestamp, unset
 from recado.http.api.paging import CountedPage, PageQuery
 from recado.http.api.route import MIB
 from recado.http.routes.core.views import view_of
+from recado.http.routes.core.web_addresses import WebAddress
 from recado.storage.templates.templates import Template
 
 MOST_COMPONENTS = 50
 
 Name = Annotated[str, Field(min_length=1, max_length=512)]
 NumberId = Annotated[str, Field(max_length=64, description=f"Prefix {NUMBER}")]
-WebAddress = Annotated[str, StringConstraints(max_length=2048, pattern=r"^https?://[^\s/?#]+\S*$")]
 
 
 class Component(ApiModel):
