@@ -4,7 +4,6 @@ Ray has no such word. The actor stops its service in order and then is made anew
 in between harms nothing: an actor that was told to end, and is not taken away, Ray begins again.
 """
 
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
@@ -26,37 +25,58 @@ class NotCarriedOut(Exception):
     """What was asked cannot be, or has not come to an end; the text says why."""
 
 
-def restart(cell: str, told: Told) -> str:
-    """Its service stops in order and begins again on its machine; where it answers then. Raises `NotCarriedOut`."""
-    actor = _actor(cell)
-    before = _about(cell, actor)
-    actor.restart.remote()
-    told(f"{cell} stops, and begins again")
-    return _answering(cell, actor, lambda about: about.life != before.life)
+class Orders:
+    """Each comes back when it is carried out, or raises `NotCarriedOut`. It blocks: it is for a command."""
 
+    def __init__(self, told: Told, *, monotonic: Callable[[], float], wait: Callable[[float], object]) -> None:
+        """`monotonic`: seconds; `wait`: for so many."""
+        self._told = told
+        self._monotonic = monotonic
+        self._wait = wait
 
-def relocate(cell: str, to: str | None, told: Told) -> str:
-    """It runs on the machine with that address; None: on that with the most room. As `restart`."""
-    actor = _actor(cell)
-    before = _about(cell, actor)
-    node = _room(before.node, to)
-    actor.end.remote()
-    told(f"{cell} stops where it was")
-    deadline = time.monotonic() + DONE_WITHIN
-    while not _about(cell, actor).ended:
-        _pause(cell, deadline)
-    ray.kill(actor)
-    told(f"{cell} begins on {_address(node)}")
-    while True:
-        with suppress(ActorDiedError):  # the one before has its name for a moment yet
-            made = made_actor(cell, before.database_from, node)
-            ray.get(made.about.remote(), timeout=DONE_WITHIN)
-            break
-        _pause(cell, deadline)
-    url = _answering(cell, made, lambda _: True)
-    if _about(cell, made).node != node:
-        raise NotCarriedOut(f"{cell} answers at {url}, where Ray put it meanwhile: give the command once more")
-    return url
+    def restart(self, cell: str) -> str:
+        """Its service stops in order and begins again on its machine; where it answers then."""
+        actor = _actor(cell)
+        before = _about(cell, actor)
+        actor.restart.remote()
+        self._told(f"{cell} stops, and begins again")
+        return self._answering(cell, actor, lambda about: about.life != before.life)
+
+    def relocate(self, cell: str, to: str | None) -> str:
+        """It runs on the machine with that address; None: on that with the most room. As `restart`."""
+        actor = _actor(cell)
+        before = _about(cell, actor)
+        node = _room(before.node, to)
+        actor.end.remote()
+        self._told(f"{cell} stops where it was")
+        deadline = self._monotonic() + DONE_WITHIN
+        while not _about(cell, actor).ended:
+            self._pause(cell, deadline)
+        ray.kill(actor)
+        self._told(f"{cell} begins on {_address(node)}")
+        while True:
+            with suppress(ActorDiedError):  # the one before has its name for a moment yet
+                made = made_actor(cell, before.database_from, node)
+                ray.get(made.about.remote(), timeout=DONE_WITHIN)
+                break
+            self._pause(cell, deadline)
+        url = self._answering(cell, made, lambda _: True)
+        if _about(cell, made).node != node:
+            raise NotCarriedOut(f"{cell} answers at {url}, where Ray put it meanwhile: give the command once more")
+        return url
+
+    def _answering(self, cell: str, actor: Any, wanted: Callable[[About], bool]) -> str:
+        deadline = self._monotonic() + DONE_WITHIN
+        while True:
+            about = _about(cell, actor)
+            if about.url is not None and wanted(about):
+                return about.url
+            self._pause(cell, deadline, about.trouble)
+
+    def _pause(self, cell: str, deadline: float, trouble: str | None = None) -> None:
+        if self._monotonic() >= deadline:
+            raise NotCarriedOut(f"{cell} does not answer yet ({trouble or 'its service stops'}); it is tried on")
+        self._wait(LOOK_EVERY)
 
 
 def _actor(cell: str) -> Any:
@@ -77,21 +97,6 @@ def _about(cell: str, actor: Any) -> About:
             f"the actor of {cell} does not answer ({type(error).__name__}): it is on its way, or has no room; try again"
         ) from None
     return about
-
-
-def _answering(cell: str, actor: Any, wanted: Callable[[About], bool]) -> str:
-    deadline = time.monotonic() + DONE_WITHIN
-    while True:
-        about = _about(cell, actor)
-        if about.url is not None and wanted(about):
-            return about.url
-        _pause(cell, deadline, about.trouble)
-
-
-def _pause(cell: str, deadline: float, trouble: str | None = None) -> None:
-    if time.monotonic() >= deadline:
-        raise NotCarriedOut(f"{cell} does not answer yet ({trouble or 'its service stops'}); it is tried on")
-    time.sleep(LOOK_EVERY)
 
 
 def _room(left: str, to: str | None) -> str:

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from importlib.util import find_spec
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -12,11 +12,13 @@ from recado.cli.common import Json, print_json, read_settings
 from recado.cli.errors import CommandError
 from recado.cli.progress import progress_bar
 
+if TYPE_CHECKING:
+    from recado.cluster.orders import Orders
+
 RESTART_EPILOG: Final = "Example: recado cells restart b"
 RELOCATE_EPILOG: Final = "Example: recado cells relocate b --to 10.0.0.3"
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The cell: 'recado cells list' shows all.")]
-Told = Callable[[str], None]
 
 
 def restart(name: Name, as_json: Json = False) -> None:
@@ -25,10 +27,7 @@ def restart(name: Name, as_json: Json = False) -> None:
     Its callers get 503 meanwhile; what was accepted stays. It begins with the program that is installed now, and with
     the environment that 'ray start' had on its machine.
     """
-    from_ray()
-    from recado.cluster import orders  # loads Ray: seconds
-
-    _carry_out(name, lambda told: orders.restart(name, told), as_json=as_json)
+    _carry_out(name, lambda orders: orders.restart(name), as_json=as_json)
 
 
 def relocate(
@@ -48,10 +47,7 @@ def relocate(
 
     Its callers get 503 meanwhile; what was accepted stays.
     """
-    from_ray()
-    from recado.cluster import orders
-
-    _carry_out(name, lambda told: orders.relocate(name, to, told), as_json=as_json)
+    _carry_out(name, lambda orders: orders.relocate(name, to), as_json=as_json)
 
 
 def from_ray() -> None:
@@ -60,9 +56,10 @@ def from_ray() -> None:
         raise CommandError("Ray is not installed: pip install 'recado[cluster]'")
 
 
-def _carry_out(name: str, order: Callable[[Told], str], *, as_json: bool) -> None:
-    from recado.cluster.on_ray import NoRay, join
-    from recado.cluster.orders import NotCarriedOut
+def _carry_out(name: str, order: "Callable[[Orders], str]", *, as_json: bool) -> None:
+    from_ray()
+    from recado.cluster.on_ray import NoRay, join  # loads Ray: seconds
+    from recado.cluster.orders import NotCarriedOut, Orders
 
     settings = read_settings()
     began = time.monotonic()
@@ -70,7 +67,9 @@ def _carry_out(name: str, order: Callable[[Told], str], *, as_json: bool) -> Non
         task = progress.add_task("Ray is asked")
         try:
             join(settings.cluster or "auto")
-            url = order(lambda what: progress.update(task, description=what))
+            url = order(
+                Orders(lambda what: progress.update(task, description=what), monotonic=time.monotonic, wait=time.sleep)
+            )
         except NoRay as error:
             raise CommandError(
                 f"{error}: give the command on a machine of the cluster, with the environment of 'ray start'"
