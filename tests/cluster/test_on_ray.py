@@ -140,3 +140,20 @@ def test_who_may_make_none_asks_those_that_there_are(monkeypatch: pytest.MonkeyP
     cells = RayCells(lambda _cell, _variable: pytest.fail("it is made"))
     found = cells.look(CELLS, may_make=False)
     assert found == {"a": HERE, "b": (None, "Ray has no answer of its actor (ValueError)")}
+
+
+def test_one_that_was_wanted_again_has_all_its_time_when_it_leaves_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    killed: list[Any] = []
+    monkeypatch.setattr(on_ray.SystemClock, "monotonic", lambda: now[0])
+    monkeypatch.setattr(on_ray.ray, "get_actor", lambda _name: Placed(), raising=False)
+    monkeypatch.setattr(on_ray.ray, "kill", killed.append, raising=False)
+    cells = RayCells(lambda _cell, _variable: says(HERE))
+    cells.end(["b"])
+    assert cells.look(CELLS)["b"] == HERE
+    now[0] = on_ray.ENDED_WITHIN
+    cells.end(["b"])
+    assert killed == []
+    now[0] *= 2
+    cells.end(["b"])
+    assert len(killed) == 1

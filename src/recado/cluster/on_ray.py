@@ -142,6 +142,8 @@ class RayCells:
         """
         found: dict[str, Place] = {}
         for cell, database_from in cells.items():
+            for each in (self._ending, self._told):
+                each.pop(cell, None)  # it was to end, and is wanted again
             try:
                 if cell not in self._actors:
                     self._actors[cell] = self._made(cell, database_from) if may_make else present_actor(cell)
