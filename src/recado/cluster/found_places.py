@@ -23,6 +23,8 @@ LONGEST_LINE: Final = 1024 * 1024  # bytes
 ENDS_WITHIN: Final = 5.0  # seconds
 SILENT_FOR: Final = 30.0  # seconds without a line, of which there is one each second: it stands still
 
+_NOTHING: Final[dict[str, Any]] = {"cells": {}, "mayMake": False, "end": []}  # as a finder begins
+
 log = structlog.get_logger(__name__)
 
 
@@ -40,7 +42,7 @@ class FoundPlaces:
         self._clock = clock
         self._process: Process | None = None
         self._reading: asyncio.Task[None] | None = None
-        self._told: dict[str, Any] = {}  # what the finder was told
+        self._told: dict[str, Any] = _NOTHING  # what the finder was told
         self._ended: set[str] = set()  # of the removed cells, those that Ray has no more
         self._urls: dict[str, str] = {}  # those in use
         self._known: dict[str, str | None] = {}  # what was said last, for the log
@@ -132,7 +134,7 @@ class FoundPlaces:
         if not said.get("room"):
             log.warning("cluster_without_room")
         self._heard = self._clock.monotonic()
-        self._told = {}
+        self._told = _NOTHING
         self._tell(self._wanted())
         self._reading = asyncio.create_task(self._read(process), name="places of cells")
 

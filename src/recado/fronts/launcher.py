@@ -126,7 +126,7 @@ class Launcher:
         self._next_from = 0.0  # when one may be begun to wait
         self._turn_at: float | None = None  # of the next one, while there is no owner
         self._served = self._stopping = False
-        self._ends_with_terminal = _has_terminal() and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
+        self._ends_with_terminal = has_terminal() and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
         self._status: int | None = None  # of the service, while one stops what the owner has left
         self._failures = self._restarts = 0
 
@@ -138,7 +138,7 @@ class Launcher:
                 return status
             self._look()
             number = self._waited()
-            hung_up = number == signal.SIGHUP and self._ends_with_terminal and not _has_terminal()
+            hung_up = number == signal.SIGHUP and self._ends_with_terminal and not has_terminal()
             if number in (signal.SIGTERM, signal.SIGINT) or hung_up:
                 status = self._reap()  # an owner that is dead by now is not one that was told
                 if status is None and not self._stop(number):
@@ -342,8 +342,8 @@ class Launcher:
                 os.write(2, line.encode()[: _LONGEST_LINE - 1] + b"\n")
 
 
-def _has_terminal() -> bool:
-    """As `cli/hang_up` asks it."""
+def has_terminal() -> bool:
+    """Whether the terminal is there from which this process was started."""
     try:
         os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
     except OSError:
