@@ -1,4 +1,7 @@
-"""Every operation of the document under generated requests, valid and invalid: no 5xx, nothing undocumented."""
+"""Every operation of the document under generated requests, valid and invalid: no 5xx, nothing undocumented.
+
+`FUZZ_EXAMPLES`: how many requests of each operation are tried at most (200).
+"""
 
 import asyncio
 import json
@@ -19,6 +22,7 @@ from recado.domain.core.ids import ORGANIZATION
 HERE = Path(__file__).parent
 SCHEMATHESIS = Path(sys.executable).with_name("schemathesis")
 SEED = 20_260
+EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "200"))
 
 
 pytestmark = pytest.mark.long  # minutes of both cores
@@ -79,4 +83,4 @@ async def key_of(served: Served, tenant: Tenant) -> str:
 
 
 def test_generated_requests_and_sequences_find_no_5xx_and_nothing_undocumented(served: Served, tmp_path: Path) -> None:
-    fuzzed(served, tmp_path, phases="examples,coverage,fuzzing,stateful", examples=200, limit=1_500)
+    fuzzed(served, tmp_path, phases="examples,coverage,fuzzing,stateful", examples=EXAMPLES, limit=1_500)
