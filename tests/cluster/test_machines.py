@@ -78,7 +78,7 @@ class Installation:
             known = {message["id"] for message in messages}
             assert sent.accepted <= known
             never = {message["id"] for message in messages if message["status"] == "sending"} - set(times)
-            assert len(never) <= IN_FLIGHT * ROUNDS * (len(ENDINGS))
+            assert len(never) <= IN_FLIGHT * ROUNDS * len(ENDINGS)
             assert known - never <= set(times)
             called = [datetime.fromisoformat(message["sentAt"]) for message in messages if message.get("sentAt")]
             closest = tightest(called, PACE)

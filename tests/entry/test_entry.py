@@ -167,7 +167,7 @@ async def test_an_answer_before_the_end_of_the_body_is_given_at_once(two: Two) -
     reader, writer = await asyncio.open_connection("127.0.0.1", two.port)
     head = f"POST /up HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\nContent-Length: 1000000\r\n\r\n"
     writer.write(head.encode() + b"x" * 1000)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         assert (await reader.readline()).startswith(b"HTTP/1.1 401 ")
     writer.close()
 
@@ -332,7 +332,7 @@ async def test_a_head_is_a_head_and_the_connection_goes_on(two: Two, client: aio
             assert await answer.read() == b""
     reader, writer = await asyncio.open_connection("127.0.0.1", two.port)
     writer.write(f"GET /numbers HTTP/1.0\r\nAuthorization: Bearer {token}\r\n\r\n".encode())
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         assert (await reader.read()).endswith(b"x" * 200_000)
     writer.close()
 
@@ -441,7 +441,7 @@ async def test_no_target_is_a_part_of_the_cells_host_or_another_one_for_the_cell
         two.b.targets.clear()
         reader, writer = await asyncio.open_connection("127.0.0.1", two.port)
         writer.write(f"{line}\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             answer = await reader.read()
         writer.close()
         assert int(answer.split()[1]) == status, line
@@ -642,7 +642,7 @@ async def test_what_is_under_way_to_a_machine_that_a_cell_left_is_broken_off(
         await never.wait()
         return web.Response()
 
-    async with between(dict(cell_urls), find_places=lambda _: places) as two, asyncio.timeout(30):
+    async with between(dict(cell_urls), find_places=lambda _: places) as two, asyncio.timeout(60):
         _, token = await two.a.organization()
         two.a.answers = frozen
         left = places.urls["a"] = two.a.url

@@ -227,15 +227,31 @@ async def test_an_answer_410_revokes_and_drops_what_is_pending(place: Place, rec
     assert await place.pending(subscription) == []
 
 
-async def test_the_answer_410_that_ended_a_subscription_stands_in_its_delivery(
-    place: Place, receiver: Receiver
+async def test_the_answer_410_that_ended_a_subscription_is_written_before_its_deliveries_are_given_up(
+    place: Place, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    goes_on, settle, drop_all = asyncio.Event(), deliveries.settle, deliveries.drop_all
+    written: list[bool] = []
+
+    async def held(*args: Any) -> None:
+        await goes_on.wait()
+        await settle(*args)
+
+    async def noted(*args: Any, **kwargs: Any) -> None:
+        written.append(goes_on.is_set())
+        await drop_all(*args, **kwargs)
+
+    monkeypatch.setattr(deliveries, "settle", held)
+    monkeypatch.setattr(deliveries, "drop_all", noted)
     subscription = await place.subscribe(receiver.url)
     receiver.answer = status(410)
     await place.emit()
+    await place.until_status(subscription, S.REVOKED)  # noted in the turn that would give them up
+    goes_on.set()
     (row,) = await place.settled(subscription)
     assert (row["status"], row["attempts"], row["last_status"]) == ("dropped", 1, 410)
     assert row["last_error"] == "the endpoint answered 410"
+    assert all(written)
 
 
 async def test_what_a_dead_process_had_in_hand_is_delivered_by_the_next(place: Place, receiver: Receiver) -> None:

@@ -82,7 +82,7 @@ async def query(server: EmbeddedPostgres, sql: str) -> object:
 
 async def another_server_than(pid: int, server: EmbeddedPostgres, database: Database) -> None:
     """Waits for a new server process; connections of the killed one may go on answering for a moment."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while server.pid in (None, pid):
             assert await database.fetchval("select 1") == 1
 
