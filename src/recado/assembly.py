@@ -170,7 +170,7 @@ class Assembly:
         prices = directories.prices if settings.billing_enabled else None
         windows = ChatWindows(db, clock=clock)
         recipients = RecipientLookup(db, clock=clock)
-        tokens = PublicTokens(installation.keys.index)
+        tokens = PublicTokens(*installation.keys.links)
         links = partial(MessageLinks, settings.link_address, installation.random_bytes)
         self.html_workers = BodyWorkers(clock, processes=html_document.PROCESSES)
         self.callback_workers = BodyWorkers(clock, processes=1)

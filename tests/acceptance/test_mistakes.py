@@ -42,6 +42,9 @@ TEXT = {"numberId": "<number>", "to": CUSTOMER, "type": "text", "payload": {"tex
 FORM = {"numberId": "<number>", "to": CUSTOMER, "type": "template", "templateId": "<approved>", "templateVars": ["Ana"]}
 
 
+ODD_KEY = "Key 1 is not a letter followed by up to 63 letters, digits, _, . or -."
+
+
 def text(**changed: Any) -> dict[str, Any]:
     return {**TEXT, **changed}
 
@@ -454,6 +457,42 @@ LISTS_AND_HEADERS = [
         "a version on a create", "POST /messages", 412, "VERSION_MISMATCH",
         "If-Match cannot be used here: the record does not exist yet. Leave the header out.",
         text(), {"If-Match": '"1"'},
+    ),
+    *(
+        Slip(
+            f"a version on a create that its body does not allow: {request}", request, 422, code, detail, body,
+            {"If-Match": '"1"', "Idempotency-Key": "never-kept"}, path=path,
+        )
+        for request, code, path, detail, body in (
+            ("POST /messages", "METADATA_INVALID", "/metadata", ODD_KEY, text(metadata={"1": 1})),
+            ("POST /messages/bulk", "METADATA_INVALID", "/metadata", ODD_KEY,
+             {**without(TEXT, "to"), "recipients": [{"to": CUSTOMER}], "metadata": {"1": 1}}),
+            ("POST /v2/sms/messages", "METADATA_INVALID", "/metadata", ODD_KEY,
+             {"to": CUSTOMER, "text": "Oi", "metadata": {"1": 1}}),
+            ("POST /v2/rcs/messages", "METADATA_INVALID", "/metadata", ODD_KEY,
+             {"to": CUSTOMER, "content": {"text": "Oi"}, "metadata": {"1": 1}}),
+            ("POST /v2/email/messages", "METADATA_INVALID", "/metadata", ODD_KEY,
+             {"to": "ana@example.com", "subject": "Oi", "text": "Oi", "metadata": {"1": 1}}),
+            ("POST /v2/push/messages", "METADATA_INVALID", "/metadata", ODD_KEY,
+             {"title": "Oi", "body": "Oi", "platforms": ["ios"], "segment": "all_opt_in", "metadata": {"1": 1}}),
+            ("POST /v2/events", "METADATA_INVALID", "/properties", ODD_KEY,
+             {"name": "x", "eventId": "1", "contact": {"email": "ana@example.com"}, "properties": {"1": 1}}),
+            ("POST /contacts", "VALIDATION_ERROR", "/phone", "1 invalid field: /phone is required.", {}),
+            ("POST /v2/journeys", "JORNADA_COM_PROBLEMAS", "/inicio",
+             "The journey has problems: SEM_INICIO; `meta.problemas` lists them.",
+             {"name": "x", "gatilho": {"tipo": "api"}, "inicio": "a", "passos": []}),
+        )
+    ),
+    Slip(
+        "a number that would come back as another", "POST /v2/sms/messages", 422, "VALIDATION_ERROR",
+        "1 invalid field: /metadata/order must be a whole number of 64 bits: write a longer one as a text.",
+        b'{"to": "%s", "text": "Oi", "metadata": {"order": 12345678901234567890123}}' % CUSTOMER.encode(),
+        path="/metadata/order",
+    ),
+    Slip(
+        "an address at nowhere", "POST /contacts", 422, "VALIDATION_ERROR",
+        "1 invalid field: /email must be an e-mail address.",
+        {"phone": "+55 (11) 98765-1999", "email": "ana@example..com"}, path="/email",
     ),
     Slip(
         "a list's name that is taken", "POST /v2/lists", 409, "LIST_NAME_TAKEN", "Another list has this name.",

@@ -58,6 +58,16 @@ def test_a_key_file_of_an_earlier_release_gets_what_it_lacks_once(settings: Sett
     assert [found.name for found in settings.data_dir.iterdir()] == ["keys.json"]
 
 
+def test_the_addresses_in_emails_are_signed_by_the_index_key_until_they_have_one_of_their_own(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = load_keys(settings)
+    assert kept.links == (kept.index,)
+    monkeypatch.setenv("RECADO_LINK_KEY", KEY)
+    own = load_keys(load_settings(data_dir=settings.data_dir))
+    assert own.links == (b"0123456789abcdef0123456789abcdef", kept.index)
+
+
 def test_a_key_of_the_settings_is_used_and_only_the_others_are_kept(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,6 +11,7 @@ from recado.cli.keys import Org
 from recado.cli.opening import chosen_organization, opened
 from recado.config.settings import Settings
 from recado.domain.access.account import Role
+from recado.domain.core.mail_domains import ADDRESS_FORM
 from recado.storage.access import accounts
 from recado.storage.access.accounts import UserAccount
 from recado.storage.core import audit
@@ -19,7 +20,7 @@ NAME_LIMIT = 120  # characters
 EMAIL_LIMIT = 254
 EXAMPLE = "Example: recado account create --email ana@example.com --name 'Ana Souza' --role owner"
 
-_EMAIL = re.compile(r"[^@\s]+@[^@\s]+").fullmatch
+_EMAIL = re.compile(ADDRESS_FORM).fullmatch
 
 
 def mount(app: typer.Typer) -> None:

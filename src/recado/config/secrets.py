@@ -20,12 +20,13 @@ _NAMES = ("encryption_keys", "index_key", "cursor_key")
 @dataclass(frozen=True, slots=True)
 class Keys:
     """`encryption` is a list `kid:base64,…`, the first of which encrypts; `index` makes the blind indexes of documents;
-    `cursor` signs page cursors.
+    `cursor` signs page cursors; of `links` the first signs the addresses in e-mails, and each reads them.
     """
 
     encryption: str = field(repr=False)
     index: bytes = field(repr=False)
     cursor: bytes = field(repr=False)
+    links: tuple[bytes, ...] = field(repr=False)
 
 
 def load_keys(settings: Settings) -> Keys:
@@ -45,7 +46,9 @@ def load_keys(settings: Settings) -> Keys:
         )
     if missing:
         values = _kept_keys(settings.data_dir / KEY_FILE) | values
-    return Keys(values["encryption_keys"], decode_key(values["index_key"]), decode_key(values["cursor_key"]))
+    index = decode_key(values["index_key"])
+    link = () if settings.link_key is None else (decode_key(settings.link_key.get_secret_value()),)
+    return Keys(values["encryption_keys"], index, decode_key(values["cursor_key"]), (*link, index))
 
 
 def _kept_keys(path: Path) -> dict[str, str]:

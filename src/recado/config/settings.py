@@ -163,10 +163,17 @@ class Settings(BaseSettings):
     )
     index_key: Annotated[SecretStr | None, BeforeValidator(parse_key)] = _setting(
         None,
-        "The key of the index that finds contacts by their documents, and of the addresses in e-mails by which people "
-        "unsubscribe. It stays the same for ever.",
+        "The key of the index that finds contacts by their documents, and, without `LINK_KEY`, of the addresses in "
+        "e-mails by which people unsubscribe. It stays the same for ever.",
         "base64 of at least 32 bytes, such as $(openssl rand -base64 32)",
         "embedded database: made once and kept in `DATA_DIR`",
+    )
+    link_key: Annotated[SecretStr | None, BeforeValidator(parse_key)] = _setting(
+        None,
+        "The key of the addresses in e-mails that tell of opens and by which people unsubscribe. What `INDEX_KEY` "
+        "signed before works on. Once set, it stays the same for ever.",
+        "base64 of at least 32 bytes, such as $(openssl rand -base64 32)",
+        "`INDEX_KEY`",
     )
     cursor_key: Annotated[SecretStr | None, BeforeValidator(parse_key)] = _setting(
         None,
@@ -577,7 +584,7 @@ class Settings(BaseSettings):
         ge=64,
         le=65_536,
         description="MiB of request bodies in memory at once. One caller, so one body too, has a quarter at most.",
-        json_schema_extra={"form": "a whole number of 64 or more", "default": "`256`"},
+        json_schema_extra={"form": "a whole number from 64 to 65,536", "default": "`256`"},
     )
     workers: int | None = Field(
         None,

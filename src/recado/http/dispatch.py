@@ -454,10 +454,19 @@ class Dispatcher:
         if model is not None and body is not None:
             call.body = validate_body(model, body, operation.route.bad_body_status)
         if operation.creates:
-            preconditions.refuse_if_match(call)
+            if preconditions.has_if_match(call):
+                return self._never_made(operation.route, call)
         elif operation.versioned:
             preconditions.read_if_match(call)
         return self._page(operation, call) if operation.lists else operation.handler(call)
+
+    async def _never_made(self, route: Route, call: Call) -> Reply:
+        """What refuses a create with an If-Match: its body, else that there is no version yet."""
+        if route.examine is not None:
+            examined = route.examine(call)
+            if isinstance(examined, Awaitable):
+                await examined
+        raise preconditions.no_version()
 
     async def _page(self, operation: Operation, call: Call) -> Reply:
         """A page of a list, read and rendered when its turn has come."""

@@ -34,6 +34,9 @@ def test_a_mailbox_has_an_address_and_may_have_a_name(text: str, address: str, n
         "Ana <a@b>, <c@d>",
         "Ana <ana>",
         "a@b\n",
+        "a@b..com",
+        "a@.com",
+        "Ana <a@b.com.>",
         "<a@b>x",
     ],
 )

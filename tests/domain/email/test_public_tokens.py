@@ -52,6 +52,14 @@ def test_another_installation_has_other_tokens() -> None:
     assert other.unsubscribed(TOKENS.of_unsubscription(ANA)) is None
 
 
+def test_tokens_of_the_key_before_lead_back_too() -> None:
+    later = PublicTokens(b"l" * 32, b"k" * 32)
+    assert later.opened(TOKENS.of_open(ANA.message)) == ANA.message
+    assert later.unsubscribed(TOKENS.of_unsubscription(ANA)) == ANA
+    assert later.unsubscribed(later.of_unsubscription(ANA)) == ANA
+    assert TOKENS.unsubscribed(later.of_unsubscription(ANA)) is None
+
+
 def test_the_hash_of_the_address_is_in_no_token_in_any_spelling() -> None:
     token = TOKENS.of_unsubscription(ANA)
     plain = PublicTokens(b"k" * 32).of_unsubscription(ANA._replace(address_hash=bytes(32)))

@@ -128,6 +128,42 @@ def test_every_operation_tells_the_codes_of_each_problem(thing: Any) -> None:
     assert codes("patch", "/things/{id}", 408) == ["BAD_REQUEST"]
 
 
+async def test_what_stands_in_the_head_of_an_answer_is_described(serve: Any, thing: Any) -> None:
+    routes = (
+        thing(query=Filter, responses={200: ThingPage}),
+        thing("POST", body=Thing, responses={200: Thing}, versioned=True, idempotency=Idempotency.ACCEPTED),
+        thing("GET", "/l/{code}", access=Access.PUBLIC, scope=None, rate_class="public", responses={200: Thing}),
+    )
+    found = described(*routes)
+    api = await serve(*routes)
+    limits, always = {"ratelimit-policy", "ratelimit"}, {"x-request-id", "cache-control"}
+
+    async def told(method: str, path: str, template: str = "", **request: Any) -> tuple[int, set[str]]:
+        """Status and headers of the answer, which the document has, too."""
+        async with api.client.request(method, path, **request) as answer:
+            headers = {name.lower() for name in answer.headers} - {"content-length", "content-type", "date"}
+        response = found["paths"][template or path][method.lower()]["responses"][str(answer.status)]
+        if "$ref" in response:
+            response = found["components"]["responses"][response["$ref"].rpartition("/")[2]]
+        assert headers <= {name.lower() for name in response["headers"]}
+        assert set(response["headers"]) <= set(found["components"]["headers"])
+        return answer.status, headers
+
+    key = {"Idempotency-Key": "1"}
+    assert await told("GET", "/things") == (400, always | limits)
+    assert await told("GET", "/things", headers={"Authorization": "Bearer bad"}) == (401, always | {"www-authenticate"})
+    assert await told("POST", "/things", json={"displayName": 5}) == (422, always | limits)
+    assert await told("POST", "/things", json={"displayName": ""}, headers=key) == (200, always | limits)
+    assert await told("POST", "/things", json={"displayName": ""}, headers=key) == (
+        200, always | limits | {"idempotency-replayed"},
+    )  # fmt: skip
+    (held,) = api.idempotency.rows
+    api.idempotency.rows[held] = (api.idempotency.rows[held][0], None)
+    under_way = await told("POST", "/things", json={"displayName": ""}, headers=key)
+    assert under_way == (409, always | limits | {"retry-after"})
+    assert await told("GET", "/l/x", "/l/{code}") == (200, always)
+
+
 def test_problems_that_operations_share_are_described_once(thing: Any) -> None:
     def deleting(path: str, *codes: str) -> Any:
         return thing("DELETE", path, responses={204: None}, errors=codes)

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from recado.domain.core.errors import Problem
 from recado.http.api.call import Call
 from recado.http.wire.reply import Reply
 
@@ -45,6 +46,28 @@ async def test_a_create_with_if_match_always_fails(serve: Any, thing: Any, if_ma
     api = await serve(thing("POST", handler=show, versioned=True, creates=True))
     async with api.client.post("/things", headers={"If-Match": if_match}) as answer:
         assert (answer.status, (await answer.json(content_type=None))["code"]) == (412, "VERSION_MISMATCH")
+    async with api.client.post("/things") as answer:
+        assert answer.status == 200
+
+
+async def refuse(_: Call) -> None:
+    raise Problem("PHONE_INVALID", "The phone is none.")
+
+
+@pytest.mark.parametrize(
+    ("examine", "answered"),
+    [
+        (refuse, (422, "PHONE_INVALID")),
+        (lambda call: call.body, (412, "VERSION_MISMATCH")),
+        (None, (412, "VERSION_MISMATCH")),
+    ],
+)
+async def test_the_body_of_a_create_is_refused_before_its_if_match(
+    serve: Any, thing: Any, examine: Any, answered: tuple[int, str]
+) -> None:
+    api = await serve(thing("POST", handler=show, creates=True, examine=examine))
+    async with api.client.post("/things", headers={"If-Match": "*"}) as answer:
+        assert (answer.status, (await answer.json(content_type=None))["code"]) == answered
     async with api.client.post("/things") as answer:
         assert answer.status == 200
 

@@ -8,10 +8,12 @@ from typing import Final, NamedTuple
 
 from recado.domain.contacts.contact import email_key
 from recado.domain.core.errors import Problem
+from recado.domain.core.mail_domains import ADDRESS_FORM
 from recado.domain.core.masking import mask_email, mask_phone, mask_social_id
 from recado.domain.core.phones import canonical_phone, other_spellings
 
 LONGEST_USER_ID: Final = 128
+_is_email = re.compile(ADDRESS_FORM).fullmatch
 _is_user_id = re.compile(rf"(?=.{{4,{LONGEST_USER_ID}}}\Z)[A-Z]{{2}}\.(?:ENT\.)?[0-9A-Za-z]+").fullmatch
 
 
@@ -105,9 +107,10 @@ def _id(text: str) -> str | None:
 
 
 def _given_email(text: str) -> str:
-    if _email(text) is None:
+    address = text.strip()
+    if not _is_email(address):
         raise Problem("VALIDATION_ERROR", "The e-mail address must be such as ana@example.com.")
-    return text.strip()
+    return address
 
 
 def _given_user_id(text: str) -> str:

@@ -60,8 +60,9 @@ def _value(value: Any) -> Any:
     if isinstance(value, str):
         return text(value, MOST_TEXT, least=0)
     if isinstance(value, (int, float)):
-        if not math.isfinite(value) or (isinstance(value, int) and abs(value) >= _LARGEST):
-            raise Refusal("OUT_OF_RANGE", "must be a number that JSON can carry")
+        # A longer whole number came as the nearest fraction, and would go back as another than was given.
+        if not math.isfinite(value) or abs(value) >= _LARGEST:
+            raise Refusal("OUT_OF_RANGE", "must be a number that 64 bits can hold: write a longer one as a text")
         return value
     if isinstance(value, list):
         return list(texts(value, MOST_LIST, MOST_LIST_TEXT, least=0))

@@ -39,13 +39,14 @@ from recado.domain.contacts.debts import phone, read_groups
 from recado.domain.contacts.documents import CANONICAL
 from recado.domain.contacts.social_identities import read_identities
 from recado.domain.core.errors import FieldError, Problem
+from recado.domain.core.mail_domains import ADDRESS_FORM
 from recado.domain.core.reading import Refusal, members, one_of, text, texts
 from recado.domain.core.timestamps import parse_timestamp
 from recado.domain.core.web_addresses import LONGEST_WEB_ADDRESS, is_web_address
 
 MOST_IP: Final = 45
 
-_EMAIL = re.compile(r"[^@\s]+@[^@\s]+").fullmatch
+_EMAIL = re.compile(ADDRESS_FORM).fullmatch
 _URL = re.compile(r"https?://([^\s/?#@]+)([/?#]\S*)?", re.IGNORECASE).fullmatch
 _DATA = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+={0,2}").fullmatch
 

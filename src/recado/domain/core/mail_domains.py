@@ -1,6 +1,11 @@
 """Domains of e-mail addresses: the one form in which servers and comparisons have them."""
 
+from typing import Final
+
 import idna
+
+ADDRESS_FORM: Final = r"[^@\s]+@[^@\s.]+(?:\.[^@\s.]+)*"
+"""An address that something could be sent to: no part of its domain is empty."""
 
 
 def ascii_domain(domain: str) -> str:

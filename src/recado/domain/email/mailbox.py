@@ -5,10 +5,13 @@ from dataclasses import dataclass, field
 from typing import Final
 
 _ATOM: Final = r'[^\s@<>()\[\],;:"\\\x00-\x1f\x7f]+'
-ADDRESS: Final = rf"^{_ATOM}@{_ATOM}$"
-"""What may stand in the head of a message as it is: nothing in it ends a line, or begins another address."""
+_LABEL: Final = _ATOM.replace("[^", "[^.")
+_FORM: Final = rf"{_ATOM}@{_LABEL}(?:\.{_LABEL})*"
+ADDRESS: Final = rf"^{_FORM}$"
+"""What may stand in the head of a message as it is: nothing in it ends a line, or begins another address; no part of
+its domain is empty."""
 
-_ADDRESS: Final = re.compile(rf"({_ATOM})@({_ATOM})")
+_ADDRESS: Final = re.compile(_FORM)
 _NAMED: Final = re.compile(r'\s*(?:"([^"<>\\]*)"|([^"<>]*?))\s*<([^<>]*)>\s*')
 
 

@@ -42,22 +42,25 @@ class Unsubscription(NamedTuple):
 
 
 class PublicTokens:
-    """Writes and reads them. `key`: a secret of the installation that never changes (32 bytes or more)."""
+    """Writes and reads them. `key`: a secret of the installation that never changes (32 bytes or more).
 
-    __slots__ = ("_key",)
+    `former`: what they were written with before; they never expire.
+    """
 
-    def __init__(self, key: bytes) -> None:
-        self._key = hmac.digest(key, _PURPOSE, "sha256")
+    __slots__ = ("_former", "_key")
+
+    def __init__(self, key: bytes, *former: bytes) -> None:
+        self._key, *self._former = (hmac.digest(each, _PURPOSE, "sha256") for each in (key, *former))
 
     def of_open(self, message: EmailKey) -> str:
         """Of the image of a message: 65 characters of `[0-9A-Za-z_-]`."""
         said = _said(message)
-        return said + self._signature("open", said)
+        return said + _signature(self._key, "open", said)
 
     def opened(self, token: str) -> EmailKey | None:
         """The message whose image it is; None when the token is none of ours."""
         found = _OPEN.fullmatch(token)
-        if found is None or not self._signed("open", token):
+        if found is None or self._signer("open", token) is None:
             return None
         return _message(found)
 
@@ -65,31 +68,36 @@ class PublicTokens:
         """Of the unsubscription from a message: 129 characters of `[0-9A-Za-z_-]`."""
         contact = _NOBODY if who.contact_id is None else who.contact_id.removeprefix(CONTACT)
         named = _said(who.message) + contact
-        said = named + base64url(self._hidden(named, who.address_hash))
-        return said + self._signature("unsubscribe", said)
+        said = named + base64url(_hidden(self._key, named, who.address_hash))
+        return said + _signature(self._key, "unsubscribe", said)
 
     def unsubscribed(self, token: str) -> Unsubscription | None:
         """Who refuses with the token; None when it is none of ours."""
         found = _UNSUBSCRIPTION.fullmatch(token)
-        if found is None or not self._signed("unsubscribe", token):
+        key = None if found is None else self._signer("unsubscribe", token)
+        if found is None or key is None:
             return None
         contact, hidden = found[4], found[5]
         named = token[: found.end(4)]
-        address_hash = self._hidden(named, from_base64url(hidden))
+        address_hash = _hidden(key, named, from_base64url(hidden))
         return Unsubscription(_message(found), None if contact == _NOBODY else CONTACT + contact, address_hash)
 
-    def _hidden(self, named: str, address_hash: bytes) -> bytes:
-        """A hash as only the key shows it, and back: no two messages have the same mask."""
-        mask = hmac.digest(self._key, f"hide:{named}".encode(), "sha256")
-        number = int.from_bytes(mask, "big") ^ int.from_bytes(address_hash, "big")
-        return number.to_bytes(_HASH_BYTES, "big")
+    def _signer(self, purpose: str, token: str) -> bytes | None:
+        """Which key signed the token; None when none did."""
+        said, signature = token[:-22], token[-22:]
+        keys = (self._key, *self._former)
+        return next((key for key in keys if hmac.compare_digest(signature, _signature(key, purpose, said))), None)
 
-    def _signed(self, purpose: str, token: str) -> bool:
-        said = token[:-22]
-        return hmac.compare_digest(token[-22:], self._signature(purpose, said))
 
-    def _signature(self, purpose: str, said: str) -> str:
-        return base64url(hmac.digest(self._key, f"{purpose}:{said}".encode(), "sha256")[:_SIGNATURE_BYTES])
+def _hidden(key: bytes, named: str, address_hash: bytes) -> bytes:
+    """A hash as only the key shows it, and back: no two messages have the same mask."""
+    mask = hmac.digest(key, f"hide:{named}".encode(), "sha256")
+    number = int.from_bytes(mask, "big") ^ int.from_bytes(address_hash, "big")
+    return number.to_bytes(_HASH_BYTES, "big")
+
+
+def _signature(key: bytes, purpose: str, said: str) -> str:
+    return base64url(hmac.digest(key, f"{purpose}:{said}".encode(), "sha256")[:_SIGNATURE_BYTES])
 
 
 def _said(message: EmailKey) -> str:

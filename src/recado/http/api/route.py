@@ -17,6 +17,7 @@ from recado.http.wire.reply import Reply
 MIB = 1024 * 1024
 
 Handler = Callable[[Call], Awaitable[Reply]]
+Examine = Callable[[Call], Awaitable[object] | object]
 
 Shortcut = Callable[[str, str | None], str | bytes | Awaitable[str | None] | None]
 """From the last part of a path, as sent, and the caller's program to where it leads, at once or when that is known; or
@@ -87,6 +88,9 @@ class Route:
     versioned: bool = False  # ETag, If-Match, If-None-Match (C6.3)
     matches: bool = False  # If-Match alone: an action on a versioned resource that its answer does not show
     creates: bool = False  # there is no current version: any If-Match fails
+    # Of a create, raises what its handler refuses in the body, which comes before that (C2.6). It changes nothing, and
+    # is called only where there is an If-Match.
+    examine: Examine | None = None
     # What it gives is shown once. A repeat whose first answer is lost replaces that, and ends nothing else (C6.2).
     rotates: bool = False
     # The handler sets `call.answer` before its commit, which keeps it: also where it is lost a repeat gets it (C6.2).
@@ -124,6 +128,7 @@ class RouteOptions(TypedDict, total=False):
     versioned: bool
     matches: bool
     creates: bool
+    examine: Examine
     rotates: bool
     answers_in_commit: bool
     session_only: bool

@@ -18,7 +18,8 @@ from pydantic import BaseModel, ValidationError
 from recado.domain.core.errors import CODES, KINDS, MAX_FIELD_ERRORS, FieldError, Problem, told
 from recado.http.api.models import ApiModel, QueryModel
 from recado.http.bodies.field_errors import escape, from_body, from_items, from_query, last_bad_items
-from recado.http.bodies.unknown_fields import unknown_parameters
+from recado.http.bodies.long_numbers import long_numbers
+from recado.http.bodies.unknown_fields import unknown_fields, unknown_parameters
 
 NUL = b"\\u0000"  # the one way to write U+0000 in JSON
 _SMALL = 64 * 1024  # bytes, of which whatever they hold is parsed in no time
@@ -32,13 +33,14 @@ _USUAL_TYPES = frozenset({"application/json", "application/json; charset=utf-8",
 
 
 class JsonBody:
-    """A parsed body. `may_hold_nul`: its text has what U+0000 is written as."""
+    """A parsed body. `may_hold_nul`: its text has what U+0000 is written as; `long_numbers`: where it has any."""
 
-    __slots__ = ("_canonical", "document", "may_hold_nul")
+    __slots__ = ("_canonical", "document", "long_numbers", "may_hold_nul")
 
-    def __init__(self, document: Any, *, may_hold_nul: bool = False) -> None:
+    def __init__(self, document: Any, *, may_hold_nul: bool = False, long_numbers: tuple[str, ...] = ()) -> None:
         self.document = document
         self.may_hold_nul = may_hold_nul
+        self.long_numbers = long_numbers
         self._canonical: bytes | None = None
 
     @property
@@ -71,7 +73,7 @@ def parse_json(raw: bytes, most_values: int | None = None) -> JsonBody:
         ) from None
     if len(raw) > _DEEPEST and raw.count(b"[") + raw.count(b"{") > _DEEPEST:
         _refuse_deeper(document)
-    return JsonBody(document, may_hold_nul=NUL in raw)
+    return JsonBody(document, may_hold_nul=NUL in raw, long_numbers=long_numbers(raw))
 
 
 def _refuse_deeper(document: Any) -> None:
@@ -128,6 +130,8 @@ def validate_body(model: type[BaseModel], body: JsonBody, bad_status: int) -> Ba
     """Return `body` as `model`; INVALID_CHARACTER or the route's validation problem otherwise."""
     if body.may_hold_nul:
         refuse_nul(body.document)
+    if body.long_numbers:
+        _refuse_long_numbers(model, body, bad_status)
     try:
         if issubclass(model, ApiModel) and model.reads_document:
             return model.__pydantic_validator__.validate_python(body.document, by_alias=True, by_name=False)  # type: ignore[no-any-return]
@@ -137,6 +141,18 @@ def validate_body(model: type[BaseModel], body: JsonBody, bad_status: int) -> Ba
     except ValidationError as error:
         found = errors_of(model, error, body.document)
     raise invalid_body(found, bad_status)
+
+
+def _refuse_long_numbers(model: type[BaseModel], body: JsonBody, bad_status: int) -> None:
+    """Raise the route's validation problem, but not for what it ignores (C2.3.9)."""
+    ignored = [error.path for error in unknown_fields(model, body.document)]
+    found = [
+        FieldError(path, "OUT_OF_RANGE", "must be a whole number of 64 bits: write a longer one as a text")
+        for path in body.long_numbers
+        if not any(path == each or path.startswith(f"{each}/") for each in ignored)
+    ]
+    if found:
+        raise invalid_body(found, bad_status)
 
 
 def errors_of(model: type[BaseModel], error: ValidationError, document: Any) -> list[FieldError]:

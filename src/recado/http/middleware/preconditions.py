@@ -20,12 +20,16 @@ def read_if_match(call: Call) -> None:
         call.if_match = _revisions(header, weak=False)
 
 
-def refuse_if_match(call: Call) -> None:
-    """On a create there is no current version: any `If-Match` fails with 412."""
-    if "If-Match" in call.headers:
-        raise Problem(
-            "VERSION_MISMATCH", "If-Match cannot be used here: the record does not exist yet. Leave the header out."
-        )
+def has_if_match(call: Call) -> bool:
+    """Whether the caller asks for a version."""
+    return "If-Match" in call.headers
+
+
+def no_version() -> Problem:
+    """Return the 412 of a create: there is no current version, and so any `If-Match` fails."""
+    return Problem(
+        "VERSION_MISMATCH", "If-Match cannot be used here: the record does not exist yet. Leave the header out."
+    )
 
 
 def not_modified(call: Call, reply: Reply) -> bool:

@@ -4,11 +4,14 @@ from collections.abc import Iterable
 from typing import Any
 
 from recado.domain.core.errors import CODES, KINDS
-from recado.http.api.route import Access, Route
+from recado.http.api.route import Access, Idempotency, Route
 from recado.http.bodies.unknown_fields import HEADER as WARNINGS
 from recado.http.openapi.problem_codes import problem_codes
 from recado.http.problems.problem_texts import explained
 from recado.http.problems.problems import ProblemRenderer
+from recado.http.wire.reply import REPLAYED
+
+(REPLAYED_NAME,) = REPLAYED
 
 SECURITY_SCHEMES: dict[str, Any] = {
     "bearer": {
@@ -76,14 +79,25 @@ HEADERS: dict[str, Any] = {
         "description": "The id of this request, also in the service's log.",
         "schema": {"type": "string", "pattern": "^req_[0-9A-Za-z]{21}$"},
     },
+    "Cache-Control": {
+        "description": "`no-store`, but for documents and files that are the same for everybody.",
+        "schema": {"type": "string"},
+    },
     "RateLimit-Policy": {
-        "description": 'The limit that the request was counted in: `"<class>";q=<capacity>;w=<seconds>`.',
+        "description": "The limit that the request was counted in, where its credential has one: "
+        '`"<class>";q=<capacity>;w=<seconds>`.',
         "schema": {"type": "string"},
     },
     "RateLimit": {
         "description": 'What is left of it: `"<class>";r=<tokens>;t=<seconds until full>`.',
         "schema": {"type": "string"},
     },
+    REPLAYED_NAME: {
+        "description": "What an earlier request under the same `Idempotency-Key` did is answered.",
+        "schema": {"type": "string", "const": "true"},
+    },
+    "Location": {"description": "Where to go on.", "schema": {"type": "string", "format": "uri"}},
+    "Content-Range": {"description": "Which part of the file it is.", "schema": {"type": "string"}},
     "Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer", "minimum": 1}},
     "WWW-Authenticate": {"description": "The credential that is asked for.", "schema": {"type": "string"}},
     "ETag": {"description": "The version of the record.", "schema": {"type": "string"}},
@@ -117,6 +131,9 @@ _WHAT = {
     ),
 }
 _READ = (400, 402, 404, 409, 412, 422, 502)  # found out when the request was read
+_OF_ALL = ("X-Request-Id", "Cache-Control")
+_OF_STATUS = {302: ("Location",), 206: ("Content-Range",)}
+_LIMITS = ("RateLimit-Policy", "RateLimit")
 _EXTRA_HEADERS = {
     401: ["WWW-Authenticate"],
     429: ["Retry-After"],
@@ -135,9 +152,12 @@ class ProblemResponses:
     def __init__(self, routes: Iterable[Route], base_url: str) -> None:
         """`base_url`: as in the `type` of problems."""
         used: dict[tuple[int, tuple[str, ...]], list[str]] = {}  # by which operations, as nothing but a problem
+        self._limited: set[tuple[int, tuple[str, ...]]] = set()  # those of requests that are counted by credential
         for route in routes:
             for status, codes in problem_codes(route).items():
                 by = used.setdefault((status, codes), [])
+                if route.access is Access.KEY and status != 401:
+                    self._limited.add((status, codes))
                 if status not in route.response_types:
                     by.append(route.operation_id)
         common: dict[int, set[str]] = {}
@@ -152,7 +172,7 @@ class ProblemResponses:
             for (status, codes), operations in sorted(used.items())
             if operations
         }
-        self.components = {name: _problem_response(*problem) for problem, name in self._names.items()}
+        self.components = {name: self._response(*problem) for problem, name in self._names.items()}
         renderer = ProblemRenderer(base_url)
         self.examples = {
             _example_name(status, code): _problem_example(status, code, renderer)
@@ -164,17 +184,25 @@ class ProblemResponses:
         name = self._names.get((status, codes))
         if name is not None and other_type is None:
             return {"$ref": f"#/components/responses/{name}"}
-        response = _problem_response(status, codes)
+        response = self._response(status, codes)
         if other_type is not None:
             response["content"][other_type] = {"schema": {}}
         return response
 
+    def _response(self, status: int, codes: tuple[str, ...]) -> dict[str, Any]:
+        limits = _LIMITS if (status, codes) in self._limited else ()
+        later = ("Retry-After",) if "IDEMPOTENCY_IN_PROGRESS" in codes else ()
+        return _problem_response(status, codes, [*_OF_ALL, *limits, *later, *_EXTRA_HEADERS.get(status, ())])
+
 
 def header_names(route: Route, status: int) -> list[str]:
     """Return the names of the headers that an answer of `route` carries."""
-    names = ["X-Request-Id"]
+    names = [*_OF_ALL]
     if route.access is Access.KEY:
-        names += ["RateLimit-Policy", "RateLimit"]
+        names += _LIMITS
+    if route.idempotency is not Idempotency.NONE and status < 300:
+        names.append(REPLAYED_NAME)
+    names += _OF_STATUS.get(status, ())
     if route.versioned and status in {200, 201, 304}:
         names.append("ETag")
     if names_unknown(route) and (route.method == "GET" or route.responses.get(status) is None):
@@ -200,8 +228,7 @@ def _problem_example(status: int, code: str, renderer: ProblemRenderer) -> dict[
     return {"summary": CODES[code].title, "value": body}
 
 
-def _problem_response(status: int, codes: tuple[str, ...]) -> dict[str, Any]:
-    headers = ["X-Request-Id", *_EXTRA_HEADERS.get(status, ())]
+def _problem_response(status: int, codes: tuple[str, ...], headers: Iterable[str]) -> dict[str, Any]:
     titles = "".join(f"\n- `{code}`: {CODES[code].title}." for code in codes)
     # The codes stand beside the one reference, not as a second part: generators of clients keep to one class then.
     schema = {"allOf": [{"$ref": "#/components/schemas/Problem"}], "properties": {"code": {"enum": list(codes)}}}

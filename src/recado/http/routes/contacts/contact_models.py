@@ -31,7 +31,7 @@ from recado.domain.contacts.debts import MOST_CENTS, MOST_COMPANY, MOST_REFERENC
 from recado.domain.contacts.social_identities import MOST_IDENTITIES, MOST_USER_ID
 from recado.http.api.models import ApiModel, QueryInt, Timestamp, unset
 from recado.http.api.paging import MOST_SKIPPED, CursorQuery, PageQuery
-from recado.http.routes.core.emails import Email
+from recado.http.routes.core.emails import KnownEmail
 
 _VALUE = {
     "anyOf": [
@@ -174,7 +174,7 @@ class OptOut(ApiModel):
     contact_id: Id | None = None
     external_id: Annotated[str, Field(min_length=1, max_length=MOST_EXTERNAL_ID)] | None = None
     phone: Phone | None = None
-    email: Email | None = None
+    email: KnownEmail | None = None
     chatapp_user_id: (
         Annotated[str, Field(min_length=1, max_length=LONGEST_USER_ID, examples=["BR.1502576394655843"])] | None
     ) = None

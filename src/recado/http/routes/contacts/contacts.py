@@ -105,9 +105,13 @@ class ContactOperations:
             warnings=[_DROPPED] if dropped else None,
         )
 
+    def examine(self, call: Call) -> GivenFields:
+        """The contact of the body. Raises `Problem` 422."""
+        return _accepted(read_new(call.body, call.now.date()), call)
+
     async def create(self, call: Call) -> Reply:
         principal = call.principal
-        given = _accepted(read_new(call.body, call.now.date()), call)
+        given = self.examine(call)
         contact = new_contact(
             given.values,
             self._documents,
@@ -269,7 +273,7 @@ def contact_routes(
         CONTACTS.route(
             "POST /contacts", "createContact", "Create a contact", operations.create,
             body=ContactCreate, responses={201: ContactOut}, errors=("CONFLICT", *CONTACT_CODES),
-            replay=operations.replay, versioned=True, creates=True,
+            replay=operations.replay, versioned=True, creates=True, examine=operations.examine,
             description=(
                 "Phone and `externalId` are unique in the environment. A phone or address in the opt-out registry "
                 "makes the contact `denied`, unless it comes with a younger consent that names its source."

@@ -13,7 +13,7 @@ from recado.domain.core.errors import FieldError
 from recado.domain.email.mailbox import ADDRESS, mailbox_of
 from recado.http.api.models import BLANK_IS_NONE, ApiModel
 from recado.http.api.paging import CountedPage, MessagePageQuery
-from recado.http.routes.core.emails import Email
+from recado.http.routes.core.emails import KnownEmail
 from recado.http.routes.email.part_texts import ON_ONE_LINE, GivenHtml, GivenText, Subject
 from recado.http.routes.email.template_models import Values
 from recado.http.routes.messages.message_models import Billing, Id, Metadata
@@ -104,7 +104,7 @@ class EmailQuery(MessagePageQuery):
     """Filters of GET /v2/email/messages."""
 
     status: EmailStatus | None = None
-    to: Annotated[Email | None, Field(description="The recipient: exact, in any case. Needs no `pii:full`.")] = None
+    to: Annotated[KnownEmail | None, Field(description="Exact, in any case. Needs no `pii:full`.")] = None
     campaign_id: Annotated[str, StringConstraints(strip_whitespace=False)] | None = None
 
     @property

@@ -8,9 +8,8 @@ from typing import Final
 
 from recado.domain.access.scopes import PII
 from recado.domain.channels.email import EMAIL, POLICY
-from recado.domain.core.errors import Unavailable, not_found, validation_error
+from recado.domain.core.errors import Unavailable, not_found
 from recado.domain.core.ids import MESSAGE
-from recado.domain.core.metadata import metadata_errors
 from recado.domain.core.retention import MESSAGES_MONTHS, months_before
 from recado.domain.messages.message import Priority
 from recado.http.api.call import Call
@@ -25,6 +24,7 @@ from recado.http.routes.email.message_view import (
     refusal_of,
     sent_email_view,
 )
+from recado.http.routes.messages.message_models import refuse_metadata
 from recado.http.routes.messages.message_pages import MessagePages
 from recado.http.wire.reply import REPLAYED, Reply
 from recado.services.messages.acceptance import Acceptance, AcceptedMessage
@@ -124,8 +124,7 @@ def email_draft(call: Call, held: Held) -> MessageDraft:
     body: CreateEmail = call.body
     asked = body.asked
     held.take(_memory_of(asked))
-    if body.metadata is not None and (wrong := metadata_errors(body.metadata)):
-        raise validation_error(wrong, code="METADATA_INVALID")
+    refuse_metadata(body.metadata)
     principal, key = call.principal, call.idempotency
     return MessageDraft(
         organization_id=principal.organization_id,
@@ -177,7 +176,7 @@ def email_routes(dependencies: Dependencies, acceptance: Acceptance) -> tuple[Ro
                 "has left. Delivery, bounce and complaint come later, as events. The body is never stored."
             ),
             body=CreateEmail, body_limit=BODY_LIMIT, responses={201: CreatedEmail}, rate_class="send",
-            idempotency=Idempotency.REQUIRED, creates=True,
+            idempotency=Idempotency.REQUIRED, creates=True, examine=lambda call: refuse_metadata(call.body.metadata),
             errors=(
                 "METADATA_INVALID", "CONTACT_OPTED_OUT", "CONSENT_REQUIRED", "REFERENCE_NOT_FOUND", "TEXT_TOO_LONG",
                 "RECIPIENT_SUPPRESSED", "CONTENT_REJECTED", "SENDER_NOT_VERIFIED", "PAYMENT_REQUIRED",

@@ -3,7 +3,7 @@
 from recado.domain.email.suppression import SuppressionReason
 from recado.http.api.models import ApiModel, Timestamp
 from recado.http.api.paging import CountedPage, PageQuery
-from recado.http.routes.core.emails import Email
+from recado.http.routes.core.emails import KnownEmail
 from recado.http.routes.core.views import view_of
 from recado.storage.email.suppressions import EmailSuppression
 
@@ -11,13 +11,13 @@ from recado.storage.email.suppressions import EmailSuppression
 class SuppressionQuery(PageQuery):
     """Filters of GET /v2/email/suppressions."""
 
-    email: Email | None = None
+    email: KnownEmail | None = None
 
 
 class SuppressionCreate(ApiModel):
     """An address that is to get no e-mail any more."""
 
-    email: Email
+    email: KnownEmail
 
 
 class SuppressionOut(ApiModel):

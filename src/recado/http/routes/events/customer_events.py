@@ -53,7 +53,7 @@ class CustomerEventOperations:
         self._events = events
 
     async def create(self, call: Call) -> Reply:
-        recorded = await self._events.record(self._new(call))
+        recorded = await self._events.record(self.examine(call))
         event, status = recorded.event, 200 if recorded.duplicate else 201
         # What a repeat under a key is shown is read again: the contact may have been deleted meanwhile (C12.6).
         kept = {"eventId": event.event_id, "duplicate": recorded.duplicate}
@@ -89,7 +89,7 @@ class CustomerEventOperations:
         body = await self._cursors.page(call, LIST, items, lambda event: [event.occurred_at.isoformat(), event.id])
         return Reply(200, body)
 
-    def _new(self, call: Call) -> NewCustomerEvent:
+    def examine(self, call: Call) -> NewCustomerEvent:
         """The event of the body. Raises `Problem` 422."""
         body: CustomerEventIn = call.body
         if body.properties is not None and (wrong := metadata_errors(body.properties, "/properties")):
@@ -172,7 +172,7 @@ def customer_event_routes(dependencies: Dependencies, *, events: CustomerEvents)
         group.route(
             "POST /v2/events", "createCustomerEvent", "Tell what a customer did", operations.create,
             body=CustomerEventIn, responses={201: CustomerEventOut, 200: CustomerEventOut}, rate_class="send",
-            creates=True, replay=operations.replay,
+            creates=True, examine=operations.examine, replay=operations.replay,
             errors=("METADATA_INVALID", "PHONE_INVALID", "EVENT_IN_FUTURE", "EVENT_TOO_OLD"),
             description=(
                 "The event is stored once for each `eventId`: 201. A repeat gets 200 and what is stored, whatever it "

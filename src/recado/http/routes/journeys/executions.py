@@ -9,6 +9,7 @@ from recado.domain.core.errors import validation_error
 from recado.domain.core.ids import EXECUTION, JOURNEY
 from recado.domain.core.metadata import metadata_errors
 from recado.domain.core.retention import EXECUTIONS_MONTHS, months_before
+from recado.domain.events.customer_event import ContactKeys
 from recado.domain.journeys.entries import EntryRefusal
 from recado.domain.journeys.step_numbers import StepNumbers
 from recado.http.api.audit import actor_of
@@ -61,10 +62,15 @@ class ExecutionOperations:
         key = (principal.organization_id, principal.env, path["id"], path["executionId"])
         return found(await executions.get(self.journeys.database, key))
 
-    async def enter(self, call: Call) -> Reply:
+    def examine(self, call: Call) -> ContactKeys:
+        """Who is to enter. Raises `Problem` 422."""
         body: JourneyEntry = call.body
         check_data(body.dados)
-        contact = contact_keys(body.contato, "/contato")
+        return contact_keys(body.contato, "/contato")
+
+    async def enter(self, call: Call) -> Reply:
+        contact = self.examine(call)
+        body: JourneyEntry = call.body
         journey: Journey = call.resource
         key = (journey.organization_id, journey.env, journey.id)
         kept = kept_in_commit(call, _entered)  # the entry is committed with those of others
@@ -173,7 +179,7 @@ def execution_routes(
         journeys.route(
             "POST /v2/journeys/{id}/entries", "createJourneyEntry", "Bring a contact into a journey", operations.enter,
             body=JourneyEntry, responses={201: EntryOut, 200: EntryOut}, rate_class="send", creates=True,
-            versioned=False,
+            examine=operations.examine, versioned=False,
             errors=(
                 "METADATA_INVALID", "PHONE_INVALID", "REFERENCE_NOT_FOUND", "GATILHO_NAO_E_API", "JORNADA_NAO_ATIVA",
                 "ENTRADAS_ENCERRADAS",

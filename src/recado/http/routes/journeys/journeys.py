@@ -70,11 +70,15 @@ class JourneyOperations:
     journeys: Resource[Journey]
     tests: JourneyTests
 
-    async def create(self, call: Call) -> Reply:
+    async def examine(self, call: Call) -> tuple[Journey, Examined]:
+        """The journey of the body, and what was seen of it. Raises `Problem` 422."""
         born = self.journeys.born(call)
         given = _defined(call.body, await self._time_zone(call))
         new = Journey(**born, chain_id=born["id"], criada_por_id=call.principal.actor_id, **given)
-        seen = await self._acceptable(call, new)
+        return new, await self._acceptable(call, new)
+
+    async def create(self, call: Call) -> Reply:
+        new, seen = await self.examine(call)
         async with self.journeys.database.transaction() as connection:
             kept = await self._held(connection, call, new, seen)
             made = await self.journeys.table.insert(connection, replace(new, **_shown(kept)))
@@ -168,10 +172,14 @@ class JourneyOperations:
             raise missing_scope(SENDS)
         return await self.journeys.find(call)
 
+    def examine_test(self, call: Call) -> None:
+        """Raise `Problem` 422 for what no contact can go through it with."""
+        check_data(call.body.dados)
+
     async def test(self, call: Call) -> Reply:
         """What runs is the definition as it is kept: a draft may be tested, an archived journey may not."""
+        self.examine_test(call)
         body: JourneyTest = call.body
-        check_data(body.dados)
         async with self.journeys.locked(call) as (connection, journey):
             if journey.status is JourneyStatus.ARQUIVADA:
                 raise _archived(journey)
@@ -322,7 +330,7 @@ def journey_routes(
         journeys.route(
             "POST /v2/journeys", "createJourney", "Make a journey as a draft", operations.create,
             query=DraftQuery, body=JourneyBody, errors=("JORNADA_COM_PROBLEMAS", "LIMITE_DE_JORNADAS"),
-            description=kept,
+            examine=operations.examine, description=kept,
         ),
         journeys.route(
             "GET /v2/journeys/{id}", "getJourney", "Read a journey, with the problems that it has now", journeys.read
@@ -370,7 +378,7 @@ def journey_routes(
         journeys.route(
             f"POST {path}/test", "testJourney", "Let one contact go through a journey, to try it", operations.test,
             load=operations.find_to_test, body=JourneyTest, responses={201: ExecutionOut}, creates=True,
-            versioned=False,
+            examine=operations.examine_test, versioned=False,
             errors=(
                 "JORNADA_COM_PROBLEMAS", "JORNADA_ARQUIVADA", "INVALID_STATE", "METADATA_INVALID",
                 "REFERENCE_NOT_FOUND", "CONTACT_OPTED_OUT", "LIMIT_REACHED",

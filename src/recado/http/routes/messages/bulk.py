@@ -108,5 +108,6 @@ def bulk_routes(*, acceptance: BatchAcceptance, bodies: Mapping[str, type[BatchB
             ),
             idempotency=Idempotency.BOUND,
             creates=True,
+            examine=draft_of,
         ),
     )

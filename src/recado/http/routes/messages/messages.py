@@ -227,6 +227,7 @@ def message_routes(
             ),
             idempotency=Idempotency.BOUND,
             creates=True,
+            examine=draft_of,
             at_fronts=True,
         ),
         Route(

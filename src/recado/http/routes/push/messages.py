@@ -50,13 +50,17 @@ class PushOperations:
     sends: PushSends
     opens: PushOpens
 
-    async def create(self, call: Call) -> Reply:
-        body: CreatePush = call.body
-        body.refuse_audience(422)
+    def examine(self, call: Call) -> None:
+        """Raise `Problem` 422 for an audience that is none, or given in two ways, and for odd metadata."""
+        call.body.refuse_audience(422)
         for name in ("metadata", "data"):
-            value = getattr(body, name)
+            value = getattr(call.body, name)
             if value is not None and (wrong := metadata_errors(value, f"/{name}")):
                 raise validation_error(wrong, code="METADATA_INVALID")
+
+    async def create(self, call: Call) -> Reply:
+        self.examine(call)
+        body: CreatePush = call.body
         accepted = await self.sends.accept(_draft(call, scheduled_at=body.scheduled_at, campaign_id=body.campaign_id))
         view = created_view(accepted.message, accepted.reach, replayed=accepted.replayed)
         return Reply(201, view, headers=REPLAYED if accepted.replayed else {})
@@ -160,7 +164,7 @@ def push_message_routes(dependencies: Dependencies, *, sends: PushSends, opens: 
                 "does not either. It is charged for each device whose provider took it; the rest is released."
             ),
             body=CreatePush, body_limit=BODY_LIMIT, responses={201: CreatedPush}, rate_class="send",
-            idempotency=Idempotency.REQUIRED, creates=True,
+            idempotency=Idempotency.REQUIRED, creates=True, examine=operations.examine,
             errors=(
                 "METADATA_INVALID", "AUDIENCE_INVALID", "EMPTY_AUDIENCE", "REFERENCE_NOT_FOUND", "SCHEDULE_TOO_FAR",
                 "ROUTE_NOT_AVAILABLE", "PAYMENT_REQUIRED", "IDEMPOTENCY_IN_PROGRESS", "DEPENDENCY_FAILED",

@@ -142,7 +142,7 @@ def rcs_routes(dependencies: Dependencies, acceptance: Acceptance) -> tuple[Rout
                 "`afterSeconds`, when the provider took it back. The price of the dearer way is held."
             ),
             body=CreateRcs, responses={201: CreatedRcs}, rate_class="send", idempotency=Idempotency.BOUND, creates=True,
-            at_fronts=True,
+            at_fronts=True, examine=rcs_draft,
             errors=(
                 "METADATA_INVALID", "PHONE_INVALID", "RECIPIENT_MISSING", "RECIPIENT_MISMATCH", "CONTACT_OPTED_OUT",
                 "CONSENT_REQUIRED", "SCHEDULE_TOO_FAR", "REFERENCE_NOT_FOUND", "TEXT_TOO_LONG", "PAYMENT_REQUIRED",

@@ -11,6 +11,7 @@ from recado.domain.senders.number import PER_DAY_BOUNDS, PER_SECOND_BOUNDS, Mess
 from recado.http.api.call import Call
 from recado.http.api.models import ApiModel, PatchModel, Timestamp, unset
 from recado.http.api.paging import CountedPage, PageQuery
+from recado.http.routes.core.emails import Email
 from recado.http.routes.core.views import view_with
 from recado.http.routes.core.web_addresses import WebAddress
 from recado.http.wire.reply import Reply
@@ -43,7 +44,7 @@ class Profile(PatchModel):
 
     about: Annotated[str, Field(max_length=512)] | None = None
     address: Annotated[str, Field(max_length=256)] | None = None
-    email: Annotated[str, Field(max_length=254, pattern=r"^[^@\s]+@[^@\s]+$")] | None = None
+    email: Email | None = None
     website: WebAddress | None = None
     vertical: Annotated[str, Field(max_length=64)] | None = None
     profile_picture_url: WebAddress | None = None

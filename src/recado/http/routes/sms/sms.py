@@ -175,7 +175,7 @@ def sms_routes(dependencies: Dependencies, acceptance: Acceptance) -> tuple[Rout
                 "its text; the price is held until it is sent."
             ),
             body=CreateSms, responses={201: CreatedSms}, rate_class="send", idempotency=Idempotency.BOUND, creates=True,
-            at_fronts=True,
+            at_fronts=True, examine=sms_draft,
             errors=(
                 "METADATA_INVALID", "PHONE_INVALID", "RECIPIENT_MISSING", "RECIPIENT_MISMATCH", "CONTACT_OPTED_OUT",
                 "CONSENT_REQUIRED", "SCHEDULE_TOO_FAR", "ROUTE_NOT_AVAILABLE", "REFERENCE_NOT_FOUND", "TEXT_TOO_LONG",
