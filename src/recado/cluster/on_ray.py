@@ -171,11 +171,13 @@ class RayCells:
                 found[cell] = url, trouble
         return found
 
-    def end(self, cells: Iterable[str]) -> list[str]:
-        """Have the actors of these end in order, and none take their place; those that are gone. Asked again and again,
-        as it takes its time.
+    def end(self, cells: Iterable[str]) -> tuple[list[str], dict[str, str]]:
+        """Have the actors of these end in order, and none take their place. It takes its time: ask again.
+
+        Answers which are gone; and by name, the kind of what Ray has against ending one now.
         """
-        gone = []
+        gone: list[str] = []
+        refused: dict[str, str] = {}
         for cell in cells:
             self._actors.pop(cell, None)
             self._asked.pop(cell, None)
@@ -189,8 +191,8 @@ class RayCells:
                 for each in (self._ending, self._told):
                     each.pop(cell, None)
             except Exception as error:  # noqa: BLE001 - as above: the others end
-                log.warning("cell_not_ended", cell=cell, error=type(error).__qualname__)
-        return gone
+                refused[cell] = type(error).__qualname__
+        return gone, refused
 
     def _has_ended(self, cell: str, actor: Any) -> bool:
         if cell not in self._told:
