@@ -74,6 +74,9 @@ def test_the_commands_of_one_cell_say_what_is_missing(
     said = capsys.readouterr().err
     assert "nothing answers at 127.0.0.9:" in said
     assert "give the command on a machine of the cluster" in said
+    monkeypatch.setenv("RECADO_CLUSTER", "local")  # Ray's word for a cluster of one process
+    assert main(["cells", command, "a"]) == 1
+    assert "names no node of Ray" in capsys.readouterr().err
     monkeypatch.setattr(placed, "find_spec", lambda _name: None)
     assert main(["cells", command, "a"]) == 1
     assert "pip install 'recado[cluster]'" in capsys.readouterr().err

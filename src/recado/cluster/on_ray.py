@@ -111,16 +111,18 @@ class PlacedCell:
 def join(address: str) -> None:
     """Make this process one of Ray's. `address`: of the head, or `auto`. Raises `NoRay`."""
     try:
-        address = canonicalize_bootstrap_address(address)
+        found: str | None = canonicalize_bootstrap_address(address)
     except (ConnectionError, ValueError, OSError) as error:
         raise NoRay(f"no node of Ray is here ({type(error).__name__})") from None
-    host, _, port = address.rpartition(":")
+    if found is None:  # Ray would begin a cluster of this process alone
+        raise NoRay("'local', in RECADO_CLUSTER or RAY_ADDRESS, names no node of Ray")
+    host, _, port = found.rpartition(":")
     try:  # Ray would try for longer than anybody waits, also where a node that was here has left its address
         socket.create_connection((host.strip("[]"), int(port)), ANSWERS_WITHIN).close()
     except (OSError, OverflowError, ValueError):
-        raise NoRay(f"nothing answers at {address}") from None
+        raise NoRay(f"nothing answers at {found}") from None
     try:
-        ray.init(address=address, namespace=NAMESPACE, log_to_driver=False, logging_level="ERROR")
+        ray.init(address=found, namespace=NAMESPACE, log_to_driver=False, logging_level="ERROR")
     except (ConnectionError, RuntimeError, ValueError, OSError, RayError) as error:
         raise NoRay(f"no node of Ray is here ({type(error).__name__})") from None
 

@@ -5,7 +5,6 @@ in between harms nothing: an actor that was told to end, and is not taken away, 
 """
 
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any, Final
 
 import ray
@@ -54,16 +53,27 @@ class Orders:
             self._pause(cell, deadline)
         ray.kill(actor)
         self._told(f"{cell} begins on {_address(node)}")
-        while True:
-            with suppress(ActorDiedError):  # the one before has its name for a moment yet
-                made = made_actor(cell, before.database_from, node)
-                ray.get(made.about.remote(), timeout=DONE_WITHIN)
-                break
-            self._pause(cell, deadline)
+        made = self._made(cell, before.database_from, node, deadline)
         url = self._answering(cell, made, lambda _: True)
         if _about(cell, made).node != node:
             raise NotCarriedOut(f"{cell} answers at {url}, where Ray put it meanwhile: give the command once more")
         return url
+
+    def _made(self, cell: str, database_from: str, node: str, deadline: float) -> Any:
+        """The actor that takes the place of the one before, once it is somewhere."""
+        while True:
+            try:
+                made = made_actor(cell, database_from, node)
+                ray.get(made.about.remote(), timeout=DONE_WITHIN)
+            except ActorDiedError:  # the one before has its name for a moment yet
+                self._pause(cell, deadline)
+            except RayError as error:
+                raise NotCarriedOut(
+                    f"the new actor of {cell} does not answer ({type(error).__name__}): it has no room yet, or is on"
+                    " its way; Ray tries on"
+                ) from None
+            else:
+                return made
 
     def _answering(self, cell: str, actor: Any, wanted: Callable[[About], bool]) -> str:
         deadline = self._monotonic() + DONE_WITHIN
