@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from tests.program import free_port
 
-from recado.cli import serve_cluster as command
 from recado.cli.cells import placed
 from recado.cli.errors import CommandError
 from recado.cli.program import main
@@ -50,7 +49,7 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
     def find(_name: str) -> importlib.machinery.ModuleSpec | None:
         return None
 
-    monkeypatch.setattr(command, "find_spec", find)
+    monkeypatch.setattr(placed, "find_spec", find)
     with pytest.raises(CommandError, match=r"pip install 'recado\[cluster\]'"):
         refuse_what_lacks(Settings(**WHOLE), {**ONE, **REST})
 

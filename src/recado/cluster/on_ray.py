@@ -1,7 +1,8 @@
-"""All that is said to Ray: an actor for each cell, by name, which Ray begins again elsewhere when its machine is gone.
+"""An actor of Ray for each cell, by name, which Ray begins again elsewhere when its machine is gone.
 
-The process that imports this is the finder, or one of Ray's own. Names of cells and of variables are what Ray learns;
-addresses of databases and keys are in the environment of each machine, and go nowhere.
+The process that imports this is the finder, a command with orders for a cell (`orders`), or one of Ray's own. Names of
+cells and of variables are what Ray learns; addresses of databases and keys are in the environment of each machine, and
+go nowhere.
 """
 
 import os
@@ -29,8 +30,10 @@ RESOURCE: Final = "recado"
 ANSWERS_WITHIN: Final = 1.0  # seconds
 RAY_AWAY: Final = (ConnectionError, GetTimeoutError, RpcError)
 """What it raises while its head is away: nothing is known then of any one cell."""
-LEFT_FOR: Final = 10.0  # seconds
-ENDED_WITHIN: Final = 90.0  # seconds; one that is nowhere at the moment does not hear
+LEFT_FOR: Final = 10.0  # seconds that an actor whose service was told to end, and has, waits to be taken away
+ENDED_WITHIN: Final = 90.0
+"""Seconds from the first word that an actor shall end, after which it is taken away as it is: one that is nowhere at
+the moment does not hear."""
 Place = tuple[str | None, str | None]
 """The address of a service; and where it has none, what is wrong."""
 
@@ -47,7 +50,10 @@ def actor_name(cell: str) -> str:
 
 
 class About(NamedTuple):
-    """What an actor says of itself. `node`: of Ray's, where it is."""
+    """What an actor says of itself: its place, as `KeptPlace` has it; the variable with the address of its database.
+
+    `node`: the id of Ray's node where it is.
+    """
 
     url: str | None
     trouble: str | None
@@ -88,11 +94,12 @@ class PlacedCell:
             os._exit(1)  # Ray begins it anew where there is room, on another machine most often
 
     def where(self) -> Place:
+        """Where its service answers."""
         place = self._keeper.place
         return place.url, place.trouble
 
-    def about(self) -> "About":
-        """Likewise, and all that whoever moves it needs to know."""
+    def about(self) -> About:
+        """All that whoever restarts, moves or ends it needs to know."""
         place = self._keeper.place
         return About(
             place.url, place.trouble, place.life, place.ended, self._database_from,
@@ -218,7 +225,7 @@ class RayCells:
 
 
 def present_actor(cell: str) -> Any:
-    """Raises ValueError: there is none."""
+    """That of a cell. Raises ValueError: there is none."""
     return ray.get_actor(actor_name(cell))
 
 
