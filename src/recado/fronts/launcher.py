@@ -131,7 +131,7 @@ class Launcher:
         self._failures = self._restarts = 0
 
     def run(self) -> int:
-        """The exit status of the owner that was the last; negative for a signal."""
+        """The exit status of the service, which is that of the last owner that served; negative for a signal."""
         while True:
             status = self._reap()  # each time: the end of one that was as quick as this process may never be told
             if status is not None:
