@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from ray.exceptions import ActorDiedError, ActorUnavailableError, GetTimeoutError
+from ray.exceptions import ActorDiedError, ActorUnavailableError, GetTimeoutError, RpcError
 
 from recado.cluster import orders
 from recado.cluster.on_ray import RESOURCE, About
@@ -60,6 +60,18 @@ def test_a_cell_goes_elsewhere_once_its_service_has_stopped_and_its_name_is_free
 def test_a_new_actor_that_does_not_answer_is_told_in_one_line(relocated: Callable[..., str], error: Exception) -> None:
     with pytest.raises(NotCarriedOut, match=f"new actor of a does not answer .{type(error).__name__}.: it has no room"):
         relocated(saying(error))
+
+
+@pytest.mark.parametrize("order", [lambda each: each.restart("a"), lambda each: each.relocate("a", None)])
+def test_a_head_that_is_away_is_told_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, order: Callable[[Orders], str]
+) -> None:
+    def present(_cell: str) -> None:
+        raise RpcError("secret")
+
+    monkeypatch.setattr(orders, "present_actor", present)
+    with pytest.raises(NotCarriedOut, match=r"^Ray does not answer \(RpcError\): try again$"):
+        order(Orders(lambda _: None, monotonic=lambda: 0.0, wait=lambda _: None))
 
 
 def test_a_cell_that_ray_puts_elsewhere_meanwhile_is_not_taken_for_relocated(relocated: Callable[..., str]) -> None:
