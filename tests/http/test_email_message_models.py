@@ -48,6 +48,7 @@ def test_what_is_not_is_refused(changes: dict[str, Any]) -> None:
         ({"to": "ana@example.com", "text": "It is ready."}, ["/subject"]),
         ({"to": "ana@example.com", "text": "It is ready.", "subject": None}, ["/subject"]),
         ({"to": "ana@example.com", "subject": "Your order", "text": " "}, [""]),
+        ({"subject": "Your order", "text": " "}, ["/to", ""]),
         ({"templateId": "etpl_1"}, ["/to"]),
         ({"to": "ana@example.com", "text": "It is ready.", "Subject": "Your order"}, ["/subject"]),
     ],
