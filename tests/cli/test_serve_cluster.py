@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from tests.program import free_port
 
-from recado.cli import serve_cluster as command
 from recado.cli.cells import placed
 from recado.cli.errors import CommandError
 from recado.cli.program import main
@@ -50,7 +49,7 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
     def find(_name: str) -> importlib.machinery.ModuleSpec | None:
         return None
 
-    monkeypatch.setattr(command, "find_spec", find)
+    monkeypatch.setattr(placed, "find_spec", find)
     with pytest.raises(CommandError, match=r"pip install 'recado\[cluster\]'"):
         refuse_what_lacks(Settings(**WHOLE), {**ONE, **REST})
 
@@ -74,6 +73,9 @@ def test_the_commands_of_one_cell_say_what_is_missing(
     said = capsys.readouterr().err
     assert "nothing answers at 127.0.0.9:" in said
     assert "give the command on a machine of the cluster" in said
+    monkeypatch.setenv("RECADO_CLUSTER", "local")  # Ray's word for a cluster of one process
+    assert main(["cells", command, "a"]) == 1
+    assert "names no node of Ray" in capsys.readouterr().err
     monkeypatch.setattr(placed, "find_spec", lambda _name: None)
     assert main(["cells", command, "a"]) == 1
     assert "pip install 'recado[cluster]'" in capsys.readouterr().err

@@ -14,6 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from structlog.testing import CapturingLogger
 from tests.waiting import until
 
 from recado.cluster import cell_keeper
@@ -137,7 +138,11 @@ async def test_one_that_stands_still_is_killed(tmp_path: Path, monkeypatch: pyte
         await until(lambda: running(made) not in (None, first) and keeper.place.url, "another answers")
 
 
-async def test_one_that_is_told_to_restart_stops_in_order_and_is_begun_at_once(tmp_path: Path) -> None:
+async def test_one_that_is_told_to_restart_stops_in_order_and_is_begun_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = CapturingLogger()
+    monkeypatch.setattr(cell_keeper, "log", log)
     made = service(tmp_path)
     pauses: list[float] = []
 
@@ -151,6 +156,8 @@ async def test_one_that_is_told_to_restart_stops_in_order_and_is_begun_at_once(t
         keeper.restart()
         await until(lambda: keeper.place.life > before and keeper.place.url == made.url, "another one answers there")
         assert max(pauses) <= cell_keeper.LOOK_EVERY  # no failure, and no pause for one
+    told = ["service_begun", "service_answers", "service_told_to_stop", "service_stopped"]
+    assert [(each.method_name, *each.args) for each in log.calls] == [("info", each) for each in (*told, *told[:2])]
     assert [each.endswith(" --take-over") for each in begun(tmp_path)] == [True, False]
 
 

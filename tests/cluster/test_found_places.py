@@ -57,9 +57,9 @@ class Finder:
         with self._said.open("a") as said:
             said.write(json.dumps({"places": places}) + "\n")
 
-    def says_ended(self, *cells: str) -> None:
+    def says_ended(self, *cells: str, **not_ended: str) -> None:
         with self._said.open("a") as said:
-            said.write(json.dumps({"places": {}, "ended": cells}) + "\n")
+            said.write(json.dumps({"places": {}, "ended": cells, "notEnded": not_ended}) + "\n")
 
     def ends(self) -> None:
         with self._said.open("a") as said:
@@ -171,6 +171,20 @@ async def test_a_cell_that_left_the_map_is_ended_and_every_finder_hears_so_until
         del cells.cells["b"]
         cells.removed.add("b")
         await until(lambda: finder.heard()[-1] == told(A, end=("b",)), "and shall end once more")
+
+
+async def test_what_keeps_a_cell_from_ending_is_logged_once_by_the_entry(tmp_path: Path) -> None:
+    cells = listed(A)
+    cells.removed.add("b")
+    with structlog.testing.capture_logs() as logs:
+        async with finding(tmp_path, cells) as finder:
+            await until(lambda: finder.heard() == [told(A, end=("b",))], "it hears that b shall end")
+            for kind in ("RpcError", "RpcError", "RayError"):
+                finder.says_ended(b=kind)
+            finder.says_ended("b")
+            await until(lambda: finder.heard()[-1] == told(A), "b has ended")
+    said = [(each["event"], each.get("error")) for each in logs if each.get("cell") == "b"]
+    assert said == [("cell_not_ended", "RpcError"), ("cell_not_ended", "RayError"), ("cell_ended", None)]
 
 
 async def test_by_an_old_map_no_cell_is_made_and_none_ended(tmp_path: Path) -> None:

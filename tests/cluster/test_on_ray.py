@@ -111,13 +111,13 @@ def test_an_actor_is_taken_away_when_its_service_has_stopped_and_not_before(monk
     monkeypatch.setattr(on_ray.ray, "get_actor", get_actor, raising=False)
     monkeypatch.setattr(on_ray.ray, "kill", kill, raising=False)
     cells = RayCells(lambda _cell, _variable: pytest.fail("it is made again"))
-    assert cells.end(["b"]) == []
-    assert cells.end(["b"]) == []
+    assert cells.end(["b"]) == ([], {})
+    assert cells.end(["b"]) == ([], {})
     assert (actor.told > 0, actor.gone) == (True, False)
     actor.ended = True
-    assert cells.end(["b"]) == []
+    assert cells.end(["b"]) == ([], {})
     assert actor.gone
-    assert cells.end(["b"]) == ["b"]
+    assert cells.end(["b"]) == (["b"], {})
 
 
 def test_one_that_does_not_hear_is_taken_away_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,8 +126,16 @@ def test_one_that_does_not_hear_is_taken_away_in_time(monkeypatch: pytest.Monkey
     actor = Placed()
     monkeypatch.setattr(on_ray.ray, "get_actor", lambda _name: actor, raising=False)
     monkeypatch.setattr(on_ray.ray, "kill", killed.append, raising=False)
-    assert RayCells().end(["b"]) == []
+    assert RayCells().end(["b"]) == ([], {})
     assert killed == [actor]
+
+
+def test_what_ray_has_against_ending_one_keeps_no_other_and_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def get_actor(name: str) -> Any:
+        raise RpcError("secret") if name == "recado-cell-a" else ValueError(name)
+
+    monkeypatch.setattr(on_ray.ray, "get_actor", get_actor, raising=False)
+    assert RayCells().end(["a", "b"]) == (["b"], {"a": "RpcError"})
 
 
 def test_who_may_make_none_asks_those_that_there_are(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -151,6 +151,11 @@ class Launched:
         return self.process.returncode, log.decode().splitlines()
 
 
+def state_of(pid: int) -> str:
+    """As the kernel names it."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
 Launch = Callable[..., Launched]
 
 
@@ -258,15 +263,18 @@ async def test_a_next_owner_that_stands_still_is_killed_and_another_begun(launch
     assert [json.loads(line)["message"] for line in log] == told
 
 
+@pytest.mark.parametrize("life", ["serves", "still"], ids=["after it served", "in its start"])
 async def test_an_owner_that_stands_still_when_it_is_to_stop_is_killed_and_what_it_left_stopped(
-    launch: Launch, tmp_path: Path
+    launch: Launch, tmp_path: Path, life: str
 ) -> None:
     hasty = tmp_path / "hasty.py"
     text = Path(launcher.__file__).read_text()
     assert "STOPS_WITHIN = 25.0" in text
     hasty.write_text(text.replace("STOPS_WITHIN = 25.0", "STOPS_WITHIN = 4.0"))
-    launched = launch("serves", program=str(hasty))
-    os.kill(await launched.serves(), signal.SIGSTOP)
+    launched = launch(life, program=str(hasty))
+    if life == "serves":
+        os.kill(await launched.serves(), signal.SIGSTOP)
+    await until(lambda: launched.told() and state_of(int(launched.told()[0][-1])) == "T", "it stands still")
     launched.process.send_signal(signal.SIGTERM)
     status, log = launched.ended()
     assert status == -signal.SIGKILL

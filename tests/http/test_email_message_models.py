@@ -48,7 +48,9 @@ def test_what_is_not_is_refused(changes: dict[str, Any]) -> None:
         ({"to": "ana@example.com", "text": "It is ready."}, ["/subject"]),
         ({"to": "ana@example.com", "text": "It is ready.", "subject": None}, ["/subject"]),
         ({"to": "ana@example.com", "subject": "Your order", "text": " "}, [""]),
+        ({"subject": "Your order", "text": " "}, ["/to", ""]),
         ({"templateId": "etpl_1"}, ["/to"]),
+        ({"to": "ana@example.com", "text": "It is ready.", "Subject": "Your order"}, ["/subject"]),
     ],
 )
 def test_all_that_is_missing_is_named_at_its_place(body: dict[str, Any], missing: list[str]) -> None:

@@ -2,10 +2,10 @@
 
 import os
 from collections.abc import Mapping
-from importlib.util import find_spec
 
 import structlog
 
+from recado.cli.cells.placed import refuse_without_ray
 from recado.cli.cells.serve import serve_entry_with
 from recado.cli.errors import CommandError
 from recado.cluster.cell_service import DATABASE, lacking
@@ -36,8 +36,7 @@ def serve_cluster(settings: Settings, environment: Mapping[str, str] = os.enviro
 
 def refuse_what_lacks(settings: Settings, environment: Mapping[str, str]) -> None:
     """One line for the first thing that a cluster needs and this machine has not."""
-    if find_spec("ray") is None:
-        raise CommandError("Ray is not installed: pip install 'recado[cluster]'")
+    refuse_without_ray()
     if not environment.get(MAP) and not environment.get(DATABASE):
         raise CommandError(
             f"a cluster needs databases of its own: set {MAP} to that of the map of cells, or {DATABASE} for one cell"

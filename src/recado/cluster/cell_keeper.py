@@ -23,7 +23,8 @@ GIVES_UP_AFTER: Final = 300.0  # seconds without an answer: another machine may 
 WELL_AFTER: Final = 30.0  # seconds of answers, after which a failure is the first again
 AGAIN: Final = Backoff(first=0.5, ceiling=15.0)
 
-ENDS_WITHIN: Final = 45.0  # seconds that a service has to end in order, which takes it some fifteen at most
+ENDS_WITHIN: Final = 45.0
+"""Seconds that a service has to end in order, which takes it 20 at most (C32), and its launcher a while longer."""
 
 STARTS: Final = "its service starts"
 STOPS: Final = "its service was told to stop"
@@ -46,7 +47,7 @@ class Begins(Protocol):
 class KeptPlace:
     """`url`: where the service answers; None: it does not, and `trouble` may say why.
 
-    `life`: how many began before it; `ended`: it was told to end, and has.
+    `life`: which try to begin it this is, 1 for the first, 0 before that; `ended`: it was told to end, and has.
     """
 
     url: str | None
@@ -125,8 +126,8 @@ class CellKeeper:
         last, ask_at = began, began
         while (status := process.poll()) is None:
             if self._ends or self._restarts:
-                status = self._stopped(process)
-                break
+                self._stop(process)
+                return answered_first
             self._wait(LOOK_EVERY)
             now = self._monotonic()
             if now < ask_at:
@@ -147,8 +148,8 @@ class CellKeeper:
         self._fail(f"its service ended with status {status}", status=status)
         return answered_first
 
-    def _stopped(self, process: "subprocess.Popen[bytes]") -> int:
-        """Its status, once it has ended in order, or was killed as it did not."""
+    def _stop(self, process: "subprocess.Popen[bytes]") -> None:
+        """Come back when it has ended in order, or was killed as it did not. That is no failure of it."""
         self.place = KeptPlace(None, STOPS, self._life)
         log.info("service_told_to_stop", cell=self._cell, pid=process.pid)
         process.terminate()
@@ -157,9 +158,10 @@ class CellKeeper:
             if self._monotonic() - told >= ENDS_WITHIN:
                 log.error("service_did_not_stop", cell=self._cell, pid=process.pid)
                 process.kill()
-                return process.wait()
+                process.wait()
+                return
             self._wait(LOOK_EVERY)
-        return status
+        log.info("service_stopped", cell=self._cell, pid=process.pid, status=status)
 
     def _fail(self, trouble: str, **more: object) -> None:
         self.place = KeptPlace(None, trouble, self._life)

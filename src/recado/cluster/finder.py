@@ -3,8 +3,9 @@
 Ray ends a process that has lost it. The entry stays, and begins another finder. Over standard input comes a line of
 JSON, again when it changes: `{"cells": {NAME: VARIABLE}, "mayMake": …, "end": [NAME…]}`; its end is the end. `mayMake`:
 a cell that has no actor gets one. `end`: cells that shall have none. On standard output stand lines of JSON:
-`{"loaded": true}`, `{"joined": true}`, then `{"places": {NAME: [URL, TROUBLE]}, "ended": [NAME…]}`, of each cell whose
-actor answers, and of those that have none any more; or `{"error": …}`.
+`{"loaded": true}`, `{"joined": true, "room": …}`, then `{"places": {NAME: [URL, TROUBLE]}, "ended": [NAME…],
+"notEnded": {NAME: KIND}}`, of each cell whose actor answers, of those that have none any more, and of those that Ray
+cannot end now; or `{"error": …}`. `room`: some node runs cells. Nobody reads what else this process writes.
 """
 
 import os
@@ -49,8 +50,9 @@ def main(arguments: Sequence[str]) -> int:
             if lines:
                 wanted = orjson.loads(lines[-1])
                 break
-        ended = cells.end(wanted["end"])
-        say({"places": cells.look(wanted["cells"], may_make=wanted["mayMake"]), "ended": ended})
+        ended, not_ended = cells.end(wanted["end"])
+        places = cells.look(wanted["cells"], may_make=wanted["mayMake"])
+        say({"places": places, "ended": ended, "notEnded": not_ended})
 
 
 if __name__ == "__main__":

@@ -44,6 +44,7 @@ class FoundPlaces:
         self._reading: asyncio.Task[None] | None = None
         self._told: dict[str, Any] = _NOTHING  # what the finder was told
         self._ended: set[str] = set()  # of the removed cells, those that Ray has no more
+        self._not_ended: dict[str, str] = {}  # of the removed cells, what Ray had against ending them last, for the log
         self._urls: dict[str, str] = {}  # those in use
         self._known: dict[str, str | None] = {}  # what was said last, for the log
         self._last: dict[str, str] = {}  # where it was last, likewise
@@ -166,6 +167,11 @@ class FoundPlaces:
                 if name in self._told["end"]:
                     self._ended.add(name)
                     log.info("cell_ended", cell=name)
+            not_ended = {name: kind for name, kind in said.get("notEnded", {}).items() if name in self._told["end"]}
+            for name, kind in not_ended.items():
+                if self._not_ended.get(name) != kind:
+                    log.warning("cell_not_ended", cell=name, error=kind)
+            self._not_ended = not_ended
 
     async def _line(self, process: Process) -> Any:
         assert process.stdout is not None  # noqa: S101 - a pipe

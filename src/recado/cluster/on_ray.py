@@ -1,7 +1,8 @@
-"""All that is said to Ray: an actor for each cell, by name, which Ray begins again elsewhere when its machine is gone.
+"""An actor of Ray for each cell, by name, which Ray begins again elsewhere when its machine is gone.
 
-The process that imports this is the finder, or one of Ray's own. Names of cells and of variables are what Ray learns;
-addresses of databases and keys are in the environment of each machine, and go nowhere.
+The process that imports this is the finder, a command with orders for a cell (`orders`), or one of Ray's own. Names of
+cells and of variables are what Ray learns; addresses of databases and keys are in the environment of each machine, and
+go nowhere.
 """
 
 import os
@@ -29,8 +30,10 @@ RESOURCE: Final = "recado"
 ANSWERS_WITHIN: Final = 1.0  # seconds
 RAY_AWAY: Final = (ConnectionError, GetTimeoutError, RpcError)
 """What it raises while its head is away: nothing is known then of any one cell."""
-LEFT_FOR: Final = 10.0  # seconds
-ENDED_WITHIN: Final = 90.0  # seconds; one that is nowhere at the moment does not hear
+LEFT_FOR: Final = 10.0  # seconds that an actor whose service was told to end, and has, waits to be taken away
+ENDED_WITHIN: Final = 90.0
+"""Seconds from the first word that an actor shall end, after which it is taken away as it is: one that is nowhere at
+the moment does not hear."""
 Place = tuple[str | None, str | None]
 """The address of a service; and where it has none, what is wrong."""
 
@@ -47,7 +50,10 @@ def actor_name(cell: str) -> str:
 
 
 class About(NamedTuple):
-    """What an actor says of itself. `node`: of Ray's, where it is."""
+    """What an actor says of itself: its place, as `KeptPlace` has it; the variable with the address of its database.
+
+    `node`: the id of Ray's node where it is.
+    """
 
     url: str | None
     trouble: str | None
@@ -88,11 +94,12 @@ class PlacedCell:
             os._exit(1)  # Ray begins it anew where there is room, on another machine most often
 
     def where(self) -> Place:
+        """Where its service answers."""
         place = self._keeper.place
         return place.url, place.trouble
 
-    def about(self) -> "About":
-        """Likewise, and all that whoever moves it needs to know."""
+    def about(self) -> About:
+        """All that whoever restarts, moves or ends it needs to know."""
         place = self._keeper.place
         return About(
             place.url, place.trouble, place.life, place.ended, self._database_from,
@@ -111,16 +118,18 @@ class PlacedCell:
 def join(address: str) -> None:
     """Make this process one of Ray's. `address`: of the head, or `auto`. Raises `NoRay`."""
     try:
-        address = canonicalize_bootstrap_address(address)
+        found: str | None = canonicalize_bootstrap_address(address)
     except (ConnectionError, ValueError, OSError) as error:
         raise NoRay(f"no node of Ray is here ({type(error).__name__})") from None
-    host, _, port = address.rpartition(":")
+    if found is None:  # Ray would begin a cluster of this process alone
+        raise NoRay("'local', in RECADO_CLUSTER or RAY_ADDRESS, names no node of Ray")
+    host, _, port = found.rpartition(":")
     try:  # Ray would try for longer than anybody waits, also where a node that was here has left its address
         socket.create_connection((host.strip("[]"), int(port)), ANSWERS_WITHIN).close()
     except (OSError, OverflowError, ValueError):
-        raise NoRay(f"nothing answers at {address}") from None
+        raise NoRay(f"nothing answers at {found}") from None
     try:
-        ray.init(address=address, namespace=NAMESPACE, log_to_driver=False, logging_level="ERROR")
+        ray.init(address=found, namespace=NAMESPACE, log_to_driver=False, logging_level="ERROR")
     except (ConnectionError, RuntimeError, ValueError, OSError, RayError) as error:
         raise NoRay(f"no node of Ray is here ({type(error).__name__})") from None
 
@@ -171,11 +180,13 @@ class RayCells:
                 found[cell] = url, trouble
         return found
 
-    def end(self, cells: Iterable[str]) -> list[str]:
-        """Have the actors of these end in order, and none take their place; those that are gone. Asked again and again,
-        as it takes its time.
+    def end(self, cells: Iterable[str]) -> tuple[list[str], dict[str, str]]:
+        """Have the actors of these end in order, and none take their place. It takes its time: ask again.
+
+        Answers which are gone; and by name, the kind of what Ray has against ending one now.
         """
-        gone = []
+        gone: list[str] = []
+        refused: dict[str, str] = {}
         for cell in cells:
             self._actors.pop(cell, None)
             self._asked.pop(cell, None)
@@ -189,8 +200,8 @@ class RayCells:
                 for each in (self._ending, self._told):
                     each.pop(cell, None)
             except Exception as error:  # noqa: BLE001 - as above: the others end
-                log.warning("cell_not_ended", cell=cell, error=type(error).__qualname__)
-        return gone
+                refused[cell] = type(error).__qualname__
+        return gone, refused
 
     def _has_ended(self, cell: str, actor: Any) -> bool:
         if cell not in self._told:
@@ -214,7 +225,7 @@ class RayCells:
 
 
 def present_actor(cell: str) -> Any:
-    """Raises ValueError: there is none."""
+    """That of a cell. Raises ValueError: there is none."""
     return ray.get_actor(actor_name(cell))
 
 

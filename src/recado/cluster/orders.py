@@ -1,11 +1,12 @@
 """What an operator has the actor of one cell do: begin its service anew, or go to another machine.
 
 Ray has no such word. The actor stops its service in order and then is made anew where it is to be. Whoever breaks off
-in between harms nothing: an actor that was told to end, and is not taken away, Ray begins again.
+in between harms nothing: an actor that was told to end, and is not taken away, Ray begins again; one that was taken
+away is made by the next finder that looks.
 """
 
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 import ray
@@ -36,14 +37,19 @@ class Orders:
 
     def restart(self, cell: str) -> str:
         """Its service stops in order and begins again on its machine; where it answers then."""
-        actor = _actor(cell)
-        before = _about(cell, actor)
-        actor.restart.remote()
-        self._told(f"{cell} stops, and begins again")
-        return self._answering(cell, actor, lambda about: about.life != before.life)
+        with _ray_there():
+            actor = _actor(cell)
+            before = _about(cell, actor)
+            actor.restart.remote()
+            self._told(f"{cell} stops, and begins again")
+            return self._answering(cell, actor, lambda about: about.life != before.life)
 
     def relocate(self, cell: str, to: str | None) -> str:
         """It runs on the machine with that address; None: on that with the most room. As `restart`."""
+        with _ray_there():
+            return self._relocate(cell, to)
+
+    def _relocate(self, cell: str, to: str | None) -> str:
         actor = _actor(cell)
         before = _about(cell, actor)
         node = _room(before.node, to)
@@ -54,16 +60,27 @@ class Orders:
             self._pause(cell, deadline)
         ray.kill(actor)
         self._told(f"{cell} begins on {_address(node)}")
-        while True:
-            with suppress(ActorDiedError):  # the one before has its name for a moment yet
-                made = made_actor(cell, before.database_from, node)
-                ray.get(made.about.remote(), timeout=DONE_WITHIN)
-                break
-            self._pause(cell, deadline)
+        made = self._made(cell, before.database_from, node, deadline)
         url = self._answering(cell, made, lambda _: True)
         if _about(cell, made).node != node:
             raise NotCarriedOut(f"{cell} answers at {url}, where Ray put it meanwhile: give the command once more")
         return url
+
+    def _made(self, cell: str, database_from: str, node: str, deadline: float) -> Any:
+        """The actor that takes the place of the one before, once it is somewhere."""
+        while True:
+            try:
+                made = made_actor(cell, database_from, node)
+                ray.get(made.about.remote(), timeout=DONE_WITHIN)
+            except ActorDiedError:  # the one before has its name for a moment yet
+                self._pause(cell, deadline)
+            except RayError as error:
+                raise NotCarriedOut(
+                    f"the new actor of {cell} does not answer ({type(error).__name__}): it has no room yet, or is on"
+                    " its way; Ray tries on"
+                ) from None
+            else:
+                return made
 
     def _answering(self, cell: str, actor: Any, wanted: Callable[[About], bool]) -> str:
         deadline = self._monotonic() + DONE_WITHIN
@@ -77,6 +94,15 @@ class Orders:
         if self._monotonic() >= deadline:
             raise NotCarriedOut(f"{cell} does not answer yet ({trouble or 'its service stops'}); it is tried on")
         self._wait(LOOK_EVERY)
+
+
+@contextmanager
+def _ray_there() -> Iterator[None]:
+    """What Ray raises beside what is known of an actor is no end of a command either."""
+    try:
+        yield
+    except (RayError, ConnectionError) as error:
+        raise NotCarriedOut(f"Ray does not answer ({type(error).__name__}): try again") from None
 
 
 def _actor(cell: str) -> Any:

@@ -131,7 +131,7 @@ class Launcher:
         self._failures = self._restarts = 0
 
     def run(self) -> int:
-        """The exit status of the owner that was the last; negative for a signal."""
+        """The exit status of the service, which is that of the last owner that served; negative for a signal."""
         while True:
             status = self._reap()  # each time: the end of one that was as quick as this process may never be told
             if status is not None:
@@ -263,7 +263,8 @@ class Launcher:
             if status < 0 and owner.waits and self._stop_what_is_left(self._status):
                 return None  # it was there already when all were killed, or stood still: now a new one
             return self._status or status
-        if self._stopping and self._served and (not owner.final or status < 0):
+        left = self._served or status == -signal.SIGKILL  # a start that ends by itself leaves nothing
+        if self._stopping and left and (not owner.final or status < 0):
             # It did not come to the end of its stop: it was still loading when it was told, or died, or stood still.
             self._end_fronts()
             told = 0 if -status in _STOPS else status

@@ -1,9 +1,10 @@
 """The databases that `recado cells` opens: that of the map, and those of the cells."""
 
+import asyncio
 import os
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 import asyncpg
@@ -15,6 +16,8 @@ from recado.storage.cells.holding import Session
 
 MAP: Final = "RECADO_CELLS_DATABASE_URL"
 """The environment variable that holds the address of the control database."""
+
+CLOSES_WITHIN: Final = 5.0  # seconds that a server which may stand still has to take leave
 
 
 class CellAway(CommandError):
@@ -73,7 +76,9 @@ async def _connected(variable: str) -> AsyncIterator[Session]:
     try:
         yield session
     finally:
-        await session.close()
+        with suppress(TimeoutError):  # it is closed all the same
+            async with asyncio.timeout(CLOSES_WITHIN):
+                await session.close()
 
 
 def _nobody_answers(error: Exception) -> bool:

@@ -2,11 +2,14 @@
 
 import asyncio
 from dataclasses import dataclass
+from typing import Final
 
 from recado.cli.cells.databases import members_of, session_of
 from recado.cli.errors import CommandError
 from recado.storage.cells.cell_map import Cell, CellMap, CellMember
 from recado.storage.core.connections.failures import connection_lost
+
+LOOKS_WITHIN: Final = 15.0  # seconds, of which ten may pass until the connection is there
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +36,12 @@ async def look_at_all(cell_map: CellMap) -> list[CellLook]:
 
 async def _look_at(cell: Cell) -> CellLook:
     try:
-        async with session_of(cell) as session:
+        async with asyncio.timeout(LOOKS_WITHIN), session_of(cell) as session:
             return CellLook(cell, await members_of(cell, session))
     except CommandError as refused:
         return CellLook(cell, None, str(refused))
+    except TimeoutError:
+        return CellLook(cell, None, f"the database of {cell.database_from} does not answer in time")
     except Exception as error:
         if not connection_lost(error):
             raise

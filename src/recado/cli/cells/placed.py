@@ -50,14 +50,14 @@ def relocate(
     _carry_out(name, lambda orders: orders.relocate(name, to), as_json=as_json)
 
 
-def from_ray() -> None:
-    """Refuse where the extra is missing."""
+def refuse_without_ray() -> None:
+    """Refuse where the extra is missing; it is not loaded."""
     if find_spec("ray") is None:
         raise CommandError("Ray is not installed: pip install 'recado[cluster]'")
 
 
 def _carry_out(name: str, order: "Callable[[Orders], str]", *, as_json: bool) -> None:
-    from_ray()
+    refuse_without_ray()
     from recado.cluster.on_ray import NoRay, join  # loads Ray: seconds
     from recado.cluster.orders import NotCarriedOut, Orders
 

@@ -163,7 +163,8 @@ def errors_of(model: type[BaseModel], error: ValidationError, document: Any) -> 
     """
     found = from_body(error, document)
     if isinstance(document, dict) and issubclass(model, ApiModel):
-        found += [each for each in model.missing_beside(document) if each not in found]
+        known = {(each.path, each.code) for each in found}  # which may say more: how it was spelled
+        found += [each for each in model.missing_beside(document) if (each.path, each.code) not in known]
     for name, last in last_bad_items(error, document).items():
         items, start, size = document[name], last + 1, 1
         while start < len(items) and len(found) < MAX_FIELD_ERRORS:

@@ -142,6 +142,7 @@ class Callbacks:
         """Process what is open. Raises `Unavailable` while the database is away, or does not write."""
         self._require_writes()
         self._end_ended()
+        # A stop is asked for after the look: what was begun apart then would outlive it.
         while (found := await self._look()) and not self._stopping:
             rows = self._without_long(found)
             try:

@@ -80,9 +80,10 @@ class CreateEmail(ApiModel):
     def missing_beside(cls, document: Mapping[str, Any]) -> list[FieldError]:
         if document.get("templateId") is not None:
             return []
-        content = document.get("html") is None and document.get("text") is None
+        text = document.get("text")
+        blank = text is None or (isinstance(text, str) and not text.strip())  # as `BLANK_IS_NONE` has it
         return [
-            *([FieldError("", "INVALID", _NO_CONTENT)] if content else ()),
+            *([FieldError("", "INVALID", _NO_CONTENT)] if blank and document.get("html") is None else ()),
             *([FieldError("/subject", "REQUIRED", _NO_SUBJECT)] if document.get("subject") is None else ()),
         ]
 
