@@ -14,7 +14,7 @@ from typing import Any
 import asyncpg
 import pytest
 import structlog
-from tests import deadlines, folders, judged_alone, longest_first
+from tests import deadlines, folders, judged_alone, order
 from tests import system_postgres as packaged
 from tests.alone import pytest_ignore_collect, pytest_itemcollected  # noqa: F401 - hooks of this run
 from tests.clusters import give_cluster
@@ -46,7 +46,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Hooks of a conftest below the root are not told of fixtures of the session; and two have the same name."""
     config.pluginmanager.register(folders)
     config.pluginmanager.register(deadlines)
-    config.pluginmanager.register(longest_first)
+    config.pluginmanager.register(order)
     config.pluginmanager.register(judged_alone)
     # A shell has what it runs in the background ignore Ctrl-C, and so would each program to which a test sends one.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

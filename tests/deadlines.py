@@ -17,7 +17,7 @@ WAITED = (
 )
 
 _TESTS = Path(__file__).parent
-_PLACES = (_TESTS / "acceptance", _TESTS / "fronts")
+PLACES = (_TESTS / "acceptance", _TESTS / "fronts")
 _ROUNDS = (_TESTS / "crash", _TESTS / "faults", _TESTS / "abuse")  # the last has a rule of its own
 _MARKS = ("long", "alone", "browser")
 
@@ -30,7 +30,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def waits(path: Path, marks: set[str]) -> bool:
     """Whether a test of the file with these markers has real programs beside it, and is no round."""
-    return not within(path, *_ROUNDS) and (within(path, *_PLACES) or not marks.isdisjoint(_MARKS))
+    return not within(path, *_ROUNDS) and (within(path, *PLACES) or not marks.isdisjoint(_MARKS))
 
 
 @cache

@@ -48,6 +48,7 @@ select
     now()
 from generate_series(1, $3::int) g
 """
+MADE = {"chatapp": (_SMALL, SMALL), "sms": (_LARGE, LARGE)}
 # Not one that is between two statements of its work.
 _HELD = """
 select count(*) from pg_stat_activity
@@ -66,20 +67,24 @@ async def database(service: Service) -> AsyncIterator["asyncpg.Connection[asyncp
 
 
 @pytest.fixture(scope="session")
-def rows(service: Service, attacker_token: str) -> str:
-    """Makes the attacker's messages; the query of an export of all of them."""
-    made = datetime.now(UTC) - timedelta(minutes=1)
+def filled() -> dict[str, str]:
+    """The query of an export of all the attacker's messages, by the channel for which they were made."""
+    return {}
 
-    async def fill() -> None:
+
+@pytest.fixture
+async def rows(service: Service, attacker_token: str, filled: dict[str, str], channel: str) -> str:
+    """Makes the attacker's messages of the channel; the query of an export of all of them."""
+    if channel not in filled:
+        made = datetime.now(UTC) - timedelta(minutes=1)
         async with Api(service.url, attacker_token) as api, database(service) as connection:
             organization_id = (await api.call("GET", "/v2/organization"))["id"]
-            for sql, count in ((_SMALL, SMALL), (_LARGE, LARGE)):
-                await connection.execute(sql, organization_id, lowest_id(MESSAGE, made)[:-13], count)
+            sql, count = MADE[channel]
+            await connection.execute(sql, organization_id, lowest_id(MESSAGE, made)[:-13], count)
             await connection.execute("analyze messages")
-
-    asyncio.run(fill())
-    period = {"from": made - timedelta(hours=1), "to": made + timedelta(hours=1)}
-    return urlencode({name: format_timestamp(at) for name, at in period.items()})
+        period = {"from": made - timedelta(hours=1), "to": made + timedelta(hours=1)}
+        filled[channel] = urlencode({name: format_timestamp(at) for name, at in period.items()})
+    return filled[channel]
 
 
 @pytest.fixture(scope="session")
