@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -74,6 +75,8 @@ for word in life:
         listening.listen()
         control.send(b"ready")
         tell("serves")
+    elif word == "gate":
+        os.read(os.open(folder + "/orphans", os.O_RDONLY), 1)
     elif word == "stops":
         control.send(b"final")
         listening.close()
@@ -285,6 +288,34 @@ async def test_a_next_owner_that_stands_still_is_killed_and_another_begun(launch
     assert status == 3
     told = ["owner_died", "owner_begun", "owner_silent", "owner_died", "owner_begun"]
     assert [json.loads(line)["message"] for line in log] == told
+
+
+@pytest.mark.long
+async def test_time_in_which_the_launcher_stands_still_as_well_is_not_the_owners(
+    launch: Launch, tmp_path: Path
+) -> None:
+    hasty = tmp_path / "hasty.py"
+    text = Path(launcher.__file__).read_text()
+    assert "TAKES_WITHIN, LOADS_WITHIN = 10.0, 120.0" in text
+    hasty.write_text(text.replace("TAKES_WITHIN, LOADS_WITHIN = 10.0, 120.0", "TAKES_WITHIN, LOADS_WITHIN = 5.0, 5.0"))
+    launched = launch("serves", "gate serves", program=str(hasty))
+    os.kill(await launched.serves(), signal.SIGKILL)
+    await until(lambda: [each[1] for each in launched.told() if each[0] == "begun"] == ["0", "1"], "another begins")
+    both = (launched.process.pid, int(launched.told()[-1][-1]))
+    for each in both:
+        os.kill(each, signal.SIGSTOP)
+    frozen = time.monotonic()
+    await until(lambda: time.monotonic() > frozen + 6.0, "its time is over", every=0.1)
+    for each in both:
+        os.kill(each, signal.SIGCONT)
+        await until(lambda: time.monotonic() > frozen + 7.5, "the launcher has looked", every=0.1)
+    with (tmp_path / "orphans").open("w") as gate:
+        gate.write(".")
+    await launched.serves(2)
+    launched.process.send_signal(signal.SIGTERM)
+    status, log = launched.ended()
+    assert status == 3
+    assert [json.loads(line)["message"] for line in log] == ["owner_died", "owner_begun"]
 
 
 async def test_an_owner_that_stands_still_when_it_is_to_stop_is_killed_and_what_it_left_stopped(
