@@ -26,6 +26,7 @@ from recado.cli.launched import Launched
 from recado.config.settings import Settings, load_settings
 from recado.domain.core.errors import Unavailable
 from recado.engine.clock import SystemClock
+from recado.fronts.launcher import STARTS
 from recado.http.server import ANSWER_SECONDS, ServerPart
 from recado.storage.dispatch.epochs import current_epoch
 from recado.storage.dispatch.ownership import Owned, Owner, Ownership
@@ -538,6 +539,26 @@ async def test_a_start_ends_the_processes_for_which_the_database_has_no_connecti
     with pytest.raises(RuntimeError, match="no providers"):
         await recado.app.Application(settings, cores=8.0, processes=processes).start()
     assert kept == [2]
+
+
+async def test_an_owner_says_again_and_again_that_it_starts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    launcher, control = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+
+    class Slow(Opened):
+        async def start(self, **_: object) -> None:
+            said = [await asyncio.get_running_loop().sock_recv(launcher, 64) for _ in range(3)]
+            assert said == [STARTS] * 3
+            raise RuntimeError("it was heard")
+
+    launcher.setblocking(False)
+    monkeypatch.setattr(recado.app, "Installation", Slow)
+    monkeypatch.setattr(serve, "SAYS_EVERY", 0.01)
+    owner, settings = Launched(control.detach()), load_settings(data_dir=tmp_path, listen="127.0.0.1:0", workers=2)
+    try:
+        with launcher, pytest.raises(RuntimeError, match="it was heard"):
+            await serve._serve(settings, lambda: None, owner=owner)
+    finally:
+        owner.close()
 
 
 class Starting:

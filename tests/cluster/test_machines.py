@@ -18,7 +18,7 @@ from typing import Any
 
 import asyncpg
 import pytest
-from tests.cluster.machines import Machine, Machines
+from tests.cluster.machines import Machine, Machines, place_by
 from tests.crash.evidence import is_uncertain
 from tests.crash.stage import COINS, SimulatedStage
 from tests.crash.verdict import tightest
@@ -315,6 +315,17 @@ async def _end(installation: Installation, what: str, ending: Ending) -> None:
         left.kill()
         await machines.again(left)
     await installation.settled()
+
+
+async def test_a_cell_goes_to_the_machine_that_is_named(installation: Installation) -> None:
+    machines = installation.machines
+    left = await machines.placed("a")
+    wanted = next(each for each in machines.all if each is not left and each.service_of("b") is None)
+    told_at = installation.entry_besides(wanted)
+    said = await asyncio.to_thread(told_at.command, "cells", "relocate", "a", "--to", wanted.ip)
+    assert said["url"].startswith(f"http://{wanted.ip}:")
+    assert await machines.placed("a") is wanted
+    assert place_by(told_at, "a") == said["url"]
 
 
 async def test_a_cell_that_leaves_the_map_ends_in_the_cluster_and_may_come_back(installation: Installation) -> None:

@@ -51,6 +51,13 @@ def test_systemd_understands_every_line(file: Path, tmp_path: Path) -> None:
     assert "'Umsk'" in unknown.stderr
 
 
+def test_the_units_of_a_cluster_have_the_environment_of_its_page() -> None:
+    page = (UNITS[0].parents[2] / "docs" / "cluster.md").read_text("utf-8")
+    for unit in (each for each in UNITS if each.stem in ("recado-ray", "recado-cluster")):
+        (line,) = re.findall(r"^Environment=(.*)$", unit.read_text("utf-8"), flags=re.MULTILINE)
+        assert [each for each in line.split() if f"\n{each}\n" not in page] == []
+
+
 @pytest.mark.parametrize("file", UNITS, ids=lambda file: file.stem)
 def test_the_service_may_do_little_beside_its_work(file: Path, tmp_path: Path) -> None:
     shut = analyzed("security", "--offline=yes", f"--threshold={EXPOSURE}", "--no-pager", file)

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -21,7 +22,7 @@ from recado.fronts.launcher import FIRST
 ROOT = Path(__file__).parents[2]
 # Each life is a line of `lives`; what happens in it is told in `told`. The first one is begun by `launch`.
 OWNER = """
-import os, signal, socket, sys
+import os, select, signal, socket, sys
 folder, told = sys.argv[1], sys.argv[-1]
 def tell(*words):
     with open(folder + "/told", "a") as file:
@@ -74,12 +75,20 @@ for word in life:
         listening.listen()
         control.send(b"ready")
         tell("serves")
+    elif word == "gate":
+        os.read(os.open(folder + "/orphans", os.O_RDONLY), 1)
     elif word == "stops":
         control.send(b"final")
         listening.close()
         os.read(os.open(folder + "/orphans", os.O_RDONLY), 1)
     elif word == "deaf":
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+    elif word == "taken":
+        control.send(b"taken")
+    elif word == "slow":  # for longer than it may be silent in the test that wants it
+        for _ in range(25):
+            select.select([], [], [], 0.1)
+            control.send(b"starts")
     elif word == "still":
         os.kill(os.getpid(), signal.SIGSTOP)
     elif word == "final":
@@ -200,7 +209,30 @@ async def test_an_owner_that_died_is_followed_by_another_and_who_asks_meanwhile_
     ("life", "status"), [("1", 1), ("final 1", 1), ("78", 78), ("killed", -signal.SIGKILL)], ids=str
 )
 def test_a_service_that_has_not_served_yet_ends_as_its_owner_does(launch: Launch, life: str, status: int) -> None:
-    assert launch(life).ended() == (status, [])
+    launched = launch(life)
+    assert launched.ended() == (status, [])
+    # One that was killed had begun a database, maybe.
+    assert launched.told() == [launched.told()[0], *([["last"]] if life == "killed" else [])]
+
+
+async def test_an_owner_that_stands_still_in_its_start_is_killed_and_a_slow_one_is_not(
+    launch: Launch, tmp_path: Path
+) -> None:
+    hasty = tmp_path / "hasty.py"
+    text = Path(launcher.__file__).read_text()
+    assert "SAYS_EVERY, SAYS_WITHIN = 5.0, 60.0" in text
+    hasty.write_text(text.replace("SAYS_EVERY, SAYS_WITHIN = 5.0, 60.0", "SAYS_EVERY, SAYS_WITHIN = 0.1, 2.0"))
+    launched = launch("serves", "taken slow still", "serves", program=str(hasty))
+    os.kill(await launched.serves(), signal.SIGKILL)
+    await launched.serves(2)
+    assert launched.asked() == 2
+    launched.process.send_signal(signal.SIGTERM)
+    status, log = launched.ended()
+    assert status == 3
+    lines = [json.loads(line) for line in log]
+    told = ["owner_died", "owner_begun", "owner_silent", "owner_died", "owner_begun"]
+    assert [each["message"] for each in lines] == told
+    assert lines[3]["lived"] >= 4.4  # it was slow for 2.5 s, and still for 2
 
 
 async def test_a_stop_is_the_owners_and_a_reload_is_told_to_it(launch: Launch) -> None:
@@ -261,6 +293,34 @@ async def test_a_next_owner_that_stands_still_is_killed_and_another_begun(launch
     assert status == 3
     told = ["owner_died", "owner_begun", "owner_silent", "owner_died", "owner_begun"]
     assert [json.loads(line)["message"] for line in log] == told
+
+
+@pytest.mark.long
+async def test_time_in_which_the_launcher_stands_still_as_well_is_not_the_owners(
+    launch: Launch, tmp_path: Path
+) -> None:
+    hasty = tmp_path / "hasty.py"
+    text = Path(launcher.__file__).read_text()
+    assert "TAKES_WITHIN, LOADS_WITHIN = 10.0, 120.0" in text
+    hasty.write_text(text.replace("TAKES_WITHIN, LOADS_WITHIN = 10.0, 120.0", "TAKES_WITHIN, LOADS_WITHIN = 5.0, 5.0"))
+    launched = launch("serves", "gate serves", program=str(hasty))
+    os.kill(await launched.serves(), signal.SIGKILL)
+    await until(lambda: [each[1] for each in launched.told() if each[0] == "begun"] == ["0", "1"], "another begins")
+    both = (launched.process.pid, int(launched.told()[-1][-1]))
+    for each in both:
+        os.kill(each, signal.SIGSTOP)
+    frozen = time.monotonic()
+    await until(lambda: time.monotonic() > frozen + 6.0, "its time is over", every=0.1)
+    for each in both:
+        os.kill(each, signal.SIGCONT)
+        await until(lambda: time.monotonic() > frozen + 7.5, "the launcher has looked", every=0.1)
+    with (tmp_path / "orphans").open("w") as gate:
+        gate.write(".")
+    await launched.serves(2)
+    launched.process.send_signal(signal.SIGTERM)
+    status, log = launched.ended()
+    assert status == 3
+    assert [json.loads(line)["message"] for line in log] == ["owner_died", "owner_begun"]
 
 
 @pytest.mark.parametrize("life", ["serves", "still"], ids=["after it served", "in its start"])

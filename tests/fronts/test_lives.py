@@ -14,6 +14,7 @@ from typing import Any
 import aiohttp
 import pytest
 from tests.acceptance.sandbox.customer import Customer, phone
+from tests.clusters import give_cluster
 from tests.fronts.processes import WORKERS, Press, fronts_of, is_front, name_of, owner_of, standbys_of
 from tests.program import Api, Service, running
 from tests.waiting import until
@@ -231,6 +232,21 @@ async def test_a_stop_while_there_is_no_owner_stops_the_database(tmp_path: Path)
         assert await asyncio.to_thread(service.end, signal.SIGCONT) == 0
         assert service.cluster().pid() is None
         assert "owner_begun" not in service.log.read_text()
+
+
+async def test_a_start_whose_owner_is_killed_ends_and_leaves_no_database(tmp_path: Path) -> None:
+    service = Service(tmp_path, "--workers", str(WORKERS))
+    await asyncio.to_thread(give_cluster, service.data_dir)
+    try:
+        service.spawn()
+        await until(lambda: service.cluster().pid() is not None, "its database runs", every=0.01)
+        os.kill(owner_of(service), signal.SIGKILL)
+        await until(lambda: not service.running, "the service has ended", limit=PATIENCE)
+        assert service.cluster().pid() is None
+        assert service.end(signal.SIGCONT) == -signal.SIGKILL
+        assert "serving" not in service.output.read_text()
+    finally:
+        await service.wipe()
 
 
 async def test_all_end_with_a_launcher_that_is_killed_and_the_next_service_sends_everything(tmp_path: Path) -> None:

@@ -71,6 +71,10 @@ class Launched:
         self.restarts = int(restarts or 0)
         return said
 
+    def starts(self) -> None:
+        """It does not serve yet, and does not stand still either."""
+        self._say(launcher.STARTS)
+
     def serves(self) -> None:
         """It answers: when it dies, another one is to follow."""
         self._say(launcher.READY)

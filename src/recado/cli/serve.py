@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import structlog
 import typer
@@ -30,7 +30,7 @@ from recado.engine.clock import SystemClock
 from recado.engine.process.collector import spare_the_collector
 from recado.engine.process.family import take_name
 from recado.engine.process.stacks import below_its_name, tell_stacks
-from recado.fronts.launcher import GO, LAST
+from recado.fronts.launcher import GO, LAST, SAYS_EVERY
 from recado.fronts.processes import FrontProcesses
 from recado.fronts.program import OTHER_PROGRAM, program_on_disk
 from recado.fronts.supervision import FrontsFailed
@@ -249,7 +249,10 @@ async def _until_told(
     from recado.app import PlaceLost
 
     starting = asyncio.create_task(application.start(assembled=spare_the_collector))
-    await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    both: set[asyncio.Task[Any]] = {starting, stopping}
+    while not (await asyncio.wait(both, timeout=SAYS_EVERY, return_when=asyncio.FIRST_COMPLETED))[0]:
+        if owner is not None:
+            owner.starts()
     if not starting.done():
         _ends(owner)
         stop_begins()

@@ -139,7 +139,7 @@ def _room(left: str, to: str | None) -> str:
     free = _free()
     others = [node for node, address in nodes.items() if node != left and to in (None, address) and free.get(node)]
     if not others:
-        raise NotCarriedOut(f"{to or 'no other machine'} has room for one more cell")
+        raise NotCarriedOut("no other machine has room for it" if to is None else f"{to} has no room for it")
     return max(others, key=lambda node: free[node])
 
 

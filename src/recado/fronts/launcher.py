@@ -26,16 +26,19 @@ NEXT_AGAIN_AFTER = 60.0  # seconds, where one that waited has ended
 TAKES_WITHIN, LOADS_WITHIN = 10.0, 120.0
 """Seconds in which one whose turn it is says so, on a machine however busy: one that has loaded the program, and one
 that loads it. Who is silent stands still, and is killed."""
+SAYS_EVERY, SAYS_WITHIN = 5.0, 60.0
+"""Seconds between two words of one that starts, which may take as long as a database recovers; and the most, after
+which it stands still, and is killed."""
 STOPS_WITHIN = 25.0
 """Seconds from a stop to the end: an owner takes 20 at most (C32), and the interpreter a moment."""
 
-WAITS, TAKEN, READY, FINAL = b"waits", b"taken", b"ready", b"final"
-"""What an owner says: it has loaded the program; it knows that it is its turn; it serves; its end is that of the
-service."""
+WAITS, TAKEN, STARTS, READY, FINAL = b"waits", b"taken", b"starts", b"ready", b"final"
+"""What an owner says: it has loaded the program; it knows that it is its turn; it still starts (again and again); it
+serves; its end is that of the service."""
 GO, LAST = b"go", b"last"
 """What it is told: to serve, with its number of restarts, and the descriptors that have the address; or that nobody is
 to serve any more, and that what the owner before has left is to be stopped."""
-FORM = "v1"
+FORM = "v2"
 """Of how a process is begun, told and heard (`--launched`): another one with each change of that. What is installed
 may be another program by then than its launcher."""
 OTHER_LAUNCHER = 79
@@ -59,7 +62,8 @@ class LaunchedOwner:
         self.pid = pid
         self.begun_at = time.monotonic()
         self.waits = self.taken = self.ready = self.final = False
-        self.due: float | None = None  # when it is killed unless it has done what it was told
+        self.due: float | None = None  # when it is killed unless it has said something, or ended, by then
+        self._stops = False
         self._control = control
         control.setblocking(False)
 
@@ -71,6 +75,8 @@ class LaunchedOwner:
                 self.taken = self.taken or said in (TAKEN, READY, FINAL)
                 self.ready = self.ready or said == READY
                 self.final = self.final or said == FINAL
+                if self.due is not None and not self._stops:
+                    self.due = None if self.ready or self.final else time.monotonic() + SAYS_WITHIN
 
     def go(self, restarts: int, listening: Sequence[int]) -> None:
         """It is its turn, and gets the address. One that is dead already is found by its end."""
@@ -80,9 +86,14 @@ class LaunchedOwner:
         with suppress(OSError):
             socket.send_fds(self._control, [b"%b %d" % (GO, restarts)], listening)
 
+    def stops(self) -> None:
+        """It has been told to end, or ends by itself."""
+        self._stops = True
+        self.due = time.monotonic() + STOPS_WITHIN
+
     def last(self) -> None:
         """Nobody serves after it, nor does it."""
-        self.due = time.monotonic() + STOPS_WITHIN
+        self.stops()
         with suppress(OSError):
             self._control.send(LAST)
 
@@ -129,6 +140,7 @@ class Launcher:
         self._ends_with_terminal = has_terminal() and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
         self._status: int | None = None  # of the service, while one stops what the owner has left
         self._failures = self._restarts = 0
+        self._looked_at = time.monotonic()
 
     def run(self) -> int:
         """The exit status of the service, which is that of the last owner that served; negative for a signal."""
@@ -177,7 +189,7 @@ class Launcher:
             os.close(each)
         self._listening = ()
         if self._owner is not None:
-            self._owner.due = time.monotonic() + STOPS_WITHIN
+            self._owner.stops()
             self._end_next()
 
     def _stop_what_is_left(self, status: int) -> bool:
@@ -198,8 +210,12 @@ class Launcher:
     def _look(self) -> None:
         """Begin what is to begin now."""
         now, owner = time.monotonic(), self._owner
-        if owner is not None and owner.due is not None and now >= owner.due:
-            self._kill_silent(owner)
+        if owner is not None and owner.due is not None:
+            # While this process stood still, the owner may have done so, too: of a machine that was frozen, all do.
+            owner.due += max(0.0, now - self._looked_at - _LOOK_EVERY)
+            if now >= owner.due:
+                self._kill_silent(owner)
+        self._looked_at = now
         if self._stopping:
             return
         if owner is None:
@@ -220,10 +236,10 @@ class Launcher:
             self._begin_next()
 
     def _kill_silent(self, owner: LaunchedOwner) -> None:
-        """It had its time. Unless it is only this process that stood still meanwhile."""
+        """It had its time, unless what it has said was not heard yet."""
         owner.heard()
-        owner.due = None
-        if self._stopping or not owner.taken:
+        if owner.due is not None and time.monotonic() >= owner.due:
+            owner.due = None
             self._tell("error", "owner_silent", pid=owner.pid)
             owner.signal(signal.SIGKILL)
 
@@ -263,15 +279,8 @@ class Launcher:
             if status < 0 and owner.waits and self._stop_what_is_left(self._status):
                 return None  # it was there already when all were killed, or stood still: now a new one
             return self._status or status
-        left = self._served or status == -signal.SIGKILL  # a start that ends by itself leaves nothing
-        if self._stopping and left and (not owner.final or status < 0):
-            # It did not come to the end of its stop: it was still loading when it was told, or died, or stood still.
-            self._end_fronts()
-            told = 0 if -status in _STOPS else status
-            return None if self._stop_what_is_left(told) else told
         if self._stopping or owner.final or not self._served:
-            self._end_next()
-            return status
+            return self._end(owner, status)
         now = time.monotonic()
         lived = now - owner.begun_at
         self._failures = 1 if lived >= LIVED else self._failures + 1
@@ -283,6 +292,19 @@ class Launcher:
         if self._next is None:
             self._begin_next()  # it loads meanwhile
         return None
+
+    def _end(self, owner: LaunchedOwner, status: int) -> int | None:
+        """None is to follow the owner that was the last. One that did not come to its end leaves what it began."""
+        if self._served:  # it was still loading when it was told to stop, or died, or stood still
+            left, told = status < 0 or not owner.final, 0 if -status in _STOPS else status
+        else:  # it was killed in its start; by one of these signals, before it had begun anything
+            left, told = status < 0 and -status not in _STOPS, status
+        if not left:
+            self._end_next()
+            return status
+        self._let_go()
+        self._end_fronts()
+        return None if self._stop_what_is_left(told) else told
 
     def _begin_next(self) -> bool:
         """Begin a process that waits until it is its turn."""

@@ -99,6 +99,7 @@ class FrontProcesses:
 
     def __init__(self, program: str, fork: Callable[[], int] | None = None) -> None:
         self.program = program
+        self._folders = os.pathsep.join(path for path in sys.path if path)  # a library may add its own later
         self._fork = fork
         self._early: deque[tuple[FrontProcess, socket.socket]] = deque()
 
@@ -163,7 +164,7 @@ class FrontProcesses:
                     [sys.executable, "-P", "-m", "recado.fronts.front", self.program],
                     stdin=theirs.fileno(),
                     start_new_session=True,
-                    env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+                    env={**os.environ, "PYTHONPATH": self._folders},
                 )
             except BaseException:
                 told.close()
