@@ -1,4 +1,4 @@
-"""What becomes of orders to a cell's actor, and where it may go; with a stand-in for Ray: test_machines.py has the real one."""
+"""What becomes of orders to a cell's actor, and where it may go; with a stand-in: test_machines.py has the real Ray."""
 
 from collections.abc import Callable
 from types import SimpleNamespace
