@@ -124,7 +124,7 @@ ATTACKS = {
     "requests ahead": (4, requests_ahead),
 }
 BODIES = {  # of somebody with a key: the cell takes them
-    "bodies that trickle": (240, a_body_that_trickles),
+    "bodies that trickle": (60, a_body_that_trickles),
     "many bodies that trickle": (800, a_body_that_trickles),
     "chunks of a byte": (8, chunks_of_a_byte),
 }
