@@ -3,13 +3,13 @@
 import asyncio
 import itertools
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 
 import asyncpg
 import pytest
-from tests.abuse.attacker import Attacker, keep_on
+from tests.abuse.attacker import ANSWER_LIMIT, Attacker, keep_on, status_of
 from tests.abuse.conftest import Resident, cases
 from tests.abuse.neighbour import Neighbour
 from tests.abuse.test_framing import pour
@@ -22,6 +22,7 @@ from recado.domain.core.tokens import mint_token
 pytestmark = pytest.mark.alone
 
 ADDRESSES = 60
+AHEAD = 2_000
 
 
 @pytest.fixture(scope="session")
@@ -50,16 +51,30 @@ async def neighbour(entry: EntryProgram, resident: Resident) -> AsyncIterator[Ne
         yield caller
 
 
-async def left_open(stranger: Attacker, begin: bytes, drip: bytes) -> int:
-    """A request that does not end, until the entry ends it, or half a second has passed."""
+async def left_open(stranger: Attacker, begin: bytes, drip: bytes, lasts: float = 0.5) -> int:
+    """A request that does not end, until the entry ends it, or so many seconds have passed."""
     reader, writer = await stranger.connect()
     try:
         writer.write(begin)
         with suppress(OSError):
-            async with asyncio.timeout(0.5):
-                while not reader.at_eof():
+            async with asyncio.timeout(lasts):
+                ended = asyncio.ensure_future(reader.read())
+                while not ended.done():
                     writer.write(drip)
-                    await asyncio.wait([asyncio.ensure_future(reader.read(1))], timeout=0.05)
+                    await asyncio.wait([ended], timeout=0.05)
+    finally:
+        writer.transport.abort()
+    return 0
+
+
+async def poured(stranger: Attacker, raw: bytes, lasts: float = ANSWER_LIMIT) -> int:
+    """The status, 0 where the answer has no end within so many seconds."""
+    reader, writer = await stranger.connect()
+    try:
+        with suppress(OSError):
+            writer.write(raw)
+            async with asyncio.timeout(lasts):
+                return await status_of(reader)
     finally:
         writer.transport.abort()
     return 0
@@ -88,21 +103,55 @@ async def a_large_head(stranger: Attacker) -> int:
     return await pour(stranger, head[:1_000], [head[1_000:]])
 
 
+async def a_body_that_trickles(caller: Attacker) -> int:
+    return await left_open(caller, caller.head("POST", "/contacts", 100_000), b" ", lasts=2.0)
+
+
+async def chunks_of_a_byte(caller: Attacker) -> int:
+    head = caller.head("POST", "/contacts", None, {"Transfer-Encoding": "chunked", "Connection": "close"})
+    return await poured(caller, head + b"1\r\n \r\n" * 20_000)
+
+
+async def requests_ahead(stranger: Attacker) -> int:
+    last = stranger.head("GET", "/contacts", None, {"Connection": "close"})
+    return await poured(stranger, stranger.head("GET", "/contacts", None) * (AHEAD - 1) + last, lasts=2.0)
+
+
 ATTACKS = {
     "heads without an end": (400, half_a_head),
     "tokens of nobody": (16, a_token_of_nobody),
     "extensions of chunks": (16, extensions),
     "large heads": (16, a_large_head),
+    "requests ahead": (4, requests_ahead),
 }
+BODIES = {  # of somebody with a key: the cell takes them
+    "bodies that trickle": (60, a_body_that_trickles),
+    "chunks of a byte": (8, chunks_of_a_byte),
+}
+Attack = tuple[int, Callable[[Attacker], Awaitable[int]]]
+
+
+def strangers(entry: EntryProgram, token: str | None = None) -> Iterator[Attacker]:
+    """The same one from many addresses, again and again."""
+    addresses = [f"127.0.2.{1 + number}" for number in range(ADDRESSES)]
+    return itertools.cycle(Attacker("127.0.0.1", entry.port, token, source=each) for each in addresses)
 
 
 @pytest.mark.parametrize("attack", cases(ATTACKS, "heads without an end"))
 async def test_an_attack_on_the_entry_keeps_nobody_waiting(
-    entry: EntryProgram, neighbour: Neighbour, seconds: float, attack: tuple[int, Callable[[Attacker], Awaitable[int]]]
+    entry: EntryProgram, neighbour: Neighbour, seconds: float, attack: Attack
 ) -> None:
-    at_once, does = attack
-    addresses = [f"127.0.2.{1 + number}" for number in range(ADDRESSES)]
-    strangers = itertools.cycle(Attacker("127.0.0.1", entry.port, source=each) for each in addresses)
+    (at_once, does), those = attack, strangers(entry)
     async with neighbour.held():
-        answers = await keep_on(seconds, at_once, lambda: does(next(strangers)))
-    assert set(answers) <= {0, 400, 401, 429}  # 0: the connection ended amid the sending
+        answers = await keep_on(seconds, at_once, lambda: does(next(those)))
+    assert set(answers) <= {0, 400, 401, 429}
+
+
+@pytest.mark.parametrize("attack", cases(BODIES, *BODIES))
+async def test_pieces_of_bodies_at_the_entry_keep_nobody_waiting(
+    entry: EntryProgram, attacker_token: str, neighbour: Neighbour, seconds: float, attack: Attack
+) -> None:
+    (at_once, does), those = attack, strangers(entry, attacker_token)
+    async with neighbour.held():
+        answers = await keep_on(seconds, at_once, lambda: does(next(those)))
+    assert set(answers) <= {0, 400, 429}

@@ -16,6 +16,7 @@ REFUSED = {
     "a length and chunks": f"{POST}{LENGTH}{CHUNKED}\r\n0\r\n\r\n{INNER}",
     "chunks, and then none": f"{POST}{CHUNKED}Transfer-Encoding: identity\r\n\r\n0\r\n\r\n{INNER}",
     "chunks that are not the last": f"{POST}Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n{INNER}",
+    "packed chunks": f"{POST}Transfer-Encoding: gzip, chunked\r\n\r\n{CHUNK}",
     "something like chunks": f"{POST}Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n{INNER}",
     "a tab of another kind": f"{POST}Transfer-Encoding: \x0bchunked\r\n\r\n0\r\n\r\n{INNER}",
     "a space before the colon": f"{POST}Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n{INNER}",

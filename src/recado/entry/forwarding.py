@@ -19,7 +19,7 @@ from yarl import URL
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem, Unavailable
 from recado.entry.figures import ANSWER, REQUEST, EntryBound, EntryFigures
-from recado.http.wire.body import ClientLeft, body_chunks
+from recado.http.wire.body import UNCOUNTED, ClientLeft, body_chunks, body_with_head
 from recado.http.wire.body_pace import BodyPace
 from recado.http.wire.deadlines import READ_SECONDS, SLOW_SECONDS
 from recado.http.wire.rendering import LARGE, WireResponse
@@ -52,6 +52,8 @@ _HOP: Final = frozenset(
 )  # fmt: skip
 # What says where a request came from is said anew. The body's length is that of what is sent.
 _SAID_ANEW: Final = frozenset({"expect", "forwarded", "x-real-ip", "via", "content-length"})
+_SENT_ONCE: Final = frozenset({"POST", "PATCH"})
+"""Of other methods the client sends whole bodies again where a connection at rest has ended."""
 _PRINTABLE: Final = "".join(map(chr, range(0x21, 0x7F)))
 _One = TypeVar("_One")
 
@@ -78,7 +80,9 @@ class AnswerBrokeOff(ConnectionResetError):
 
 
 class PassedBody:
-    """What a request brings: `whole`, or as it comes, and then it can be sent once."""
+    """What a request brings: `whole`, or as it comes, and then it can be sent once. `length`: of what is sent, where it
+    is known.
+    """
 
     def __init__(
         self,
@@ -91,13 +95,21 @@ class PassedBody:
     ) -> None:
         self.whole = whole
         self.begun = False
-        self.ended = False
         self.error: BaseException | None = None
         self._request = request
         self._clock = clock
         self._pace = pace
         self._caller = caller
         self._figures = figures
+        self._with_head: bytes | None = None
+        if whole is not None:
+            self.length: str | None = str(len(whole))
+            return
+        self.length = request.headers.get("Content-Length")
+        if request.method in _SENT_ONCE and _has_body(request):
+            self._with_head = body_with_head(request, UNCOUNTED)
+            if self._with_head is not None:
+                self.length = str(len(self._with_head))
 
     async def _pieces(self) -> AsyncGenerator[bytes]:
         if self.begun:
@@ -108,7 +120,6 @@ class PassedBody:
             async for chunk in chunks:
                 self._figures.passed(REQUEST, len(chunk))
                 yield bytes(chunk)  # a block is used again
-            self.ended = True
         except (Problem, ClientLeft) as error:
             self.error = error
             raise
@@ -121,8 +132,15 @@ class PassedBody:
             self._figures.passed(REQUEST, len(piece))
             yield piece
 
-    def to_send(self) -> AsyncIterator[bytes]:
-        return self._pieces() if self.whole is None else self._slices(self.whole)
+    def to_send(self) -> AsyncIterator[bytes] | bytes:
+        content = self._with_head
+        if content is None:
+            return self._pieces() if self.whole is None else self._slices(self.whole)
+        if self.begun:
+            raise RuntimeError("a body comes once")
+        self.begun = True
+        self._figures.passed(REQUEST, len(content))
+        return content  # it leaves with the head, without a task of its own
 
 
 class Forwarder:
@@ -356,9 +374,8 @@ def _headers(request: BaseRequest, body: PassedBody, ip: str) -> CIMultiDict[str
         if name.lower() not in dropped and not name.lower().startswith("x-forwarded-")
     )
     headers["X-Forwarded-For"] = ip
-    length = given_headers.get("Content-Length") if body.whole is None else str(len(body.whole))
-    if length is not None:
-        headers["Content-Length"] = length
+    if body.length is not None:
+        headers["Content-Length"] = body.length
     return headers
 
 

@@ -31,6 +31,7 @@ BAD = {
     "many headers": GET + b"X: y\r\n" * 101 + b"\r\n",
     "a bad length": POST + b"Content-Length: 1x\r\n\r\n{}",
     "two framings": POST + b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{}",
+    "another coding": CHUNKED.replace(b"chunked", b"gzip, chunked") + b"2\r\n{}\r\n0\r\n\r\n",
     "a bad chunk": CHUNKED + b"zz\r\n{}\r\n0\r\n\r\n",
     "a bad second chunk": CHUNKED + b"2\r\n{}\r\nzz\r\n\r\n0\r\n\r\n",
     "a chunk without end": CHUNKED + b"2\r\n{}{}\r\n0\r\n\r\n",

@@ -16,6 +16,7 @@ from recado.http.wire.body_pace import BodyPace
 from recado.http.wire.byte_budget import Room
 from recado.http.wire.connection import Connection
 from recado.http.wire.direct_body import BLOCK, DirectBody
+from recado.http.wire.small_pieces import SmallPieces
 
 IDLE_SECONDS = 30.0
 WHOLE_SECONDS = 60.0
@@ -136,7 +137,7 @@ class _Arrival:
     """A body on its way. `size`: the bytes that have come."""
 
     __slots__ = (
-        "_began", "_caller", "_clock", "_declared", "_direct", "_pace", "_payload", "_request", "_timer",
+        "_began", "_caller", "_clock", "_declared", "_direct", "_pace", "_payload", "_request", "_small", "_timer",
         "size",
     )  # fmt: skip
 
@@ -150,6 +151,7 @@ class _Arrival:
         self._began = clock.monotonic()
         self._direct: DirectBody | None = None
         self._timer: TimerHandle | None = None
+        self._small = SmallPieces()
         self.size = 0
         if not self._payload.is_eof() and request.headers.get("Expect", "").lower() == "100-continue":
             transport = request.transport
@@ -191,6 +193,11 @@ class _Arrival:
             raise (_late() if isinstance(error, _Late) else _malformed()) from None
         self.size += len(chunk)
         wait = self._pace.take(self._caller, len(chunk))
+        if self._direct is None and not self._payload.is_eof():
+            gathering = self._small.wait(len(chunk), self._clock.monotonic() - self._began)
+            if gathering > wait and isinstance(protocol := self._request.protocol, Connection):
+                await protocol.gather(gathering)
+                return chunk
         if wait:
             await self._clock.sleep(wait)
         return chunk

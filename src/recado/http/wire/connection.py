@@ -25,6 +25,7 @@ from recado.http.wire.connection_limits import ConnectionLimits
 from recado.http.wire.direct_body import DirectBody
 from recado.http.wire.rendering import WireResponse
 from recado.http.wire.request_turns import RequestTurns
+from recado.http.wire.small_pieces import SmallPieces
 
 HEAD_SECONDS = 10.0
 HEAD_BYTES = 64 * 1024
@@ -43,6 +44,7 @@ _FRAMING_SHARE = 2  # beyond them: as many as a half of the body itself
 _REST = 64 * 1024  # bytes of a body that nobody wanted, which are read on for anyone
 _REST_WAIT = 1.0  # seconds that such bodies of one network may be ahead of their pace, all together
 _TOO_SMALL_CHUNKS = "The chunks of the body are too small: send it in larger ones, or with a Content-Length."
+_OTHER_CODING = "A body may be in chunks, and has no other Transfer-Encoding: send it as it is."
 _TOO_LONG_HEAD = f"The head of a request has at most {HEAD_BYTES // 1024} KiB."
 
 ErrorAnswer = Callable[[int, str | None], WireResponse]  # of a status, with its own words or those of the status
@@ -54,8 +56,8 @@ Shortcut = Callable[[RawRequestMessage, str, "asyncio.Task[None]"], bytes | Awai
 has to answer."""
 
 
-class _BeyondLimit(BadHttpMessage):
-    """A request passes a limit of our own; the message names it."""
+class _NotTaken(BadHttpMessage):
+    """A request passes a limit of our own, or has a coding that is not taken; the message says so."""
 
 
 class Connection(RequestHandler):
@@ -352,14 +354,17 @@ class Connection(RequestHandler):
             self.rest = payload
             with contextlib.suppress(TimeoutError, ConnectionError, RequestPayloadError):
                 async with asyncio.timeout(self._lingering_time):
-                    read = 0
+                    read, small, began = 0, SmallPieces(), self._loop.time()
                     while not payload.is_eof():
                         size = len(await payload.readany())
                         read += size
                         wait = self.rest_pace(self._network, size) if read > _REST else 0.0
                         if wait > _REST_WAIT:  # as many as wait for so long hold enough memory
                             break
-                        if wait:
+                        gathering = 0.0 if payload.is_eof() else small.wait(size, self._loop.time() - began)
+                        if gathering > wait:
+                            await self.gather(gathering)
+                        elif wait:
                             await self.sleep(wait)
             self.rest = None
         if not payload.is_eof() and not self._force_close:
@@ -478,6 +483,18 @@ class Connection(RequestHandler):
             return None
         return DirectBody(self, transport, payload, left, monotonic)
 
+    async def gather(self, seconds: float) -> None:
+        """Read nothing for so long: what the client sends comes together in the buffer of the system."""
+        if self.transport is None or self._buffer_paused:
+            await self.sleep(seconds)
+            return
+        self._pause_reading_for_buffer()
+        try:
+            await self.sleep(seconds)
+        finally:
+            if self.transport is not None:
+                self._read_ahead()
+
     def take_back(self, payload: StreamReader) -> None:
         """A body came whole past the parser, which knows nothing of its end: what follows has a new one."""
         if self._parser is not None:
@@ -507,6 +524,10 @@ class Connection(RequestHandler):
                 found, self._upgraded, _ = parser.feed_data(data)
                 if found:
                     message, body = found[0]
+                    if message.chunked and message.headers["Transfer-Encoding"].strip().lower() != "chunked":
+                        # The parser looks at the last coding only: what is packed would be taken for the body.
+                        self._refuse_in_turn(_NotTaken(_OTHER_CODING))
+                        return False
                     self._incoming, self._chunked = body, message.chunked
                     self._enqueue(found[0])
                     parser.message_consumed()  # without this the parser in Python stops before the next one for good
@@ -562,7 +583,7 @@ class Connection(RequestHandler):
         if wait and not body.is_eof():
             if self._messages:  # the newest of them is the one that still comes
                 self._messages.pop()
-                self._refuse_in_turn(_BeyondLimit(_TOO_SMALL_CHUNKS))
+                self._refuse_in_turn(_NotTaken(_TOO_SMALL_CHUNKS))
             elif self.busy:
                 self.refuse(400, _TOO_SMALL_CHUNKS)
             else:  # it is answered already
@@ -574,7 +595,7 @@ class Connection(RequestHandler):
             self.begun = True
             self._head_size += len(data)
             if self._head_size > HEAD_BYTES:
-                self._refuse_in_turn(_BeyondLimit(_TOO_LONG_HEAD))
+                self._refuse_in_turn(_NotTaken(_TOO_LONG_HEAD))
 
     def _ends_with(self, data: bytes, before: int) -> bool:
         """Whether `data` ends inside, or with, the newest body; otherwise a further head has begun.
@@ -639,8 +660,10 @@ class Connection(RequestHandler):
 
 
 def _too_long(error: BaseException | None) -> str | None:
-    """The sentence on a request beyond a limit of its head or framing (C31); None for any other error."""
-    if isinstance(error, _BeyondLimit):
+    """The sentence on a request beyond a limit of its head or framing (C31), or in a coding that is not taken; None for
+    any other error.
+    """
+    if isinstance(error, _NotTaken):
         return error.message
     if isinstance(error, LineTooLong):
         return f"A line of the request's head has at most {LONGEST_LINE:,} bytes: shorten the address or the header."
