@@ -9,8 +9,6 @@ from tests.waiting import until
 
 from recado.loadtest.generator import Generator
 
-pytestmark = pytest.mark.alone
-
 HEAD = b"HTTP/1.1 %d X\r\nContent-Length: %d\r\n\r\n%s"
 
 
