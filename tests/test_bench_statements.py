@@ -29,11 +29,9 @@ def _statements(*benches: str) -> Iterator[Placed]:
                 yield f"bench/{bench}.py:{node.lineno}", node.value
 
 
-_OF_SERVICE = [
-    placed
-    for placed in _statements(*sorted({file.stem for file in _BENCHES.glob("*.py")} - _OF_BOUNDS.keys()))
-    if not _MADE_FOR_BOUND.search(placed[1])
-]
+def _of_service() -> list[Placed]:
+    benches = sorted({file.stem for file in _BENCHES.glob("*.py")} - _OF_BOUNDS.keys())
+    return [placed for placed in _statements(*benches) if not _MADE_FOR_BOUND.search(placed[1])]
 
 
 async def _refused(connection: Any, statements: Iterable[Placed]) -> list[str]:
@@ -50,8 +48,9 @@ async def test_what_benches_ask_of_the_service_fits_its_tables(emptied_database:
     await emptied_database.empty()
     connection = await asyncpg.connect(**emptied_database.arguments)
     try:
-        assert len(_OF_SERVICE) > 40
-        assert await _refused(connection, _OF_SERVICE) == []
+        statements = _of_service()
+        assert len(statements) > 40
+        assert await _refused(connection, statements) == []
     finally:
         await connection.close()
 

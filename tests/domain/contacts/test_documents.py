@@ -20,10 +20,13 @@ from recado.domain.core.masking import mask_birth_date, mask_cnpj, mask_cpf
 TODAY = date(2026, 11, 21)
 bases = st.from_regex(r"[0-9]{9}", fullmatch=True).filter(lambda base: len(set(base)) > 1)
 cnpjs = st.from_regex(r"[0-9A-Z]{12}[0-9]{2}", fullmatch=True)
-LIKE_LETTERS = [
-    c for c in map(chr, range(128, sys.maxunicode + 1)) if (upper := c.upper()).isascii() and upper.isalpha()
-]
-"""In upper case they are letters of the alphabet, one or more."""
+
+
+@st.deferred  # to look for them among all characters takes longer than to collect many files
+def like_letters() -> st.SearchStrategy[str]:
+    """In upper case they are letters of the alphabet, one or more."""
+    every = map(chr, range(128, sys.maxunicode + 1))
+    return st.sampled_from([c for c in every if (upper := c.upper()).isascii() and upper.isalpha()])
 
 
 @pytest.mark.parametrize(
@@ -81,7 +84,7 @@ def test_what_is_no_cnpj_is_refused(text: str) -> None:
     assert (caught.value.status, caught.value.code) == (422, "CNPJ_INVALID")
 
 
-@given(cnpjs, st.sampled_from(LIKE_LETTERS), st.integers(0, 11))
+@given(cnpjs, like_letters, st.integers(0, 11))
 def test_what_only_turns_into_letters_is_none_of_a_cnpj(cnpj: str, odd: str, place: int) -> None:
     place = min(place, 12 - len(odd.upper()))
     text = cnpj[:place] + odd + cnpj[place + len(odd.upper()) :]
