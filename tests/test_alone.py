@@ -8,8 +8,8 @@ import pytest
 from tests.alone import PART, places, pytest_ignore_collect, pytest_itemcollected
 
 HERE = Path(__file__).parent
-MARKED = HERE / "loadtest" / "test_generator.py"
-PLAIN = HERE / "loadtest" / "test_report.py"
+MARKED = HERE / "acceptance" / "sandbox" / "test_pace.py"
+PLAIN = HERE / "acceptance" / "sandbox" / "test_wallet.py"
 
 
 def test_files_that_mark_a_test_and_the_folders_above_them_are_found(tmp_path: Path) -> None:
