@@ -165,6 +165,15 @@ def state_of(pid: int) -> str:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
+def hasty(folder: Path, limit: str, shorter: str) -> str:
+    """The launcher with a limit that is over sooner: the path of its program."""
+    text = Path(launcher.__file__).read_text()
+    assert limit in text
+    program = folder / "hasty.py"
+    program.write_text(text.replace(limit, shorter))
+    return str(program)
+
+
 Launch = Callable[..., Launched]
 
 
@@ -218,11 +227,8 @@ def test_a_service_that_has_not_served_yet_ends_as_its_owner_does(launch: Launch
 async def test_an_owner_that_stands_still_in_its_start_is_killed_and_a_slow_one_is_not(
     launch: Launch, tmp_path: Path
 ) -> None:
-    hasty = tmp_path / "hasty.py"
-    text = Path(launcher.__file__).read_text()
-    assert "SAYS_EVERY, SAYS_WITHIN = 5.0, 60.0" in text
-    hasty.write_text(text.replace("SAYS_EVERY, SAYS_WITHIN = 5.0, 60.0", "SAYS_EVERY, SAYS_WITHIN = 0.1, 2.0"))
-    launched = launch("serves", "taken slow still", "serves", program=str(hasty))
+    program = hasty(tmp_path, "SAYS_EVERY, SAYS_WITHIN = 5.0, 60.0", "SAYS_EVERY, SAYS_WITHIN = 0.1, 2.0")
+    launched = launch("serves", "taken slow still", "serves", program=program)
     os.kill(await launched.serves(), signal.SIGKILL)
     await launched.serves(2)
     assert launched.asked() == 2
@@ -280,11 +286,8 @@ async def test_a_terminal_that_is_closed_while_there_is_no_owner_is_a_stop(launc
 
 
 async def test_a_next_owner_that_stands_still_is_killed_and_another_begun(launch: Launch, tmp_path: Path) -> None:
-    hasty = tmp_path / "hasty.py"
-    text = Path(launcher.__file__).read_text()
-    assert "TAKES_WITHIN, LOADS_WITHIN = 10.0, 120.0" in text
-    hasty.write_text(text.replace("TAKES_WITHIN, LOADS_WITHIN = 10.0, 120.0", "TAKES_WITHIN, LOADS_WITHIN = 4.0, 4.0"))
-    launched = launch("serves", "still", "serves", program=str(hasty))
+    program = hasty(tmp_path, "TAKES_WITHIN, LOADS_WITHIN = 10.0, 120.0", "TAKES_WITHIN, LOADS_WITHIN = 4.0, 4.0")
+    launched = launch("serves", "still", "serves", program=program)
     os.kill(await launched.serves(), signal.SIGKILL)
     await launched.serves(2)
     assert launched.asked() == 2
@@ -299,11 +302,8 @@ async def test_a_next_owner_that_stands_still_is_killed_and_another_begun(launch
 async def test_time_in_which_the_launcher_stands_still_as_well_is_not_the_owners(
     launch: Launch, tmp_path: Path
 ) -> None:
-    hasty = tmp_path / "hasty.py"
-    text = Path(launcher.__file__).read_text()
-    assert "TAKES_WITHIN, LOADS_WITHIN = 10.0, 120.0" in text
-    hasty.write_text(text.replace("TAKES_WITHIN, LOADS_WITHIN = 10.0, 120.0", "TAKES_WITHIN, LOADS_WITHIN = 5.0, 5.0"))
-    launched = launch("serves", "gate serves", program=str(hasty))
+    program = hasty(tmp_path, "TAKES_WITHIN, LOADS_WITHIN = 10.0, 120.0", "TAKES_WITHIN, LOADS_WITHIN = 5.0, 5.0")
+    launched = launch("serves", "gate serves", program=program)
     os.kill(await launched.serves(), signal.SIGKILL)
     await until(lambda: [each[1] for each in launched.told() if each[0] == "begun"] == ["0", "1"], "another begins")
     both = (launched.process.pid, int(launched.told()[-1][-1]))
@@ -327,11 +327,8 @@ async def test_time_in_which_the_launcher_stands_still_as_well_is_not_the_owners
 async def test_an_owner_that_stands_still_when_it_is_to_stop_is_killed_and_what_it_left_stopped(
     launch: Launch, tmp_path: Path, life: str
 ) -> None:
-    hasty = tmp_path / "hasty.py"
-    text = Path(launcher.__file__).read_text()
-    assert "STOPS_WITHIN = 25.0" in text
-    hasty.write_text(text.replace("STOPS_WITHIN = 25.0", "STOPS_WITHIN = 4.0"))
-    launched = launch(life, program=str(hasty))
+    program = hasty(tmp_path, "STOPS_WITHIN = 25.0", "STOPS_WITHIN = 4.0")
+    launched = launch(life, program=program)
     if life == "serves":
         os.kill(await launched.serves(), signal.SIGSTOP)
     await until(lambda: launched.told() and state_of(int(launched.told()[0][-1])) == "T", "it stands still")
