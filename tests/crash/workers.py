@@ -187,6 +187,8 @@ class WorkersRound(Round[WorkerCrash]):
         """Whoever stands still is killed by the owner, and does nothing from this moment on."""
         worker = await self._stage.worker(self.random)
         at = datetime.now(UTC)
+        if number is signal.SIGSTOP:
+            self.stops.append(at)  # the owner dies a moment after the worker, with answers that nobody has settled
         os.kill(worker.pid, number)
         kill = await worker.death(at)
         self.tell(f"{len(kill.claimed)} calls were under way")
