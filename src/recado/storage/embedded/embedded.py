@@ -6,6 +6,7 @@ when a process dies, so a killed owner leaves at most a running server, which th
 
 import asyncio
 import contextlib
+import logging
 import os
 from pathlib import Path
 from typing import Any
@@ -197,8 +198,8 @@ class EmbeddedPostgres:
                     await self._ensure_running(cluster)
             except Exception as error:  # noqa: BLE001 - whatever it is, the next try may succeed
                 failures += 1
-                tell = log.error if failures == 1 else log.debug
-                tell("postgres_not_restarted", error=str(error))
+                level = logging.ERROR if failures == 1 else logging.DEBUG
+                log.log(level, "postgres_not_restarted", error=str(error))
                 await self._clock.sleep(backoff(failures, 2 * _FIRST_PAUSE, _LONGEST_PAUSE))
             else:
                 if told or failures:
