@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
-from recado.actors.dispatch.gateway import GatewayPlan
+from recado.actors.dispatch.shared_gateway import GatewayPlan
 from recado.channels.chatapp.bridge import Bridge
 from recado.channels.chatapp.chat_address import SANDBOX_ADDRESS, ChatAddress
 from recado.channels.chatapp.cloud import Cloud

@@ -11,13 +11,13 @@ import structlog
 from recado.actors.dispatch.calls import Calls, ContentOf
 from recado.actors.dispatch.direct_sends import DirectSends
 from recado.actors.dispatch.due_poller import DuePoller
-from recado.actors.dispatch.gateway import GatewayPlan, told_by
 from recado.actors.dispatch.lane_context import LaneContext
 from recado.actors.dispatch.lane_messages import Changed, LaneSituation, TemplateMoved
 from recado.actors.dispatch.lanes import Lanes
 from recado.actors.dispatch.own_claims import LOOK_EVERY, SETTLE_EVERY, OwnClaims
 from recado.actors.dispatch.places import Places
 from recado.actors.dispatch.rescuer import Rescuer
+from recado.actors.dispatch.shared_gateway import GatewayPlan, told_by
 from recado.actors.dispatch.waiting import WaitExplainer
 from recado.actors.elsewhere import Away, Elsewhere
 from recado.actors.jobs.clock_confirmation import ClockConfirmation

@@ -54,6 +54,20 @@ def _setting(default: Any, about: str, form: str, shown_default: str | None = No
     return Field(default, description=about, json_schema_extra={"form": form, "default": shown_default})
 
 
+def _whole(default: int | None, least: int, most: int, about: str, shown_default: str | None = None) -> Any:
+    """Declare one that is a whole number within bounds."""
+    return Field(
+        default,
+        ge=least,
+        le=most,
+        description=about,
+        json_schema_extra={
+            "form": f"a whole number from {least:,} to {most:,}",
+            "default": f"`{default}`" if shown_default is None else shown_default,
+        },
+    )
+
+
 HttpAddress = Annotated[str | None, BeforeValidator(parse_http_url)]
 
 
@@ -76,6 +90,63 @@ def _bridge_idempotent() -> Any:
         "whose outcome is unknown is then repeated."
     )
     return _setting(False, about, "true or false", "`false`")
+
+
+# Of the two SMS centres.
+_SmppUrl = Annotated[str | None, BeforeValidator(parse_smpp_url)]
+_SmppSystemId = Annotated[str | None, BeforeValidator(short_text(15))]
+_SmppPassword = Annotated[SecretStr | None, BeforeValidator(short_text(8))]
+_SmppSystemType = Annotated[str, BeforeValidator(short_text(12))]
+_SmppSource = Annotated[str, BeforeValidator(parse_smpp_source)]
+_SmppAlphabet = Literal["gsm7", "gsm7_packed", "latin1"]
+_SmppMessageIds = Literal["text", "hex", "hex_decimal", "decimal_hex"]
+
+
+def _smpp_url(gateway: str) -> Any:
+    form = "an address such as smpp://smsc.example.com:2775 or smpps://smsc.example.com:3550"
+    return _setting(None, f"Where the SMS centre of `{gateway}` is, over TLS with smpps.", form, "none")
+
+
+def _smpp_system_id() -> Any:
+    return _setting(None, "Who we are at that SMS centre.", "a text of at most 15 characters", "none")
+
+
+def _smpp_password() -> Any:
+    return _setting(None, "The password there.", "a text of at most 8 characters", "none")
+
+
+def _smpp_system_type() -> Any:
+    return _setting("", "What that SMS centre calls our kind of system.", "a text of at most 12 characters", "none")
+
+
+def _smpp_source() -> Any:
+    about = "Whom messages come from where no dedicated sender is named."
+    return _setting("", about, "a phone, a short code, or a name of at most 11 characters", "the SMS centre knows")
+
+
+def _smpp_binds() -> Any:
+    return _whole(1, 1, 100, "Connections to that SMS centre.")
+
+
+def _smpp_window() -> Any:
+    return _whole(50, 1, 1_000, "Messages on their way on each of these connections.")
+
+
+def _smpp_alphabet() -> Any:
+    about = "How that SMS centre takes texts that GSM-7 can hold."
+    return _setting("gsm7", about, "gsm7, gsm7_packed or latin1", "`gsm7`")
+
+
+def _smpp_wide_reference() -> Any:
+    about = "Whether the parts of a long text carry a reference of two octets, which fewer texts share."
+    return _setting(False, about, "true or false", "`false`")
+
+
+def _smpp_message_ids() -> Any:
+    about = (
+        "How that SMS centre writes ids in answers and in receipts: alike, or in digits of two kinds, answers first."
+    )
+    return _setting("text", about, "text, hex, hex_decimal or decimal_hex", "`text`")
 
 
 _OF_COMMANDS = frozenset(
@@ -226,119 +297,31 @@ class Settings(BaseSettings):
     bridge_sms_b_token: SecretStr | None = _bridge_token()
     bridge_sms_b_secret: SecretStr | None = _bridge_secret()
     bridge_sms_b_idempotent: bool = _bridge_idempotent()
-    smpp_url: Annotated[str | None, BeforeValidator(parse_smpp_url)] = _setting(
-        None,
-        "Where the SMS centre of `gateway_a` is, over TLS with smpps.",
-        "an address such as smpp://smsc.example.com:2775 or smpps://smsc.example.com:3550",
-        "none",
+    smpp_url: _SmppUrl = _smpp_url("gateway_a")
+    smpp_system_id: _SmppSystemId = _smpp_system_id()
+    smpp_password: _SmppPassword = _smpp_password()
+    smpp_system_type: _SmppSystemType = _smpp_system_type()
+    smpp_source: _SmppSource = _smpp_source()
+    smpp_binds: int = _smpp_binds()
+    smpp_window: int = _smpp_window()
+    smpp_alphabet: _SmppAlphabet = _smpp_alphabet()
+    smpp_wide_reference: bool = _smpp_wide_reference()
+    smpp_message_ids: _SmppMessageIds = _smpp_message_ids()
+    smpp_b_url: _SmppUrl = _smpp_url("gateway_b")
+    smpp_b_system_id: _SmppSystemId = _smpp_system_id()
+    smpp_b_password: _SmppPassword = _smpp_password()
+    smpp_b_system_type: _SmppSystemType = _smpp_system_type()
+    smpp_b_source: _SmppSource = _smpp_source()
+    smpp_b_binds: int = _smpp_binds()
+    smpp_b_window: int = _smpp_window()
+    smpp_b_alphabet: _SmppAlphabet = _smpp_alphabet()
+    smpp_b_wide_reference: bool = _smpp_wide_reference()
+    smpp_b_message_ids: _SmppMessageIds = _smpp_message_ids()
+    sms_gateway_a_per_second: int = _whole(
+        100, 1, 10_000, "SMS that leave through `gateway_a` within a second at most; in test through the sandbox."
     )
-    smpp_system_id: Annotated[str | None, BeforeValidator(short_text(15))] = _setting(
-        None, "Who we are at that SMS centre.", "a text of at most 15 characters", "none"
-    )
-    smpp_password: Annotated[SecretStr | None, BeforeValidator(short_text(8))] = _setting(
-        None, "The password there.", "a text of at most 8 characters", "none"
-    )
-    smpp_system_type: Annotated[str, BeforeValidator(short_text(12))] = _setting(
-        "", "What that SMS centre calls our kind of system.", "a text of at most 12 characters", "none"
-    )
-    smpp_source: Annotated[str, BeforeValidator(parse_smpp_source)] = _setting(
-        "",
-        "Whom messages come from where no dedicated sender is named.",
-        "a phone, a short code, or a name of at most 11 characters",
-        "the SMS centre knows",
-    )
-    smpp_binds: int = Field(
-        1,
-        ge=1,
-        le=100,
-        description="Connections to that SMS centre.",
-        json_schema_extra={"form": "a whole number from 1 to 100", "default": "`1`"},
-    )
-    smpp_window: int = Field(
-        50,
-        ge=1,
-        le=1_000,
-        description="Messages on their way on each of these connections.",
-        json_schema_extra={"form": "a whole number from 1 to 1,000", "default": "`50`"},
-    )
-    smpp_alphabet: Literal["gsm7", "gsm7_packed", "latin1"] = _setting(
-        "gsm7", "How that SMS centre takes texts that GSM-7 can hold.", "gsm7, gsm7_packed or latin1", "`gsm7`"
-    )
-    smpp_wide_reference: bool = _setting(
-        False,
-        "Whether the parts of a long text carry a reference of two octets, which fewer texts share.",
-        "true or false",
-        "`false`",
-    )
-    smpp_message_ids: Literal["text", "hex", "hex_decimal", "decimal_hex"] = _setting(
-        "text",
-        "How that SMS centre writes ids in answers and in receipts: alike, or in digits of two kinds, answers first.",
-        "text, hex, hex_decimal or decimal_hex",
-        "`text`",
-    )
-    smpp_b_url: Annotated[str | None, BeforeValidator(parse_smpp_url)] = _setting(
-        None,
-        "Where the SMS centre of `gateway_b` is, over TLS with smpps.",
-        "an address such as smpp://smsc.example.com:2775 or smpps://smsc.example.com:3550",
-        "none",
-    )
-    smpp_b_system_id: Annotated[str | None, BeforeValidator(short_text(15))] = _setting(
-        None, "Who we are at that SMS centre.", "a text of at most 15 characters", "none"
-    )
-    smpp_b_password: Annotated[SecretStr | None, BeforeValidator(short_text(8))] = _setting(
-        None, "The password there.", "a text of at most 8 characters", "none"
-    )
-    smpp_b_system_type: Annotated[str, BeforeValidator(short_text(12))] = _setting(
-        "", "What that SMS centre calls our kind of system.", "a text of at most 12 characters", "none"
-    )
-    smpp_b_source: Annotated[str, BeforeValidator(parse_smpp_source)] = _setting(
-        "",
-        "Whom messages come from where no dedicated sender is named.",
-        "a phone, a short code, or a name of at most 11 characters",
-        "the SMS centre knows",
-    )
-    smpp_b_binds: int = Field(
-        1,
-        ge=1,
-        le=100,
-        description="Connections to that SMS centre.",
-        json_schema_extra={"form": "a whole number from 1 to 100", "default": "`1`"},
-    )
-    smpp_b_window: int = Field(
-        50,
-        ge=1,
-        le=1_000,
-        description="Messages on their way on each of these connections.",
-        json_schema_extra={"form": "a whole number from 1 to 1,000", "default": "`50`"},
-    )
-    smpp_b_alphabet: Literal["gsm7", "gsm7_packed", "latin1"] = _setting(
-        "gsm7", "How that SMS centre takes texts that GSM-7 can hold.", "gsm7, gsm7_packed or latin1", "`gsm7`"
-    )
-    smpp_b_wide_reference: bool = _setting(
-        False,
-        "Whether the parts of a long text carry a reference of two octets, which fewer texts share.",
-        "true or false",
-        "`false`",
-    )
-    smpp_b_message_ids: Literal["text", "hex", "hex_decimal", "decimal_hex"] = _setting(
-        "text",
-        "How that SMS centre writes ids in answers and in receipts: alike, or in digits of two kinds, answers first.",
-        "text, hex, hex_decimal or decimal_hex",
-        "`text`",
-    )
-    sms_gateway_a_per_second: int = Field(
-        100,
-        ge=1,
-        le=10_000,
-        description="SMS that leave through `gateway_a` within a second at most; in test through the sandbox.",
-        json_schema_extra={"form": "a whole number from 1 to 10,000", "default": "`100`"},
-    )
-    sms_gateway_b_per_second: int = Field(
-        100,
-        ge=1,
-        le=10_000,
-        description="SMS that leave through `gateway_b` within a second at most.",
-        json_schema_extra={"form": "a whole number from 1 to 10,000", "default": "`100`"},
+    sms_gateway_b_per_second: int = _whole(
+        100, 1, 10_000, "SMS that leave through `gateway_b` within a second at most."
     )
     adapter_social: Literal["", "sandbox", "bridge"] = _setting(
         "",
@@ -360,12 +343,8 @@ class Settings(BaseSettings):
     bridge_rcs_token: SecretStr | None = _bridge_token()
     bridge_rcs_secret: SecretStr | None = _bridge_secret()
     bridge_rcs_idempotent: bool = _bridge_idempotent()
-    rcs_per_second: int = Field(
-        100,
-        ge=1,
-        le=10_000,
-        description="RCS messages that leave within a second at most, in live and in test.",
-        json_schema_extra={"form": "a whole number from 1 to 10,000", "default": "`100`"},
+    rcs_per_second: int = _whole(
+        100, 1, 10_000, "RCS messages that leave within a second at most, in live and in test."
     )
     adapter_push: Literal["", "sandbox", "direct"] = _setting(
         "",
@@ -408,13 +387,7 @@ class Settings(BaseSettings):
     bridge_email_url: HttpAddress = _bridge_url("of e-mail", "email")
     bridge_email_token: SecretStr | None = _bridge_token()
     bridge_email_secret: SecretStr | None = _bridge_secret()
-    email_per_second: int = Field(
-        100,
-        ge=1,
-        le=10_000,
-        description="E-mails that leave within a second at most, in live and in test.",
-        json_schema_extra={"form": "a whole number from 1 to 10,000", "default": "`100`"},
-    )
+    email_per_second: int = _whole(100, 1, 10_000, "E-mails that leave within a second at most, in live and in test.")
     email_simulator_domain: str = Field(
         "simulator.test",
         pattern=r"^[a-z0-9.-]{1,240}$",
@@ -436,12 +409,8 @@ class Settings(BaseSettings):
     )
     smtp_user: str | None = _setting(None, "Who we are at that mail server.", "a text", "none: it asks nobody")
     smtp_password: SecretStr | None = _setting(None, "The password there.", "a text", "none")
-    smtp_connections: int = Field(
-        10,
-        ge=1,
-        le=1_000,
-        description="Connections to that mail server, and so e-mails on their way to it. One organization has half.",
-        json_schema_extra={"form": "a whole number from 1 to 1,000", "default": "`10`"},
+    smtp_connections: int = _whole(
+        10, 1, 1_000, "Connections to that mail server, and so e-mails on their way to it. One organization has half."
     )
     smtp_ca_file: Annotated[Path | None, BeforeValidator(parse_file)] = _setting(
         None,
@@ -478,13 +447,7 @@ class Settings(BaseSettings):
         "a host name such as sns.eu-west-1.amazonaws.com",
         "`sns.*.amazonaws.com`",
     )
-    ses_connections: int = Field(
-        100,
-        ge=1,
-        le=1_000,
-        description="E-mails on their way to SES at once. One organization has half.",
-        json_schema_extra={"form": "a whole number from 1 to 1,000", "default": "`100`"},
-    )
+    ses_connections: int = _whole(100, 1, 1_000, "E-mails on their way to SES at once. One organization has half.")
     dkim_domain: Annotated[str | None, BeforeValidator(parse_mail_domain)] = _setting(
         None,
         "The domain in whose name `smtp` and `ses` sign e-mails (DKIM), besides what their providers sign.",
@@ -579,19 +542,15 @@ class Settings(BaseSettings):
             "four times the request limit of the class",
         )
     )
-    body_memory: int = Field(
-        256,
-        ge=64,
-        le=65_536,
-        description="MiB of request bodies in memory at once. One caller, so one body too, has a quarter at most.",
-        json_schema_extra={"form": "a whole number from 64 to 65,536", "default": "`256`"},
+    body_memory: int = _whole(
+        256, 64, 65_536, "MiB of request bodies in memory at once. One caller, so one body too, has a quarter at most."
     )
-    workers: int | None = Field(
+    workers: int | None = _whole(
         None,
-        ge=1,
-        le=8,
-        description="Processes that serve. With more than one, the first has the actors, and the others accept for it.",
-        json_schema_extra={"form": "a whole number from 1 to 8", "default": "one for each two cores, 4 at most"},
+        1,
+        8,
+        "Processes that serve. With more than one, the first has the actors, and the others accept for it.",
+        "one for each two cores, 4 at most",
     )
     workers_send: bool = Field(
         False,

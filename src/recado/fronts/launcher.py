@@ -127,6 +127,7 @@ class Launcher:
         """`command`: of the next owners. `standby`: whether one waits, loaded, while another serves. `level`: the
         least severe line of the log.
         """
+        owner.due = owner.begun_at + LOADS_WITHIN  # it was forked from the command, and loads the program
         self._owner: LaunchedOwner | None = owner
         self._listening = listening
         self._command = command

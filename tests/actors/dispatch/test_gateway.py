@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 from tests.captured import capture_logs
 
-from recado.actors.dispatch import gateway as gateway_module
+from recado.actors.dispatch import shared_gateway
 from recado.actors.dispatch.call_room import CallRoom
-from recado.actors.dispatch.gateway import Borrower, Failover, Gateway, GatewayPlan, SharedGateway, told_by
+from recado.actors.dispatch.failover import Failover
+from recado.actors.dispatch.gateway import Gateway
+from recado.actors.dispatch.shared_gateway import Borrower, GatewayPlan, SharedGateway, told_by
 from recado.channels.core.provider import Accepted, Account, Down, NoPlace, Outcome, Refused, Retry, SlowDown, Unknown
 from recado.domain.channels.source import Source
 from recado.domain.core.timestamps import format_timestamp
@@ -434,7 +436,7 @@ async def test_the_second_gateway_takes_over_for_an_organization_that_alone_fail
 
 
 async def test_an_organization_is_forgotten_unless_its_last_calls_failed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gateway_module, "REMEMBERED", 3)
+    monkeypatch.setattr(shared_gateway, "REMEMBERED", 3)
     clock = VirtualClock(START)
     at = gateway(clock)
     await outcomes(clock, at, SENT, of="org_fine")

@@ -10,7 +10,7 @@ import orjson
 from pydantic import Field
 from tests.channels.example.policy import PAGE, PAGES, ROUTE, URGENT_PAGES
 
-from recado.actors.dispatch.gateway import GatewayPlan
+from recado.actors.dispatch.shared_gateway import GatewayPlan
 from recado.channel_table import AdapterKey, ChannelParts, RuleParts
 from recado.channels.core.adapters import Adapter, Adapters
 from recado.channels.core.provider import Account, Down, OutboundMessage, Outcome, Refused

@@ -174,6 +174,20 @@ async def test_the_server_that_a_killed_process_left_is_stopped_by_who_does_not_
     assert not nowhere.exists()
 
 
+async def test_a_server_that_had_not_yet_written_who_it_is_when_its_owner_was_killed_is_stopped_too(
+    data_dir: Path,
+) -> None:
+    other = OtherProcess(data_dir)
+    pid = await other.server_pid()
+    await other.kill()
+    server, folder = make_server(data_dir), Cluster(locate(data_dir)).folder
+    (folder / "postmaster.pid").unlink()
+    assert running(data_dir) is None
+    assert is_server(pid, folder)
+    await server.stop_left(within=3.0)  # it is given one second to write it
+    assert not is_server(pid, folder)
+
+
 async def test_the_server_of_a_killed_process_is_taken_over_and_stopped_by_the_next(data_dir: Path) -> None:
     other = OtherProcess(data_dir)
     pid = await other.server_pid()

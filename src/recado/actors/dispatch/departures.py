@@ -14,11 +14,12 @@ from functools import partial
 from recado.actors.dispatch.actor_tasks import ActorTasks
 from recado.actors.dispatch.calls import Departure
 from recado.actors.dispatch.gate_check import may_still_leave
-from recado.actors.dispatch.gateway import Borrower, Gateway, GatewayShare
+from recado.actors.dispatch.gateway import Gateway
 from recado.actors.dispatch.lane_context import LaneContext
 from recado.actors.dispatch.lane_messages import CameBack, NotClaimed
 from recado.actors.dispatch.ready_rows import ReadyRows
 from recado.actors.dispatch.sender_view import SenderView
+from recado.actors.dispatch.shared_gateway import Borrower, GatewayShare
 from recado.channels.core.provider import Accepted, Down, NoPlace, Outcome, Refused, SlowDown, SlowPair, Unknown
 from recado.domain.core.clock import TimerHandle
 from recado.domain.core.errors import Unavailable

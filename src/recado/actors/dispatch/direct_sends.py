@@ -13,8 +13,9 @@ from typing import Any
 import structlog
 
 from recado.actors.dispatch.calls import Departure, planned
-from recado.actors.dispatch.gateway import Borrower, GatewayShare, OrganizationGateways
+from recado.actors.dispatch.failover import OrganizationGateways
 from recado.actors.dispatch.lane_context import LaneContext
+from recado.actors.dispatch.shared_gateway import Borrower, GatewayShare
 from recado.channels.core.provider import Accepted, Outcome, Refused, Retry, SlowDown, Unknown
 from recado.domain.contacts.consent import refusal_to_send
 from recado.domain.core.clock import Clock

@@ -12,7 +12,7 @@ import structlog
 from recado.actors.dispatch.actor_tasks import ActorTasks
 from recado.actors.dispatch.departures import Departures
 from recado.actors.dispatch.gate_check import FAILED_BY_THE_CLAIM, check_gates
-from recado.actors.dispatch.gateway import Gateway, GatewayShare
+from recado.actors.dispatch.gateway import Gateway
 from recado.actors.dispatch.holding import Holding
 from recado.actors.dispatch.lane_context import LaneContext
 from recado.actors.dispatch.lane_messages import (
@@ -30,6 +30,7 @@ from recado.actors.dispatch.lane_messages import (
 )
 from recado.actors.dispatch.ready_rows import ReadyRows, Wanted
 from recado.actors.dispatch.sender_view import SenderView
+from recado.actors.dispatch.shared_gateway import GatewayShare
 from recado.actors.dispatch.waits import WHOLE
 from recado.domain.channels.policies import POLICIES
 from recado.domain.core.errors import Unavailable

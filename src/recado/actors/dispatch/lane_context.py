@@ -8,15 +8,11 @@ from math import inf
 
 from recado.actors.dispatch.call_room import CallRoom
 from recado.actors.dispatch.calls import Calls
-from recado.actors.dispatch.gateway import (
-    Failover,
-    Gateway,
-    GatewayPlan,
-    OrganizationGateways,
-    SharedGateway,
-)
+from recado.actors.dispatch.failover import Failover, OrganizationGateways
+from recado.actors.dispatch.gateway import Gateway
 from recado.actors.dispatch.ready_rows import Wanted
 from recado.actors.dispatch.sender_view import SenderRecords, SenderView, connect, limit_comes, read_sender, view_of
+from recado.actors.dispatch.shared_gateway import GatewayPlan, SharedGateway
 from recado.actors.dispatch.waits import Waits
 from recado.channels.http.outbound_http import CONNECTIONS
 from recado.domain.channels.policies import NUMBERS_CHANNEL, carrier_of

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from recado.actors.dispatch.class_window import ClassWindow
-from recado.actors.dispatch.gateway import WEIGHTS
 from recado.actors.dispatch.sender_view import SenderView
+from recado.actors.dispatch.shared_gateway import WEIGHTS
 from recado.domain.core.fairness import SmoothRoundRobin
 from recado.domain.dispatch.gates import FOREVER, Hold
 from recado.domain.messages.message import CLASSES

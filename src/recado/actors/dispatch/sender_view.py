@@ -6,7 +6,8 @@ from datetime import datetime
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
-from recado.actors.dispatch.gateway import Gateway, OrganizationGateways
+from recado.actors.dispatch.failover import OrganizationGateways
+from recado.actors.dispatch.gateway import Gateway
 from recado.domain.channels.policies import POLICIES
 from recado.domain.channels.policy import SenderKind
 from recado.domain.dispatch.gates import GateTable, Hold, SenderState

@@ -31,25 +31,24 @@ class RequestLog:
 
     def answered(self, operation: Operation | None, call: Call, status: int, code: str | None, seconds: float) -> None:
         """Log an answer. `code`: of the problem, None when it is none."""
-        if code is not None:
-            if not self._admitted():
-                return
-            write, event = _log.info, "request_refused"
-        else:
-            write, event = _log.debug, "request_answered"
+        if code is not None and not self._admitted():
+            return
         route = operation.route if operation is not None else None
-        write(
-            event,
-            operation=route.operation_id if route is not None else None,
-            method=call.method if call.method in _METHODS else "other",  # else a caller could write into the log
+        told = {
+            "operation": route.operation_id if route is not None else None,
+            "method": call.method if call.method in _METHODS else "other",  # else a caller could write into the log
             **({} if route is not None else {"nearest_route": call.route}),
-            status=status,
+            "status": status,
             **({} if code is None else {"code": code}),
-            request_id=call.request_id,
-            organization_id=call.principal.organization_id or None,
-            actor_id=call.principal.actor_id or None,
-            ms=round(seconds * 1_000, 1),
-        )
+            "request_id": call.request_id,
+            "organization_id": call.principal.organization_id or None,
+            "actor_id": call.principal.actor_id or None,
+            "ms": round(seconds * 1_000, 1),
+        }
+        if code is None:
+            _log.debug("request_answered", **told)
+        else:
+            _log.info("request_refused", **told)
 
     def _admitted(self) -> bool:
         second = int(self._clock.monotonic())

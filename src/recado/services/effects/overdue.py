@@ -16,7 +16,7 @@ from recado.domain.messages.message import Cause, MessageEvent
 from recado.engine.periodic import Periodic
 from recado.services.effects.consequences import Consequences
 from recado.services.effects.deadlines import freed
-from recado.storage.core.connections.failures import worth_repeating
+from recado.services.effects.due_blocks import take_due
 from recado.storage.core.connections.postgres import Database
 from recado.storage.core.statements.moves import Moved
 from recado.storage.core.statements.rows import Executor
@@ -75,23 +75,12 @@ class Overdue:
         """Take all that is due. What fails alone while the database answers waits for an hour, the others do not."""
         if not await message_deadlines.any_due(self._db, self._clock.now(), ELSEWHERE):
             return
-        block = BLOCK
-        while True:
-            try:
-                if await self._take(block) < block:
-                    return
-            except Exception as error:
-                if worth_repeating(error):
-                    if self._db.refuses_writes:
-                        raise  # none of them is at fault
-                    await self._db.fetchval("select 1")  # raises while the database is away
-                if block > 1:
-                    block = max(1, block // 10)
-                    continue
-                now = self._clock.now()
-                log.error("deadline_put_off", error=type(error).__name__)
-                await message_deadlines.put_off(self._db, now, now + PUT_OFF_FOR, ELSEWHERE)
-                block = BLOCK
+        await take_due(self._db, BLOCK, self._take, self._put_off)
+
+    async def _put_off(self, error: Exception) -> None:
+        now = self._clock.now()
+        log.error("deadline_put_off", error=type(error).__name__)
+        await message_deadlines.put_off(self._db, now, now + PUT_OFF_FOR, ELSEWHERE)
 
     async def _take(self, limit: int) -> int:
         """One block; answers how many there were."""

@@ -29,10 +29,10 @@ from recado.domain.dispatch.retry import MAX_ATTEMPTS, RETRY_DELAYS, retry_delay
 from recado.domain.messages.message import FAILURES, Cause, FailureCode, Report, WaitReason, last_error
 from recado.services.contacts.consents import Gathered
 from recado.services.effects.consequences import Consequences
+from recado.services.effects.due_blocks import take_due
 from recado.services.inbound.account_owners import AccountOwner, owners_in
 from recado.services.inbound.inbound import Came, InboundMessages, address_told
 from recado.services.inbound.mail_returns import MailReport
-from recado.storage.core.connections.failures import worth_repeating
 from recado.storage.core.connections.postgres import Connection, Database
 from recado.storage.core.statements.moves import AfterCommit, Moved
 from recado.storage.core.statements.rows import Executor
@@ -239,24 +239,13 @@ class Receipts:
 
     async def retry_parked(self) -> None:
         """Try parked reports again. One that fails alone while the database answers waits longer than the others."""
-        block = BLOCK
-        while True:
-            try:
-                if await self._retry_block(block) < block:
-                    return
-            except Exception as error:
-                if worth_repeating(error):
-                    if self._db.refuses_writes:
-                        raise  # here too none is at fault
-                    await self._db.fetchval("select 1")  # raises while the database is away: then none is at fault
-                if block > 1:
-                    block = max(1, block // 10)
-                    continue
-                now = self._clock.now()
-                log.warning("report_put_off", error=type(error).__name__)
-                if await receipts.put_off(self._db, now, now + PUT_OFF_FOR):
-                    log.info("reports_dropped", count=1)
-                block = BLOCK
+        await take_due(self._db, BLOCK, self._retry_block, self._put_off)
+
+    async def _put_off(self, error: Exception) -> None:
+        now = self._clock.now()
+        log.warning("report_put_off", error=type(error).__name__)
+        if await receipts.put_off(self._db, now, now + PUT_OFF_FOR):
+            log.info("reports_dropped", count=1)
 
     async def _retry_block(self, block: int) -> int:
         async with self.transaction() as connection:

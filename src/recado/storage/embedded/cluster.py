@@ -169,10 +169,9 @@ class Cluster:
             os.kill(pid, signal.SIGINT)
         return pid
 
-    def quit(self) -> None:
+    def quit(self, pid: int) -> None:
         """Ends the server without its last checkpoint, paused or not: the next start recovers, and nothing is lost."""
-        pid = self.pid()
-        if pid is None:
+        if not is_server(pid, self.folder):
             return
         for number, each in ((signal.SIGQUIT, pid), *((signal.SIGCONT, each) for each in (pid, *children(pid)))):
             with contextlib.suppress(ProcessLookupError):

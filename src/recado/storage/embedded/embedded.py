@@ -6,6 +6,7 @@ when a process dies, so a killed owner leaves at most a running server, which th
 
 import asyncio
 import contextlib
+import logging
 import os
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from recado.storage.core.connections.failures import connection_lost
 from recado.storage.core.shielded import to_its_end
 from recado.storage.embedded.cluster import DATABASE, Cluster
 from recado.storage.embedded.cluster_lock import FileLock
-from recado.storage.embedded.server_processes import is_server
+from recado.storage.embedded.server_processes import is_server, server_of
 from recado.storage.embedded.service_folder import CHANGE_LOCK, SERVICE_ROOT, USERS_LOCK, holds_database, locate
 
 log = structlog.get_logger(__name__)
@@ -50,7 +51,7 @@ class EmbeddedPostgres:
         self._cluster: Cluster | None = None
         self._users: FileLock | None = None
         self._watch: asyncio.Task[None] | None = None
-        self._spawned: int | None = None  # the pid of the last server that we started
+        self._spawned: int | None = None  # the pid of the last server that we started, or that another left
 
     async def start(self) -> dict[str, Any]:
         """Joins or starts the server; answers the arguments to connect to its database.
@@ -95,6 +96,7 @@ class EmbeddedPostgres:
         if not holds_database(self._data_dir):
             return
         cluster = Cluster(await asyncio.to_thread(locate, self._data_dir, self._service_root))
+        self._spawned = await asyncio.to_thread(server_of, cluster.folder)  # its owner may have begun it just before
         await self._leave(cluster, FileLock(cluster.home.folder / USERS_LOCK), within)
 
     async def restart(self) -> None:
@@ -165,14 +167,15 @@ class EmbeddedPostgres:
         try:
             async with asyncio.timeout(max(0.0, within)):
                 while cluster.pid() is None and self._spawned is not None and is_server(self._spawned, cluster.folder):
+                    pid = self._spawned
                     await self._clock.sleep(_POLL)  # it has not yet written who it is
                 pid = cluster.interrupt()
                 if pid is not None:
                     await _gone(pid)
         except TimeoutError:
             log.warning("postgres_quits", pid=pid)
-            cluster.quit()
             if pid is not None:
+                cluster.quit(pid)
                 await _gone(pid)
 
     async def _keep_running(self, cluster: Cluster) -> None:
@@ -197,8 +200,8 @@ class EmbeddedPostgres:
                     await self._ensure_running(cluster)
             except Exception as error:  # noqa: BLE001 - whatever it is, the next try may succeed
                 failures += 1
-                tell = log.error if failures == 1 else log.debug
-                tell("postgres_not_restarted", error=str(error))
+                level = logging.ERROR if failures == 1 else logging.DEBUG
+                log.log(level, "postgres_not_restarted", error=str(error))
                 await self._clock.sleep(backoff(failures, 2 * _FIRST_PAUSE, _LONGEST_PAUSE))
             else:
                 if told or failures:

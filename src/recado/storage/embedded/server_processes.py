@@ -25,6 +25,12 @@ def is_server(pid: int, folder: Path) -> bool:
     return arguments[0].endswith(b"postgres") and os.fsencode(folder) in arguments
 
 
+def server_of(folder: Path) -> int | None:
+    """The server of that cluster, also one that has not yet written who it is. Reads `/proc`: not for an event loop."""
+    # A child is one of them, too, until it says what it is; the server is older.
+    return min((int(each.name) for each in _PROC.glob("[0-9]*") if is_server(int(each.name), folder)), default=None)
+
+
 def any_of(folder: Path) -> bool:
     """Whether a server of that cluster is there, or a child that a killed one left: all of them work in its folder."""
     here = folder.stat()

@@ -12,7 +12,7 @@ from tests.acme import acme
 from tests.captured import capture_logs
 
 from recado.actors.dispatch.direct_sends import ANSWER_WITHIN, CALL_NEEDS, DirectSends
-from recado.actors.dispatch.gateway import GatewayPlan, GatewayShare
+from recado.actors.dispatch.shared_gateway import GatewayPlan, GatewayShare
 from recado.channels.core.provider import (
     Accepted,
     Account,

@@ -9,8 +9,8 @@ import orjson
 import pytest
 from tests.journey_emails import add_email_template, departing
 
-from recado.actors.dispatch.gateway import GatewayPlan
 from recado.actors.dispatch.lane_messages import Look
+from recado.actors.dispatch.shared_gateway import GatewayPlan
 from recado.channels.core.provider import Account, OutboundMessage, Outcome, Retry, Unknown
 from recado.domain.channels.email import EMAIL, ROUTE
 from recado.domain.core.ids import JOURNEY, MESSAGE

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from recado.actors.dispatch.gateway import Borrower, GatewayPlan, GatewayShare
 from recado.actors.dispatch.lane_messages import Look
+from recado.actors.dispatch.shared_gateway import Borrower, GatewayPlan, GatewayShare
 from recado.channels.core.provider import Accepted, Account, Down
 from recado.domain.core.errors import Unavailable
 from recado.domain.messages.message import NORMAL

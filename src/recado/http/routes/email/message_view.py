@@ -12,17 +12,12 @@ from recado.domain.contacts.consent import OPTED_OUT
 from recado.domain.core.errors import Problem
 from recado.domain.core.timestamps import format_timestamp
 from recado.domain.messages.message import FailureCode, MessageStatus
+from recado.http.routes.messages.view_parts import members, show_moments, show_named
 from recado.services.messages.acceptance_rules import no_consent
 from recado.storage.messages.message_reads import Message
 from recado.storage.messages.messages import NewMessage
 
-_TIMES: Final = (
-    ("sent_at", "sentAt"),
-    ("delivered_at", "deliveredAt"),
-    ("failed_at", "failedAt"),
-    ("opened_at", "openedAt"),
-    ("clicked_at", "clickedAt"),
-)
+_MOMENTS: Final = members("sent_at", "delivered_at", "failed_at", "opened_at", "clicked_at")
 
 
 def email_view(message: Message, *, unmasked: bool) -> dict[str, Any]:
@@ -35,10 +30,7 @@ def email_view(message: Message, *, unmasked: bool) -> dict[str, Any]:
     reason = EmailReason.COMPLAINT if message.status == MessageStatus.COMPLAINED else reason_of(message.failure_code)
     if reason is not None:
         view["reason"] = reason
-    for attribute, name in _TIMES:
-        at = getattr(message, attribute)
-        if at is not None:
-            view[name] = format_timestamp(at)
+    show_moments(view, message, _MOMENTS)
     view["updatedAt"] = format_timestamp(message.updated_at)
     return view
 
@@ -83,11 +75,7 @@ def _common(
     for name in ("from", "subject"):
         if name in details:
             view[name] = details[name]
-    for attribute, name in (("contact_id", "contactId"), ("campaign_id", "campaignId")):
-        if (value := getattr(message, attribute)) is not None:
-            view[name] = value
-    if message.metadata is not None:
-        view["metadata"] = orjson.Fragment(message.metadata)
+    show_named(view, message)
     return view
 
 

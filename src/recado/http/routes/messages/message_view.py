@@ -3,7 +3,7 @@
 JSON columns are passed on as the texts that they are; recipients are masked without `pii:full` (C2.5).
 """
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import orjson
@@ -12,6 +12,7 @@ from recado.domain.channels.policies import POLICIES, masked_recipient, sender_f
 from recado.domain.core.ids import created_at, time_in
 from recado.domain.core.timestamps import format_timestamp
 from recado.domain.messages.message import CLASSES, WaitReason
+from recado.http.routes.messages.view_parts import members, show_made, show_moments, show_texts
 from recado.storage.messages.message_reads import Message
 from recado.storage.messages.messages import NewMessage
 
@@ -19,8 +20,8 @@ _NO_PAYLOAD = frozenset(each.channel for each in POLICIES.values() if each.direc
 """Whose content is in no answer, also where its row holds what it is made of (C15.1)."""
 _MILLISECOND = timedelta(milliseconds=1)
 _PRIORITIES = tuple(priority.value for priority in CLASSES)
-_TIMES = ("scheduled_at", "sent_at", "delivered_at", "read_at", "failed_at")
-_TEXTS = (
+_MOMENTS = members("scheduled_at", "sent_at", "delivered_at", "read_at", "failed_at")
+_TEXTS = members(
     "contact_id",
     "campaign_id",
     "template_id",
@@ -32,16 +33,7 @@ _TEXTS = (
     "sent_by_account_id",
     "sent_by_name",
 )
-
-
-def _camel(name: str) -> str:
-    head, *rest = name.split("_")
-    return head + "".join(part.capitalize() for part in rest)
-
-
-_TEXT_MEMBERS = tuple((name, _camel(name)) for name in _TEXTS)
-_TIME_MEMBERS = tuple((name, _camel(name)) for name in _TIMES)
-_JSON_MEMBERS = (
+_DOCUMENTS = (
     ("metadata", "metadata"),
     ("payload", "payload"),
     ("template_vars", "templateVars"),
@@ -69,18 +61,12 @@ def message_view(message: Message, *, unmasked: bool) -> dict[str, Any]:
     }
     if message.sender_id is not None and (field := sender_field(message.channel)) is not None:
         view[field] = message.sender_id
-    for attribute, name in _TEXT_MEMBERS:
-        value = getattr(message, attribute)
-        if value is not None:
-            view[name] = value
-    for attribute, name in _JSON_MEMBERS:
+    show_texts(view, message, _TEXTS)
+    for attribute, name in _DOCUMENTS:
         value = getattr(message, attribute)
         if value is not None and not (name == "payload" and message.channel in _NO_PAYLOAD):
             view[name] = orjson.Fragment(value)
-    for attribute, name in _TIME_MEMBERS:
-        at: datetime | None = getattr(message, attribute)
-        if at is not None:
-            view[name] = format_timestamp(at)
+    show_moments(view, message, _MOMENTS)
     return view
 
 
@@ -96,11 +82,7 @@ def waits_view(message: Message) -> list[dict[str, Any]]:
 
 def created_view(message: Message, *, replayed: bool, unmasked: bool) -> dict[str, Any]:
     """The answer to the request that made the message, or would have: its price is in it (C25.2)."""
-    view = message_view(message, unmasked=unmasked)
-    if message.price_coins is not None:
-        view["billing"] = {"coins": message.price_coins}
-    view["replayed"] = replayed
-    return view
+    return show_made(message_view(message, unmasked=unmasked), message.price_coins, replayed=replayed)
 
 
 def masked(view: dict[str, Any]) -> dict[str, Any]:
@@ -156,7 +138,4 @@ class AcceptedView:
             view["sentByAccountId"], view["sentByName"] = new.sent_by
         if new.scheduled_at is not None:
             view["scheduledAt"] = format_timestamp(new.scheduled_at)
-        if new.coins is not None:
-            view["billing"] = {"coins": new.coins}
-        view["replayed"] = False
-        return orjson.dumps(view)
+        return orjson.dumps(show_made(view, new.coins, replayed=False))

@@ -1,7 +1,6 @@
 """An RCS message as callers see it: hand-made dicts, because this runs once for each accepted message."""
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 import orjson
@@ -11,16 +10,11 @@ from recado.domain.channels.rcs import FALLBACK, RCS, carried_by, reason_of, sta
 from recado.domain.core.ids import created_at
 from recado.domain.core.timestamps import format_timestamp
 from recado.domain.messages.message import MessageStatus
+from recado.http.routes.messages.view_parts import members, show_made, show_moments, show_named
 from recado.storage.messages.message_reads import Message
 from recado.storage.messages.messages import NewMessage
 
-_TIMES = (
-    ("scheduled_at", "scheduledAt"),
-    ("sent_at", "sentAt"),
-    ("delivered_at", "deliveredAt"),
-    ("read_at", "readAt"),
-    ("failed_at", "failedAt"),
-)
+_MOMENTS = members("scheduled_at", "sent_at", "delivered_at", "read_at", "failed_at")
 
 
 def rcs_view(message: Message, *, unmasked: bool) -> dict[str, Any]:
@@ -31,43 +25,24 @@ def rcs_view(message: Message, *, unmasked: bool) -> dict[str, Any]:
     )  # fmt: skip
     if message.status == MessageStatus.FAILED and (reason := reason_of(message.failure_code)) is not None:
         view["failureReason"] = reason
-    for attribute, name in (("contact_id", "contactId"), ("campaign_id", "campaignId")):
-        if (value := getattr(message, attribute)) is not None:
-            view[name] = value
-    if message.metadata is not None:
-        view["metadata"] = orjson.Fragment(message.metadata)
-    for attribute, name in _TIMES:
-        at: datetime | None = getattr(message, attribute)
-        if at is not None:
-            view[name] = format_timestamp(at)
+    show_named(view, message)
+    show_moments(view, message, _MOMENTS)
     return view
 
 
 def created_rcs_view(message: Message, *, unmasked: bool) -> dict[str, Any]:
     """The answer to a repeat of the request that made the message: its price is in it (C25.2)."""
-    view = rcs_view(message, unmasked=unmasked)
-    if message.price_coins is not None:
-        view["billing"] = {"coins": message.price_coins}
-    view["replayed"] = True
-    return view
+    return show_made(rcs_view(message, unmasked=unmasked), message.price_coins, replayed=True)
 
 
 def accepted_rcs_view(new: NewMessage, *, unmasked: bool) -> dict[str, Any]:
     """The answer to a message that was just accepted."""
     details = {} if new.details is None else orjson.loads(new.details)
     view = _view(new.id, new.env, new.recipient, MessageStatus.QUEUED, details, new.payload, unmasked=unmasked)
-    if new.contact_id is not None:
-        view["contactId"] = new.contact_id
-    if new.campaign_id is not None:
-        view["campaignId"] = new.campaign_id
-    if new.metadata is not None:
-        view["metadata"] = orjson.Fragment(new.metadata)
+    show_named(view, new)
     if new.scheduled_at is not None:
         view["scheduledAt"] = format_timestamp(new.scheduled_at)
-    if new.coins is not None:
-        view["billing"] = {"coins": new.coins}
-    view["replayed"] = False
-    return view
+    return show_made(view, new.coins, replayed=False)
 
 
 def _view(

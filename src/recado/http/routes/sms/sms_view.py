@@ -1,7 +1,6 @@
 """An SMS as callers see it: hand-made dicts, because this runs once for each accepted message."""
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 import orjson
@@ -13,15 +12,11 @@ from recado.domain.channels.source import SANDBOX
 from recado.domain.core.ids import created_at
 from recado.domain.core.timestamps import format_timestamp
 from recado.domain.messages.message import MessageStatus
+from recado.http.routes.messages.view_parts import members, show_made, show_moments, show_named
 from recado.storage.messages.message_reads import Message
 from recado.storage.messages.messages import NewMessage
 
-_TIMES = (
-    ("scheduled_at", "scheduledAt"),
-    ("sent_at", "sentAt"),
-    ("delivered_at", "deliveredAt"),
-    ("failed_at", "failedAt"),
-)
+_MOMENTS = members("scheduled_at", "sent_at", "delivered_at", "failed_at")
 
 
 def sms_view(message: Message, *, unmasked: bool) -> dict[str, Any]:
@@ -33,27 +28,16 @@ def sms_view(message: Message, *, unmasked: bool) -> dict[str, Any]:
     reason = reason_of(message.failure_code)
     if reason is not None:
         view["reason"] = reason
-    for attribute, name in (("contact_id", "contactId"), ("campaign_id", "campaignId")):
-        if (value := getattr(message, attribute)) is not None:
-            view[name] = value
-    if message.metadata is not None:
-        view["metadata"] = orjson.Fragment(message.metadata)
+    show_named(view, message)
     if message.receipt:
         view["providerReceipt"] = _receipt(message.receipt, unmasked=unmasked)
-    for attribute, name in _TIMES:
-        at: datetime | None = getattr(message, attribute)
-        if at is not None:
-            view[name] = format_timestamp(at)
+    show_moments(view, message, _MOMENTS)
     return view
 
 
 def created_sms_view(message: Message, *, replayed: bool, unmasked: bool) -> dict[str, Any]:
     """The answer to the request that made the message before: its price is in it (C25.2)."""
-    view = sms_view(message, unmasked=unmasked)
-    if message.price_coins is not None:
-        view["billing"] = {"coins": message.price_coins}
-    view["replayed"] = replayed
-    return view
+    return show_made(sms_view(message, unmasked=unmasked), message.price_coins, replayed=replayed)
 
 
 def accepted_sms_view(new: NewMessage, *, unmasked: bool) -> dict[str, Any]:
@@ -62,18 +46,10 @@ def accepted_sms_view(new: NewMessage, *, unmasked: bool) -> dict[str, Any]:
     view = _view(
         new.id, new.env, new.recipient, MessageStatus.QUEUED, details, new.units, None, unmasked=unmasked
     )  # fmt: skip
-    if new.contact_id is not None:
-        view["contactId"] = new.contact_id
-    if new.campaign_id is not None:
-        view["campaignId"] = new.campaign_id
-    if new.metadata is not None:
-        view["metadata"] = orjson.Fragment(new.metadata)
+    show_named(view, new)
     if new.scheduled_at is not None:
         view["scheduledAt"] = format_timestamp(new.scheduled_at)
-    if new.coins is not None:
-        view["billing"] = {"coins": new.coins}
-    view["replayed"] = False
-    return view
+    return show_made(view, new.coins, replayed=False)
 
 
 def provider_of(env: str, gateway: str | None) -> str:
