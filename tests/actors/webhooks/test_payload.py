@@ -149,8 +149,10 @@ def test_a_click_in_an_sms_tells_the_link_and_the_status_of_then() -> None:
     click = {"status": "delivered", "url": "https://a.example/", "clickedAt": "2026-11-20T12:00:08.000Z"}
     stored = orjson.dumps({**click, "firstClick": True}).decode()
     data = said(replace(READ, type="sms.clicked", channel="sms", details={"route": "otp"}, data=stored))["data"]
-    assert data.items() >= {**click, "firstClick": True}.items()
-    assert "route" not in data
+    assert data.items() >= {**click, "firstClick": True, "deliveredAt": "2026-11-20T12:00:02.000Z"}.items()
+    assert not {"route", "readAt"} & set(data)
+    before = orjson.dumps({**click, "status": "sent"}).decode()
+    assert "deliveredAt" not in said(replace(READ, type="sms.clicked", channel="sms", data=before))["data"]
 
 
 def test_an_open_tells_the_moment_and_what_its_channel_tells(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,12 +162,13 @@ def test_an_open_tells_the_moment_and_what_its_channel_tells(monkeypatch: pytest
     monkeypatch.setitem(POLICIES, "email", policy)  # type: ignore[arg-type]
     told = {"status": "bounced", "openedAt": "2026-11-20T12:00:08.000Z", "firstOpen": True}
     opened = replace(
-        READ, type="email.opened", channel="email", recipient="ana@example.com", details={"subject": "Hi"},
+        READ, type="email.opened", channel="email", recipient="ana@example.com", details={"subject": "Hi"}, failed_at=AT,
         data=orjson.dumps(told).decode(),
     )  # fmt: skip
     data = said(opened)["data"]
     assert data.items() >= {**told, "subject": "Hi", "sentAt": "2026-11-20T12:00:01.000Z"}.items()
-    assert not {"readAt", "deliveredAt", "url"} & set(data)
+    assert (data["deliveredAt"], data["failedAt"]) == ("2026-11-20T12:00:02.000Z", "2026-11-20T12:00:00.000Z")
+    assert not {"readAt", "url"} & set(data)
     assert "ana@" not in data["to"]
 
 

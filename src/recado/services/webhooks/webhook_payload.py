@@ -40,9 +40,8 @@ _MOMENTS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "undelivered": (("scheduled_at", "scheduledAt"), ("sent_at", "sentAt")),
     "bounced": (("sent_at", "sentAt"), ("delivered_at", "deliveredAt")),
     "complained": (("sent_at", "sentAt"), ("delivered_at", "deliveredAt")),
-    "clicked": (("scheduled_at", "scheduledAt"), ("sent_at", "sentAt")),  # of which there are no others later
-    "opened": (("scheduled_at", "scheduledAt"), ("sent_at", "sentAt")),
 }
+_DONE_BY_PEOPLE = ("clicked", "opened")  # no status of a message: which one it had then is in the event's data
 _FAILURES = frozenset(state.value for state in FAILURES)
 _INBOUND = (("delivered_at", "deliveredAt"),)
 # A failure is taken back only where the outcome was unknown; then its text is gone from the row.
@@ -94,12 +93,14 @@ def _message(told: Told, unmasked: bool) -> dict[str, Any]:
         return {"id": message_id}  # the message is past its time; the event is told all the same
     status = told.type.rpartition(".")[2]
     received = status == "received"
+    done = orjson.loads(told.data) if status in _DONE_BY_PEOPLE and told.data is not None else {}
+    then = done.get("status", status)
     data: dict[str, Any] = {
         "id": message_id,
         "channel": channel,
         "direction": told.direction,
         "type": told.message_type,
-        "status": "delivered" if received else status,
+        "status": "delivered" if received else then,
         "to": recipient if unmasked else masked_recipient(channel, recipient),
     }
     if told.sender_id is not None and (field := sender_field(channel)) is not None:
@@ -112,18 +113,17 @@ def _message(told: Told, unmasked: bool) -> dict[str, Any]:
     if told.provider_message_id is not None:
         data["providerMessageId"] = told.provider_message_id
     data["createdAt"] = format_timestamp(created_at(message_id))
-    for column, name in _INBOUND if received else _MOMENTS.get(status, ()):
+    for column, name in _INBOUND if received else _MOMENTS.get(then, ()):
         moment: datetime | None = getattr(told, column)
         if moment is not None:
             data[name] = format_timestamp(moment)
-    if status in _FAILURES:
+    if then in _FAILURES:
         data["failedAt"] = format_timestamp(told.failed_at or created_at(told.event_id))
     policy = POLICIES.get(channel)
-    if status in ("clicked", "opened"):  # what was done, and the status that the message had then
+    if status in _DONE_BY_PEOPLE:
         if status == "opened" and policy is not None and policy.tells is not None:
             data |= policy.tells(status, _facts(told, recipient))
-        if told.data is not None:
-            data |= orjson.loads(told.data)
+        data |= done
     elif policy is not None and policy.tells is not None:
         data |= policy.tells(status, _facts(told, recipient))
     elif status == "failed":
