@@ -12,12 +12,13 @@ import orjson
 
 from recado.domain.channels.policies import POLICIES, masked_recipient, sender_field
 from recado.domain.channels.policy import MessageFacts
-from recado.domain.core.events import API_VERSION, MASKED_FIELDS
+from recado.domain.core.events import API_VERSION
 from recado.domain.core.ids import created_at
-from recado.domain.core.masking import mask_phone
 from recado.domain.core.timestamps import format_timestamp
 from recado.domain.messages.message import FAILURES
+from recado.storage.core.crypto import KeyRing
 from recado.storage.webhooks.deliveries import Told
+from recado.storage.webhooks.sealed_phones import hides, shown
 
 # Columns in the order of the reference, and which moments an event of that status implies.
 _REFERENCES = (
@@ -49,9 +50,15 @@ _TAKEN_BACK = "outcome_unknown: no report came within 24 hours"
 _EMPTY = orjson.Fragment(b"{}")
 
 
-def envelope(told: Told, organization_id: str, *, unmasked: bool) -> bytes:
-    """The body of a delivery: compact UTF-8, keys in the order of C23.5."""
-    data = _message(told, unmasked) if told.message_id is not None else _stored(told, unmasked)
+def envelope(told: Told, organization_id: str, *, unmasked: KeyRing | None) -> bytes:
+    """The body of a delivery: compact UTF-8, keys in the order of C23.5.
+
+    `unmasked`: with personal data, which these keys open; raises Tampered. None: without.
+    """
+    if told.message_id is not None:
+        data = _message(told, unmasked is not None)
+    else:
+        data = _stored(told, organization_id, unmasked)
     return enveloped(data, organization_id, event_id=told.event_id, event=told.type, env=told.env, test=told.test)
 
 
@@ -71,20 +78,12 @@ def enveloped(data: Any, organization_id: str, *, event_id: str, event: str, env
     return orjson.dumps(body)
 
 
-def masked_data(data: dict[str, Any]) -> dict[str, Any]:
-    """Stored data as a subscription without personal data sees it."""
-    for name in MASKED_FIELDS:
-        if isinstance(data.get(name), str):
-            data[name] = mask_phone(data[name])
-    return data
-
-
-def _stored(told: Told, unmasked: bool) -> Any:
+def _stored(told: Told, organization_id: str, unmasked: KeyRing | None) -> Any:
     if told.data is None:
         return _EMPTY
-    if unmasked or not any(name in told.data for name in MASKED_FIELDS):
+    if not hides(told.data):
         return orjson.Fragment(told.data)
-    return masked_data(orjson.loads(told.data))
+    return shown(told.data, unmasked, organization_id=organization_id, event_id=told.event_id)
 
 
 def _message(told: Told, unmasked: bool) -> dict[str, Any]:
