@@ -156,7 +156,7 @@ def route_table(made: Assembly, *, document_at_once: bool = False) -> tuple[Rout
         *sandbox_inbound_routes(
             database=db, directories=made.directories, receiver=system.receipts, media_for=made.media_for
         ),
-        *sandbox_record_routes(database=db, ids=ids, changed=made.changed),
+        *sandbox_record_routes(database=db, ids=ids, keys=installation.key_ring, changed=made.changed),
         *number_administration_routes(dependencies),
         *organization_routes(dependencies),
         *api_key_routes(dependencies, ceilings=made.ceilings),

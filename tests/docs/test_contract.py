@@ -250,7 +250,7 @@ def routes() -> tuple[Route, ...]:
         *media_routes(database=nothing, senders=nothing, uploads=nothing, files=nothing, folder=None),
         *download_routes(database=nothing, blobs=nothing, provider=nothing, links=nothing, clock=nothing),
         *sandbox_inbound_routes(database=nothing, directories=nothing, receiver=nothing, media_for=nothing),
-        *sandbox_record_routes(database=nothing, ids=nothing, changed=nothing),
+        *sandbox_record_routes(database=nothing, ids=nothing, keys=nothing, changed=nothing),
         *organization_routes(dependencies),
         *api_key_routes(dependencies, ceilings={}),
         *webhook_routes(dependencies, guard=nothing, actors=nothing),

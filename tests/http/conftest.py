@@ -400,7 +400,7 @@ async def api(database: Database, mjml_workers: BodyWorkers, settled: Settled) -
         *device_routes(dependencies, registrations=registrations, opted_out=lambda *_: None),
         *push_message_routes(dependencies, sends=push_sends, opens=push_opens),
         *email_sender_routes(dependencies, verification=sender_verification),
-        *sandbox_record_routes(database=database, ids=ids, changed=changed),
+        *sandbox_record_routes(database=database, ids=ids, keys=key_ring, changed=changed),
         *billing_routes(dependencies),
         *webhook_routes(dependencies, guard=guard, actors=webhooks),
         *webhook_delivery_routes(dependencies),

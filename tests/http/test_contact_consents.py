@@ -16,6 +16,7 @@ from recado.domain.core.timestamps import format_timestamp
 from recado.domain.messages.changes import ConsentRefused
 from recado.storage.contacts import contacts
 from recado.storage.contacts.contact_consents import KEPT
+from recado.storage.webhooks.sealed_phones import shown
 
 PHONE = "+5511987654321"
 OLDER = "CONSENTIMENTO_ANTERIOR_A_RECUSA"
@@ -38,8 +39,8 @@ def at(api: Api, **ago: float) -> str:
 
 async def told(api: Api) -> list[dict[str, Any]]:
     """The events that were logged, oldest first."""
-    rows = await api.database.fetch("select type, data from events order by id")
-    return [{"type": row["type"], **orjson.loads(row["data"])} for row in rows]
+    rows = await api.database.fetch("select organization_id, id as event_id, type, data from events order by id")
+    return [{"type": row.pop("type"), **shown(row.pop("data"), api.key_ring, **row)} for row in map(dict, rows)]
 
 
 async def subscribe(api: Api) -> None:

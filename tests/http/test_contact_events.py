@@ -35,6 +35,11 @@ async def told(api: Api, contact_id: str) -> list[dict[str, Any]]:
     return [orjson.loads(row["data"]) for row in rows]
 
 
+async def a_number(api: Api) -> str:
+    """The id of a number that its provider tells of."""
+    return str((await api.get("/numbers")).body["items"][0]["id"])
+
+
 async def delete(api: Api, contact_id: str) -> None:
     """Delete a contact, and wait until whatever it left was looked through."""
     assert (await api.delete(f"/contacts/{contact_id}")).status == 204
@@ -56,10 +61,30 @@ async def test_events_of_a_deleted_contact_keep_its_id_and_their_moments_but_not
         assert event.pop("externalId") == "crm-7"
     assert (granted.pop("source"), denied.pop("source")) == ("landing page", "telefone")
     assert opted_out.pop("revokedReason") == "ligou"
-    created |= {"phone": MASKED, "tags": []}
-    opted_out |= {"phone": MASKED}
+    for event in (created, opted_out):
+        assert event.pop("sealed").startswith("v1.")
+        assert event["phone"] == MASKED
+    created["tags"] = []
     assert await told(api, contact_id) == [created, granted, denied, opted_out]
     assert await told(api, other) == others
+
+
+async def test_the_database_has_no_phone_in_an_event_that_subscriptions_are_told_with_it(api: Api) -> None:
+    path = await subscribe(api)
+    contact_id = await made(api)
+    number = (await api.post("/v2/sandbox/numbers/" + await a_number(api), {"qualityRating": "yellow"})).body
+    stored = [row["data"] for row in await api.database.fetch("select data from events order by id")]
+    assert len(stored) == 5
+    assert not [data for data in stored if PHONE[3:] in data or number["displayPhone"] in data]
+    items = (await api.get(f"{path}/deliveries")).body["items"]
+    shown = [(await api.get(f"{path}/deliveries/{item['id']}")).body["payload"]["data"] for item in items]
+    assert shown[0]["displayPhone"] == number["displayPhone"]
+    assert [data["phone"] for data in shown if "phone" in data] == [PHONE, PHONE]
+    assert not [data for data in shown if "sealed" in data]
+    # What fails authentication is shown to nobody.
+    changed = "jsonb_set(data::jsonb, '{sealed}', '\"v1.test.AAAA\"')::json"
+    await api.database.execute(f"update events set data = {changed} where data ->> 'id' = $1", contact_id)
+    assert (await api.get(f"{path}/deliveries/{items[1]['id']}")).code == "INTERNAL_ERROR"
 
 
 async def test_a_delivery_of_a_deleted_contact_shows_only_what_is_left_also_with_personal_data(api: Api) -> None:
@@ -77,7 +102,9 @@ async def test_a_delivery_of_a_deleted_contact_shows_only_what_is_left_also_with
 
 @pytest.mark.parametrize("type", ["contact.created", "contact.consent_changed", "contact.opted_out"])
 def test_what_is_left_of_an_event_is_left_when_details_are_taken_out_again(type: str) -> None:  # noqa: A002
-    data = {"id": "cnt_1", "externalId": "e", "source": "s", "phone": PHONE, "tags": ["a"], "revokedReason": "r"}
+    data: dict[str, Any] = {"id": "cnt_1", "externalId": "e", "source": "s", "phone": PHONE, "sealed": "v1.k1.x"}
+    data |= {"tags": ["a"], "revokedReason": "r"}
     once = without_details(type, data)
     assert once != data
+    assert "sealed" not in once
     assert without_details(type, once) == once

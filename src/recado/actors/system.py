@@ -185,7 +185,7 @@ class ActorSystem:
             outbox, MessageDeadlines(), *([] if wallet is None else [wallet]), totals, Campaigns(), reachability
         )
         inbound = InboundMessages(
-            organizations=records.organizations, clock=clock, ids=ids, changed=changed, owing=owing,
+            organizations=records.organizations, clock=clock, ids=ids, keys=records.keys, changed=changed, owing=owing,
             simulator_domain=simulator_domain,
         )  # fmt: skip
         shared = tuple(gateways)

@@ -171,6 +171,7 @@ class Place:
                     env="test",
                     type=event,
                     data={"number": number, **data},
+                    keys=self.keys,
                 )
         if hint:
             self.webhooks.queued(set(keys))

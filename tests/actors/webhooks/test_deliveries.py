@@ -309,6 +309,18 @@ async def test_a_secret_that_cannot_be_read_fails_the_attempt_and_not_the_progra
     assert receiver.received == []
 
 
+async def test_phones_that_cannot_be_read_fail_the_attempt_and_not_the_program(
+    place: Place, receiver: Receiver
+) -> None:
+    subscription = await place.subscribe(receiver.url, include_pii=True)
+    await place.emit(displayPhone="+5511987654321", hint=False)
+    await place.db.execute("update events set data = replace(data::text, 'v1.test.', 'v1.test.A')::json")
+    place.webhooks.queued({subscription.key})
+    row = await place.until_attempted(subscription)
+    assert row["last_error"] == "what the event tells cannot be read"
+    assert receiver.received == []
+
+
 async def test_what_is_past_its_time_is_removed(place: Place, receiver: Receiver) -> None:
     subscription = await place.subscribe(receiver.url)
     await place.emit(count=3)

@@ -12,8 +12,11 @@ from recado.domain.core.events import EVENT_NAMES
 from recado.domain.core.ids import EVENT, MESSAGE, lowest_id
 from recado.services.webhooks.webhook_payload import envelope
 from recado.services.webhooks.webhook_samples import sample_of
+from recado.storage.core.crypto import KeyRing, Tampered
 from recado.storage.webhooks.deliveries import Told
+from recado.storage.webhooks.sealed_phones import sealed
 
+RING = KeyRing({"k1": b"k" * 32})
 AT = datetime(2026, 11, 20, 12, tzinfo=UTC)
 NOTHING = Told(**{field.name: None for field in fields(Told)})  # type: ignore[arg-type]
 READ = replace(
@@ -39,11 +42,11 @@ READ = replace(
 
 
 def said(told: Told, *, unmasked: bool = False) -> Any:
-    return orjson.loads(envelope(told, "org_1", unmasked=unmasked))
+    return orjson.loads(envelope(told, "org_1", unmasked=RING if unmasked else None))
 
 
 def test_the_envelope_is_compact_and_in_order() -> None:
-    body = envelope(READ, "org_1", unmasked=False)
+    body = envelope(READ, "org_1", unmasked=None)
     assert body.startswith(b'{"id":"evt_')
     assert list(said(READ)) == ["id", "type", "env", "organizationId", "createdAt", "apiVersion", "data"]
     assert said(READ)["createdAt"] == "2026-11-20T12:00:09.000Z"
@@ -95,7 +98,7 @@ def test_what_was_received_comes_with_its_content() -> None:
     )  # fmt: skip
     data = said(received)["data"]
     assert (data["status"], data["payload"], data["metadata"]) == ("delivered", {"text": {"body": "Olá"}}, {})
-    assert "Olá".encode() in envelope(received, "org_1", unmasked=False)
+    assert "Olá".encode() in envelope(received, "org_1", unmasked=None)
 
 
 def test_what_was_received_names_its_contact_and_what_it_answers() -> None:
@@ -117,6 +120,18 @@ def test_stored_data_is_passed_on_with_phones_masked() -> None:
     assert said(stored)["data"] == {"phone": "+55*******4321"}
     assert said(stored, unmasked=True)["data"] == {"phone": "+5511987654321"}
     assert said(replace(stored, data='{"a": 1}', test=True))["test"] is True
+
+
+def test_phones_are_stored_encrypted_and_shown_where_they_stood_to_who_may_see_them() -> None:
+    data = {"id": "cnt_1", "phone": "+5511987654321", "tags": []}
+    at_rest = sealed(data, RING, organization_id="org_1", event_id=READ.event_id)
+    text = orjson.dumps(at_rest).decode()
+    assert "987654321" not in text
+    told = replace(NOTHING, event_id=READ.event_id, env="test", type="contact.created", test=False, data=text)
+    assert list(said(told)["data"].items()) == list({**data, "phone": "+55*******4321"}.items())
+    assert list(said(told, unmasked=True)["data"].items()) == list(data.items())
+    with pytest.raises(Tampered):  # put into another event
+        said(replace(told, event_id=lowest_id(EVENT, AT)), unmasked=True)
 
 
 @pytest.mark.parametrize("event", EVENT_NAMES)
@@ -149,8 +164,10 @@ def test_a_click_in_an_sms_tells_the_link_and_the_status_of_then() -> None:
     click = {"status": "delivered", "url": "https://a.example/", "clickedAt": "2026-11-20T12:00:08.000Z"}
     stored = orjson.dumps({**click, "firstClick": True}).decode()
     data = said(replace(READ, type="sms.clicked", channel="sms", details={"route": "otp"}, data=stored))["data"]
-    assert data.items() >= {**click, "firstClick": True}.items()
-    assert "route" not in data
+    assert data.items() >= {**click, "firstClick": True, "deliveredAt": "2026-11-20T12:00:02.000Z"}.items()
+    assert not {"route", "readAt"} & set(data)
+    before = orjson.dumps({**click, "status": "sent"}).decode()
+    assert "deliveredAt" not in said(replace(READ, type="sms.clicked", channel="sms", data=before))["data"]
 
 
 def test_an_open_tells_the_moment_and_what_its_channel_tells(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,11 +178,12 @@ def test_an_open_tells_the_moment_and_what_its_channel_tells(monkeypatch: pytest
     told = {"status": "bounced", "openedAt": "2026-11-20T12:00:08.000Z", "firstOpen": True}
     opened = replace(
         READ, type="email.opened", channel="email", recipient="ana@example.com", details={"subject": "Hi"},
-        data=orjson.dumps(told).decode(),
+        failed_at=AT, data=orjson.dumps(told).decode(),
     )  # fmt: skip
     data = said(opened)["data"]
     assert data.items() >= {**told, "subject": "Hi", "sentAt": "2026-11-20T12:00:01.000Z"}.items()
-    assert not {"readAt", "deliveredAt", "url"} & set(data)
+    assert (data["deliveredAt"], data["failedAt"]) == ("2026-11-20T12:00:02.000Z", "2026-11-20T12:00:00.000Z")
+    assert not {"readAt", "url"} & set(data)
     assert "ana@" not in data["to"]
 
 

@@ -80,7 +80,10 @@ CASES: dict[str, list[tuple[dict[str, Any], list[str]]]] = {
         (with_step("chat", numberId="num_pending"), ["MODELO_DE_OUTRO_NUMERO[chat]", "NUMERO_INDISPONIVEL[chat]"]),
     ],
     "TEXTO_AUSENTE": [(with_step("sms", texto=None), ["TEXTO_AUSENTE[sms]"])],
-    "TEXTO_LONGO": [(with_step("sms", texto="a" * 1_531), ["TEXTO_LONGO[sms]"])],
+    "TEXTO_LONGO": [
+        (with_step("sms", texto="a" * 1_531), ["TEXTO_LONGO[sms]"]),
+        (with_step("sms", texto="ã" * 671), ["TEXTO_LONGO[sms]"]),  # eleven segments
+    ],
     "RCS_CONTEUDO_AUSENTE": [
         (with_step("rcs", rcs=None), ["RCS_CONTEUDO_AUSENTE[rcs]"]),
         (with_step("rcs", rcs={"conteudo": {"card": {"title": "News"}}}), ["RCS_CONTEUDO_AUSENTE[rcs]"]),
@@ -93,6 +96,7 @@ CASES: dict[str, list[tuple[dict[str, Any], list[str]]]] = {
             {"conteudo": {"text": "Hello", "card": {"title": "News"}}, "rota": "easy_otp_rcs"},
             {"conteudo": {"text": "Hello"}, "fallback": {}},
             {"conteudo": {"text": "Hello"}, "fallback": {"text": "a" * 1_531}},
+            {"conteudo": {"text": "Hello"}, "fallback": {"text": "ã" * 671}},
             {"conteudo": {"text": "Hello", "card": {}}},
             {"conteudo": {"text": "Hello", "card": {"title": "a" * 201}}},
             {"conteudo": {"text": "Hello", "card": {"title": "News", "description": "a" * 2_001}}},

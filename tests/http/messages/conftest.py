@@ -234,8 +234,8 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
     )  # fmt: skip
     replies = OptOutReplies(database, acceptance, organizations=directories.organizations, clock=clock)
     inbound = InboundMessages(
-        organizations=directories.organizations, clock=clock, ids=ids, changed=api.changes.append, owing=replies.hint,
-        simulator_domain="simulator.test",
+        organizations=directories.organizations, clock=clock, ids=ids, keys=api.key_ring, changed=api.changes.append,
+        owing=replies.hint, simulator_domain="simulator.test",
     )  # fmt: skip
     receipts = Receipts(database, clock=clock, consequences=consequences, inbound=inbound)
     routes = (

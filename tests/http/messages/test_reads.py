@@ -56,6 +56,14 @@ async def test_large_messages_come_whole_by_skip_and_in_parts_by_cursor(mail: An
     assert third["items"][0]["id"] == newest_first[4]
 
 
+async def test_a_message_was_never_changed_before_it_was_made(mail: Any) -> None:
+    sent = await mail.send()
+    # As of a batch: the moment of its request, while ids are of the moment when the row was made.
+    await mail.api.database.execute("update messages set updated_at = updated_at - interval '9 ms'")
+    shown = (await mail.api.get(f"/messages/{sent['id']}")).body
+    assert shown["updatedAt"] == shown["createdAt"] == sent["createdAt"]
+
+
 @pytest.mark.parametrize(
     ("query", "code"),
     [

@@ -56,6 +56,7 @@ async def emit(api: Any, event: str = "wallet.depleted", **data: Any) -> None:
             env="test",
             type=event,
             data=data,
+            keys=api.key_ring,
         )
     api.webhooks.queued(keys)
 

@@ -44,7 +44,7 @@ MANY = 2_001  # rows: more than are written in the call
 def imports(database: Database) -> ContactImports:
     """The service, not started: a test does its looks."""
     documents = DocumentCipher(RING, b"i" * 32)
-    consents = Consents(IDS, Consequences(), lambda _: None)
+    consents = Consents(IDS, Consequences(), lambda _: None, RING)
     return ContactImports(database, ids=IDS, documents=documents, consents=consents, clock=CLOCK)
 
 

@@ -82,7 +82,7 @@ async def written(database: Database, seed: int, options: Mapping[str, Any]) -> 
         if seed % 3:
             await opt_outs.enter(connection, [(address, OptOutEntry(moment, "site")) for address in registered])
     documents = DocumentCipher(KeyRing.parse("test:" + "QUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUE="), b"i" * 32)
-    consents = Consents(IDS, Consequences(), lambda _: None)
+    consents = Consents(IDS, Consequences(), lambda _: None, documents.keys)
     imports = ContactImports(database, ids=IDS, documents=documents, consents=consents, clock=CLOCK)
     results = []
     for _ in range(FILES):

@@ -22,6 +22,8 @@ from recado.services.senders.social_accounts import SocialAccountReports
 from recado.storage.access.directories import Directories
 from recado.storage.access.organizations import create_organization
 from recado.storage.core.connections.postgres import Database
+from recado.storage.core.crypto import KeyRing
+from recado.storage.webhooks.sealed_phones import shown
 
 
 class Line:
@@ -30,12 +32,14 @@ class Line:
     def __init__(self, db: Database, number: Any, clock: Clock) -> None:
         self.db, self.number, self.clock = db, number, clock
         self.ids = IdSource(self.clock, random.Random(7))
+        self.keys = KeyRing({"k1": b"k" * 32})
         directories = Directories(db, clock=self.clock)
         consequences = Consequences(Outbox(directories.subscriptions, ids=self.ids, queued=lambda told: None))
         inbound = InboundMessages(
             organizations=directories.organizations,
             clock=self.clock,
             ids=self.ids,
+            keys=self.keys,
             changed=lambda change: None,
             owing=lambda: None,
             simulator_domain="simulator.test",
@@ -83,8 +87,8 @@ class Line:
         return not await self.db.fetchval("select exists (select from callbacks where processed_at is null)")
 
     async def told(self) -> list[tuple[str, dict[str, Any]]]:
-        rows = await self.db.fetch("select type, data::text from events order by id")
-        return [(row[0], orjson.loads(row[1])) for row in rows]
+        rows = await self.db.fetch("select type, data::text, organization_id, id as event_id from events order by id")
+        return [(row.pop("type"), shown(row.pop("data"), self.keys, **row)) for row in map(dict, rows)]
 
 
 async def live_number(database: Database) -> Any:

@@ -23,6 +23,7 @@ from recado.storage.access.organizations import create_organization
 from recado.storage.contacts import opt_out_replies
 from recado.storage.contacts.opt_out_replies import BEFORE_ALL
 from recado.storage.core.connections.postgres import Database
+from recado.storage.core.crypto import KeyRing
 
 PHONE, OTHER = "+5511987650001", "+5511987650002"
 ENV = "test"
@@ -39,6 +40,7 @@ class Phone:
             organizations=Directories(db, clock=clock).organizations,
             clock=clock,
             ids=IdSource(clock, random.Random(7)),
+            keys=KeyRing({"k1": b"k" * 32}),
             changed=lambda change: None,
             owing=lambda: None,
             simulator_domain="simulator.test",

@@ -18,6 +18,7 @@ from recado.storage.webhooks.webhooks import HEADERS_FIELD, SECRET_FIELD, Subscr
 log = structlog.get_logger()
 
 _UNREADABLE: Final = Response(None, "the signing secret cannot be read", b"", None, 0.0)
+_UNREADABLE_EVENT: Final = Response(None, "what the event tells cannot be read", b"", None, 0.0)
 
 
 class EndpointCaller(Protocol):
@@ -53,7 +54,12 @@ class WebhookEndpoint:
     async def deliver(self, due: Due) -> Response:
         """Make one attempt."""
         told, subscription = due.told, self.subscription
-        body = envelope(told, subscription.organization_id, unmasked=subscription.include_pii)
+        keys = self._caller.keys if subscription.include_pii else None
+        try:
+            body = envelope(told, subscription.organization_id, unmasked=keys)
+        except Tampered:
+            log.error("event_unreadable", event_id=told.event_id)
+            return _UNREADABLE_EVENT
         return await self.post(
             body, event_id=told.event_id, event=told.type, delivery_id=due.id, attempt=due.attempts + 1
         )

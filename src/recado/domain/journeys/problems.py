@@ -31,7 +31,7 @@ from recado.domain.journeys.graph import (
     is_contact_field,
 )
 from recado.domain.journeys.paths import Paths
-from recado.domain.journeys.rcs_content import MAX_SMS_TEXT, rcs_faults, texts_of
+from recado.domain.journeys.rcs_content import rcs_faults, sms_excess, texts_of
 from recado.domain.journeys.waits import LONGEST_WAIT
 from recado.domain.messages.placeholders import placeholders
 from recado.domain.senders.number import IN_SERVICE, NumberStatus
@@ -294,8 +294,8 @@ def _send_chatapp(step: JourneyStep, around: _Around) -> Iterator[Found]:
 
 def _send_sms(step: JourneyStep, _: _Around) -> Iterator[Found]:
     text = step.texto or ""
-    if len(text) > MAX_SMS_TEXT:
-        yield _F.TEXTO_LONGO, "O texto do SMS tem mais de 1.530 caracteres."
+    if excess := sms_excess(text):
+        yield _F.TEXTO_LONGO, f"O texto do SMS tem mais de {excess}."
     yield from _variables(step, placeholders(text))
 
 

@@ -1,13 +1,17 @@
-"""What is wrong with the RCS content of a step (C9.4): one Portuguese sentence for each fault."""
+"""What is wrong with the SMS and RCS texts of a step (C9.4): one Portuguese sentence for each fault."""
 
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from recado.domain.channels.rcs import RcsRoute
+from recado.domain.core.errors import Problem
 from recado.domain.journeys.graph import RcsContent
+from recado.domain.messages.placeholders import emptied
+from recado.domain.messages.sms_text import measure
 
 MAX_SMS_TEXT: Final = 1_530
+_SURELY_FITS: Final = 670  # characters of two bytes that ten segments have room for
 _MOST_TEXT, _MOST_TITLE, _MOST_DESCRIPTION = 3_072, 200, 2_000
 _MOST_SUGGESTIONS, _MOST_LABEL, _MOST_VALUE = 4, 25, 2_048
 _SUGGESTIONS: Final = frozenset({"reply", "url", "dial"})
@@ -15,6 +19,19 @@ _ADDRESS = re.compile(r"https://[^\s/]\S*").fullmatch
 
 
 _ROUTES: Final = frozenset(RcsRoute)
+
+
+def sms_excess(text: str) -> str | None:
+    """Of what a text has too much for an SMS, whatever its placeholders hold and however short its links become."""
+    if len(text) > MAX_SMS_TEXT:
+        return "1.530 caracteres"
+    if len(text.encode("utf-16-le", "surrogatepass")) <= 2 * _SURELY_FITS:
+        return None
+    try:
+        measure(emptied(text), shorten=lambda link: "")
+    except Problem:
+        return "10 segmentos"
+    return None
 
 
 def rcs_faults(content: RcsContent) -> Iterator[str]:
@@ -29,8 +46,8 @@ def rcs_faults(content: RcsContent) -> Iterator[str]:
         yield from _card_faults(content.card)
     if content.has_fallback and not content.fallback_text:
         yield "O `fallback` não tem `text`."
-    if len(content.fallback_text or "") > MAX_SMS_TEXT:
-        yield "O texto do `fallback` tem mais de 1.530 caracteres."
+    if excess := sms_excess(content.fallback_text or ""):
+        yield f"O texto do `fallback` tem mais de {excess}."
 
 
 def texts_of(document: Any) -> Iterator[str]:

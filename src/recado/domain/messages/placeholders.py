@@ -13,6 +13,11 @@ def placeholders(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_PLACEHOLDER.findall(text)))
 
 
+def emptied(text: str) -> str:
+    """The text without its placeholders: what every recipient gets at least."""
+    return _PLACEHOLDER.sub("", text)
+
+
 class Measures(NamedTuple):
     """What tells how long a text becomes before it is filled."""
 

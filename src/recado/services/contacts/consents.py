@@ -16,6 +16,7 @@ from recado.services.contacts import contact_events
 from recado.storage.contacts import contact_consents, opt_outs
 from recado.storage.contacts.opt_outs import Refusal, Registrant
 from recado.storage.core.audit import AuditPrincipal
+from recado.storage.core.crypto import KeyRing
 from recado.storage.core.statements.moves import AfterCommit, Effects, Moved
 from recado.storage.core.statements.rows import Executor
 from recado.storage.dispatch import withdrawals
@@ -66,16 +67,20 @@ class Gathered:
 
 
 class Consents:
-    """Writes what follows. `effects`: of the messages that are withdrawn; `changed` hears of queued deliveries."""
+    """Writes what follows. `effects`: of the messages that are withdrawn; `changed` hears of queued deliveries.
 
-    def __init__(self, ids: IdSource, effects: Effects, changed: OnChange) -> None:
+    `keys`: with which the phones in events are encrypted.
+    """
+
+    def __init__(self, ids: IdSource, effects: Effects, changed: OnChange, keys: KeyRing) -> None:
         self._ids = ids
         self._effects = effects
         self._changed = changed
+        self._keys = keys
 
     def gathering(self, gathered: Gathered) -> "Consents":
         """The same, but of what is withdrawn the consequences are left to the caller: `write` them."""
-        return Consents(self._ids, gathered, self._changed)
+        return Consents(self._ids, gathered, self._changed, self._keys)
 
     async def write(self, connection: Executor, gathered: Gathered) -> AfterCommit:
         """Write what follows from all that was withdrawn: after everything else that the transaction locks."""
@@ -127,7 +132,7 @@ class Consents:
 
     async def tell(self, connection: Executor, events: Sequence[RecordEvent], outcome: Outcome) -> None:
         """Write events, and hint at their deliveries after the commit."""
-        queued = await emit_records(connection, self._ids, events)
+        queued = await emit_records(connection, self._ids, events, self._keys)
         if queued:
             outcome.after.append(_hint(self._changed, DeliveriesQueued(tuple(queued))))
 

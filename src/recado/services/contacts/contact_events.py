@@ -1,4 +1,4 @@
-"""What webhooks are told of contacts (C23.6). Phones are given in the clear and masked when they are delivered."""
+"""What webhooks are told of contacts (C23.6). Phones are given in the clear, and stored encrypted (C30.5)."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -8,6 +8,7 @@ from recado.domain.contacts.consent import ConsentUpdate
 from recado.domain.contacts.contact import Contact
 from recado.domain.core.masking import mask_phone
 from recado.storage.webhooks.events import RecordEvent
+from recado.storage.webhooks.sealed_phones import SEALED
 
 CREATED = "contact.created"
 CONSENT_CHANGED = "contact.consent_changed"
@@ -85,7 +86,8 @@ def opted_out(
 
 def without_details(type: str, data: Mapping[str, Any]) -> dict[str, Any]:  # noqa: A002 - as in the envelope
     """What is kept of the data of a stored event when its contact is deleted (C12.6): the same, when done again."""
-    kept = {name: value for name, value in data.items() if name not in _DETAILS.get(type, ())}
+    lost = {SEALED, *_DETAILS.get(type, ())}
+    kept = {name: value for name, value in data.items() if name not in lost}
     if "phone" in kept:
         kept["phone"] = mask_phone(kept["phone"])
     if "tags" in kept:

@@ -8,6 +8,7 @@ from recado.domain.messages.changes import DeliveriesQueued, OnChange
 from recado.domain.senders.number import NumberStatus
 from recado.domain.templates.template import TemplateStatus
 from recado.storage.access.api_keys import ApiKey
+from recado.storage.core.crypto import KeyRing
 from recado.storage.core.statements.rows import Executor
 from recado.storage.senders.numbers import Number
 from recado.storage.templates.templates import Template
@@ -75,7 +76,9 @@ def template_event(before: Template | None, after: Template) -> str | None:
     return "template.rejected" if after.status is TemplateStatus.REJECTED else None
 
 
-async def number_moved(connection: Executor, ids: IdSource, before: Number, after: Number) -> DeliveriesQueued:
+async def number_moved(
+    connection: Executor, ids: IdSource, before: Number, after: Number, keys: KeyRing
+) -> DeliveriesQueued:
     """`number.quality_changed`: another quality or tier, or a status to or from `flagged` (C14.2)."""
     if not quality_changed(before, after):
         return DeliveriesQueued(())
@@ -85,7 +88,7 @@ async def number_moved(connection: Executor, ids: IdSource, before: Number, afte
         "previous": _state(before),
         "current": _state(after),
     }
-    return await _emit(connection, ids, after, "number.quality_changed", data)
+    return await _emit(connection, ids, after, "number.quality_changed", data, keys)
 
 
 def quality_changed(before: Number, after: Number) -> bool:
@@ -119,7 +122,14 @@ def _key_data(key: ApiKey) -> dict[str, Any]:
 
 
 async def _emit(
-    connection: Executor, ids: IdSource, record: ApiKey | Number, event: str, data: dict[str, Any]
+    connection: Executor,
+    ids: IdSource,
+    record: ApiKey | Number,
+    event: str,
+    data: dict[str, Any],
+    keys: KeyRing | None = None,
 ) -> DeliveriesQueued:
-    keys = await emit(connection, ids, organization_id=record.organization_id, env=record.env, type=event, data=data)
-    return DeliveriesQueued(tuple(keys))
+    told = await emit(
+        connection, ids, organization_id=record.organization_id, env=record.env, type=event, data=data, keys=keys
+    )
+    return DeliveriesQueued(tuple(told))

@@ -31,7 +31,7 @@ class ContactSystem:
         clock: Clock,
     ) -> None:
         self.documents = documents
-        self.consents = Consents(ids, effects, changed)
+        self.consents = Consents(ids, effects, changed, documents.keys)
         self.creation = ContactCreation(db, subscriptions=subscriptions, consents=self.consents, clock=clock)
         self.erasure = ContactErasure(db, effects=effects, clock=clock)
         self.changes = Contacts(

@@ -29,6 +29,7 @@ from recado.storage.contacts.inbound_contacts import Person
 from recado.storage.contacts.inbound_contacts import User as NamedUser
 from recado.storage.contacts.opt_out_replies import Owed
 from recado.storage.contacts.social_identities import User
+from recado.storage.core.crypto import KeyRing
 from recado.storage.core.statements.moves import AfterCommit, Moved
 from recado.storage.core.statements.rows import Executor
 from recado.storage.core.turn import others_run
@@ -92,6 +93,7 @@ class InboundMessages:
         organizations: OrganizationDirectory,
         clock: Clock,
         ids: IdSource,
+        keys: KeyRing,
         changed: OnChange,
         owing: AfterCommit,
         simulator_domain: str,
@@ -100,8 +102,8 @@ class InboundMessages:
         self._clock = clock
         self._ids = ids
         self._owing = owing
-        self._contacts = InboundContacts(ids=ids, changed=changed)
-        self.returns = MailReturns(ids=ids, changed=changed, simulator_domain=simulator_domain)
+        self._contacts = InboundContacts(ids=ids, keys=keys, changed=changed)
+        self.returns = MailReturns(ids=ids, keys=keys, changed=changed, simulator_domain=simulator_domain)
 
     def read(self, source: Source, owners: Sequence[AccountOwner], event: Inbound) -> Came | None:
         """What came to these owners' sender; None without any, and when whoever wrote has no address of the channel."""

@@ -30,6 +30,7 @@ from recado.storage.contacts import contacts, inbound_contacts, opt_outs
 from recado.storage.contacts.inbound_contacts import Person, User, person_of
 from recado.storage.contacts.opt_outs import Registrant
 from recado.storage.core.audit import SYSTEM
+from recado.storage.core.crypto import KeyRing
 from recado.storage.core.statements.rows import Executor
 
 _LATER = timedelta(microseconds=1)
@@ -67,10 +68,11 @@ class KnownContact:
 
 
 class InboundContacts:
-    """Finds, creates and changes them. `changed` hears of queued deliveries."""
+    """Finds, creates and changes them. `changed` hears of queued deliveries; `keys`: of the phones in events."""
 
-    def __init__(self, *, ids: IdSource, changed: OnChange) -> None:
+    def __init__(self, *, ids: IdSource, keys: KeyRing, changed: OnChange) -> None:
         self._ids = ids
+        self._keys = keys
         self._changed = changed
 
     async def know(
@@ -127,7 +129,7 @@ class InboundContacts:
         gathered: Gathered,
     ) -> None:
         """Opt out and in as the keywords say, each person's in their order."""
-        consents = Consents(self._ids, gathered, self._changed)
+        consents = Consents(self._ids, gathered, self._changed, self._keys)
         spoken = _in_time([each for each in heard if each.keyword is not None], known)
         # A statement for each turn: what a person says later is decided on what was written of the earlier.
         for turn, each_turn in enumerate(_turns(spoken)):
@@ -165,7 +167,7 @@ class InboundContacts:
                 contact = await contacts.save(connection, contact, after, now)
                 changes.append(ConsentChanged(contact, decided, SYSTEM))
             known[person_of(contact)].contact = contact
-        consents = Consents(self._ids, gathered, self._changed)
+        consents = Consents(self._ids, gathered, self._changed, self._keys)
         gathered.after.append((await consents.record(connection, changes, now, repeated=refused)).committed)
 
     async def hear_users(
@@ -201,7 +203,7 @@ class InboundContacts:
 
         `users`: those by user ids that are no contact's.
         """
-        consents = Consents(self._ids, gathered, self._changed)
+        consents = Consents(self._ids, gathered, self._changed, self._keys)
         how = dict(reversed(refused))
         known = await inbound_contacts.locked(connection, [*how])
         changes = []
@@ -277,7 +279,7 @@ class InboundContacts:
                 born[new[place].id] = decided
         stored = await contacts.insert(connection, new, unless_opted_out=False)
         created = [contact for contact in new if contact.id in stored]
-        consents = Consents(self._ids, gathered, self._changed)
+        consents = Consents(self._ids, gathered, self._changed, self._keys)
         changes = [ConsentChanged(each, born[each.id], SYSTEM) for each in created if each.id in born]
         events = [contact_events.created(each) for each in created]
         gathered.after.append((await consents.record(connection, changes, now, events=events)).committed)

@@ -23,6 +23,7 @@ from recado.services.contacts.consents import ConsentChanged, Consents, Gathered
 from recado.storage.contacts import contacts, opt_outs
 from recado.storage.contacts.opt_outs import Refusal, Registrant
 from recado.storage.core.audit import SYSTEM
+from recado.storage.core.crypto import KeyRing
 from recado.storage.core.statements.rows import Executor
 from recado.storage.email import suppressions
 from recado.storage.email.suppressions import EmailSuppression
@@ -45,13 +46,14 @@ class MailReport:
 
 
 class MailReturns:
-    """Writes suppressions and refusals. `changed` hears of queued deliveries.
+    """Writes suppressions and refusals. `changed` hears of queued deliveries; `keys`: of the phones in events.
 
     `simulator_domain`: of the addresses that behave the same each time.
     """
 
-    def __init__(self, *, ids: IdSource, changed: OnChange, simulator_domain: str) -> None:
+    def __init__(self, *, ids: IdSource, keys: KeyRing, changed: OnChange, simulator_domain: str) -> None:
         self._ids = ids
+        self._keys = keys
         self._changed = changed
         self._simulator_domain = simulator_domain
 
@@ -93,7 +95,7 @@ class MailReturns:
         self, connection: Executor, complained: Sequence[ReportedMessage], now: datetime, gathered: Gathered
     ) -> None:
         """Everybody with the address refuses, and whom the message names (C12.5.7); of nobody the address alone."""
-        consents, outcome = Consents(self._ids, gathered, self._changed), Outcome()
+        consents, outcome = Consents(self._ids, gathered, self._changed, self._keys), Outcome()
         who: dict[tuple[str, str, str], set[str]] = {}
         for each in complained:
             named = who.setdefault((each.organization_id, each.env, email_key(each.recipient)), set())

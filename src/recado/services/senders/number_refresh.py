@@ -140,7 +140,7 @@ class NumberRefresh:
             if before is None:  # deleted meanwhile
                 return number
             after = await numbers.save(connection, before, change(before, now), now)
-            queued = await number_moved(connection, self._ids, before, after)
+            queued = await number_moved(connection, self._ids, before, after, self._keys)
         if after.revision != before.revision:
             self._changed(told)
             announce(self._changed, queued)

@@ -12,12 +12,13 @@ import orjson
 
 from recado.domain.channels.policies import POLICIES, masked_recipient, sender_field
 from recado.domain.channels.policy import MessageFacts
-from recado.domain.core.events import API_VERSION, MASKED_FIELDS
+from recado.domain.core.events import API_VERSION
 from recado.domain.core.ids import created_at
-from recado.domain.core.masking import mask_phone
 from recado.domain.core.timestamps import format_timestamp
 from recado.domain.messages.message import FAILURES
+from recado.storage.core.crypto import KeyRing
 from recado.storage.webhooks.deliveries import Told
+from recado.storage.webhooks.sealed_phones import hides, shown
 
 # Columns in the order of the reference, and which moments an event of that status implies.
 _REFERENCES = (
@@ -40,9 +41,8 @@ _MOMENTS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "undelivered": (("scheduled_at", "scheduledAt"), ("sent_at", "sentAt")),
     "bounced": (("sent_at", "sentAt"), ("delivered_at", "deliveredAt")),
     "complained": (("sent_at", "sentAt"), ("delivered_at", "deliveredAt")),
-    "clicked": (("scheduled_at", "scheduledAt"), ("sent_at", "sentAt")),  # of which there are no others later
-    "opened": (("scheduled_at", "scheduledAt"), ("sent_at", "sentAt")),
 }
+_DONE_BY_PEOPLE = ("clicked", "opened")  # no status of a message: which one it had then is in the event's data
 _FAILURES = frozenset(state.value for state in FAILURES)
 _INBOUND = (("delivered_at", "deliveredAt"),)
 # A failure is taken back only where the outcome was unknown; then its text is gone from the row.
@@ -50,9 +50,15 @@ _TAKEN_BACK = "outcome_unknown: no report came within 24 hours"
 _EMPTY = orjson.Fragment(b"{}")
 
 
-def envelope(told: Told, organization_id: str, *, unmasked: bool) -> bytes:
-    """The body of a delivery: compact UTF-8, keys in the order of C23.5."""
-    data = _message(told, unmasked) if told.message_id is not None else _stored(told, unmasked)
+def envelope(told: Told, organization_id: str, *, unmasked: KeyRing | None) -> bytes:
+    """The body of a delivery: compact UTF-8, keys in the order of C23.5.
+
+    `unmasked`: with personal data, which these keys open; raises Tampered. None: without.
+    """
+    if told.message_id is not None:
+        data = _message(told, unmasked is not None)
+    else:
+        data = _stored(told, organization_id, unmasked)
     return enveloped(data, organization_id, event_id=told.event_id, event=told.type, env=told.env, test=told.test)
 
 
@@ -72,20 +78,12 @@ def enveloped(data: Any, organization_id: str, *, event_id: str, event: str, env
     return orjson.dumps(body)
 
 
-def masked_data(data: dict[str, Any]) -> dict[str, Any]:
-    """Stored data as a subscription without personal data sees it."""
-    for name in MASKED_FIELDS:
-        if isinstance(data.get(name), str):
-            data[name] = mask_phone(data[name])
-    return data
-
-
-def _stored(told: Told, unmasked: bool) -> Any:
+def _stored(told: Told, organization_id: str, unmasked: KeyRing | None) -> Any:
     if told.data is None:
         return _EMPTY
-    if unmasked or not any(name in told.data for name in MASKED_FIELDS):
+    if not hides(told.data):
         return orjson.Fragment(told.data)
-    return masked_data(orjson.loads(told.data))
+    return shown(told.data, unmasked, organization_id=organization_id, event_id=told.event_id)
 
 
 def _message(told: Told, unmasked: bool) -> dict[str, Any]:
@@ -94,12 +92,14 @@ def _message(told: Told, unmasked: bool) -> dict[str, Any]:
         return {"id": message_id}  # the message is past its time; the event is told all the same
     status = told.type.rpartition(".")[2]
     received = status == "received"
+    done = orjson.loads(told.data) if status in _DONE_BY_PEOPLE and told.data is not None else {}
+    then = done.get("status", status)
     data: dict[str, Any] = {
         "id": message_id,
         "channel": channel,
         "direction": told.direction,
         "type": told.message_type,
-        "status": "delivered" if received else status,
+        "status": "delivered" if received else then,
         "to": recipient if unmasked else masked_recipient(channel, recipient),
     }
     if told.sender_id is not None and (field := sender_field(channel)) is not None:
@@ -112,18 +112,17 @@ def _message(told: Told, unmasked: bool) -> dict[str, Any]:
     if told.provider_message_id is not None:
         data["providerMessageId"] = told.provider_message_id
     data["createdAt"] = format_timestamp(created_at(message_id))
-    for column, name in _INBOUND if received else _MOMENTS.get(status, ()):
+    for column, name in _INBOUND if received else _MOMENTS.get(then, ()):
         moment: datetime | None = getattr(told, column)
         if moment is not None:
             data[name] = format_timestamp(moment)
-    if status in _FAILURES:
+    if then in _FAILURES:
         data["failedAt"] = format_timestamp(told.failed_at or created_at(told.event_id))
     policy = POLICIES.get(channel)
-    if status in ("clicked", "opened"):  # what was done, and the status that the message had then
+    if status in _DONE_BY_PEOPLE:
         if status == "opened" and policy is not None and policy.tells is not None:
             data |= policy.tells(status, _facts(told, recipient))
-        if told.data is not None:
-            data |= orjson.loads(told.data)
+        data |= done
     elif policy is not None and policy.tells is not None:
         data |= policy.tells(status, _facts(told, recipient))
     elif status == "failed":

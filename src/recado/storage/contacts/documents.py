@@ -36,20 +36,20 @@ class DocumentCipher:
 
     def __init__(self, keys: KeyRing, index_key: bytes) -> None:
         """`index_key`: at least 32 unpredictable bytes that stay the same for ever (setting `INDEX_KEY`)."""
-        self._keys = keys
+        self.keys = keys
         self._index_key_of = lru_cache(_KNOWN_ORGANIZATIONS)(
             lambda organization_id: _derive(index_key, organization_id)
         )
 
     def seal(self, name: str, value: str, *, organization_id: str, env: str, contact_id: str) -> SealedDocument:
         """Encrypt the canonical `value` of the document `name` for this contact."""
-        cipher = self._keys.encrypt(value, organization_id=organization_id, record_id=contact_id, field=name)
+        cipher = self.keys.encrypt(value, organization_id=organization_id, record_id=contact_id, field=name)
         index = self.index(name, value, organization_id=organization_id, env=env) if name in INDEX_COLUMNS else None
         return SealedDocument(cipher, index)
 
     def open(self, name: str, cipher: str, *, organization_id: str, contact_id: str) -> str:
         """Return what was sealed; raises `storage.crypto.Tampered` when it is not what was sealed for this place."""
-        return self._keys.decrypt(cipher, organization_id=organization_id, record_id=contact_id, field=name)
+        return self.keys.decrypt(cipher, organization_id=organization_id, record_id=contact_id, field=name)
 
     def holds(self, name: str, cipher: str, value: str, *, organization_id: str, contact_id: str) -> bool:
         """Whether `value` was sealed for this place; what fails authentication holds nothing."""
@@ -61,12 +61,12 @@ class DocumentCipher:
     def seal_rows(self, rows: bytes, *, organization_id: str, import_id: str, first_row: int) -> bytes:
         """Encrypt rows of an import, which may hold documents of many contacts, for their place in it."""
         place = {"organization_id": organization_id, "record_id": import_id, "field": f"rows from {first_row}"}
-        return self._keys.seal(rows, **place)
+        return self.keys.seal(rows, **place)
 
     def open_rows(self, sealed: bytes, *, organization_id: str, import_id: str, first_row: int) -> bytes:
         """Return the rows that were sealed for this place; raises Tampered."""
         place = {"organization_id": organization_id, "record_id": import_id, "field": f"rows from {first_row}"}
-        return self._keys.unseal(sealed, **place)
+        return self.keys.unseal(sealed, **place)
 
     def masked(self, ciphers: Mapping[str, str | None], *, organization_id: str, contact_id: str) -> dict[str, str]:
         """Return `documentos` of a contact: the masked values under the names callers see (C30.3).

@@ -15,8 +15,11 @@ import orjson
 from recado.domain.core.ids import DELIVERY, EVENT, IdSource, lowest_id
 from recado.domain.core.timestamps import format_timestamp
 from recado.domain.webhooks.webhook import SubscriptionKey
+from recado.storage.core.crypto import KeyRing
 from recado.storage.core.statements.rows import Executor, array, columns, in_blocks, pack, pack_moments
 from recado.storage.core.statements.sql import load
+from recado.storage.core.turn import others_run
+from recado.storage.webhooks.sealed_phones import has_phones, sealed
 from recado.storage.webhooks.webhooks import SQL as WEBHOOKS
 from recado.storage.webhooks.webhooks import Subscription, Takers, takers_of
 
@@ -26,6 +29,7 @@ KEPT = timedelta(days=30)  # events and deliveries (C23.3.4)
 MOST_REPLAYED = 10_000
 MOST_OF_A_MESSAGE = 1_000  # events by which its deliveries are found
 PURGE_BLOCK = 5_000
+PIECE = 100  # events that are written down in a row; to encrypt a phone takes some microseconds
 FIRST_WITHIN = timedelta(seconds=1)
 """Of an event its first deliveries are made: their ids are minted right after its own."""
 
@@ -113,16 +117,17 @@ async def emit(
     env: str,
     type: str,  # noqa: A002 - the name that it has in the envelope
     data: Mapping[str, Any],
+    keys: KeyRing | None = None,
 ) -> list[SubscriptionKey]:
     """Write one event that stores its data, and its deliveries; answers whom to hint after the commit.
 
-    Phones in `data` are masked when it is delivered (C23.6), so they are given in the clear.
+    Phones in `data` are given in the clear, and are encrypted with `keys`; without phones there need be none.
     """
     takers = takers_of(await connection.fetch(WEBHOOKS.of_environment, organization_id, env)).by_event.get(type)
     if takers is None:
         return []
     event_id = ids.new(EVENT)
-    text = _text(data)
+    text = _stored(data, keys, organization_id, event_id)
     await connection.execute(SQL.insert, organization_id, event_id, env, type, None, None, text, False)
     rows = [(subscription_id, ids.new(DELIVERY), event_id, type) for subscription_id in takers]
     await connection.execute(SQL.queue, organization_id, ids.moment_of(event_id), False, *columns(rows, 4))
@@ -131,7 +136,7 @@ async def emit(
 
 @dataclass(frozen=True, slots=True)
 class RecordEvent:
-    """What happened to a record. `data` is stored; phones in it are masked when it is delivered (C23.6)."""
+    """What happened to a record. `data` is stored, phones in it encrypted (C30.5)."""
 
     organization_id: str
     env: str
@@ -139,18 +144,26 @@ class RecordEvent:
     data: Mapping[str, Any]
 
 
-async def emit_records(connection: Executor, ids: IdSource, happened: Sequence[RecordEvent]) -> list[SubscriptionKey]:
-    """Write many events, in their order, and their deliveries; answers whom to hint after the commit."""
+async def emit_records(
+    connection: Executor, ids: IdSource, happened: Sequence[RecordEvent], keys: KeyRing | None = None
+) -> list[SubscriptionKey]:
+    """Write many events, in their order, and their deliveries; answers whom to hint after the commit.
+
+    `keys`: with which phones are encrypted.
+    """
     takers: dict[tuple[str, str], Takers] = {}
     for environment in sorted({(each.organization_id, each.env) for each in happened}):
         takers[environment] = takers_of(await connection.fetch(WEBHOOKS.of_environment, *environment))
     events, queued = [], []
-    for each in happened:
+    for number, each in enumerate(happened, start=1):
+        if number % PIECE == 0:
+            await others_run()
         subscriptions = takers[each.organization_id, each.env].by_event.get(each.type)
         if subscriptions is None:
             continue
         event_id = ids.new(EVENT)
-        events.append((each.organization_id, event_id, each.env, each.type, _text(each.data)))
+        text = _stored(each.data, keys, each.organization_id, event_id)
+        events.append((each.organization_id, event_id, each.env, each.type, text))
         queued += [
             (each.organization_id, subscription_id, ids.new(DELIVERY), event_id, each.type, ids.moment_of(event_id))
             for subscription_id in subscriptions
@@ -225,6 +238,14 @@ async def of_message(executor: Executor, organization_id: str, message_id: str, 
     """The ids of the events that tell of a message, or of those of a type: the newest first, `MOST_OF_A_MESSAGE`."""
     rows = await executor.fetch(SQL.of_message, organization_id, message_id, event, MOST_OF_A_MESSAGE)
     return [row["id"] for row in rows]
+
+
+def _stored(data: Mapping[str, Any], keys: KeyRing | None, organization_id: str, event_id: str) -> str:
+    if has_phones(data):
+        if keys is None:
+            raise ValueError("phones are stored encrypted, and there is no key")
+        data = sealed(data, keys, organization_id=organization_id, event_id=event_id)
+    return _text(data)
 
 
 def _text(data: Mapping[str, Any]) -> str:

@@ -21,6 +21,7 @@ from recado.services.effects.record_events import announce, number_moved, templa
 from recado.services.templates.template_review import change_of, without_step
 from recado.storage.core.connections.changing import changing
 from recado.storage.core.connections.postgres import Database
+from recado.storage.core.crypto import KeyRing
 from recado.storage.senders import numbers
 from recado.storage.senders.numbers import Number
 from recado.storage.templates import templates
@@ -48,9 +49,10 @@ class TemplateSimulation(ApiModel):
 class SandboxOperations:
     """The handlers. A live credential meets nothing here: 404."""
 
-    def __init__(self, database: Database, ids: IdSource, changed: OnChange) -> None:
+    def __init__(self, database: Database, ids: IdSource, keys: KeyRing, changed: OnChange) -> None:
         self._database = database
         self._ids = ids
+        self._keys = keys
         self._changed = changed
 
     async def find_number(self, call: Call) -> Number:
@@ -80,7 +82,7 @@ class SandboxOperations:
                 raise not_found()
             call.check_revision(before.revision)
             after = await numbers.save(connection, before, simulated(before, call), call.now)
-            queued = await number_moved(connection, self._ids, before, after)
+            queued = await number_moved(connection, self._ids, before, after, self._keys)
         if after is not before:
             self._changed(change)
             announce(self._changed, queued)
@@ -127,9 +129,9 @@ def decided(template: Template, wanted: TemplateSimulation) -> Template:
     )
 
 
-def sandbox_record_routes(*, database: Database, ids: IdSource, changed: OnChange) -> tuple[Route, ...]:
+def sandbox_record_routes(*, database: Database, ids: IdSource, keys: KeyRing, changed: OnChange) -> tuple[Route, ...]:
     """Two operations, for test credentials."""
-    operations = SandboxOperations(database, ids, changed)
+    operations = SandboxOperations(database, ids, keys, changed)
     return (
         Route(
             method="POST",

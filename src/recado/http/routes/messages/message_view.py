@@ -57,7 +57,8 @@ def message_view(message: Message, *, unmasked: bool) -> dict[str, Any]:
         "reprocessed": message.reprocessed,
         "attempts": message.attempts,
         "createdAt": format_timestamp(message.created_at),
-        "updatedAt": format_timestamp(message.updated_at),
+        # The ids of a batch's messages are made after the moment that its request counts as.
+        "updatedAt": format_timestamp(max(message.updated_at, message.created_at)),
     }
     if message.sender_id is not None and (field := sender_field(message.channel)) is not None:
         view[field] = message.sender_id

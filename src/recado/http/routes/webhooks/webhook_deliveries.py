@@ -93,10 +93,10 @@ class DeliveryOperations:
         subscription, delivery = call.resource.subscription, call.resource.delivery
         told = await deliveries.told(self.subscriptions.database, subscription.organization_id, delivery.event_id)
         body = delivery_view(delivery, subscription)
-        if told is not None:  # the event of a late replay goes before it
-            unmasked = subscription.include_pii and call.can(PII)
-            body["payload"] = orjson.Fragment(envelope(told, subscription.organization_id, unmasked=unmasked))
         async with tampering_recorded(self.subscriptions.database, self.subscriptions.dependencies.ids, call):
+            if told is not None:  # the event of a late replay goes before it
+                unmasked = self.keys if subscription.include_pii and call.can(PII) else None
+                body["payload"] = orjson.Fragment(envelope(told, subscription.organization_id, unmasked=unmasked))
             body["attempts"] = attempt_views(subscription, delivery, self.keys, unmasked=call.can(PII))
         return Reply(200, body)
 

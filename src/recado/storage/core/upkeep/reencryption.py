@@ -6,7 +6,8 @@ written, and the next run finds only the rest.
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from enum import Enum
+from typing import Any, Final
 
 import orjson
 
@@ -19,23 +20,37 @@ SQL = load("reencryption")
 BLOCK = 500  # rows
 
 
+class Held(Enum):
+    """What a column holds: the value itself, or JSON of this type."""
+
+    VALUE = "text"
+    HISTORY = "jsonb"
+    """A list of attempts, of which some have an `answerCipher`."""
+    MEMBER = "json"
+    """The data of an event, of which some have a member `sealed`."""
+
+
+_STALE: Final = {Held.VALUE: SQL.stale, Held.HISTORY: SQL.stale_history, Held.MEMBER: SQL.stale_member}
+# Of JSON as it was written there is no equality: it is compared as the text that it is.
+_COMPARED: Final = {Held.VALUE: "", Held.HISTORY: "", Held.MEMBER: "::text"}
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """A column that holds encrypted values. `keys`: of its table; the last one names the record.
 
-    `field`: what the values are bound to. `history`: the column is a list of attempts, of which some have an
-    `answerCipher`.
+    `field`: what the values are bound to. `held`: in what, where the column is not the value itself.
     """
 
     table: str
     keys: tuple[str, ...]
     column: str
     field: str
-    history: bool = False
+    held: Held = Held.VALUE
 
     def sql(self, text: str, **names: str) -> str:
         """A statement for this place."""
-        stale = (SQL.stale_history if self.history else SQL.stale).format(column=self.column)
+        stale = _STALE[self.held].format(column=self.column)
         return text.format(table=self.table, column=self.column, keys=", ".join(self.keys), stale=stale, **names)
 
 
@@ -75,10 +90,11 @@ async def rewrite(executor: Executor, place: Place, keys: KeyRing) -> AsyncItera
 async def _write(executor: Executor, place: Place, fresh: Sequence[tuple[Any, ...]]) -> int:
     if not fresh:
         return 0
-    kinds = [*(["text"] * len(place.keys)), *(["jsonb" if place.history else "text"] * 2)]
+    kinds = [*(["text"] * len(place.keys)), *([place.held.value] * 2)]
     arrays = ", ".join(f"${number}::text[]::{kind}[]" for number, kind in enumerate(kinds, start=1))
     same = " and ".join(f"t.{key} = new.{key}" for key in place.keys)
-    return affected(await executor.execute(place.sql(SQL.write, arrays=arrays, same=same), *columns(fresh, len(kinds))))
+    write = place.sql(SQL.write, arrays=arrays, same=same, compared=_COMPARED[place.held])
+    return affected(await executor.execute(write, *columns(fresh, len(kinds))))
 
 
 def _anew(place: Place, stored: Any, keys: KeyRing, organization_id: str, record_id: str) -> Any:
@@ -86,8 +102,11 @@ def _anew(place: Place, stored: Any, keys: KeyRing, organization_id: str, record
         where = {"organization_id": organization_id, "record_id": record_id, "field": place.field}
         return keys.encrypt(keys.decrypt(cipher, **where), **where)
 
-    if not place.history:
+    if place.held is Held.VALUE:
         return again(stored)
+    if place.held is Held.MEMBER:
+        data = orjson.loads(stored)
+        return data | {"sealed": again(data["sealed"])}
     return [
         {**attempt, "answerCipher": again(attempt["answerCipher"])} if "answerCipher" in attempt else attempt
         for attempt in stored

@@ -7,6 +7,9 @@ not starts_with({column}, $1)
 -- name: stale_history
 jsonb_path_exists({column}, '$[*].answerCipher ? (!(@ starts with $prefix))', jsonb_build_object('prefix', $1::text))
 
+-- name: stale_member
+not starts_with({column} ->> 'sealed', $1)
+
 -- name: count
 select count(*) from {table} where {stale}
 
@@ -19,4 +22,4 @@ limit {limit}
 -- name: write
 update {table} t set {column} = new.fresh
 from (select * from unnest({arrays}) as given ({keys}, stored, fresh)) new
-where {same} and t.{column} = new.stored
+where {same} and t.{column}{compared} = new.stored{compared}
