@@ -60,8 +60,9 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def end_when_left_behind(still_joined: Callable[[], bool]) -> None:
-    """End this process when Ray has its node no more. In a thread of its own: while the head is away the question waits,
-    and actors are asked nevertheless.
+    """End this process when Ray has its node no more.
+
+    In a thread of its own: while the head is away the question waits, and actors are asked nevertheless.
     """
     pause = threading.Event().wait
     while True:
