@@ -97,6 +97,13 @@ class Machine:
         assert self._node.poll() is None, said[-2_000:]
         return "Ray runtime started" in said
 
+    async def node_again(self, port: int, session: Path) -> None:
+        """Its node has ended, or does so, as its head does not know it; give the machine to Ray again."""
+        node = self._node
+        assert node is not None
+        await until(lambda: node.poll() is not None, f"the node {self.name} ends", limit=START_LIMIT)
+        await self.start_node(port, session)
+
     def spawn_entry(self) -> None:
         with self.log.open("ab") as log:
             self._entry = subprocess.Popen(

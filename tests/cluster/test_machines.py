@@ -23,7 +23,7 @@ from tests.crash.evidence import is_uncertain
 from tests.crash.stage import COINS, SimulatedStage
 from tests.crash.verdict import tightest
 from tests.fronts.processes import Press
-from tests.program import Api, free_port
+from tests.program import Api, Refused, free_port
 from tests.standing_connection import StandingConnection
 from tests.two_cells import Cells, made_cells
 from tests.waiting import until
@@ -343,6 +343,33 @@ async def test_a_cell_that_leaves_the_map_ends_in_the_cluster_and_may_come_back(
         await until(ended, "each entry has seen its end", limit=BACK_WITHIN)
     for cell in "ab":
         await machines.placed(cell)
+
+
+async def test_a_head_that_is_begun_again_and_knows_nothing_has_all_made_anew(installation: Installation) -> None:
+    machines = installation.machines
+    for cell in "ab":
+        await machines.placed(cell)
+    machines.head.kill()
+    began = time.monotonic()
+    # Ray takes the nodes of other machines, which are on this one, for a head that runs already, and for where it was.
+    (machines.session / "ray_current_cluster").unlink()
+    await machines.head.start_node(machines.port, machines.session)
+    for each in machines.all:
+        await each.node_again(machines.port, machines.session)
+    # The entries stay: each has to see that what it had joined is no more.
+    for cell, sent in installation.sent.items():
+        await machines.placed(cell)
+        for each in machines.all:
+            async with Api(each.url, sent.key) as api:
+
+                async def answered(api: Api = api) -> bool:
+                    try:
+                        return bool(await api.call("GET", "/numbers"))
+                    except Refused:
+                        return False
+
+                await until(answered, f"the entry {each.name} finds {cell}", limit=BACK_WITHIN)
+    print(f"head begun anew: every entry found both cells {time.monotonic() - began:.1f} s after it was killed")
 
 
 async def test_cells_go_on_for_a_while_without_the_head(installation: Installation) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from ray.exceptions import ActorDiedError, ActorUnavailableError, RaySystemError, RpcError
 
-from recado.cluster import on_ray
-from recado.cluster.on_ray import RayCells
+from recado.cluster import finder, on_ray
+from recado.cluster.on_ray import RayCells, still_joined
 
 CELLS = {"a": "CELL_A_URL", "b": "CELL_B_URL"}
 HERE = ("http://10.0.0.1:1", None)
@@ -165,3 +165,39 @@ def test_one_that_was_wanted_again_has_all_its_time_when_it_leaves_once_more(mon
     now[0] *= 2
     cells.end(["b"])
     assert len(killed) == 1
+
+
+@pytest.mark.parametrize(
+    ("nodes", "joined"),
+    [
+        ([{"NodeID": "here", "Alive": True}], True),
+        ([{"NodeID": "here", "Alive": False}, {"NodeID": "there", "Alive": True}], False),
+        ([{"NodeID": "there", "Alive": True}], False),  # a head that knows nothing of the nodes before
+    ],
+)
+def test_a_process_has_joined_while_ray_has_its_node(
+    nodes: list[dict[str, Any]], joined: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = SimpleNamespace(get_node_id=lambda: "here")
+    monkeypatch.setattr(on_ray.ray, "get_runtime_context", lambda: context, raising=False)
+    monkeypatch.setattr(on_ray.ray, "nodes", lambda: nodes, raising=False)
+    assert still_joined() is joined
+
+
+def test_a_finder_that_ray_left_behind_ends_and_one_that_cannot_know_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers: list[Any] = [True, RpcError("away"), ConnectionError(), True, False]
+
+    def asked() -> bool:
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return bool(answer)
+
+    def ended(status: int) -> None:
+        raise SystemExit(status)
+
+    monkeypatch.setattr(finder, "ASK_IF_JOINED_EVERY", 0.0)
+    monkeypatch.setattr(finder.os, "_exit", ended)
+    with pytest.raises(SystemExit):
+        finder.end_when_left_behind(asked)
+    assert answers == []

@@ -1,6 +1,7 @@
 """Asks Ray each second where cells are, in a process of its own: `finder ADDRESS`.
 
-Ray ends a process that has lost it. The entry stays, and begins another finder. Over standard input comes a line of
+Ray ends a process that has lost it. One whose node Ray has no more ends by itself: it would hear of no actor again. The
+entry stays, and begins another finder. Over standard input comes a line of
 JSON, again when it changes: `{"cells": {NAME: VARIABLE}, "mayMake": …, "end": [NAME…]}`; its end is the end. `mayMake`:
 a cell that has no actor gets one. `end`: cells that shall have none. On standard output stand lines of JSON:
 `{"loaded": true}`, `{"joined": true, "room": …}`, then `{"places": {NAME: [URL, TROUBLE]}, "ended": [NAME…],
@@ -11,12 +12,14 @@ cannot end now; or `{"error": …}`. `room`: some node runs cells. Nobody reads 
 import os
 import select
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import orjson
 
 LOOK_EVERY: Final = 1.0  # seconds
+ASK_IF_JOINED_EVERY: Final = 5.0  # seconds
 LONGEST: Final = 1024 * 1024  # bytes
 
 
@@ -28,7 +31,7 @@ def main(arguments: Sequence[str]) -> int:
     def say(value: object) -> None:
         os.write(said, orjson.dumps(value) + b"\n")
 
-    from recado.cluster.on_ray import NoRay, RayCells, join  # loads Ray: seconds
+    from recado.cluster.on_ray import NoRay, RayCells, join, still_joined  # loads Ray: seconds
 
     say({"loaded": True})
 
@@ -37,6 +40,7 @@ def main(arguments: Sequence[str]) -> int:
     except NoRay as error:
         say({"error": str(error)})
         return 1
+    threading.Thread(target=end_when_left_behind, args=(still_joined,), name="still joined", daemon=True).start()
     cells = RayCells()
     say({"joined": True, "room": cells.room()})
     wanted: dict[str, Any] = {"cells": {}, "mayMake": False, "end": []}
@@ -53,6 +57,22 @@ def main(arguments: Sequence[str]) -> int:
         ended, not_ended = cells.end(wanted["end"])
         places = cells.look(wanted["cells"], may_make=wanted["mayMake"])
         say({"places": places, "ended": ended, "notEnded": not_ended})
+
+
+def end_when_left_behind(still_joined: Callable[[], bool]) -> None:
+    """End this process when Ray has its node no more.
+
+    In a thread of its own: while the head is away the question waits, and actors are asked nevertheless.
+    """
+    pause = threading.Event().wait
+    while True:
+        pause(ASK_IF_JOINED_EVERY)
+        try:
+            joined = still_joined()
+        except Exception:  # noqa: BLE001, S112 - Ray has no kind for all; whether it is joined is not known
+            continue
+        if not joined:
+            os._exit(1)
 
 
 if __name__ == "__main__":

@@ -134,6 +134,15 @@ def join(address: str) -> None:
         raise NoRay(f"no node of Ray is here ({type(error).__name__})") from None
 
 
+def still_joined() -> bool:
+    """Whether Ray has the node yet through which this process has joined; it waits while the head is away.
+
+    Where a head was begun anew without its state, Ray ends this process instead of an answer (`WrongClusterID`).
+    """
+    here = ray.get_runtime_context().get_node_id()
+    return any(node["Alive"] and node["NodeID"] == here for node in ray.nodes())
+
+
 class RayCells:
     """The actors, as a process that has joined Ray sees them. What Ray has against one is no trouble of the others."""
 
