@@ -11,7 +11,7 @@ from recado.actors.jobs.encrypted_places import PLACES
 from recado.storage.core.connections.postgres import Database
 from recado.storage.core.crypto import KeyRing, Tampered
 from recado.storage.core.upkeep import reencryption
-from recado.storage.core.upkeep.reencryption import Held, Place
+from recado.storage.core.upkeep.reencryption import CipherForm, Place
 
 K1, K2 = bytes(range(32)), bytes(range(32, 64))
 OLD, NEW, ROTATED = KeyRing({"k1": K1}), KeyRing({"k2": K2}), KeyRing({"k2": K2, "k1": K1})
@@ -65,7 +65,7 @@ async def test_every_column_with_encrypted_values_is_in_the_list(database: Datab
         "where table_schema = 'public' and (column_name like '%\\_cipher' or column_name = 'history') "
         "and table_name !~ '^messages_'"
     )
-    by_name = [(place.table, place.column) for place in PLACES if place.held is not Held.MEMBER]
+    by_name = [(place.table, place.column) for place in PLACES if place.form is not CipherForm.MEMBER]
     assert sorted(by_name) == sorted(map(tuple, found))
 
 
@@ -87,7 +87,7 @@ async def test_values_of_an_old_key_are_written_with_the_new_one_and_then_nothin
 
 
 @pytest.mark.parametrize(
-    "place", [place for place in PLACES if place.held is Held.VALUE], ids=lambda place: place.column
+    "place", [place for place in PLACES if place.form is CipherForm.VALUE], ids=lambda place: place.column
 )
 async def test_each_place_keeps_its_values(database: Database, place: Place) -> None:
     await put(database, place.table, id="rec_1", **{place.column: sealed(OLD, place, "rec_1", "a value")})
@@ -99,7 +99,7 @@ async def test_each_place_keeps_its_values(database: Database, place: Place) -> 
 
 
 @pytest.mark.parametrize(
-    "place", [place for place in PLACES if place.held is Held.HISTORY], ids=lambda place: place.table
+    "place", [place for place in PLACES if place.form is CipherForm.HISTORY], ids=lambda place: place.table
 )
 async def test_what_endpoints_answered_is_written_anew_inside_the_history(database: Database, place: Place) -> None:
     def attempts(ring: KeyRing) -> list[dict[str, Any]]:
@@ -126,7 +126,7 @@ async def test_what_endpoints_answered_is_written_anew_inside_the_history(databa
 async def test_phones_in_the_data_of_events_are_written_anew_and_the_rest_stays_in_its_order(
     database: Database,
 ) -> None:
-    (place,) = (place for place in PLACES if place.held is Held.MEMBER)
+    (place,) = (place for place in PLACES if place.form is CipherForm.MEMBER)
     data = {"phone": "+55*******4321", "id": "cnt_1", "sealed": sealed(OLD, place, "evt_1", "private")}
     await put(database, "events", id="evt_1", data=orjson.dumps(data).decode())
     await put(database, "events", id="evt_2", data='{"id": "key_1"}')

@@ -5,7 +5,7 @@ from typing import Final
 from recado.actors.webhooks.webhook_attempt import ANSWER_FIELD
 from recado.services.senders.accounts import ACCESS_TOKEN
 from recado.storage.contacts.documents import CIPHER_COLUMNS
-from recado.storage.core.upkeep.reencryption import Held, Place
+from recado.storage.core.upkeep.reencryption import CipherForm, Place
 from recado.storage.push.apps import CREDENTIALS_FIELD, VAPID_FIELD
 from recado.storage.webhooks.sealed_phones import PHONES_FIELD
 from recado.storage.webhooks.webhooks import HEADERS_FIELD, SECRET_FIELD
@@ -22,7 +22,7 @@ PLACES: Final = (
     Place("webhook_subscriptions", _RECORD, "headers_cipher", HEADERS_FIELD),
     Place("push_apps", ("organization_id", "env", "id"), "credentials_cipher", CREDENTIALS_FIELD),
     Place("push_apps", ("organization_id", "env", "id"), "vapid_cipher", VAPID_FIELD),
-    Place("events", _RECORD, "data", PHONES_FIELD, Held.MEMBER),
-    Place("delivery_queue", _DELIVERY, "history", ANSWER_FIELD, Held.HISTORY),
-    Place("deliveries", _DELIVERY, "history", ANSWER_FIELD, Held.HISTORY),
+    Place("events", _RECORD, "data", PHONES_FIELD, CipherForm.MEMBER),
+    Place("delivery_queue", _DELIVERY, "history", ANSWER_FIELD, CipherForm.HISTORY),
+    Place("deliveries", _DELIVERY, "history", ANSWER_FIELD, CipherForm.HISTORY),
 )

@@ -20,7 +20,7 @@ SQL = load("reencryption")
 BLOCK = 500  # rows
 
 
-class Held(Enum):
+class CipherForm(Enum):
     """What a column holds: the value itself, or JSON of this type."""
 
     VALUE = "text"
@@ -30,27 +30,31 @@ class Held(Enum):
     """The data of an event, of which some have a member `sealed`."""
 
 
-_STALE: Final = {Held.VALUE: SQL.stale, Held.HISTORY: SQL.stale_history, Held.MEMBER: SQL.stale_member}
+_STALE: Final = {
+    CipherForm.VALUE: SQL.stale,
+    CipherForm.HISTORY: SQL.stale_history,
+    CipherForm.MEMBER: SQL.stale_member,
+}
 # Of JSON as it was written there is no equality: it is compared as the text that it is.
-_COMPARED: Final = {Held.VALUE: "", Held.HISTORY: "", Held.MEMBER: "::text"}
+_COMPARED: Final = {CipherForm.VALUE: "", CipherForm.HISTORY: "", CipherForm.MEMBER: "::text"}
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
     """A column that holds encrypted values. `keys`: of its table; the last one names the record.
 
-    `field`: what the values are bound to. `held`: in what, where the column is not the value itself.
+    `field`: what the values are bound to. `form`: how the column holds them.
     """
 
     table: str
     keys: tuple[str, ...]
     column: str
     field: str
-    held: Held = Held.VALUE
+    form: CipherForm = CipherForm.VALUE
 
     def sql(self, text: str, **names: str) -> str:
         """A statement for this place."""
-        stale = _STALE[self.held].format(column=self.column)
+        stale = _STALE[self.form].format(column=self.column)
         return text.format(table=self.table, column=self.column, keys=", ".join(self.keys), stale=stale, **names)
 
 
@@ -90,10 +94,10 @@ async def rewrite(executor: Executor, place: Place, keys: KeyRing) -> AsyncItera
 async def _write(executor: Executor, place: Place, fresh: Sequence[tuple[Any, ...]]) -> int:
     if not fresh:
         return 0
-    kinds = [*(["text"] * len(place.keys)), *([place.held.value] * 2)]
+    kinds = [*(["text"] * len(place.keys)), *([place.form.value] * 2)]
     arrays = ", ".join(f"${number}::text[]::{kind}[]" for number, kind in enumerate(kinds, start=1))
     same = " and ".join(f"t.{key} = new.{key}" for key in place.keys)
-    write = place.sql(SQL.write, arrays=arrays, same=same, compared=_COMPARED[place.held])
+    write = place.sql(SQL.write, arrays=arrays, same=same, compared=_COMPARED[place.form])
     return affected(await executor.execute(write, *columns(fresh, len(kinds))))
 
 
@@ -102,9 +106,9 @@ def _anew(place: Place, stored: Any, keys: KeyRing, organization_id: str, record
         where = {"organization_id": organization_id, "record_id": record_id, "field": place.field}
         return keys.encrypt(keys.decrypt(cipher, **where), **where)
 
-    if place.held is Held.VALUE:
+    if place.form is CipherForm.VALUE:
         return again(stored)
-    if place.held is Held.MEMBER:
+    if place.form is CipherForm.MEMBER:
         data = orjson.loads(stored)
         return data | {"sealed": again(data["sealed"])}
     return [
