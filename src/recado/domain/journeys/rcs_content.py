@@ -5,12 +5,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from recado.domain.channels.rcs import RcsRoute
+from recado.domain.core.web_addresses import is_web_address, opens
 from recado.domain.journeys.graph import RcsContent
 
 MAX_SMS_TEXT: Final = 1_530
 _MOST_TEXT, _MOST_TITLE, _MOST_DESCRIPTION = 3_072, 200, 2_000
 _MOST_SUGGESTIONS, _MOST_LABEL, _MOST_VALUE = 4, 25, 2_048
 _SUGGESTIONS: Final = frozenset({"reply", "url", "dial"})
+_VARIABLE = re.compile(r"\{\{[^{}]*\}\}")
 _ADDRESS = re.compile(r"https://[^\s/]\S*").fullmatch
 
 
@@ -52,7 +54,7 @@ def _card_faults(card: Mapping[str, Any]) -> Iterator[str]:
         yield "O `card` precisa de `title` com até 200 caracteres."
     if len(card.get("description") or "") > _MOST_DESCRIPTION:
         yield "A `description` do `card` tem mais de 2.000 caracteres."
-    if address and _ADDRESS(address) is None:
+    if address and (_ADDRESS(address) is None or not is_web_address(_filled(address))):
         yield "A `mediaUrl` do `card` não é um endereço https."
     suggestions = card.get("suggestions") or ()
     if len(suggestions) > _MOST_SUGGESTIONS:
@@ -63,4 +65,10 @@ def _card_faults(card: Mapping[str, Any]) -> Iterator[str]:
 
 def _is_suggestion(given: Mapping[str, Any]) -> bool:
     text, value = given.get("text") or "", given.get("value") or ""
-    return given.get("type") in _SUGGESTIONS and 1 <= len(text) <= _MOST_LABEL and 1 <= len(value) <= _MOST_VALUE
+    fits = given.get("type") in _SUGGESTIONS and 1 <= len(text) <= _MOST_LABEL and 1 <= len(value) <= _MOST_VALUE
+    return fits and (given["type"] != "url" or value.startswith("{{") or opens(_filled(value)))
+
+
+def _filled(address: str) -> str:
+    """With something in the place of each variable."""
+    return _VARIABLE.sub("1", address)
