@@ -211,12 +211,13 @@ async def test_what_takes_a_key_takes_a_session_too(walk: Walk, subtests: pytest
             assert answer.status in route.responses, answer.body
 
 
-async def session_of(walk: Walk, role: str) -> str:
+async def session_of(walk: Walk, role: str, *extra_scopes: str) -> str:
     """The token of a session of a new account."""
-    person = {"name": "Someone", "email": f"{new('someone')}@example.com", "role": role}
+    email = f"{new('someone')}@example.com"
+    person = {"name": "Someone", "email": email, "role": role, "extraScopes": extra_scopes}
     made = await walk.api.call("POST", "/v2/accounts", person, token=walk.mine.sessions["test"])
     await walk.api.call("POST", "/v2/accounts/accept-invite", {"token": made["inviteToken"], "password": PASSWORD})
-    signed_in = await walk.api.call("POST", "/v2/sessions", {"email": person["email"], "password": PASSWORD})
+    signed_in = await walk.api.call("POST", "/v2/sessions", {"email": email, "password": PASSWORD})
     return str(signed_in["tokens"]["test"])
 
 

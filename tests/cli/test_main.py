@@ -202,6 +202,28 @@ def test_fronts_that_do_not_come_up_are_told_in_a_line() -> None:
     assert explain(FrontsFailed("a process did not come up")) == ["a process did not come up"]
 
 
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (asyncpg.LockNotAvailableError("canceling statement due to lock timeout"), "is locked by somebody else"),
+        (asyncpg.QueryCanceledError("canceling statement due to statement timeout"), "took too long"),
+        (asyncpg.UndefinedTableError('relation "messages" does not exist'), "'recado migrate' makes them"),
+        (asyncpg.InsufficientPrivilegeError("permission denied for table messages"), "grant it"),
+        (asyncpg.DeadlockDetectedError("deadlock detected"), "give the same command again"),
+        (asyncpg.DiskFullError("could not extend file"), "its disk is full"),
+        (asyncpg.AdminShutdownError("terminating connection"), "connection to a database was lost"),
+        (ConnectionResetError(104, "Connection reset by peer"), "connection to a database was lost"),
+    ],
+)  # fmt: skip
+def test_a_database_that_refuses_is_no_defect(error: Exception, told: str) -> None:
+    (line,) = explain(error) or ()
+    assert told in line
+
+
+def test_a_file_that_is_not_there_is_no_database_that_was_lost() -> None:
+    assert explain(FileNotFoundError(2, "No such file or directory", "x")) is None
+
+
 def test_a_full_disk_is_no_defect() -> None:
     assert explain(OSError(28, "No space left on device")) == ["the disk is full: make room, and try again"]
 

@@ -89,6 +89,8 @@ def test_an_empty_variable_counts_as_not_set(monkeypatch: pytest.MonkeyPatch) ->
         ("BASE_URL", "https://example.com/?a=1", "an http(s) address"),
         ("BASE_URL", "https://example.com:99999", "an http(s) address"),
         ("DATABASE_URL", "mysql://localhost/x", "an address such as postgresql://"),
+        ("DATABASE_URL", "postgresql://recado@db:five/recado", "an address such as postgresql://"),
+        ("DATABASE_URL", "postgresql://recado@db:5432,[::1]:99999/recado", "an address such as postgresql://"),
         ("TRUSTED_PROXIES", "10.0.0.1/8", "a list of addresses or networks"),
         ("REQUEST_LIMITS", "read=1", "a list of class=refill/capacity"),
         ("REQUEST_LIMITS", "reed=1/2", "a list of class=refill/capacity"),

@@ -400,6 +400,8 @@ async def test_an_audience_is_named_by_ids_tokens_or_a_segment(api: Any) -> None
         ({"platforms": ["fax"]}, "VALIDATION_ERROR"),
         ({"deepLink": "javascript:alert(1)"}, "VALIDATION_ERROR"),
         ({"imageUrl": "http://example.com/a.png"}, "VALIDATION_ERROR"),
+        ({"imageUrl": "https://example.com:0/a.png"}, "VALIDATION_ERROR"),
+        ({"deepLink": "https://a..example/"}, "VALIDATION_ERROR"),
         ({"actions": [{"label": "a"}] * 4}, "VALIDATION_ERROR"),
         ({"data": {"a": {"b": 1}}}, "METADATA_INVALID"),
         ({"scheduledAt": "2999-01-01T00:00:00Z"}, "SCHEDULE_TOO_FAR"),

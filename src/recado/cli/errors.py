@@ -12,6 +12,7 @@ from recado.config.errors import SettingsError
 from recado.domain.core.errors import Problem
 from recado.fronts.supervision import FrontsFailed
 from recado.storage.cells.holding import MoveRefused
+from recado.storage.core.connections.failures import collided, connection_lost, refusal_to_write
 from recado.storage.core.connections.postgres import UnsuitableServer
 from recado.storage.core.upkeep.migrate import MigrationError
 from recado.storage.dispatch.ownership import ClocksApart, Owned
@@ -88,17 +89,36 @@ def _cause(error: BaseException) -> str:
 
 def _database(error: BaseException) -> list[str] | None:
     match error:
+        case asyncpg.LockNotAvailableError():
+            return ["a table of the database is locked by somebody else: let that end, and give the same command again"]
+        case asyncpg.QueryCanceledError():
+            return ["the database took too long: look what keeps it busy, and give the same command again"]
+        case asyncpg.UndefinedTableError() | asyncpg.UndefinedColumnError() | asyncpg.InvalidSchemaNameError():
+            return ["the database has no tables of this version: 'recado migrate' makes them"]
         case asyncpg.InvalidAuthorizationSpecificationError():
             return ["the database refuses the user or the password of RECADO_DATABASE_URL: correct them"]
         case asyncpg.InvalidCatalogNameError():
             return ["the database that RECADO_DATABASE_URL names does not exist: create it, empty, in UTF8"]
         case asyncpg.InsufficientPrivilegeError():
-            return ["the database user of RECADO_DATABASE_URL may not create tables: grant it, or make it the owner"]
+            return ["the user of RECADO_DATABASE_URL may not create or use tables: grant it, or make it the owner"]
         case asyncpg.ClientConfigurationError():
             return [
                 "RECADO_DATABASE_URL cannot be read: give an address such as postgresql://user:password@host/recado"
             ]
+    if (refused := refusal_to_write(error)) is not None:
+        return [f"a database does not write, as {refused}: mend that, and give the same command again"]
+    if collided(error):
+        return ["somebody else changed the same rows at the same time: give the same command again"]
+    if _is_lost(error):
+        return ["the connection to a database was lost: give the same command again"]
     return None
+
+
+def _is_lost(error: BaseException) -> bool:
+    """Whether the server of a database failed, or the way to it. What is wrong with a file is no such thing."""
+    if isinstance(error, OSError):
+        return isinstance(error, ConnectionError | TimeoutError | socket.gaierror)
+    return connection_lost(error)
 
 
 _PARSER_WORDS = (

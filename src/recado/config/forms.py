@@ -23,6 +23,7 @@ _SELECTOR = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 _HOST_PATTERN = re.compile(r"(?:(?:[a-z0-9-]+|\*)\.)+[a-z0-9-]+\.[a-z]+")
 _TOPIC = re.compile(r"arn:[a-z0-9-]+:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]{1,256}(?:\.fifo)?")
 _KEY_ID = re.compile(r"[A-Za-z0-9_-]{1,32}")
+_LAST_PORT = 65_535
 
 
 class Listen(NamedTuple):
@@ -178,8 +179,13 @@ def parse_database_url(value: Any) -> Any:
     """A `postgresql://` address."""
     if value is None:
         return value
-    if urlsplit(str(value)).scheme not in ("postgresql", "postgres"):
+    parts = urlsplit(str(value))
+    if parts.scheme not in ("postgresql", "postgres"):
         raise ValueError("it has another scheme")
+    for host in parts.netloc.rpartition("@")[2].split(","):  # several stand for each other
+        port = host.rpartition("]")[2].partition(":")[2]
+        if port and not (port.isascii() and port.isdecimal() and 1 <= int(port) <= _LAST_PORT):
+            raise ValueError("its port is none")
     return value
 
 

@@ -18,6 +18,7 @@ from pydantic import BaseModel
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import NO_SUCH_RESOURCE, Problem, Unavailable, not_found
 from recado.domain.core.ids import REQUEST, IdSource
+from recado.domain.core.refusal_order import comes_after_version
 from recado.http.api.answers import Answers
 from recado.http.api.call import Call
 from recado.http.api.operation import Operation, missing_scope, organization_suspended, session_needed
@@ -463,9 +464,13 @@ class Dispatcher:
     async def _never_made(self, route: Route, call: Call) -> Reply:
         """What refuses a create with an If-Match: its body, else that there is no version yet."""
         if route.examine is not None:
-            examined = route.examine(call)
-            if isinstance(examined, Awaitable):
-                await examined
+            try:
+                examined = route.examine(call)
+                if isinstance(examined, Awaitable):
+                    await examined
+            except Problem as refusal:
+                if not comes_after_version(refusal):
+                    raise
         raise preconditions.no_version()
 
     async def _page(self, operation: Operation, call: Call) -> Reply:

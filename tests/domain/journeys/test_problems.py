@@ -101,6 +101,9 @@ CASES: dict[str, list[tuple[dict[str, Any], list[str]]]] = {
             {"conteudo": {"text": "Hello", "card": {"title": "a" * 201}}},
             {"conteudo": {"text": "Hello", "card": {"title": "News", "description": "a" * 2_001}}},
             {"conteudo": {"text": "Hello", "card": {"title": "News", "mediaUrl": "http://example.org/"}}},
+            {"conteudo": {"text": "Hello", "card": {"title": "News", "mediaUrl": "https://example..org/"}}},
+            {"conteudo": {"text": "Hello", "card": {"title": "News", "suggestions": [
+                {"type": "url", "text": "Open", "value": "https://example..org/"}]}}},
             {"conteudo": {"text": "Hello", "card": {"title": "News", "suggestions": [{"type": "buy"}]}}},
             {"conteudo": {"text": "Hello", "card": {"title": "News", "suggestions": 5 * [
                 {"type": "dial", "text": "Call", "value": "+5511987654321"}]}}},

@@ -143,6 +143,7 @@ def test_a_name_has_its_form(name: str) -> None:
         ([body(), buttons({"type": "OTHER", "text": "x"})], ("/components/1/payload/buttons/0/type", "NOT_ALLOWED")),
         ([body(), buttons(reply(), url("ftp://example.com"))], ("/components/1/payload/buttons/1/url", "FORMAT")),
         ([body(), buttons(url("javascript:alert(1)"))], ("/components/1/payload/buttons/0/url", "FORMAT")),
+        ([body(), buttons(url("https://a..example/{{1}}"))], ("/components/1/payload/buttons/0/url", "FORMAT")),
         (
             [body(), buttons(*[{"type": "PHONE_NUMBER", "text": "Call", "phoneNumber": "+551133334444"}] * 2)],
             ("/components/1/payload/buttons", "TOO_MANY"),

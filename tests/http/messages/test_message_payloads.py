@@ -33,3 +33,9 @@ def test_the_sections_of_a_list_have_ten_rows_together() -> None:
 def test_what_a_flow_opens_with_has_a_size_as_it_is_stored_with_each_message_of_a_batch(data: dict[str, Any]) -> None:
     (error,) = refused({"type": "flow", "action": {"flowId": "flw_1", "cta": "Go", "data": data}})
     assert (error.path, error.message) == ("/payload/interactive/action/data", "must have at most 64 KiB")
+
+
+@pytest.mark.parametrize("url", ["https://a..example/", "https://[", "https://example.com:70000/", "https://a b"])
+def test_a_button_leads_to_an_address_that_a_program_can_open(url: str) -> None:
+    (error,) = refused({"type": "cta_url", "action": {"displayText": "Open", "url": url}})
+    assert error.path == "/payload/interactive/action/url"

@@ -179,7 +179,8 @@ def test_any_document_is_taken_or_refused_with_pointers_into_it(document: dict[s
         (b'{"anything": {"a/b": [1, %d]}, "size": 1}' % 10**30, ["/anything/a~1b/1"]),
         (b'{"size": %s}' % (b"1" * 300), ["/size"]),
         (b'{"anything": [%s]}' % b",".join([b"9" * 30] * 60), [f"/anything/{place}" for place in range(50)]),
-        (b'{"anything": ["%s", %s]}' % (b"x" * 2**20, b"9" * 30), [""]),
+        (b'{"anything": ["%s", %s]}' % (b"x" * 2**20, b"9" * 30), ["/anything/1"]),
+        (b'{"anything": [%s%s]}' % (b"1000," * 250_001, b"9" * 30), [""]),
     ],
 )
 def test_a_whole_number_that_would_come_back_as_another_is_refused_where_it_stands(
@@ -209,6 +210,13 @@ def test_other_numbers_and_digits_in_texts_are_taken_as_they_are(raw: bytes, exp
 
 def test_a_long_number_in_a_field_that_is_ignored_is_ignored_too() -> None:
     assert read(b'{"size": 1, "other": {"a": 12345678901234567890123}}').size == 1
+
+
+def test_a_long_number_in_a_large_body_is_told_with_its_place() -> None:
+    filler = b"x" * 1_100_000
+    (error,) = refusal(b'{"filler": "%s", "anything": {"a": [1, 12345678901234567890123]}}' % filler).errors
+    assert (error.path, error.code) == ("/anything/a/1", "OUT_OF_RANGE")
+    assert read(b'{"filler": [12345678901234567890123, "%s"]}' % filler).anything is None
 
 
 def test_names_are_camel_case_unknown_ones_ignored_and_texts_trimmed() -> None:

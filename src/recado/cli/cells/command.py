@@ -31,7 +31,6 @@ from recado.storage.cells import holding
 from recado.storage.cells.cell_map import Cell, CellMap, CellMember, CellPlace
 from recado.storage.cells.holding import CACHED, BegunMove, HeldOrganization, Session
 from recado.storage.cells.moved_files import copy_files, remove_files
-from recado.storage.core.connections.failures import connection_lost, refusal_to_write
 from recado.storage.core.crypto import KeyRing
 from recado.storage.dispatch.ownership import living_owner
 
@@ -285,20 +284,10 @@ async def _told_of_a_loss(mover: "_Mover", to: str | None, lost: str | None) -> 
     try:
         with _shown() as told:
             return await (mover.undo(told, lost) if to is None else mover.move(to, told))
-    except CommandError:
-        raise
     except asyncpg.ForeignKeyViolationError as error:
         if error.schema_name != "recado_cells":
             raise
         raise CommandError("the map has that cell no more: 'recado cells list' shows which there are") from None
-    except Exception as error:
-        if not connection_lost(error):
-            raise
-        if (refused := refusal_to_write(error)) is not None:
-            raise CommandError(
-                f"a database does not write, as {refused}: mend that, and give the same command again"
-            ) from None
-        raise CommandError("the connection to a database was lost: give the same command again") from None
 
 
 class _Mover:

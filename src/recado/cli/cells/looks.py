@@ -7,7 +7,7 @@ from typing import Final
 from recado.cli.cells.databases import members_of, session_of
 from recado.cli.errors import CommandError
 from recado.storage.cells.cell_map import Cell, CellMap, CellMember
-from recado.storage.core.connections.failures import connection_lost
+from recado.storage.core.connections.failures import collided, connection_lost
 
 LOOKS_WITHIN: Final = 15.0  # seconds, of which ten may pass until the connection is there
 
@@ -43,6 +43,8 @@ async def _look_at(cell: Cell) -> CellLook:
     except TimeoutError:
         return CellLook(cell, None, f"the database of {cell.database_from} does not answer in time")
     except Exception as error:
+        if collided(error):
+            return CellLook(cell, None, f"a table in the database of {cell.database_from} is locked by somebody else")
         if not connection_lost(error):
             raise
         return CellLook(cell, None, f"the connection to the database of {cell.database_from} was lost")

@@ -4,8 +4,8 @@ from typing import Final
 
 import idna
 
-ADDRESS_FORM: Final = r"[^@\s]+@[^@\s.]+(?:\.[^@\s.]+)*"
-"""An address that something could be sent to: no part of its domain is empty."""
+ADDRESS_FORM: Final = r"[^@\s]+@[^@\s.]+(?:\.[^@\s.]+)+"
+"""An address that something could be sent to: its domain has two parts or more, and none is empty."""
 
 
 def ascii_domain(domain: str) -> str:

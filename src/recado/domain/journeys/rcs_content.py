@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from recado.domain.channels.rcs import RcsRoute
 from recado.domain.core.errors import Problem
+from recado.domain.core.web_addresses import is_web_address, opens
 from recado.domain.journeys.graph import RcsContent
 from recado.domain.messages.placeholders import emptied
 from recado.domain.messages.sms_text import measure
@@ -15,6 +16,7 @@ _SURELY_FITS: Final = 670  # characters of two bytes that ten segments have room
 _MOST_TEXT, _MOST_TITLE, _MOST_DESCRIPTION = 3_072, 200, 2_000
 _MOST_SUGGESTIONS, _MOST_LABEL, _MOST_VALUE = 4, 25, 2_048
 _SUGGESTIONS: Final = frozenset({"reply", "url", "dial"})
+_VARIABLE = re.compile(r"\{\{[^{}]*\}\}")
 _ADDRESS = re.compile(r"https://[^\s/]\S*").fullmatch
 
 
@@ -69,7 +71,7 @@ def _card_faults(card: Mapping[str, Any]) -> Iterator[str]:
         yield "O `card` precisa de `title` com até 200 caracteres."
     if len(card.get("description") or "") > _MOST_DESCRIPTION:
         yield "A `description` do `card` tem mais de 2.000 caracteres."
-    if address and _ADDRESS(address) is None:
+    if address and (_ADDRESS(address) is None or not is_web_address(_filled(address))):
         yield "A `mediaUrl` do `card` não é um endereço https."
     suggestions = card.get("suggestions") or ()
     if len(suggestions) > _MOST_SUGGESTIONS:
@@ -80,4 +82,10 @@ def _card_faults(card: Mapping[str, Any]) -> Iterator[str]:
 
 def _is_suggestion(given: Mapping[str, Any]) -> bool:
     text, value = given.get("text") or "", given.get("value") or ""
-    return given.get("type") in _SUGGESTIONS and 1 <= len(text) <= _MOST_LABEL and 1 <= len(value) <= _MOST_VALUE
+    fits = given.get("type") in _SUGGESTIONS and 1 <= len(text) <= _MOST_LABEL and 1 <= len(value) <= _MOST_VALUE
+    return fits and (given["type"] != "url" or value.startswith("{{") or opens(_filled(value)))
+
+
+def _filled(address: str) -> str:
+    """With something in the place of each variable."""
+    return _VARIABLE.sub("1", address)

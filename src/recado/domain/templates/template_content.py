@@ -6,6 +6,7 @@ from itertools import islice
 from typing import Any
 
 from recado.domain.core.errors import FieldError
+from recado.domain.core.web_addresses import is_web_address
 from recado.domain.senders.number import IN_SERVICE, NumberStatus, what_to_do
 from recado.domain.templates.template import TemplateCategory
 
@@ -13,6 +14,7 @@ Component = Mapping[str, Any]
 
 _NAME = re.compile(r"[a-z0-9_]{1,512}").fullmatch
 _LINK = re.compile(r"https?://|\bwww\.", re.IGNORECASE)
+_ANY_VARIABLE = re.compile(r"\{\{[^{}]*\}\}")
 _WEB_ADDRESS = re.compile(r"https?://[^\s/]", re.IGNORECASE).match
 _EMOJI = re.compile(
     "[\u00a9\u00ae\u203c\u2049\u20e3\u2122\u2139\u2194-\u21aa\u231a-\u23ff\u24c2\u25aa-\u27bf\u2934-\u2935\u2b05-\u2b55"
@@ -152,8 +154,12 @@ def _button_errors(payload: Component, path: str) -> list[FieldError]:
             continue
         if kind != "COPY_CODE" or "text" in button:
             found += _length_errors(_text_of(button), f"{at}/text", "A button's text", _MAX_BUTTON_TEXT)
-        if kind == "URL" and _WEB_ADDRESS(_text(button.get("url"))) is None:
-            found.append(FieldError(f"{at}/url", "FORMAT", "The URL must begin with http:// or https://."))
+        if kind == "URL":
+            url = _text(button.get("url"))
+            if _WEB_ADDRESS(url) is None:
+                found.append(FieldError(f"{at}/url", "FORMAT", "The URL must begin with http:// or https://."))
+            elif not is_web_address(_ANY_VARIABLE.sub("1", url)):
+                found.append(FieldError(f"{at}/url", "FORMAT", "The URL must name a host, and a port that exists."))
         if kind == "PHONE_NUMBER" and not button.get("phoneNumber"):
             found.append(FieldError(f"{at}/phoneNumber", "REQUIRED", "A PHONE_NUMBER button needs its phone."))
         if kind == "FLOW" and not button.get("flowId"):

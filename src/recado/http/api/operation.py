@@ -63,6 +63,13 @@ def _check(route: Route) -> None:
         raise ValueError(f"{where} has no parameter {unknown[0]}")
     if (route.body is not None) + route.raw_body + bool(route.spooled) > 1:
         raise ValueError(f"{where} takes its body in one way: parsed, left raw, or spooled")
+    takes_a_body = route.body is not None or route.raw_body or bool(route.spooled)
+    if route.examine is None and route.creates and takes_a_body:
+        raise ValueError(
+            f"{where} is a create: it says what examines its body before an If-Match (`as_modelled`: nothing)"
+        )
+    if route.examine is not None and not route.creates:
+        raise ValueError(f"{where} is no create: what it refuses before another version stands in its handler")
 
 
 def session_needed() -> Problem:

@@ -89,7 +89,7 @@ class Route:
     matches: bool = False  # If-Match alone: an action on a versioned resource that its answer does not show
     creates: bool = False  # there is no current version: any If-Match fails
     # Of a create, raises what its handler refuses in the body, which comes before that (C2.6). It changes nothing, and
-    # is called only where there is an If-Match.
+    # is called only where there is an If-Match. Every create that takes a body says what it is, if only `as_modelled`.
     examine: Examine | None = None
     # What it gives is shown once. A repeat whose first answer is lost replaces that, and ends nothing else (C6.2).
     rotates: bool = False
@@ -107,6 +107,10 @@ class Route:
     def body_optional(self) -> bool:
         """Whether an empty body stands for `{}`: every field is optional (C2.3.7)."""
         return self.body is not None and not any(field.is_required() for field in self.body.model_fields.values())
+
+
+def as_modelled(_: Call) -> None:
+    """Examine nothing: what the model of the body says is all that can be wrong with it."""
 
 
 class RouteOptions(TypedDict, total=False):

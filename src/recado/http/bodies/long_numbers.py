@@ -15,7 +15,8 @@ _RUN: Final = b"0" * _SHORTEST
 _AS_ZEROS: Final = bytes(ord("0") if ord("0") <= byte <= ord("9") else ord(" ") for byte in range(256))
 # A text, which is passed over, or a number without fraction and exponent. Of JSON, which has been parsed before.
 _LONG: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"|(?<![0-9.eE+-])(-?[0-9]{19,}+)(?![.eE])')
-_LARGEST_SEARCHED: Final = 1024 * 1024  # bytes; in a larger body the place of a number is not looked for
+_ALWAYS_SEARCHED: Final = 1024 * 1024  # bytes; a worker reads what is larger
+_MOST_SEARCHED: Final = 250_000  # values of a larger body: among more, a number's place takes it seconds to find
 _LEAST, _MOST = -(2**63), 2**64 - 1
 
 
@@ -27,7 +28,7 @@ def long_numbers(raw: bytes) -> tuple[str, ...]:
     """Pointers to the first such numbers in a JSON text; empty without one."""
     if _RUN not in raw.translate(_AS_ZEROS) or not any(_is_long(number) for number in _whole_numbers(raw)):
         return ()
-    if len(raw) > _LARGEST_SEARCHED:
+    if len(raw) > _ALWAYS_SEARCHED and raw.count(b",") > _MOST_SEARCHED:
         return ("",)
     document = json.loads(raw, parse_int=lambda text: _Long() if _is_long(text) else 0)
     return tuple(islice(_paths(document, ""), MAX_FIELD_ERRORS))

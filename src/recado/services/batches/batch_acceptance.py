@@ -131,6 +131,10 @@ class BatchAcceptance:
                 raise refusal from None
             return replayed
 
+    async def examine(self, draft: BatchDraft) -> None:
+        """Raise what `accept` refuses in the batch itself; nothing is stored."""
+        await self._checked(draft)
+
     async def store(self, new: NewBatch) -> AcceptedBatch | ReplayedBatch:
         """Commit a batch as it is, or find the one that its key made: also for batches that no body described."""
         await self._maker.prepare(new)

@@ -111,13 +111,12 @@ class Resends:
         if replayed is not None:
             return replayed
         async with await self._turn(resend):
-            new = await self._plan(resend)
-            if not new.requested:
-                field = "filter" if resend.message_ids is None else "messageIds"
-                raise field_refused(
-                    "EMPTY_AUDIENCE", f"/{field}", "No failed message matches: there is nothing to send again."
-                )
-            return await self._acceptance.store(new)
+            return await self._acceptance.store(await self._whole(resend))
+
+    async def examine(self, resend: Resend) -> None:
+        """Raise what `send` refuses in what is asked for; nothing is stored."""
+        async with await self._turn(resend):
+            await self._whole(resend)
 
     async def estimate(self, resend: Resend) -> NewBatch:
         """The batch that `send` would make, with its price; nothing is stored. `Unavailable` as `send`."""
@@ -137,6 +136,15 @@ class Resends:
         return self._plans.place(resend.organization_id)
 
     # The plan -------------------------------------------------------------------------------------------------------
+
+    async def _whole(self, resend: Resend) -> NewBatch:
+        """The plan of a batch that has somebody in it."""
+        new = await self._plan(resend)
+        if not new.requested:
+            field = "filter" if resend.message_ids is None else "messageIds"
+            message = "No failed message matches: there is nothing to send again."
+            raise field_refused("EMPTY_AUDIENCE", f"/{field}", message)
+        return new
 
     async def _plan(self, resend: Resend) -> NewBatch:
         organization = await self._organizations.of_caller(resend.organization_id)

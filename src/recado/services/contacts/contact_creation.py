@@ -27,6 +27,7 @@ from recado.storage.contacts import companies, contacts, debtor_groups, opt_outs
 from recado.storage.core.audit import AuditPrincipal
 from recado.storage.core.connections.batch import Batcher
 from recado.storage.core.connections.postgres import Connection, Database
+from recado.storage.core.statements.rows import Executor
 from recado.storage.webhooks.webhooks import SubscriptionDirectory, Takers
 
 IN_A_COMMIT = 100  # so that the next ones are being read while these are written
@@ -89,6 +90,12 @@ class ContactCreation:
         """
         return await self._batcher.put(new)
 
+    async def examine(self, new: NewContact) -> None:
+        """Raise what `create` would refuse in the contact itself; nothing is stored."""
+        (candidate,) = await self._candidates(self._db, [new])
+        if candidate.problem is not None:
+            raise candidate.problem
+
     async def _run(self, batch: Sequence[NewContact]) -> Sequence[Contact | Exception]:
         done: dict[str, Contact | Exception] = {}
         telling = await self._telling(batch)
@@ -121,7 +128,7 @@ class ContactCreation:
         outcome = await self._follow(connection, [each for each in fit if each.problem is None])
         return {each.contact.id: each.problem or each.contact for each in candidates}, outcome
 
-    async def _candidates(self, connection: Connection, batch: Sequence[NewContact]) -> list[_Candidate]:
+    async def _candidates(self, connection: Executor, batch: Sequence[NewContact]) -> list[_Candidate]:
         """Everyone with the consent that it is born with."""
         now = self._clock.now()
         registered = await opt_outs.entries(connection, [address_of(new.contact) for new in batch])
@@ -187,7 +194,7 @@ def _decide(candidate: _Candidate, now: datetime) -> None:
         candidate.contact = replace(candidate.contact, **consent_columns(decided.after))
 
 
-async def _without_company(connection: Connection, batch: Sequence[NewContact]) -> set[str]:
+async def _without_company(connection: Executor, batch: Sequence[NewContact]) -> set[str]:
     """The ids of those that name a company which does not exist."""
     named: dict[tuple[str, str], list[Contact]] = {}
     for new in batch:

@@ -19,6 +19,7 @@ from recado.domain.contacts.consent import (
 from recado.domain.contacts.contact import Contact, consent_columns
 from recado.domain.core.errors import not_found
 from recado.domain.core.ids import IdSource
+from recado.domain.core.refusal_order import body_first
 from recado.services.contacts import contact_events
 from recado.services.contacts.consents import ConsentChanged, Consents, ContactKey, Outcome, address_of, new_address
 from recado.services.contacts.contact_rules import (
@@ -104,15 +105,16 @@ class Contacts:
         """
         async with self._db.transaction() as connection:
             known = await _hold_company(connection, key, given)
-            before = await self._locked(connection, key, check)
-            after = changed_contact(before, given, self._documents)
-            if after.company_id != before.company_id and not known:
-                raise no_such_company(after.company_id or "", key[1])
-            decided, registered = await self._decide(connection, before, after, change, now)
-            if decided is not None:
-                after = replace(after, **consent_columns(decided.after))
-            groups = await self._groups(connection, before, given)
-            await social_identities.replace(connection, key, before.social_identities, after.social_identities)
+            before = await self._locked(connection, key)
+            with body_first(lambda: check(before)):
+                after = changed_contact(before, given, self._documents)
+                if after.company_id != before.company_id and not known:
+                    raise no_such_company(after.company_id or "", key[1])
+                decided, registered = await self._decide(connection, before, after, change, now)
+                if decided is not None:
+                    after = replace(after, **consent_columns(decided.after))
+                groups = await self._groups(connection, before, given)
+                await social_identities.replace(connection, key, before.social_identities, after.social_identities)
             stored = await _save(connection, before, _touched(before, after, given), now)
             changes = [] if decided is None else [ConsentChanged(stored, decided, by, registered=registered)]
             repeat = repeated_refusal(before.consent, change, now=now)
@@ -169,7 +171,8 @@ class Contacts:
         async with self._db.transaction() as connection:
             # Before the contact is locked: who changes devices has locked them when it counts them for their contacts.
             await push_devices.unlink(connection, organization_id, env, contact_id, now)
-            before = await self._locked(connection, key, check)
+            before = await self._locked(connection, key)
+            check(before)
             if before.consent.revoked_at is not None:  # the registry may not know its present address yet
                 refusal = OptOutEntry(before.consent.revoked_at, before.consent.source)
                 await opt_outs.enter(connection, [(address_of(before), refusal)])
@@ -191,11 +194,10 @@ class Contacts:
         outcome.committed()
         self._deleted()
 
-    async def _locked(self, connection: Connection, key: ContactKey, check: Check) -> Contact:
+    async def _locked(self, connection: Connection, key: ContactKey) -> Contact:
         contact = await contacts.get_locked(connection, *key)
         if contact is None:
             raise not_found()
-        check(contact)
         return contact
 
     async def _refuse(

@@ -6,8 +6,8 @@ rows, so that a crash, a repeat or two workers change nothing about the result.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import IO, Final
 
@@ -39,6 +39,7 @@ from recado.storage.core.audit import AuditPrincipal
 from recado.storage.core.connections.postgres import Connection, Database
 from recado.storage.core.crypto import Tampered
 from recado.storage.core.shares.fair_places import FairPlaces
+from recado.storage.core.statements.rows import Executor
 
 log = structlog.get_logger()
 
@@ -54,6 +55,9 @@ MOST_ATTEMPTS: Final = 10  # at a block, before the import fails
 
 OptionsOf = Callable[[ContactFile], ImportOptions]
 """The options of a file, from its header, or from the members of a document, which are known then; raises `Problem`."""
+
+Keep = Callable[[int, bytes], Awaitable[None]]
+"""Keeps a block of rows, the first of which is the one of that number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +119,8 @@ class ContactImports:
         IMPORT_INVALID for a file that cannot be read, REFERENCE_NOT_FOUND for its list, and what `options_of` raises.
         """
         async with self._reading.place(draft.organization_id), self._db.bulk.transaction() as connection:
-            try:
-                with closing(_READERS[draft.format](file)) as contacts:
-                    new = await self._store(connection, draft, contacts, options_of)
-            except Unreadable as error:
-                raise Problem("IMPORT_INVALID", str(error), errors=error.errors) from None
+            with _read_as(draft.format, file) as contacts:
+                new = await self._store(connection, draft, contacts, options_of)
         if new.total > MOST_ROWS_AT_ONCE:
             self._worker.hint()
         elif new.total:
@@ -129,29 +130,19 @@ class ContactImports:
                 self._worker.hint()  # it is stored: the worker goes on
         return await contact_imports.get(self._db, *new.key) or new
 
+    async def examine(self, draft: Draft, file: IO[bytes], options_of: OptionsOf) -> None:
+        """Raise what `accept` would refuse in the file, and store nothing."""
+        async with self._reading.place(draft.organization_id):
+            with _read_as(draft.format, file) as contacts:
+                await self._through(self._db, draft, contacts, options_of, _forget)
+
     async def _store(
         self, connection: Connection, draft: Draft, contacts: ContactFile, options_of: OptionsOf
     ) -> ContactImport:
-        options = None
-        if contacts.columns is not None:
-            options = options_of(contacts)
-            if fault := column_fault(contacts.columns, options.match_by):
-                raise Unreadable(fault)
-        total = 0
-        for block in contacts:
-            await turns.next()
-            if not block.count:
-                continue
-            await contact_imports.insert_block(connection, draft.key, total + 1, block.rows, self._documents)
-            total += block.count
-            if total > MOST_ROWS:
-                raise Problem("IMPORT_INVALID", f"A file holds at most {MOST_ROWS:,} rows.", meta={"limit": MOST_ROWS})
-        options = options or options_of(contacts)
-        if options.list_id is not None and await lists.get(connection, *draft.key[:2], options.list_id) is None:
-            raise reference_not_found(
-                "options.listId" if draft.format is ImportFormat.JSON else "listId", LIST, options.list_id, draft.env,
-                parameter=draft.format is not ImportFormat.JSON,
-            )  # fmt: skip
+        async def keep(first_row: int, rows: bytes) -> None:
+            await contact_imports.insert_block(connection, draft.key, first_row, rows, self._documents)
+
+        options, total = await self._through(connection, draft, contacts, options_of, keep)
         new = ContactImport(
             organization_id=draft.organization_id,
             env=draft.env,
@@ -169,6 +160,32 @@ class ContactImports:
         )
         await contact_imports.insert(connection, new)
         return new
+
+    async def _through(
+        self, executor: Executor, draft: Draft, contacts: ContactFile, options_of: OptionsOf, keep: Keep
+    ) -> tuple[ImportOptions, int]:
+        """The options of a file, and how many rows it has, each block of which is kept; raises what refuses it."""
+        options = None
+        if contacts.columns is not None:
+            options = options_of(contacts)
+            if fault := column_fault(contacts.columns, options.match_by):
+                raise Unreadable(fault)
+        total = 0
+        for block in contacts:
+            await turns.next()
+            if not block.count:
+                continue
+            await keep(total + 1, block.rows)
+            total += block.count
+            if total > MOST_ROWS:
+                raise Problem("IMPORT_INVALID", f"A file holds at most {MOST_ROWS:,} rows.", meta={"limit": MOST_ROWS})
+        options = options or options_of(contacts)
+        if options.list_id is not None and await lists.get(executor, *draft.key[:2], options.list_id) is None:
+            raise reference_not_found(
+                "options.listId" if draft.format is ImportFormat.JSON else "listId", LIST, options.list_id, draft.env,
+                parameter=draft.format is not ImportFormat.JSON,
+            )  # fmt: skip
+        return options, total
 
     # What happens by itself -----------------------------------------------------------------------------------------
 
@@ -267,3 +284,17 @@ _READERS: Final[dict[ImportFormat, Callable[[IO[bytes]], ContactFile]]] = {
     ImportFormat.NDJSON: LineFile,
     ImportFormat.CSV: TableFile,
 }
+
+
+@contextmanager
+def _read_as(form: ImportFormat, file: IO[bytes]) -> Iterator[ContactFile]:
+    """The file, read in its format; IMPORT_INVALID (422) where it cannot be."""
+    try:
+        with closing(_READERS[form](file)) as contacts:
+            yield contacts
+    except Unreadable as error:
+        raise Problem("IMPORT_INVALID", str(error), errors=error.errors) from None
+
+
+async def _forget(_: int, __: bytes) -> None:
+    """Keep nothing of a block."""

@@ -83,6 +83,12 @@ class JourneyEntries:
         """Lets in whoever was brought."""
         await self._asked.stop()
 
+    async def examine(self, journey: JourneyKey, contact: ContactKeys) -> None:
+        """Raise the 422 that `enter` answers for an unknown contact; nobody is let in."""
+        (found,) = await entries.contacts_of(self._db, [(journey[0], journey[1], contact)])
+        if found is None:
+            raise _unknown(contact, journey[1])
+
     def enter(
         self,
         key: JourneyKey,
@@ -129,7 +135,7 @@ class JourneyEntries:
         placed: list[PlacedEntry] = []
         for asked, contact_id in zip(batch, found, strict=True):
             if contact_id is None:
-                outcomes[asked.execution_id] = _unknown(asked)
+                outcomes[asked.execution_id] = _unknown(asked.contact, asked.journey[1])
             elif (refusal := _refusal(held[asked.journey])) is not None:
                 outcomes[asked.execution_id] = refusal
             else:
@@ -144,7 +150,8 @@ class JourneyEntries:
             if isinstance(result, EntryRefusal):
                 outcomes[execution_id] = result
             elif result is Entered.NO_CONTACT:  # it was deleted a moment ago
-                outcomes[execution_id] = _unknown(asking[execution_id])
+                asked = asking[execution_id]
+                outcomes[execution_id] = _unknown(asked.contact, asked.journey[1])
             else:
                 outcomes[execution_id] = EnteredExecution(execution_id)
         return outcomes
@@ -162,8 +169,7 @@ def _refusal(door: Door) -> Problem | None:
     return conflict("JORNADA_NAO_ATIVA", _NOT_ACTIVE.format(status), status=status)
 
 
-def _unknown(asked: _AskedEntry) -> Problem:
-    contact, env = asked.contact, asked.journey[1]
+def _unknown(contact: ContactKeys, env: str) -> Problem:
     if contact.contact_id is not None:
         return reference_not_found("contato.contactId", CONTACT, contact.contact_id, env)
     fields = {"externalId": contact.external_id, "phone": contact.phone, "email": contact.email}

@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from recado.domain.contacts.consent import OPTED_OUT
+from recado.domain.contacts.contact import Contact
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import conflict
 from recado.domain.core.ids import CONTACT, EXECUTION, IdSource, lowest_id
@@ -14,6 +15,7 @@ from recado.domain.journeys.execution import ExecutionOrigin
 from recado.domain.journeys.runnable import runnable
 from recado.services.messages.acceptance_rules import no_consent
 from recado.storage.core.connections.postgres import Connection
+from recado.storage.core.statements.rows import Executor
 from recado.storage.journeys import executions
 from recado.storage.journeys.entries import NewEntry, begin_test
 from recado.storage.journeys.execution_facts import ContactKey, contacts_of
@@ -32,6 +34,10 @@ class JourneyTests:
         self._ids = ids
         self.begun = begun
 
+    async def examine(self, executor: Executor, journey: Journey, contact_id: str) -> None:
+        """Raise the 422 of `begin` for an unknown contact."""
+        await _known(executor, journey, contact_id)
+
     async def begin(
         self, connection: Connection, journey: Journey, contact_id: str, data: Mapping[str, Any], *, hurried: bool
     ) -> Execution:
@@ -40,10 +46,7 @@ class JourneyTests:
         Raises `Problem`: 422 for an unknown contact and for one that opted out; 409 beyond 20 in an hour.
         """
         where = (journey.organization_id, journey.env)
-        key = ContactKey(*where, contact_id)
-        contact, registered = (await contacts_of(connection, [key])).get(key, (None, False))
-        if contact is None:
-            raise reference_not_found("contactId", CONTACT, contact_id, journey.env)
+        contact, registered = await _known(connection, journey, contact_id)
         if left_because(contact, registered=registered) is not None:
             raise no_consent(OPTED_OUT, "contactId")
         now = self._clock.now()
@@ -68,3 +71,12 @@ class JourneyTests:
         begun = await executions.get(connection, (*where, journey.id, entry.execution_id))
         assert begun is not None  # noqa: S101 - this transaction stored it
         return begun
+
+
+async def _known(executor: Executor, journey: Journey, contact_id: str) -> tuple[Contact, bool]:
+    """The contact, and whether the registry of refusals has it."""
+    key = ContactKey(journey.organization_id, journey.env, contact_id)
+    contact, registered = (await contacts_of(executor, [key])).get(key, (None, False))
+    if contact is None:
+        raise reference_not_found("contactId", CONTACT, contact_id, journey.env)
+    return contact, registered

@@ -8,7 +8,7 @@ from recado.domain.channels.sent_media import LIMITS_OF
 from recado.domain.channels.social import SOCIAL
 from recado.domain.core.clock import Clock
 from recado.domain.core.ids import MEDIA, IdSource
-from recado.domain.media.media_types import check_size, form_of, look
+from recado.domain.media.media_types import MediaForm, check_size, form_of, look
 from recado.services.media.file_work import FileWork, bytes_of
 from recado.services.media.media_senders import MediaSender
 from recado.services.media.media_use import MediaUse
@@ -58,13 +58,18 @@ class Uploads:
         self._ids = ids
         self._places = FairPlaces(UPLOADS, each=UPLOADS_OF_ONE, most_waiting=MOST_WAITING)
 
+    async def examine(self, sender: MediaSender, upload: Upload) -> None:
+        """Raise `Problem` for what cannot be sent (413, 415, 422), and keep nothing."""
+        check_size(upload.size, upload.path)
+        async with self._places.place(sender.organization_id):
+            await self._form(sender, upload)
+
     async def take(self, sender: MediaSender, upload: Upload) -> KeptMedia:
         """Raises `Problem` for what cannot be sent (413, 415, 422), and 502 when storage or provider fail."""
         check_size(upload.size, upload.path)
         owner = sender.organization_id
         async with self._places.place(owner):
-            seen = await self._files.run(owner, look, bytes_of(upload.file), upload.size)
-            form = form_of(upload.declared, seen, upload.size, LIMITS_OF[sender.channel])
+            form = await self._form(sender, upload)
             now = self._clock.now()
             where = (owner, sender.env, KIND)
             content = self._files.content(owner, upload.file, upload.size)
@@ -93,3 +98,8 @@ class Uploads:
                     await media.insert(connection, new)
                     await blob.keep(connection, new.expires_at)
                 return new
+
+    async def _form(self, sender: MediaSender, upload: Upload) -> MediaForm:
+        """What the bytes are, which the channel takes."""
+        seen = await self._files.run(sender.organization_id, look, bytes_of(upload.file), upload.size)
+        return form_of(upload.declared, seen, upload.size, LIMITS_OF[sender.channel])

@@ -126,6 +126,10 @@ class Acceptance:
         self._ids = ids
         self._clock = clock
 
+    async def examine(self, draft: MessageDraft) -> None:
+        """Raise what `accept` refuses in the message itself; nothing is stored, and nobody's consent is asked for."""
+        await self._read(self._rules_of(draft), draft)
+
     async def accept(self, draft: MessageDraft) -> AcceptedMessage | Replayed:
         """Store the message, or find the one that its key made. Raises `Problem` for whatever forbids it."""
         try:
@@ -134,13 +138,8 @@ class Acceptance:
                 if draft.channel in TRACKED:
                     found = await tracked_links.of_messages(self._db, [draft.again.old.id])
                     draft.again = replace(draft.again, links=found.get(draft.again.old.id, ()))
-            rules = self._rules.get(draft.channel)
-            if rules is None:
-                raise no_channel(draft.channel, [each for each in self._rules if sender_field(each) is not None])
-            known = None if draft.contact_id is None else await self._contact_of(draft)
-            new = rules.at_once(draft) or await rules.read(draft)
-            if known is not None and known.phone is not None and known.phone != new.recipient:
-                new.contact_hash = recipient_hash(new.organization_id, known.phone)
+            rules = self._rules_of(draft)
+            known, new = await self._read(rules, draft)
             lacks = new.lacks if draft.env in rules.sends_in else new.channel
             if new.needs_window:
                 await rules.check_window(new)
@@ -211,6 +210,20 @@ class Acceptance:
             raise Unavailable from None
 
     # The rules -----------------------------------------------------------------------------------------------------
+
+    def _rules_of(self, draft: MessageDraft) -> ChannelRules:
+        rules = self._rules.get(draft.channel)
+        if rules is None:
+            raise no_channel(draft.channel, [each for each in self._rules if sender_field(each) is not None])
+        return rules
+
+    async def _read(self, rules: ChannelRules, draft: MessageDraft) -> tuple[Recipient | None, NewMessage]:
+        """The contact that the draft names, and the message."""
+        known = None if draft.contact_id is None else await self._contact_of(draft)
+        new = rules.at_once(draft) or await rules.read(draft)
+        if known is not None and known.phone is not None and known.phone != new.recipient:
+            new.contact_hash = recipient_hash(new.organization_id, known.phone)
+        return known, new
 
     async def _contact_of(self, draft: MessageDraft) -> Recipient:
         """Whom the draft names; its phone is the recipient."""

@@ -126,6 +126,11 @@ class PushSends:
                 return stored
         raise Problem("IDEMPOTENCY_IN_PROGRESS", "A request with this key is under way.", headers={"Retry-After": "1"})
 
+    async def examine(self, draft: PushDraft) -> None:
+        """Raise what `accept` refuses in the message itself; nothing is stored."""
+        await self._new(draft)
+        await self._audience(draft)
+
     async def cancel(self, key: PushKey) -> PushMessage | None:
         """Let nothing of it leave, and release what it holds; None: there is no such message. Raises `IllegalMove`."""
         now = self._clock.now()

@@ -46,9 +46,13 @@ class AccountOperations:
     accounts: Resource[UserAccount]
     passwords: Passwords
 
+    def examine(self, call: Call) -> None:
+        """Raise `Problem` 403 for an account that could do more than the caller."""
+        refuse_escalation(call, scopes_of(Role(call.body.role), call.body.extra_scopes))
+
     async def create(self, call: Call) -> Reply:
+        self.examine(call)
         body, role, dependencies = call.body, Role(call.body.role), self.accounts.dependencies
-        refuse_escalation(call, scopes_of(role, body.extra_scopes))
         async with self.accounts.database.transaction() as connection:
             account, token = await accounts.create(
                 connection,
@@ -183,6 +187,7 @@ def account_routes(accounts: Resource[UserAccount], passwords: Passwords) -> tup
         accounts.route(
             "POST /v2/accounts", "createAccount", "Invite a person", operations.create,
             body=AccountCreate, responses={201: InvitedAccount}, errors=("SCOPE_ESCALATION", "ACCOUNT_EMAIL_TAKEN"),
+            examine=operations.examine,
             description="The invitation is shown in this answer and never again. It holds for 72 hours.",
         ),
         accounts.route(

@@ -44,11 +44,15 @@ class ApiKeyOperations:
     keys: Resource[ApiKey]
     ceilings: Mapping[str, Limit]
 
+    def examine(self, call: Call) -> None:
+        """Raise `Problem` 403 and 422 for a key that the caller cannot issue."""
+        refuse_escalation(call, call.body.scopes)
+        _refuse_past(call, call.body.expires_at)
+        _refuse_above(self.ceilings, call.body.rate_limits or {})
+
     async def create(self, call: Call) -> Reply:
+        self.examine(call)
         principal, body, dependencies = call.principal, call.body, self.keys.dependencies
-        refuse_escalation(call, body.scopes)
-        _refuse_past(call, body.expires_at)
-        _refuse_above(self.ceilings, body.rate_limits or {})
         limits = {name: limit.model_dump(by_alias=True) for name, limit in (body.rate_limits or {}).items()}
         async with self.keys.database.transaction() as connection:
             await api_keys.refuse_beyond_limit(connection, principal.organization_id, principal.env, call.now)
@@ -198,6 +202,7 @@ def api_key_routes(dependencies: Dependencies, *, ceilings: Mapping[str, Limit])
         keys.route(
             "POST /v2/api-keys", "createApiKey", "Issue a key", operations.create,
             body=ApiKeyCreate, responses={201: IssuedKey}, errors=("SCOPE_ESCALATION", "LIMIT_REACHED"),
+            examine=operations.examine,
             description="The token is shown in this answer and never again.",
         ),
         keys.route("GET /v2/api-keys/{id}", "getApiKey", "Read a key", keys.read),

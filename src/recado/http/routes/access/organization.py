@@ -8,7 +8,7 @@ from recado.domain.core.ids import ORGANIZATION
 from recado.domain.messages.changes import OrganizationChanged
 from recado.http.api.audit import actor_of
 from recado.http.api.call import Call
-from recado.http.api.route import Route
+from recado.http.api.route import Route, as_modelled
 from recado.http.problems.missing import found
 from recado.http.routes.access.api_key_models import key_view
 from recado.http.routes.access.organization_models import (
@@ -150,7 +150,7 @@ def organization_routes(dependencies: Dependencies) -> tuple[Route, ...]:
         ADMINISTRATION.route(
             "POST /v2/admin/organizations", "createOrganization", "Create an organization", operations.admin_create,
             body=OrganizationCreate, responses={201: NewOrganizationOut}, errors=("ACCOUNT_EMAIL_TAKEN",),
-            versioned=True, creates=True,
+            versioned=True, creates=True, examine=as_modelled,
             description="It has keys, a sandbox number and an invited owner. Their tokens are shown once.",
         ),
         ADMINISTRATION.route(

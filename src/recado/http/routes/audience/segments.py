@@ -49,9 +49,13 @@ class SegmentOperations:
     segments: Resource[Segment]
     evaluation: Evaluation
 
+    def examine(self, call: Call) -> tuple[Filters, Tree | None]:
+        """What the body says, in the form that is stored. Raises `Problem` 422."""
+        return _given(call.body.filters, call.body.filter_tree)
+
     async def create(self, call: Call) -> Reply:
         body = call.body
-        filters, tree = _given(body.filters, body.filter_tree)
+        filters, tree = self.examine(call)
         new = Segment(
             **self.segments.born(call),
             name=body.name,
@@ -187,7 +191,7 @@ def segment_routes(dependencies: Dependencies, *, evaluation: Evaluation) -> tup
         segments.route(
             "POST /v2/segments", "createSegment", "Keep a filter as a segment", operations.create,
             body=SegmentCreate, responses={200: SegmentOut},
-            errors=("SEGMENT_NAME_TAKEN", "LIMIT_REACHED", "FILTER_INVALID"),
+            errors=("SEGMENT_NAME_TAKEN", "LIMIT_REACHED", "FILTER_INVALID"), examine=operations.examine,
             description="`size` is absent while the contacts could not be counted in time.",
         ),
         segments.route(

@@ -10,7 +10,7 @@ from recado.domain.core.ids import LIST
 from recado.domain.core.names import name_key
 from recado.engine.steps import in_steps
 from recado.http.api.call import Call
-from recado.http.api.route import MIB, Handler, Idempotency, Route
+from recado.http.api.route import MIB, Handler, Idempotency, Route, as_modelled
 from recado.http.routes.audience.static_list_models import (
     ListCreate,
     ListOut,
@@ -81,7 +81,7 @@ def static_list_routes(dependencies: Dependencies) -> tuple[Route, ...]:
         lists.route(
             "POST /v2/lists", "createList", "Make a list",
             lists.adding(lambda born, call: StaticList(**born, name=call.body.name, description=call.body.description)),
-            body=ListCreate, errors=("LIST_NAME_TAKEN", "LIMIT_REACHED"),
+            body=ListCreate, errors=("LIST_NAME_TAKEN", "LIMIT_REACHED"), examine=as_modelled,
         ),
         lists.route("GET /v2/lists/{id}", "getList", "Read a list", lists.read),
         lists.route(

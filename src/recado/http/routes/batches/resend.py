@@ -67,6 +67,10 @@ class ResendOperation:
     def __init__(self, resends: Resends) -> None:
         self._resends = resends
 
+    async def examine(self, call: Call) -> None:
+        """Raise `Problem` for what asks for no batch."""
+        await self._resends.examine(resend_of(call))
+
     async def resend(self, call: Call) -> Reply:
         resend = resend_of(call)
         if call.body.dry_run:
@@ -167,5 +171,6 @@ def resend_routes(*, resends: Resends) -> tuple[Route, ...]:
             idempotency=Idempotency.BOUND,
             makes_no_row=_is_dry_run,
             creates=True,
+            examine=operation.examine,
         ),
     )

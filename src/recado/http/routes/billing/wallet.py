@@ -79,8 +79,12 @@ class WalletOperations:
         items = items_of(call, entries, entry_view)
         return Reply(200, await self.dependencies.cursors.page(call, PAGES, items, lambda entry: [entry.position]))
 
+    def examine(self, call: Call) -> int:
+        """How much the body adds. Raises `Problem` 422."""
+        return _given(call.body, call.principal.env)
+
     async def top_up(self, call: Call) -> Reply:
-        principal, body = call.principal, call.body
+        principal, amount = call.principal, self.examine(call)
         place: dict[str, Any] = {
             "organization_id": principal.organization_id,
             "env": principal.env,
@@ -88,7 +92,6 @@ class WalletOperations:
             "now": call.now,
         }
         queued: tuple[SubscriptionKey, ...] = ()
-        amount = _given(body, principal.env)
         async with self.dependencies.database.transaction() as connection:
             if principal.env == "test":
                 made, credited = await top_ups.create_paid(connection, self.dependencies.ids, coins=amount, **place)
@@ -147,6 +150,7 @@ def wallet_routes(dependencies: Dependencies) -> tuple[Route, ...]:
         WALLET.route(
             "POST /v2/wallet/top-ups", "createTopUp", "Add coins", operations.top_up,
             body=TopUpCreate, responses={201: TopUpOut}, errors=("NOT_FOUND", "LIMIT_REACHED"), creates=True,
+            examine=operations.examine,
             description="In test they are credited at once; in live when the payment under `paymentReference` arrives.",
         ),
         WALLET.route(

@@ -4,7 +4,7 @@ from recado.domain.core.ids import ORGANIZATION
 from recado.domain.messages.changes import DeliveriesQueued
 from recado.http.api.audit import actor_of
 from recado.http.api.call import Call
-from recado.http.api.route import Route
+from recado.http.api.route import Route, as_modelled
 from recado.http.problems.missing import found
 from recado.http.routes.billing.wallet_models import CreditOut, WalletCredit, entry_view, wallet_view
 from recado.http.routes.core.dependencies import Dependencies
@@ -44,7 +44,7 @@ def wallet_credit_routes(dependencies: Dependencies) -> tuple[Route, ...]:
         ADMINISTRATION.route(
             "POST /v2/admin/organizations/{id}/wallet-credits", "creditWallet",
             "Credit coins to a wallet, or adjust it down", credit, load=find, path_ids={"id": ORGANIZATION},
-            body=WalletCredit, responses={201: CreditOut}, creates=True,
+            body=WalletCredit, responses={201: CreditOut}, creates=True, examine=as_modelled,
             errors=("PAYMENT_REQUIRED", "CONFLICT", "INVALID_STATE", "LIMIT_REACHED"),
             description="Once for each `reference`. The payment reference of a top-up confirms its payment.",
         ),

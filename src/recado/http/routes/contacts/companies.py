@@ -36,7 +36,6 @@ from recado.http.wire.reply import Reply
 from recado.storage.access import accounts
 from recado.storage.contacts import companies, contact_reads
 from recado.storage.contacts.companies import COMPANIES, Company
-from recado.storage.core.connections.postgres import Connection
 from recado.storage.core.statements.rows import Executor, Page
 
 CONTACTS: Final = "contacts:read"
@@ -95,13 +94,12 @@ class CompanyOperations:
         views = contact_views(self.companies.database, call)
         return await shown(PageItems(await read(limit=limit, skip=skip), views, rest, limit))
 
+    async def examine(self, call: Call) -> None:
+        """Raise `Problem` 422 for what no company can be."""
+        await self._check_references(self.companies.database, self._new(call))
+
     async def create(self, call: Call) -> Reply:
-        new = Company(
-            **self.companies.born(call),
-            attributes=_attributes(call.body.atributos),
-            created_by_id=call.principal.actor_id,
-            **{column: getattr(call.body, name) for name, column in _COLUMNS.items()},
-        )
+        new = self._new(call)
         async with self.companies.database.transaction() as connection:
             await self._check_references(connection, new)
             company = await companies.insert(connection, new)
@@ -109,9 +107,19 @@ class CompanyOperations:
             # Nothing is waited for once it is committed.
             return await self.companies.reply(call, company, 201, by=connection)
 
+    def _new(self, call: Call) -> Company:
+        return Company(
+            **self.companies.born(call),
+            attributes=_attributes(call.body.atributos),
+            created_by_id=call.principal.actor_id,
+            **{column: getattr(call.body, name) for name, column in _COLUMNS.items()},
+        )
+
     async def patch(self, call: Call) -> Reply:
         changes = call.body.changes()
         given = _attributes(changes.get("atributos"))
+        # What the body cannot say comes before the version (C2.6); the lock decides it.
+        await self._check_references(self.companies.database, _edited(call.resource, changes, given), call.resource)
         async with self.companies.locked(call) as (connection, before):
             edited = _edited(before, changes, given)
             await self._check_references(connection, edited, before)
@@ -146,7 +154,7 @@ class CompanyOperations:
         await companies.release_in_blocks(database, company, clock)
         return True
 
-    async def _check_references(self, connection: Connection, company: Company, before: Company | None = None) -> None:
+    async def _check_references(self, connection: Executor, company: Company, before: Company | None = None) -> None:
         """Raise REFERENCE_NOT_FOUND (422) for an account or a contact, named now, that is not there."""
         environment = (company.organization_id, company.env)
         account_id = company.responsible_id
@@ -213,6 +221,7 @@ def company_routes(dependencies: Dependencies) -> tuple[Route, ...]:
         resource.route(
             "POST /v2/companies", "createCompany", "Create a company", operations.create, body=CompanyCreate,
             errors=("CNPJ_JA_CADASTRADO", "LIMIT_REACHED", "CNPJ_INVALID", "REFERENCE_NOT_FOUND"),
+            examine=operations.examine,
         ),
         resource.route("GET /v2/companies/{id}", "getCompany", "Read a company", resource.read),
         resource.route(

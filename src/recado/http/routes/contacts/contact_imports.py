@@ -1,7 +1,7 @@
 """POST /contacts/import and its progress: a file of contacts in JSON, NDJSON or CSV (C12.7)."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final
+from typing import IO, Annotated, Any, Final
 
 import orjson
 from pydantic import BaseModel, Field, ValidationError
@@ -24,7 +24,7 @@ from recado.http.routes.contacts.contacts import CONTACTS
 from recado.http.routes.core.views import view_of
 from recado.http.wire.reply import Reply
 from recado.services.imports.contact_files import ContactFile
-from recado.services.imports.contact_imports import ContactImports, Draft
+from recado.services.imports.contact_imports import ContactImports, Draft, OptionsOf
 from recado.services.imports.contact_rows import FIELD_COLUMNS, unread_columns
 from recado.storage.contacts import contact_imports
 from recado.storage.contacts.contact_imports import PROCESSING, ContactImport
@@ -110,7 +110,22 @@ class ImportOperations:
         self._ids = ids
         self._imports = imports
 
+    async def examine(self, call: Call) -> None:
+        """Read the file, and keep nothing. Raises `Problem` 422."""
+        draft, file, options_of, _ = self._handed_in(call)
+        await self._imports.examine(draft, file, options_of)
+
     async def create(self, call: Call) -> Reply:
+        draft, file, options_of, unknown = self._handed_in(call)
+        accepted = await self._imports.accept(draft, file, options_of)
+        reply = Reply(202 if accepted.status == PROCESSING else 200, import_view(accepted))
+        if unknown:
+            # Here, not with those of the query: a repeat with the key is answered without reading the file again.
+            name_in(reply, unknown, writes=True)
+        return reply
+
+    def _handed_in(self, call: Call) -> tuple[Draft, IO[bytes], OptionsOf, list[FieldError]]:
+        """The import with its file, what finds its options there, and what that finds which no import reads."""
         spool = call.spool
         assert spool is not None  # noqa: S101 - the route is spooled
         agent = call.user_agent
@@ -130,12 +145,7 @@ class ImportOperations:
                 refuse(unknown)
             return _options_in(file.members) if draft.format is ImportFormat.JSON else _options(call.query)
 
-        accepted = await self._imports.accept(draft, spool.file, options_of)
-        reply = Reply(202 if accepted.status == PROCESSING else 200, import_view(accepted))
-        if unknown:
-            # Here, not with those of the query: a repeat with the key is answered without reading the file again.
-            name_in(reply, unknown, writes=True)
-        return reply
+        return draft, spool.file, options_of, unknown
 
     async def read(self, call: Call) -> Reply:
         return Reply(200, import_view(call.resource))
@@ -202,6 +212,7 @@ def contact_import_routes(*, database: Database, ids: IdSource, imports: Contact
             errors=("IMPORT_INVALID", "INVALID_CHARACTER", "REFERENCE_NOT_FOUND"),
             idempotency=Idempotency.ACCEPTED,
             creates=True,
+            examine=operations.examine,
             tag=CONTACTS.tag,
             scope=CONTACTS.writes,
             rate_class="bulk",

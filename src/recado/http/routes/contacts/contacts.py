@@ -105,13 +105,19 @@ class ContactOperations:
             warnings=[_DROPPED] if dropped else None,
         )
 
-    def examine(self, call: Call) -> GivenFields:
-        """The contact of the body. Raises `Problem` 422."""
-        return _accepted(read_new(call.body, call.now.date()), call)
+    async def examine(self, call: Call) -> None:
+        """Raise `Problem` for what no contact can be."""
+        await self._creation.examine(self._new(call))
 
     async def create(self, call: Call) -> Reply:
+        new = self._new(call)
+        contact = await self._creation.create(new)
+        return _reply(call, contact, new.groups, 201)
+
+    def _new(self, call: Call) -> NewContact:
+        """The contact of the body. Raises `Problem` 422."""
         principal = call.principal
-        given = self.examine(call)
+        given = _accepted(read_new(call.body, call.now.date()), call)
         contact = new_contact(
             given.values,
             self._documents,
@@ -120,9 +126,7 @@ class ContactOperations:
             contact_id=self._ids.new(CONTACT),
         )
         groups = debtor_groups.with_ids(given.values.get("debtor_groups", ()), self._ids)
-        new = NewContact(contact, actor_of(call), consent_of(call, given), groups)
-        contact = await self._creation.create(new)
-        return _reply(call, contact, groups, 201)
+        return NewContact(contact, actor_of(call), consent_of(call, given), groups)
 
     async def read(self, call: Call) -> Reply:
         contact: Contact = call.resource

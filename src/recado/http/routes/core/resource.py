@@ -14,6 +14,7 @@ from typing import Any, Generic, TypedDict, TypeVar, Unpack
 from pydantic import BaseModel
 
 from recado.domain.core.ids import created_at
+from recado.domain.core.refusal_order import body_first
 from recado.http.api.audit import actor_of
 from recado.http.api.call import Call
 from recado.http.api.page_items import PageItems
@@ -99,9 +100,7 @@ class Resource(Generic[R]):
     async def hold(self, connection: Connection, call: Call, record: R) -> R:
         """The record as it is now, locked until the transaction ends; 404, or 412 for another version (C6.3)."""
         locked = found(await self.table.get_locked(connection, *self.table.key_of(record)))
-        revision = self.table.revision_of(locked)
-        if revision is not None:
-            call.check_revision(revision)
+        self._check_revision(call, locked)
         return locked
 
     @asynccontextmanager
@@ -118,9 +117,15 @@ class Resource(Generic[R]):
         return made
 
     async def change(self, call: Call, edit: Callable[[R], R]) -> R:
-        """Change the record of the path, and tell if that made a difference."""
-        async with self.locked(call) as (connection, before):
-            after = await self.table.save(connection, before, edit(before), call.now)
+        """Change the record of the path, and tell if that made a difference.
+
+        What `edit` refuses in the body comes before the version, what it refuses in the record after that (C2.6).
+        """
+        async with changing(self.database, self.tell, call.resource) as connection:
+            before = found(await self.table.get_locked(connection, *self.table.key_of(call.resource)))
+            with body_first(lambda: self._check_revision(call, before)):
+                edited = edit(before)
+            after = await self.table.save(connection, before, edited, call.now)
         if after is not before:
             self.tell(after)
         return after
@@ -157,6 +162,11 @@ class Resource(Generic[R]):
         (view,) = await self.views(call, by or self.database, [record])
         body, stored = (view, None) if once is None else ({**view, **once}, view)
         return Reply(status, body, revision=self.table.revision_of(record), stored=stored)
+
+    def _check_revision(self, call: Call, record: R) -> None:
+        revision = self.table.revision_of(record)
+        if revision is not None:
+            call.check_revision(revision)
 
     def _owner(self, call: Call) -> tuple[str, ...]:
         principal = call.principal

@@ -13,9 +13,12 @@ def _checked(text: str) -> str:
     return text
 
 
+# For what has a pattern of its own.
+CAN_BE_OPENED = AfterValidator(_checked)
+
 # The pattern stands in the document; what it lets through and no program can open is refused as well.
 WebAddress = Annotated[
     str,
     Field(max_length=LONGEST_WEB_ADDRESS, pattern=r"^https?://[^\s/?#]+\S*$", examples=["https://example.com/a"]),
-    AfterValidator(_checked),
+    CAN_BE_OPENED,
 ]

@@ -62,6 +62,11 @@ class EmailOperations:
         self._places = FairPlaces(AT_ONCE, each=AT_ONCE_EACH, most_waiting=MOST_WAITING)
         self._memory = FairMemory(MEMORY, each=MEMORY_EACH)
 
+    async def examine(self, call: Call) -> None:
+        """Raise `Problem` for what no e-mail can be."""
+        with self._memory.holding(call.principal.organization_id) as held:
+            await self._acceptance.examine(email_draft(call, held))
+
     async def create(self, call: Call) -> Reply:
         with self._memory.holding(call.principal.organization_id) as held:
             return await self._create(call, held)
@@ -176,7 +181,7 @@ def email_routes(dependencies: Dependencies, acceptance: Acceptance) -> tuple[Ro
                 "has left. Delivery, bounce and complaint come later, as events. The body is never stored."
             ),
             body=CreateEmail, body_limit=BODY_LIMIT, responses={201: CreatedEmail}, rate_class="send",
-            idempotency=Idempotency.REQUIRED, creates=True, examine=lambda call: refuse_metadata(call.body.metadata),
+            idempotency=Idempotency.REQUIRED, creates=True, examine=operations.examine,
             errors=(
                 "METADATA_INVALID", "CONTACT_OPTED_OUT", "CONSENT_REQUIRED", "REFERENCE_NOT_FOUND", "TEXT_TOO_LONG",
                 "RECIPIENT_SUPPRESSED", "CONTENT_REJECTED", "SENDER_NOT_VERIFIED", "PAYMENT_REQUIRED",

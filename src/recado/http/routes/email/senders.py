@@ -9,7 +9,7 @@ from recado.domain.core.ids import EMAIL_SENDER
 from recado.domain.email.sender import EmailSenderStatus
 from recado.http.api.call import Call
 from recado.http.api.paging import PageQuery
-from recado.http.api.route import Route
+from recado.http.api.route import Route, as_modelled
 from recado.http.problems.provider_failures import answered_with_502
 from recado.http.routes.core.dependencies import Dependencies
 from recado.http.routes.core.groups import Group
@@ -116,6 +116,7 @@ def email_sender_routes(dependencies: Dependencies, *, verification: SenderVerif
         resource.route(
             "POST /v2/email/senders", "createEmailSender", "Make a domain or an address a sender", operations.create,
             body=EmailSenderCreate, errors=("SENDER_TAKEN", "LIMIT_REACHED", "DEPENDENCY_FAILED"),
+            examine=as_modelled,
             description="In live enter what `dnsRecords` says at the name server of the domain, then have it verified.",
         ),
         resource.route(

@@ -6,7 +6,7 @@ from recado.domain.contacts.contact import email_hash
 from recado.domain.core.ids import EMAIL_SUPPRESSION
 from recado.domain.email.suppression import SuppressionReason
 from recado.http.api.call import Call
-from recado.http.api.route import Route
+from recado.http.api.route import Route, as_modelled
 from recado.http.routes.core.dependencies import Dependencies
 from recado.http.routes.core.groups import Group
 from recado.http.routes.core.resource import Resource, each
@@ -63,7 +63,7 @@ def suppression_routes(dependencies: Dependencies) -> tuple[Route, ...]:
         ),
         suppressed.route(
             "POST /v2/email/suppressions", "createEmailSuppression", "Suppress an address", operations.add,
-            body=SuppressionCreate, responses={201: SuppressionOut, 200: SuppressionOut},
+            body=SuppressionCreate, responses={201: SuppressionOut, 200: SuppressionOut}, examine=as_modelled,
             description="Of an address that is suppressed already its entry is answered, with 200.",
         ),
         suppressed.route(

@@ -48,7 +48,8 @@ class EmailTemplateOperations:
     templates: Resource[EmailTemplate]
     workers: BodyWorkers
 
-    async def create(self, call: Call) -> Reply:
+    async def examine(self, call: Call) -> EmailTemplate:
+        """The template of the body, compiled. Raises `Problem` 422."""
         body: EmailTemplateCreate = call.body
         html, names = body.html, dict(body.names)
         if html is None:
@@ -65,7 +66,10 @@ class EmailTemplateOperations:
             created_by_id=call.principal.actor_id,
         )
         _refuse_undeclared(new, compiled=body.html is None)
-        return await self.templates.reply(call, await self.templates.add(new), 201)
+        return new
+
+    async def create(self, call: Call) -> Reply:
+        return await self.templates.reply(call, await self.templates.add(await self.examine(call)), 201)
 
     async def patch(self, call: Call) -> Reply:
         body: EmailTemplatePatch = call.body
@@ -92,11 +96,11 @@ class EmailTemplateOperations:
 
     async def preview(self, call: Call) -> Reply:
         template: EmailTemplate = call.resource
-        call.check_revision(template.revision)
         await turns.next()
         content = template.content()
         await turns.next()
         rendered = content.render(call.body.variables)
+        call.check_revision(template.revision)
         shown = {"subject": rendered.subject, "html": rendered.html, "missing": list(rendered.missing)}
         return Reply(200, shown if rendered.text is None else {**shown, "text": rendered.text})
 
@@ -164,7 +168,7 @@ def email_template_routes(
         ),
         resource.route(
             "POST /v2/email/templates", "createEmailTemplate", "Make a template of e-mails", operations.create,
-            body=EmailTemplateCreate, body_limit=BODY_LIMIT,
+            body=EmailTemplateCreate, body_limit=BODY_LIMIT, examine=operations.examine,
             errors=("MJML_INVALID", "VARIABLE_NOT_DECLARED", "EMAIL_TEMPLATE_NAME_TAKEN", "LIMIT_REACHED"),
             description="`{{name}}` in subject, html or text is a variable, and every variable is declared.",
         ),

@@ -27,6 +27,7 @@ from recado.storage.core.crypto import KeyRing
 from recado.storage.flows import flows
 from recado.storage.flows.flows import FLOWS, Flow
 from recado.storage.senders import numbers
+from recado.storage.senders.numbers import Number
 
 BODY_LIMIT: Final = 4 * MIB
 
@@ -39,11 +40,16 @@ class FlowOperations:
     keys: KeyRing
     provider_for: FlowAdminFor
 
-    async def create(self, call: Call) -> Reply:
-        principal, body = call.principal, call.body
-        number = await numbers.get(self.flows.database, principal.organization_id, principal.env, body.number_id)
+    async def examine(self, call: Call) -> Number:
+        """The number that the body names. Raises `Problem` 422."""
+        principal, number_id = call.principal, call.body.number_id
+        number = await numbers.get(self.flows.database, principal.organization_id, principal.env, number_id)
         if number is None:
-            raise reference_not_found("numberId", NUMBER, body.number_id, principal.env)
+            raise reference_not_found("numberId", NUMBER, number_id, principal.env)
+        return number
+
+    async def create(self, call: Call) -> Reply:
+        body, number = call.body, await self.examine(call)
         new = Flow(
             **self.flows.born(call),
             number_id=number.id,
@@ -194,6 +200,7 @@ def flow_routes(dependencies: Dependencies, *, provider_for: FlowAdminFor) -> tu
         resource.route(
             "POST /v2/flows", "createFlow", "Create a flow as a draft", operations.create, body=FlowCreate,
             body_limit=BODY_LIMIT, errors=("REFERENCE_NOT_FOUND", "FLOW_NAME_TAKEN", "LIMIT_REACHED"),
+            examine=operations.examine,
             description="Nothing goes to the provider until it is published.",
         ),
         resource.route("GET /v2/flows/{id}", "getFlow", "Read a flow", resource.read),

@@ -1,7 +1,7 @@
 """POST /v2/sandbox/inbound: a person writes to a number or an account of test, to try windows and replies (C29.4)."""
 
 from base64 import b64decode
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Protocol
 
 from pydantic import Field
 
@@ -74,6 +74,23 @@ class SandboxInboundOut(ApiModel):
     message_id: str
 
 
+class _File(NamedTuple):
+    """A file that a person sends, and the sandbox that is to hold it."""
+
+    holder: PersonSends
+    mime_type: str
+    content: bytes
+
+
+class _Written(NamedTuple):
+    """What a person writes, and to whom."""
+
+    source: Source
+    owner: AccountOwner
+    event: Inbound
+    file: _File | None
+
+
 class SandboxInboundOperations:
     """The handler."""
 
@@ -88,7 +105,8 @@ class SandboxInboundOperations:
         if call.principal.env != TEST:
             raise test_only()
 
-    async def write(self, call: Call) -> Reply:
+    async def examine(self, call: Call) -> _Written:
+        """What the imagined person writes. Raises `Problem` 422."""
         body: SandboxInbound = call.body
         if (body.media is None) == (body.text is None):
             raise validation_error([FieldError("/text", "REQUIRED", "One of `text` and `media` is required.")])
@@ -106,25 +124,28 @@ class SandboxInboundOperations:
             quoted=await self._quoted(call, body.quoted),
             media_ref=None if body.media is None else reference,
         )
-        if body.media is not None:
-            self._hold(body, reference)
-        return Reply(202, {"messageId": await self._receiver.inbound(source, owner, event)})
+        return _Written(source, owner, event, None if body.media is None else self._file(body.channel, body.media))
 
-    def _hold(self, body: SandboxInbound, reference: str) -> None:
-        """The sandbox has the file, from which it is copied as from any provider."""
-        assert body.media is not None  # noqa: S101 - asked before
+    async def write(self, call: Call) -> Reply:
+        written = await self.examine(call)
+        event, file = written.event, written.file
+        if file is not None:
+            # The sandbox has the file, from which it is copied as from any provider.
+            file.holder.person_sends(event.provider_message_id, file.mime_type, file.content)
+        return Reply(202, {"messageId": await self._receiver.inbound(written.source, written.owner, event)})
+
+    def _file(self, channel: str, media: SandboxMedia) -> _File:
         try:
-            content = b64decode("".join(body.media.data_base64.split()), validate=True)
+            content = b64decode("".join(media.data_base64.split()), validate=True)
         except ValueError:
             content = b""
         if not content:
             raise field_refused("VALIDATION_ERROR", "/media/dataBase64", "`dataBase64` is empty, or not base64.")
-        holder: Any = self._media_for(body.channel, TEST)
+        holder: Any = self._media_for(channel, TEST)
         if holder is None:
-            message = f"On channel {body.channel} nobody sends media: send `text`."
+            message = f"On channel {channel} nobody sends media: send `text`."
             raise field_refused("MEDIA_NOT_FOUND", "/media", message)
-        person: PersonSends = holder
-        person.person_sends(reference, body.media.mime_type, content)
+        return _File(holder, media.mime_type, content)
 
     async def _account(self, call: Call, source: Source) -> tuple[str, AccountOwner]:
         """What the person writes to, as the sandbox calls it, and whose it is: the caller's."""
@@ -197,6 +218,7 @@ def sandbox_inbound_routes(
             errors=("NOT_FOUND", "MEDIA_NOT_FOUND", "REFERENCE_NOT_FOUND", "PHONE_INVALID"),
             idempotency=Idempotency.ACCEPTED,
             creates=True,
+            examine=operations.examine,
             load=operations.hide_from_live,
         ),
     )

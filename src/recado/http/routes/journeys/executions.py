@@ -36,6 +36,7 @@ from recado.http.routes.journeys.step_models import JourneySteps, step_view
 from recado.http.wire.reply import Reply
 from recado.services.journeys.cancellation import ExecutionCancellation
 from recado.services.journeys.entries import EntryOutcome, JourneyEntries
+from recado.services.journeys.running import JourneyKey
 from recado.storage.core.audit import entry_of
 from recado.storage.core.statements.rows import Page
 from recado.storage.journeys import execution_pages, executions, step_counts
@@ -62,19 +63,24 @@ class ExecutionOperations:
         key = (principal.organization_id, principal.env, path["id"], path["executionId"])
         return found(await executions.get(self.journeys.database, key))
 
-    def examine(self, call: Call) -> ContactKeys:
+    async def examine(self, call: Call) -> None:
+        """Raise `Problem` 422 for whom nobody knows."""
+        await self.entries.examine(self._key(call), self._contact(call))
+
+    def _key(self, call: Call) -> JourneyKey:
+        journey: Journey = call.resource
+        return (journey.organization_id, journey.env, journey.id)
+
+    def _contact(self, call: Call) -> ContactKeys:
         """Who is to enter. Raises `Problem` 422."""
         body: JourneyEntry = call.body
         check_data(body.dados)
         return contact_keys(body.contato, "/contato")
 
     async def enter(self, call: Call) -> Reply:
-        contact = self.examine(call)
-        body: JourneyEntry = call.body
-        journey: Journey = call.resource
-        key = (journey.organization_id, journey.env, journey.id)
+        contact = self._contact(call)
         kept = kept_in_commit(call, _entered)  # the entry is committed with those of others
-        return _entered(await self.entries.enter(key, contact, body.dados or {}, kept=kept))
+        return _entered(await self.entries.enter(self._key(call), contact, call.body.dados or {}, kept=kept))
 
     async def list(self, call: Call) -> Reply:
         query: ExecutionQuery = call.query

@@ -172,14 +172,15 @@ class JourneyOperations:
             raise missing_scope(SENDS)
         return await self.journeys.find(call)
 
-    def examine_test(self, call: Call) -> None:
-        """Raise `Problem` 422 for what no contact can go through it with."""
+    async def examine_test(self, call: Call) -> None:
+        """Raise `Problem` 422 for what no contact can go through it with, and for whom nobody knows."""
         check_data(call.body.dados)
+        await self.tests.examine(self.journeys.database, call.resource, call.body.contact_id)
 
     async def test(self, call: Call) -> Reply:
         """What runs is the definition as it is kept: a draft may be tested, an archived journey may not."""
-        self.examine_test(call)
         body: JourneyTest = call.body
+        check_data(body.dados)
         async with self.journeys.locked(call) as (connection, journey):
             if journey.status is JourneyStatus.ARQUIVADA:
                 raise _archived(journey)

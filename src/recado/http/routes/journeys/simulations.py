@@ -60,12 +60,14 @@ class SimulationOperations:
         start = body.inicio or call.now
         if not call.now - LATE <= start <= call.now + FARTHEST:
             raise validation_error([FieldError("/inicio", "OUT_OF_RANGE", "must be within the next year")])
+        given = body.publico or SimulatedAudience()
+        named = await self._named(journey, given, call.now)
         call.check_revision(journey.revision)
         seen = await examined(self.journeys.database, journey)
         if seen.problems:
             raise with_problems(seen.problems, journey)
         assumptions = _assumptions(body, runnable(seen.definition))
-        people = await self._people(call, journey, body.publico or SimulatedAudience())
+        people = named or await self._of_trigger(journey, call.now)
         wanted = WantedRun(
             start=start,
             assumptions=assumptions,
@@ -82,8 +84,8 @@ class SimulationOperations:
         view["amostra"] = [way_view(trail, kinds, messages) for trail in found.trails]
         return Reply(200, {"versao": journey.versao, "semente": body.semente, **view})
 
-    async def _people(self, call: Call, journey: Journey, given: SimulatedAudience) -> Audience | list[str]:
-        """Whom the body names, or else the trigger. Raises `Problem`."""
+    async def _named(self, journey: Journey, given: SimulatedAudience, now: datetime) -> Audience | list[str] | None:
+        """Whom the body names; None: the trigger says. Raises `Problem`."""
         named = [name for name in ("contact_id", "contact_ids", "segment_id", "list_id") if getattr(given, name)]
         if len(named) > 1:
             detail = "Give one of `contactId`, `contactIds`, `segmentId` and `listId`."
@@ -93,12 +95,14 @@ class SimulationOperations:
         if given.contact_ids is not None:
             places = {each: f"publico.contactIds.{place}" for place, each in reversed([*enumerate(given.contact_ids)])}
             return await self._known(journey, places)
-        list_id, segment_id = given.list_id, given.segment_id
-        if not named:
-            trigger = journey.definition().gatilho
-            list_id = trigger.list_id if trigger.tipo is TriggerKind.LISTA else None
-            segment_id = trigger.segment_id if trigger.tipo is TriggerKind.SEGMENTO else None
-        return await self._audience(journey, list_id, segment_id, call.now)
+        return await self._audience(journey, given.list_id, given.segment_id, now) if named else None
+
+    async def _of_trigger(self, journey: Journey, now: datetime) -> Audience:
+        """Whom the trigger names. Raises `Problem`."""
+        trigger = journey.definition().gatilho
+        list_id = trigger.list_id if trigger.tipo is TriggerKind.LISTA else None
+        segment_id = trigger.segment_id if trigger.tipo is TriggerKind.SEGMENTO else None
+        return await self._audience(journey, list_id, segment_id, now)
 
     async def _audience(self, journey: Journey, list_id: str | None, segment_id: str | None, now: datetime) -> Audience:
         before_id, where = lowest_id(CONTACT, now), (journey.organization_id, journey.env)

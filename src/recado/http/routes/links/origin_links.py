@@ -37,10 +37,9 @@ class OriginLinkOperations:
     links: Resource[OriginLink]
     opener_for: OpenerFor
 
-    async def create(self, call: Call) -> Reply:
+    async def examine(self, call: Call) -> OriginLink:
+        """The link of the body. Raises `Problem` 422."""
         body, parts = call.body, self.links.dependencies
-        if self.opener_for(call.principal.env) is None:
-            raise no_provider(CHATAPP)
         new = OriginLink(
             **self.links.born(call),
             name=body.name,
@@ -52,6 +51,12 @@ class OriginLinkOperations:
         )
         _check_label(new)
         await self._check_number(parts.database, new)
+        return new
+
+    async def create(self, call: Call) -> Reply:
+        new = await self.examine(call)
+        if self.opener_for(call.principal.env) is None:
+            raise no_provider(CHATAPP)
         return await self.links.reply(call, await self.links.add(new), 201)
 
     async def patch(self, call: Call) -> Reply:
@@ -108,7 +113,7 @@ def origin_link_routes(
         ),
         links.route(
             "POST /v2/origin-links", "createOriginLink", "Make a link that leads to the chat of a number",
-            operations.create, body=OriginLinkCreate,
+            operations.create, body=OriginLinkCreate, examine=operations.examine,
             errors=("REFERENCE_NOT_FOUND", "LIMIT_REACHED", "DEPENDENCY_FAILED"),
             description=(
                 "Who opens `url` comes to the chat, with `text` and a code in parentheses written there. The message "

@@ -1,5 +1,7 @@
 """Uploads to a number or a social account, and what is kept of them (C8.1, C8.2)."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Final, NamedTuple
@@ -61,7 +63,21 @@ class MediaOperations:
         _header(call, _TYPE)
         return await self.sender(channel, call)
 
+    async def examine_json(self, call: Call) -> None:
+        """Raise `Problem` for what nobody can send (400, 413, 415, 422)."""
+        async with self._in_json(call) as (upload, _):
+            await self._uploads.examine(call.resource, upload)
+
     async def upload_json(self, call: Call) -> Reply:
+        async with self._in_json(call) as (upload, unknown):
+            reply = _made(await self._uploads.take(call.resource, upload))
+        if unknown:
+            name_in(reply, unknown, writes=True)
+        return reply
+
+    @asynccontextmanager
+    async def _in_json(self, call: Call) -> AsyncIterator[tuple[Upload, list[FieldError]]]:
+        """The binary in the body, as long as it is used, and the members that nobody reads."""
         spool = call.spool
         assert spool is not None  # noqa: S101 - the route is spooled
         document = await self._files.run(call.principal.organization_id, read_document, spool.file, self._folder)
@@ -72,30 +88,30 @@ class MediaOperations:
                 refuse(unknown)
             body = validate_body(MediaUpload, parsed, 422)
             assert isinstance(body, MediaUpload)  # noqa: S101 - it is read as one
-            upload = Upload(
-                document.file,
-                document.size,
-                document.sha256,
-                body.mime_type,
-                _named(body.filename, "/filename"),
-                "/dataBase64",
+            name = _named(body.filename, "/filename")
+            yield (
+                Upload(document.file, document.size, document.sha256, body.mime_type, name, "/dataBase64"),
+                unknown,
             )
-            reply = _made(await self._uploads.take(call.resource, upload))
         finally:
             await self._files.close(call.principal.organization_id, document.file)
-        if unknown:
-            name_in(reply, unknown, writes=True)
-        return reply
+
+    async def examine_binary(self, call: Call) -> None:
+        """Raise `Problem` for what nobody can send (400, 413, 415, 422)."""
+        await self._uploads.examine(call.resource, self._binary(call))
 
     async def upload_binary(self, call: Call) -> Reply:
+        return _made(await self._uploads.take(call.resource, self._binary(call)))
+
+    def _binary(self, call: Call) -> Upload:
+        """The binary that the body is."""
         spool = call.spool
         assert spool is not None  # noqa: S101 - as above
         if spool.size > LARGEST:
             raise too_large(LARGEST, "any")
         filename = _named(unquote(_header(call, _FILENAME), errors="replace"), _FILENAME)
         declared = _header(call, _TYPE)
-        upload = Upload(spool.file, spool.size, spool.digest.hex(), declared, filename, "")
-        return _made(await self._uploads.take(call.resource, upload))
+        return Upload(spool.file, spool.size, spool.digest.hex(), declared, filename, "")
 
     async def read(self, call: Call) -> Reply:
         return Reply(200, media_view(call.resource))
@@ -192,9 +208,9 @@ def _upload_routes(operations: MediaOperations, place: _Place) -> tuple[Route, R
         load=partial(operations.sender_of_binary, place.channel),
     )  # fmt: skip
     return (
-        replace(in_json, spooled={"application/json": MediaUpload}, slow=True),
+        replace(in_json, spooled={"application/json": MediaUpload}, examine=operations.examine_json, slow=True),
         replace(
-            binary, spooled={"application/octet-stream": None}, slow=True,
+            binary, spooled={"application/octet-stream": None}, examine=operations.examine_binary, slow=True,
             headers={
                 _FILENAME: "The name of the file: at most 240 characters.",
                 _TYPE: "The real media type of the file.",

@@ -33,6 +33,10 @@ class BulkOperation:
     def __init__(self, acceptance: BatchAcceptance) -> None:
         self._acceptance = acceptance
 
+    async def examine(self, call: Call) -> None:
+        """Raise `Problem` for what no batch can be."""
+        await self._acceptance.examine(draft_of(call))
+
     async def create(self, call: Call) -> Reply:
         outcome = await self._acceptance.accept(draft_of(call))
         if isinstance(outcome, AcceptedBatch):
@@ -108,6 +112,6 @@ def bulk_routes(*, acceptance: BatchAcceptance, bodies: Mapping[str, type[BatchB
             ),
             idempotency=Idempotency.BOUND,
             creates=True,
-            examine=draft_of,
+            examine=operation.examine,
         ),
     )

@@ -10,6 +10,7 @@ from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
 from recado.domain.core.json_size import stored_size
+from recado.http.routes.core.web_addresses import CAN_BE_OPENED
 
 _CONFIG = ConfigDict(strict=True, str_strip_whitespace=True, extra="ignore", hide_input_in_errors=True)
 _MEDIA_ID_LENGTH = 64
@@ -150,7 +151,7 @@ class LinkAction(TypedDict):
     __pydantic_config__ = _CONFIG  # type: ignore[misc]
 
     displayText: Annotated[str, Field(min_length=1, max_length=20)]
-    url: Annotated[str, Field(max_length=2048, pattern=r"^https?://[^\s/]\S*$")]
+    url: Annotated[str, Field(max_length=2048, pattern=r"^https?://[^\s/]\S*$"), CAN_BE_OPENED]
 
 
 def _storable(data: dict[str, Any]) -> dict[str, Any]:

@@ -74,6 +74,10 @@ class MessageOperations:
         )
         self._accepted = AcceptedView()
 
+    async def examine(self, call: Call) -> None:
+        """Raise `Problem` for what no message can be."""
+        await self._acceptance.examine(draft_of(call))
+
     async def create(self, call: Call) -> Reply:
         outcome = await self._acceptance.accept(draft_of(call))
         unmasked = call.can(PII)
@@ -227,7 +231,7 @@ def message_routes(
             ),
             idempotency=Idempotency.BOUND,
             creates=True,
-            examine=draft_of,
+            examine=operations.examine,
             at_fronts=True,
         ),
         Route(

@@ -6,7 +6,7 @@ from recado.domain.core.ids import MESSAGE
 from recado.http.api.audit import actor_of
 from recado.http.api.call import Call
 from recado.http.api.models import ApiModel
-from recado.http.api.route import Idempotency, Route
+from recado.http.api.route import Idempotency, Route, as_modelled
 from recado.http.routes.messages.message_draft import SENDING_CODES
 from recado.http.routes.messages.message_models import CreatedMessage
 from recado.http.routes.messages.message_view import created_view
@@ -95,6 +95,7 @@ def reprocess_routes(*, database: Database, acceptance: Acceptance) -> tuple[Rou
             ),
             idempotency=Idempotency.BOUND,
             creates=True,
+            examine=as_modelled,
             path_ids={"id": MESSAGE},
             load=operation.find,
         ),

@@ -8,7 +8,7 @@ from recado.domain.core.errors import conflict
 from recado.domain.core.ids import PUSH_APP
 from recado.http.api.call import Call
 from recado.http.api.paging import PageQuery
-from recado.http.api.route import Route
+from recado.http.api.route import Route, as_modelled
 from recado.http.routes.core.dependencies import Dependencies
 from recado.http.routes.core.groups import Group
 from recado.http.routes.core.resource import Resource, each
@@ -112,7 +112,7 @@ def push_app_routes(
         ),
         resource.route(
             "POST /v2/push/apps", "createPushApp", "Make a push app", operations.create, body=PushAppCreate,
-            errors=("LIMIT_REACHED",),
+            errors=("LIMIT_REACHED",), examine=as_modelled,
             description="Its key pair for browsers is drawn here; the public half is `vapidPublicKey`.",
         ),
         resource.route("GET /v2/push/apps/{id}", "getPushApp", "Read a push app", resource.read),

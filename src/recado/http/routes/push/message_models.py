@@ -1,14 +1,13 @@
 """Bodies and views of push messages (C22.3)."""
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, Self
-from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from recado.domain.core.errors import FieldError, Problem
+from recado.domain.core.web_addresses import is_web_address, opens
 from recado.domain.push.device import LONGEST_TOKEN, PLATFORMS
 from recado.domain.push.message import (
     ALL_OPT_IN,
@@ -27,24 +26,16 @@ from recado.storage.push.audiences import Reach
 from recado.storage.push.messages import PushCounts, PushDispatch, PushMessage
 
 Origin = Literal["composer", "api", "automation"]
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
-_NOT_OPENED = ("javascript", "data", "file")
 
 
 def _deep_link(text: str) -> str:
-    scheme, colon, _ = text.partition(":")
-    if not colon or not _SCHEME.fullmatch(scheme) or scheme.lower() in _NOT_OPENED or not text.isprintable():
+    if not opens(text):
         raise PydanticCustomError("invalid", "must be a link with a scheme, but for javascript, data and file")
     return text
 
 
 def _image_url(text: str) -> str:
-    try:
-        parts = urlsplit(text)
-        host = parts.hostname
-    except ValueError:
-        host = None
-    if not host or parts.scheme != "https" or not text.isprintable() or " " in text:
+    if not is_web_address(text) or text[:6].lower() != "https:" or not text.isprintable():
         raise PydanticCustomError("invalid", "must be an https URL")
     return text
 

@@ -50,18 +50,21 @@ class PushOperations:
     sends: PushSends
     opens: PushOpens
 
-    def examine(self, call: Call) -> None:
-        """Raise `Problem` 422 for an audience that is none, or given in two ways, and for odd metadata."""
+    async def examine(self, call: Call) -> None:
+        """Raise `Problem` for what no message can be."""
+        await self.sends.examine(self._draft(call))
+
+    def _draft(self, call: Call) -> PushDraft:
+        """Raises `Problem` 422 for an audience that is none, or given in two ways, and for odd metadata."""
         call.body.refuse_audience(422)
         for name in ("metadata", "data"):
             value = getattr(call.body, name)
             if value is not None and (wrong := metadata_errors(value, f"/{name}")):
                 raise validation_error(wrong, code="METADATA_INVALID")
+        return _draft(call, scheduled_at=call.body.scheduled_at, campaign_id=call.body.campaign_id)
 
     async def create(self, call: Call) -> Reply:
-        self.examine(call)
-        body: CreatePush = call.body
-        accepted = await self.sends.accept(_draft(call, scheduled_at=body.scheduled_at, campaign_id=body.campaign_id))
+        accepted = await self.sends.accept(self._draft(call))
         view = created_view(accepted.message, accepted.reach, replayed=accepted.replayed)
         return Reply(201, view, headers=REPLAYED if accepted.replayed else {})
 

@@ -41,6 +41,10 @@ class RcsOperations:
         self._explain = dependencies.explain
         self._acceptance = acceptance
 
+    async def examine(self, call: Call) -> None:
+        """Raise `Problem` for what no message can be."""
+        await self._acceptance.examine(rcs_draft(call))
+
     async def create(self, call: Call) -> Reply:
         outcome = await self._acceptance.accept(rcs_draft(call))
         unmasked = call.can(PII)
@@ -142,7 +146,7 @@ def rcs_routes(dependencies: Dependencies, acceptance: Acceptance) -> tuple[Rout
                 "`afterSeconds`, when the provider took it back. The price of the dearer way is held."
             ),
             body=CreateRcs, responses={201: CreatedRcs}, rate_class="send", idempotency=Idempotency.BOUND, creates=True,
-            at_fronts=True, examine=rcs_draft,
+            at_fronts=True, examine=operations.examine,
             errors=(
                 "METADATA_INVALID", "PHONE_INVALID", "RECIPIENT_MISSING", "RECIPIENT_MISMATCH", "CONTACT_OPTED_OUT",
                 "CONSENT_REQUIRED", "SCHEDULE_TOO_FAR", "REFERENCE_NOT_FOUND", "TEXT_TOO_LONG", "PAYMENT_REQUIRED",

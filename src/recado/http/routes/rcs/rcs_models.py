@@ -4,19 +4,23 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, ValidationInfo, field_validator
 
 from recado.domain.channels.rcs import LONGEST_WAIT, SHORTEST_WAIT, RcsReason, RcsRoute
 from recado.domain.core.errors import FieldError
+from recado.domain.core.web_addresses import opens
 from recado.http.api.models import ApiModel, Timestamp
 from recado.http.api.paging import CursorPage, CursorQuery
+from recado.http.routes.core.web_addresses import CAN_BE_OPENED
 from recado.http.routes.messages.bulk_models import BatchContent, BatchHead, TextBatchBody
 from recado.http.routes.messages.message_models import NO_RECIPIENT, Billing, ExplainedWait, Id, Metadata
 from recado.services.messages.rcs_content import LONGEST_TEXT, RcsForm
 
 RcsStatus = Literal["queued", "sent", "delivered", "read", "failed"]
 Carrier = Literal["rcs", "sms"]
-MediaUrl = Annotated[str, StringConstraints(pattern=r"^[hH][tT][tT][pP][sS]://[^\s/?#]\S*$", max_length=2_048)]
+MediaUrl = Annotated[
+    str, StringConstraints(pattern=r"^[hH][tT][tT][pP][sS]://[^\s/?#]\S*$", max_length=2_048), CAN_BE_OPENED
+]
 
 
 class Suggestion(ApiModel):
@@ -25,6 +29,13 @@ class Suggestion(ApiModel):
     type: Literal["reply", "url", "dial"]
     text: Annotated[str, Field(min_length=1, max_length=25)]
     value: Annotated[str, Field(min_length=1, max_length=2_048)]
+
+    @field_validator("value")
+    @classmethod
+    def _opens(cls, value: str, told: ValidationInfo) -> str:
+        if told.data.get("type") == "url" and not opens(value):
+            raise ValueError("must be an address that a phone can open, such as https://example.com/a")
+        return value
 
 
 class Card(ApiModel):

@@ -52,10 +52,14 @@ class NumberOperations:
     keys: KeyRing
     provider_for: AdminFor
 
-    async def create(self, call: Call) -> Reply:
-        principal, body = call.principal, call.body
-        if body.byo:
+    def examine(self, call: Call) -> str:
+        """The phone of the body, as it is kept. Raises `Problem` 403 and 422."""
+        if call.body.byo:
             raise Problem("FORBIDDEN", "byo is set by the installation's administrator alone.", meta={"field": "byo"})
+        return phone_at("/displayPhone", call.body.display_phone)
+
+    async def create(self, call: Call) -> Reply:
+        principal, body, phone = call.principal, call.body, self.examine(call)
         born = self.numbers.born(call)
         provider = self.provider_for(principal.env)
         wait = ASK_AGAIN if provider is None else timedelta(seconds=provider.verification_delay)
@@ -64,7 +68,7 @@ class NumberOperations:
             **born,
             phone_number_id=body.phone_number_id,
             business_account_id=body.business_account_id,
-            display_phone=phone_at("/displayPhone", body.display_phone),
+            display_phone=phone,
             profile=body.profile.merged({}) if body.profile else {},
             access_token_cipher=self._sealed(born["organization_id"], born["env"], born["id"], body.access_token),
             verify_at=call.now + wait,
@@ -182,7 +186,8 @@ def number_routes(dependencies: Dependencies, *, provider_for: AdminFor) -> tupl
         ),
         resource.route(
             "POST /numbers", "createNumber", "Register a number", operations.create,
-            body=NumberCreate, errors=("FORBIDDEN", "NUMBER_TAKEN", "PHONE_INVALID"), replay=number_replay,
+            body=NumberCreate, examine=operations.examine, errors=("FORBIDDEN", "NUMBER_TAKEN", "PHONE_INVALID"),
+            replay=number_replay,
             description="It is pending until the provider has verified it, then available to be connected.",
         ),
         resource.route("GET /numbers/{id}", "getNumber", "Read a number", resource.read),

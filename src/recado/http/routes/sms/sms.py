@@ -59,6 +59,10 @@ class SmsOperations:
         self._prices = dependencies.prices
         self._short_link = short_link(dependencies.link_base)
 
+    async def examine(self, call: Call) -> None:
+        """Raise `Problem` for what no message can be."""
+        await self._acceptance.examine(sms_draft(call))
+
     async def create(self, call: Call) -> Reply:
         outcome = await self._acceptance.accept(sms_draft(call))
         unmasked = call.can(PII)
@@ -175,7 +179,7 @@ def sms_routes(dependencies: Dependencies, acceptance: Acceptance) -> tuple[Rout
                 "its text; the price is held until it is sent."
             ),
             body=CreateSms, responses={201: CreatedSms}, rate_class="send", idempotency=Idempotency.BOUND, creates=True,
-            at_fronts=True, examine=sms_draft,
+            at_fronts=True, examine=operations.examine,
             errors=(
                 "METADATA_INVALID", "PHONE_INVALID", "RECIPIENT_MISSING", "RECIPIENT_MISMATCH", "CONTACT_OPTED_OUT",
                 "CONSENT_REQUIRED", "SCHEDULE_TOO_FAR", "ROUTE_NOT_AVAILABLE", "REFERENCE_NOT_FOUND", "TEXT_TOO_LONG",

@@ -16,7 +16,7 @@ from recado.domain.senders.social_account import (
     how_to_connect,
 )
 from recado.http.api.call import Call
-from recado.http.api.route import Route
+from recado.http.api.route import Route, as_modelled
 from recado.http.problems.provider_failures import answered_with_502
 from recado.http.routes.core.dependencies import Dependencies
 from recado.http.routes.core.groups import Group
@@ -140,7 +140,7 @@ def social_account_routes(dependencies: Dependencies, *, provider_for: Connector
         ),
         resource.route(
             "POST /v2/social/accounts", "createSocialAccount", "Register a social account", operations.create,
-            body=SocialAccountCreate, errors=("SOCIAL_ACCOUNT_TAKEN", "LIMIT_REACHED"),
+            body=SocialAccountCreate, errors=("SOCIAL_ACCOUNT_TAKEN", "LIMIT_REACHED"), examine=as_modelled,
             description="It is pending until it is connected.",
         ),
         resource.route("GET /v2/social/accounts/{id}", "getSocialAccount", "Read a social account", resource.read),

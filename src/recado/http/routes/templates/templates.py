@@ -35,6 +35,7 @@ from recado.storage.core.crypto import KeyRing
 from recado.storage.core.statements.rows import Executor
 from recado.storage.journeys.uses import refuse_while_used
 from recado.storage.senders import numbers
+from recado.storage.senders.numbers import Number
 from recado.storage.templates import templates
 from recado.storage.templates.templates import TEMPLATES, Template
 
@@ -51,14 +52,14 @@ class TemplateOperations:
     provider_for: ReviewerFor
     sync: TemplateSync
 
+    async def examine(self, call: Call) -> None:
+        """Raise `Problem` 400 for a number that is not the caller's."""
+        await _number(self.templates.database, call)
+
     async def create(self, call: Call) -> Reply:
-        principal, body = call.principal, call.body
+        body = call.body
         async with self.templates.database.transaction() as connection:
-            number = await numbers.get(connection, principal.organization_id, principal.env, body.number_id)
-            if number is None:
-                raise Problem(
-                    "NUMBER_NOT_OWNED", "`numberId` is not a number of this organization in this environment."
-                )
+            number = await _number(connection, call)
             template = await templates.insert(
                 connection,
                 Template(
@@ -114,6 +115,15 @@ class TemplateOperations:
                     raise
 
 
+async def _number(executor: Executor, call: Call) -> Number:
+    """The number that the body of a new template names."""
+    principal = call.principal
+    number = await numbers.get(executor, principal.organization_id, principal.env, call.body.number_id)
+    if number is None:
+        raise Problem("NUMBER_NOT_OWNED", "`numberId` is not a number of this organization in this environment.")
+    return number
+
+
 async def _refuse_while_used(executor: Executor, template: Template) -> None:
     await refuse_while_used(executor, template.organization_id, template.env, template.id)
 
@@ -149,6 +159,7 @@ def template_routes(dependencies: Dependencies, *, provider_for: ReviewerFor, sy
         resource.route(
             "POST /v2/templates", "createTemplate", "Create a template as a draft", operations.create,
             body=TemplateCreate, errors=("NUMBER_NOT_OWNED", "TEMPLATE_NAME_TAKEN", "LIMIT_REACHED"),
+            examine=operations.examine,
             description="Nothing goes to the provider. Its rules are checked when the template is submitted.",
         ),
         resource.route(

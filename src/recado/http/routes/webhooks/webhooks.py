@@ -70,10 +70,14 @@ class WebhookOperations:
     guard: OutboundGuard
     actors: Webhooks
 
+    async def examine(self, call: Call) -> None:
+        """Raise `Problem` 403 and 422 for a subscription that the caller cannot have, or nobody."""
+        refuse_without_pii(call, call.body.include_pii)
+        await self._check_url(call.body.url, call.principal)
+
     async def create(self, call: Call) -> Reply:
+        await self.examine(call)
         principal, body = call.principal, call.body
-        refuse_without_pii(call, body.include_pii)
-        await self._check_url(body.url, principal)
         secret = new_secret(self.subscriptions.dependencies.random_bytes)
         born = self.subscriptions.born(call)
         place = place_of(born["organization_id"], born["id"])
@@ -217,6 +221,7 @@ def webhook_routes(dependencies: Dependencies, *, guard: OutboundGuard, actors: 
         resource.route(
             "POST /webhooks", "createWebhook", "Subscribe an address to events", operations.create,
             body=WebhookCreate, responses={201: WebhookWithSecret}, errors=("URL_NOT_ALLOWED", "LIMIT_REACHED"),
+            examine=operations.examine,
             description="The signing secret is shown in this answer and in that of a rotation, and never again.",
         ),
         resource.route("GET /webhooks/{id}", "getWebhook", "Read a subscription", resource.read),
