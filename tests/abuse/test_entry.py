@@ -23,6 +23,8 @@ pytestmark = pytest.mark.alone
 
 ADDRESSES = 60
 AHEAD = 2_000
+VERY_MANY = 800  # bodies
+OPENED = 1.0  # seconds that a neighbour may wait where so many connections are made at once
 
 
 @pytest.fixture(scope="session")
@@ -155,3 +157,13 @@ async def test_pieces_of_bodies_at_the_entry_keep_nobody_waiting(
     async with neighbour.held():
         answers = await keep_on(seconds, at_once, lambda: does(next(those)))
     assert set(answers) <= {0, 400, 429}
+
+
+@pytest.mark.long
+async def test_very_many_bodies_that_trickle_keep_a_neighbour_waiting_while_they_are_opened_only(
+    entry: EntryProgram, attacker_token: str, neighbour: Neighbour, seconds: float
+) -> None:
+    those = strangers(entry, attacker_token)
+    async with neighbour.held(OPENED):
+        answers = await keep_on(seconds, VERY_MANY, lambda: a_body_that_trickles(next(those)))
+    assert set(answers) == {0}

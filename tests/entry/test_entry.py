@@ -17,7 +17,7 @@ from tests.waiting import until
 from yarl import URL
 
 from recado.domain.core.tokens import mint_token
-from recado.entry import cell_finder, entry, forwarding
+from recado.entry import cell_finder, entry, forwarding, passed_body
 from recado.storage.cells import whereabouts
 from recado.storage.cells.cell_map import Cell
 from recado.storage.core.connections.batch import batchers
@@ -161,7 +161,8 @@ async def test_an_answer_comes_piece_by_piece_and_one_that_breaks_off_does_so_fo
             await answer.content.read()
 
 
-async def test_an_answer_before_the_end_of_the_body_is_given_at_once(two: Two) -> None:
+async def test_an_answer_before_the_end_of_the_body_is_given_at_once(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(passed_body, "HELD_SECONDS", 0.05)
     _, token = await two.a.organization()
     two.a.answers = refusing
     reader, writer = await asyncio.open_connection("127.0.0.1", two.port)

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 import pytest
 from tests.entry.conftest import Two
 
+from recado.entry import passed_body
+
 INNER = "GET /smuggled HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 203.0.113.1\r\n\r\n"
 LENGTH, CHUNK = f"Content-Length: {len(INNER)}\r\n", f"{len(INNER):x}\r\n{INNER}\r\n0\r\n\r\n"
 CHUNKED = "Transfer-Encoding: chunked\r\n"
@@ -115,8 +117,9 @@ async def answered(two: Two, raw: str) -> bytes:
 
 
 async def test_what_is_framed_in_two_ways_reaches_no_cell_and_of_what_is_passed_on_nothing_is_read_as_a_request(
-    two: Two, hasty: HastyCell
+    two: Two, hasty: HastyCell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(passed_body, "HELD_SECONDS", 0.05)
     _, token = await two.a.organization()
     authorized = f"Host: x\r\nAuthorization: Bearer {token}\r\n"
     expected: list[bytes] = []

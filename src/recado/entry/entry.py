@@ -1,7 +1,7 @@
 """The entry: answers each request with what the cell of its organization answers.
 
 A cell that says that it has not what it was asked with may have been left since: then all are asked anew, and the
-request goes to the one that has it now, or is answered with 503 where its body has been sent already.
+request goes to the one that has it now, or is answered with 503 where its body was sent and is not at hand any more.
 """
 
 import asyncio
@@ -29,11 +29,11 @@ from recado.entry.forwarding import (
     AnswerBrokeOff,
     Forwarder,
     NotReached,
-    PassedBody,
     given,
     target_of,
 )
 from recado.entry.metrics import EntryMetrics
+from recado.entry.passed_body import PassedBody
 from recado.entry.places import CellList, CellPlaces
 from recado.entry.rules import Rule, Way, rule_of, shown_by_text, shown_by_token
 from recado.http.callers.rate_limits import Limit, RateLimiter
@@ -81,6 +81,7 @@ class Entry:
         limits: dict[str, Limit],
         addresses: ClientAddresses,
         bodies: ByteBudget,
+        held: ByteBudget,
         answers: EntryAnswers,
         figures: EntryFigures,
         metrics: EntryMetrics,
@@ -88,7 +89,9 @@ class Entry:
         clock: Clock,
         ids: IdSource,
     ) -> None:
-        """`limits`: of the classes that the rules name; `bodies`: those that are read here."""
+        """`limits`: of the classes that the rules name; `bodies`: those that are read here; `held`: of others what came
+        before they are passed on.
+        """
         self._cells = cells
         self._places = places
         self._finder = finder
@@ -96,6 +99,7 @@ class Entry:
         self._limiter = RateLimiter(limits, {})
         self._addresses = addresses
         self._bodies = bodies
+        self._held = held
         self._answers = answers
         self._figures = figures
         self._metrics = metrics
@@ -136,11 +140,14 @@ class Entry:
                 case Way.BODY:
                     return await self._by_body(asked, rule)
                 case Way.ANY:
-                    return await self._give_to_any(asked, self._body(asked))
+                    async with self._body(asked) as body:
+                        return await self._give_to_any(asked, body)
                 case Way.PATH:
-                    return await self._give(asked, rule, shown_by_text(rule, shown), self._body(asked))
+                    async with self._body(asked) as body:
+                        return await self._give(asked, rule, shown_by_text(rule, shown), body)
                 case _:
-                    return await self._give(asked, rule, _by_credential(request), self._body(asked))
+                    async with self._body(asked) as body:
+                        return await self._give(asked, rule, _by_credential(request), body)
         except Problem as problem:
             return self._answers.problem(problem, request, asked.path, asked.id)
         except ConnectionError:
@@ -165,7 +172,7 @@ class Entry:
         return any(not each.away for each in there) or any(await asyncio.gather(*(each.is_back() for each in there)))
 
     def _body(self, asked: EntryRequest, whole: bytes | None = None) -> PassedBody:
-        return PassedBody(asked.request, self._clock, self._pace, asked.network, whole, self._figures)
+        return PassedBody(asked.request, self._clock, self._pace, asked.network, whole, self._held, self._figures)
 
     # To the cell of an organization ----------------------------------------------------------------------------------
 
@@ -175,6 +182,8 @@ class Entry:
         if rule.hides and shown is not None:
             return await self._give_hiding(asked, rule, shown, body)
         found = None if shown is None else await self._find(asked, rule, *shown)
+        if shown is not None and found is not None and found.cell is not None and await body.gather():
+            found = await self._find(asked, rule, *shown)  # it may have moved meanwhile
         if shown is None or found is None or found.cell is None:
             if not rule.strangers:
                 raise unauthorized("This needs an API key, or a session, of an organization.")
@@ -273,6 +282,7 @@ class Entry:
 
     async def _give_to_any(self, asked: EntryRequest, body: PassedBody) -> web.StreamResponse:
         """To the first that is there."""
+        await body.gather()
         cells = self._in_order(asked.network.encode())
         for cell in sorted(cells, key=self._away_now):
             try:

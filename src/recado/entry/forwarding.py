@@ -3,8 +3,7 @@
 import asyncio
 import math
 import socket
-import sys
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import quote
@@ -17,10 +16,9 @@ from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
 from recado.domain.core.clock import Clock
-from recado.domain.core.errors import Problem, Unavailable
-from recado.entry.figures import ANSWER, REQUEST, EntryBound, EntryFigures
-from recado.http.wire.body import UNCOUNTED, ClientLeft, body_chunks, body_with_head
-from recado.http.wire.body_pace import BodyPace
+from recado.domain.core.errors import Unavailable
+from recado.entry.figures import ANSWER, EntryBound, EntryFigures
+from recado.entry.passed_body import PassedBody, has_body
 from recado.http.wire.deadlines import READ_SECONDS, SLOW_SECONDS
 from recado.http.wire.rendering import LARGE, WireResponse
 from recado.storage.core.shares.fair_places import FairPlaces
@@ -52,8 +50,6 @@ _HOP: Final = frozenset(
 )  # fmt: skip
 # What says where a request came from is said anew. The body's length is that of what is sent.
 _SAID_ANEW: Final = frozenset({"expect", "forwarded", "x-real-ip", "via", "content-length"})
-_SENT_ONCE: Final = frozenset({"POST", "PATCH"})
-"""Of other methods the client sends whole bodies again where a connection at rest has ended."""
 _PRINTABLE: Final = "".join(map(chr, range(0x21, 0x7F)))
 _One = TypeVar("_One")
 
@@ -77,70 +73,6 @@ class _QuietConnector(aiohttp.TCPConnector):
 
 class AnswerBrokeOff(ConnectionResetError):
     """The cell ended its answer before its end: its caller's connection ends, too."""
-
-
-class PassedBody:
-    """What a request brings: `whole`, or as it comes, and then it can be sent once. `length`: of what is sent, where it
-    is known.
-    """
-
-    def __init__(
-        self,
-        request: BaseRequest,
-        clock: Clock,
-        pace: BodyPace,
-        caller: str,
-        whole: bytes | None,
-        figures: EntryFigures,
-    ) -> None:
-        self.whole = whole
-        self.begun = False
-        self.error: BaseException | None = None
-        self._request = request
-        self._clock = clock
-        self._pace = pace
-        self._caller = caller
-        self._figures = figures
-        self._with_head: bytes | None = None
-        if whole is not None:
-            self.length: str | None = str(len(whole))
-            return
-        self.length = request.headers.get("Content-Length")
-        if request.method in _SENT_ONCE and _has_body(request):
-            self._with_head = body_with_head(request, UNCOUNTED)
-            if self._with_head is not None:
-                self.length = str(len(self._with_head))
-
-    async def _pieces(self) -> AsyncGenerator[bytes]:
-        if self.begun:
-            raise RuntimeError("a body comes once")
-        self.begun = True
-        chunks = body_chunks(self._request, sys.maxsize, self._clock, self._pace, self._caller)
-        try:
-            async for chunk in chunks:
-                self._figures.passed(REQUEST, len(chunk))
-                yield bytes(chunk)  # a block is used again
-        except (Problem, ClientLeft) as error:
-            self.error = error
-            raise
-        finally:
-            await chunks.aclose()
-
-    async def _slices(self, whole: bytes) -> AsyncGenerator[bytes]:
-        for start in range(0, len(whole), LARGE):
-            piece = whole[start : start + LARGE]
-            self._figures.passed(REQUEST, len(piece))
-            yield piece
-
-    def to_send(self) -> AsyncIterator[bytes] | bytes:
-        content = self._with_head
-        if content is None:
-            return self._pieces() if self.whole is None else self._slices(self.whole)
-        if self.begun:
-            raise RuntimeError("a body comes once")
-        self.begun = True
-        self._figures.passed(REQUEST, len(content))
-        return content  # it leaves with the head, without a task of its own
 
 
 class Forwarder:
@@ -222,8 +154,8 @@ class Forwarder:
             raise Unavailable
         async with AsyncExitStack() as held:
             await held.enter_async_context(self._place(self._places, PLACES, url, caller))
-            has_body = _has_body(request)
-            if patience is None and request.method in ("GET", "HEAD") and not has_body:
+            with_body = has_body(request)
+            if patience is None and request.method in ("GET", "HEAD") and not with_body:
                 patience = READ_PATIENCE
             try:
                 async with asyncio.timeout(patience) as limit, _among(self._without_head, url, limit):
@@ -231,7 +163,7 @@ class Forwarder:
                         request.method,
                         _address(url, request),
                         headers=_headers(request, body, ip),
-                        data=body.to_send() if has_body else None,
+                        data=body.to_send() if with_body else None,
                         allow_redirects=False,
                     )
             except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError):
@@ -343,10 +275,6 @@ def _socket(info: aiohttp.AddrInfoType) -> socket.socket:
     made = socket.socket(family, kind, protocol)
     made.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(SILENT_SECONDS * 1_000))
     return made
-
-
-def _has_body(request: BaseRequest) -> bool:
-    return "Content-Length" in request.headers or "Transfer-Encoding" in request.headers
 
 
 def target_of(request: BaseRequest) -> str:

@@ -28,6 +28,10 @@ ONLY_CELL: Final = Cell("main", "RECADO_DATABASE_URL", "", None)
 """That of an installation without a map."""
 READ_HERE: Final = 64 * 1024 * 1024  # bytes of callbacks and sign-ins; all other bodies pass piece by piece
 
+HELD_HERE: Final = (
+    32 * 1024 * 1024
+)  # bytes of other bodies, of each the first, until it is worth a connection to a cell
+
 
 def entry_parts(
     *,
@@ -71,6 +75,7 @@ def entry_parts(
         limits={name: limits[name] for name in ("failed", "login", "public")},
         addresses=addresses,
         bodies=ByteBudget(READ_HERE, BODIES),
+        held=ByteBudget(HELD_HERE, BODIES),
         answers=answers,
         figures=figures,
         metrics=EntryMetrics(

@@ -2,6 +2,7 @@
 sending (C2.3.6, C31).
 """
 
+import asyncio
 from collections.abc import AsyncGenerator, Awaitable
 from functools import partial
 from typing import TypeVar
@@ -34,6 +35,10 @@ class ClientLeft(ConnectionError):
 
 class _Late(Exception):
     """The time of the body, or of its next piece, is over."""
+
+
+class _NotYet(Exception):
+    """The next piece is not there so soon."""
 
 
 def body_with_head(request: BaseRequest, limit: int) -> bytes | None:
@@ -84,17 +89,27 @@ async def read_body(request: BaseRequest, limit: int, clock: Clock, room: Room, 
 
 
 async def body_chunks(
-    request: BaseRequest, limit: int, clock: Clock, pace: BodyPace, caller: str
+    request: BaseRequest, limit: int, clock: Clock, pace: BodyPace, caller: str, *, told_after: float | None = None
 ) -> AsyncGenerator[bytes | memoryview]:
     """Give the body as it arrives, at the pace of its caller. A piece that is no `bytes` holds until the next is asked
-    for.
+    for. `told_after`: seconds from the beginning, when an empty piece comes, once, in the place of one that is not
+    there.
 
     Raises UNSUPPORTED_MEDIA_TYPE (415) for an encoded one, BODY_TOO_LARGE (413) past `limit` bytes; BAD_REQUEST with
     408 when no byte comes for 30 s, or it takes longer than 60 s and one more for each MiB; `ClientLeft`.
     """
     arrival = _Arrival(request, clock, _check_head(request, limit), pace, caller)
+    until = None if told_after is None else clock.monotonic() + told_after
     try:
-        while chunk := await arrival.next_piece():
+        while True:
+            try:
+                chunk = await arrival.next_piece(until)
+            except _NotYet:
+                until = None
+                yield b""
+                continue
+            if not chunk:
+                return
             if arrival.size > limit:
                 raise too_large(limit)
             yield chunk
@@ -158,15 +173,15 @@ class _Arrival:
             if transport is not None:  # a client that asked first is told that its body is welcome
                 transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
-    async def next(self) -> bytes:
-        """What came next, empty at the end."""
+    async def next(self, until: float | None = None) -> bytes:
+        """What came next, empty at the end. `until`: raise `_NotYet` where nothing has come by then."""
         payload = self._payload
-        return b"" if payload.at_eof() else await self._taken(self._within_its_time(payload))
+        return b"" if payload.at_eof() else await self._taken(self._within_its_time(payload, until))
 
-    async def next_piece(self) -> bytes | memoryview:
+    async def next_piece(self, until: float | None = None) -> bytes | memoryview:
         """As `next`; of a large body whose client sends fast, a block that is used again by the call after it."""
         if self._direct is None:
-            chunk = await self.next()
+            chunk = await self.next(until)
             if len(chunk) >= _FAST and self._declared - self.size >= BLOCK:
                 self._go_direct()
             return chunk
@@ -202,11 +217,18 @@ class _Arrival:
             await self._clock.sleep(wait)
         return chunk
 
-    async def _within_its_time(self, payload: StreamReader) -> bytes:
+    async def _within_its_time(self, payload: StreamReader, until: float | None) -> bytes:
         now, end = self._clock.monotonic(), self._end()
         if not payload.is_eof() and self._request.transport is None:
             raise ConnectionResetError
-        timer = self._clock.call_at(min(now + IDLE_SECONDS, end), lambda: payload.set_exception(_Late()))
+        due = min(now + IDLE_SECONDS, end)
+        if until is not None and until < due:
+            try:
+                async with asyncio.timeout(until - now):
+                    return await payload.readany()
+            except TimeoutError:
+                raise _NotYet from None
+        timer = self._clock.call_at(due, lambda: payload.set_exception(_Late()))
         try:
             return await payload.readany()
         finally:
