@@ -160,3 +160,20 @@ async def test_a_small_body_that_the_left_cell_has_goes_on_to_the_one_that_serve
     async with client.post(f"{two.url}/messages", headers=bearer(token), data=b"x" * 100) as answer:
         assert (answer.status, answer.headers["X-From"]) == (200, "b")
         assert (await answer.json())["size"] == 100
+
+
+async def test_an_answer_before_the_end_of_a_body_that_flows_leaves_the_connection_to_its_client(
+    two: Two, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(passed_body, "HELD_SECONDS", 0.05)
+    _, token = await two.a.organization()
+    two.a.answers = refusing
+    reader, writer = await asyncio.open_connection("127.0.0.1", two.port)
+    head = f"Host: x\r\nAuthorization: Bearer {token}\r\n"
+    writer.write(f"POST /slow HTTP/1.1\r\n{head}Content-Length: 6\r\n\r\nabc".encode())
+    async with asyncio.timeout(60):
+        assert (await reader.readuntil(b"\r\n")).split()[1] == b"401"
+        writer.write(f"defGET /next HTTP/1.1\r\n{head}Connection: close\r\n\r\n".encode())
+        assert b"HTTP/1.1 401 " in await reader.read()
+    writer.close()
+    assert two.a.targets == ["/slow", "/next"]

@@ -5,6 +5,7 @@ a client sends a little now and then, until it is whole, or its first 64 KiB are
 sooner. After some seconds it is passed on as it comes: the cell may refuse it by its head.
 """
 
+import asyncio
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Final, Self
@@ -21,6 +22,7 @@ from recado.http.wire.rendering import LARGE
 
 HELD: Final = SMALL  # bytes
 HELD_SECONDS: Final = 5.0
+LETS_GO: Final = 1.0  # seconds, for what is cancelled
 _SENT_ONCE: Final = frozenset({"POST", "PATCH"})
 """Of other methods the client sends whole bodies again where a connection at rest has ended."""
 
@@ -54,6 +56,7 @@ class PassedBody:
         self._chunks: AsyncGenerator[bytes | memoryview] | None = None  # where not all has come with the head
         self._room: Room | None = None
         self._held = b""  # what has come of them, and is not passed on
+        self._reading: asyncio.Future[None] | None = None  # done when nobody waits for the next of them
         if whole is not None:
             self.length: str | None = str(len(whole))
             return
@@ -71,6 +74,8 @@ class PassedBody:
             self._room.give_back()
         if self._chunks is not None and not self.begun:
             await self._chunks.aclose()
+        if self._reading is not None:  # by what was cancelled with the answer: the connection reads the rest next
+            await asyncio.wait((self._reading,), timeout=LETS_GO)
 
     async def gather(self) -> bool:
         """Wait until it is whole, its first bytes are there, or they have had their time; whether it waited.
@@ -121,7 +126,7 @@ class PassedBody:
                 del held
                 if self._room is not None:
                     self._room.give_back()
-            async for chunk in chunks:
+            while (chunk := await self._next(chunks)) is not None:
                 if chunk:
                     self._figures.passed(REQUEST, len(chunk))
                     yield bytes(chunk)  # a block is used again
@@ -130,6 +135,14 @@ class PassedBody:
             raise
         finally:
             await chunks.aclose()
+
+    async def _next(self, chunks: AsyncGenerator[bytes | memoryview]) -> bytes | memoryview | None:
+        reading = self._reading = asyncio.get_running_loop().create_future()
+        try:
+            return await anext(chunks, None)
+        finally:
+            self._reading = None
+            reading.set_result(None)
 
     async def _slices(self, whole: bytes) -> AsyncGenerator[bytes]:
         for start in range(0, len(whole), LARGE):
