@@ -29,10 +29,6 @@ ONLY_CELL: Final = Cell("main", "RECADO_DATABASE_URL", "", None)
 READ_HERE: Final = 64 * 1024 * 1024  # bytes of callbacks and sign-ins; all other bodies pass piece by piece
 HELD_HERE: Final = 32 * 1024 * 1024  # bytes of these, of each the first, until it is worth a connection to a cell
 
-HELD_HERE: Final = (
-    32 * 1024 * 1024
-)  # bytes of other bodies, of each the first, until it is worth a connection to a cell
-
 
 def entry_parts(
     *,
