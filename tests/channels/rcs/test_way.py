@@ -227,7 +227,7 @@ async def test_it_is_in_no_generic_view_and_in_its_export(rcs: Rcs) -> None:
         ({"content": {"card": {"title": "x", "mediaUrl": "http://example.com"}}}, ["/content/card/mediaUrl"]),
         ({"content": {"text": "x", "suggestions": [{"type": "call", "text": "x", "value": "y"}]}},
          ["/content/suggestions/0/type"]),
-        ({"content": {"text": "x", "suggestions": [{"type": "url", "text": "x" * 26, "value": "y"}]}},
+        ({"content": {"text": "x", "suggestions": [{"type": "url", "text": "x" * 26, "value": "https://a.example"}]}},
          ["/content/suggestions/0/text"]),
         ({"content": {"card": {"title": "x", "mediaUrl": "https://a..example/b.png"}}}, ["/content/card/mediaUrl"]),
         ({"content": {"text": "x", "suggestions": [{"type": "url", "text": "x", "value": "https://a:0/"}]}},
