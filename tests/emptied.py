@@ -3,7 +3,7 @@
 What a test changes of its tables, or of what the planner knows of them, costs it its database: the next makes its own.
 """
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -91,10 +91,13 @@ class Emptied:
         self._born_with: dict[str, str] = {}  # the tables that hold rows from their start, and these as JSON
         self._marks: list[str] = []  # of these tables, as long as nobody writes to them
 
-    async def open(self, **how: Any) -> Any:
-        """In place of `asyncpg.create_pool`."""
+    def open(self, **how: Any) -> Awaitable[Any]:
+        """In place of `asyncpg.create_pool`; of another database it is that, which can be a context, too."""
         if how.get("database") != self.arguments["database"]:
-            return await _create_pool(**how)
+            return _create_pool(**how)
+        return self._kept(**how)
+
+    async def _kept(self, **how: Any) -> Any:
         kind = repr(how)
         pool = self._pools.get(kind)
         if pool is None or not pool.usable:
