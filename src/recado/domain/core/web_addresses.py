@@ -34,4 +34,4 @@ def opens(text: str) -> bool:
 
 def _is_host(host: str | None) -> bool:
     """Whether no part of it is empty, but for a point at its end; an address in brackets has no parts."""
-    return bool(host) and host is not None and all(host.removesuffix(".").split("."))
+    return host is not None and all(host.removesuffix(".").split("."))

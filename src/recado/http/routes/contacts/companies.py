@@ -118,11 +118,10 @@ class CompanyOperations:
     async def patch(self, call: Call) -> Reply:
         changes = call.body.changes()
         given = _attributes(changes.get("atributos"))
-        # What the body cannot say comes before the version (C2.6); the lock decides it.
-        await self._check_references(self.companies.database, _edited(call.resource, changes, given), call.resource)
-        async with self.companies.locked(call) as (connection, before):
-            edited = _edited(before, changes, given)
-            await self._check_references(connection, edited, before)
+        async with self.companies.editing(call) as (connection, before, body):
+            with body:
+                edited = _edited(before, changes, given)
+                await self._check_references(connection, edited, before)
             after = await companies.save(connection, before, edited, call.now)
             if after.main_contact_id != before.main_contact_id:
                 await companies.adopt(connection, after, call.now)

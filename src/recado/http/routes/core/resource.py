@@ -5,7 +5,7 @@ and checks the version that the caller knows; what was done is in the audit; who
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -109,6 +109,16 @@ class Resource(Generic[R]):
         async with changing(self.database, self.tell, call.resource) as connection:
             yield connection, await self.hold(connection, call, call.resource)
 
+    @asynccontextmanager
+    async def editing(self, call: Call) -> AsyncIterator[tuple[Connection, R, AbstractContextManager[None]]]:
+        """As `locked`, for a change whose body is looked at with the record: that is done in the context given here.
+
+        What it refuses in the body comes before the version, what it refuses in the record after that (C2.6).
+        """
+        async with changing(self.database, self.tell, call.resource) as connection:
+            before = found(await self.table.get_locked(connection, *self.table.key_of(call.resource)))
+            yield connection, before, body_first(lambda: self._check_revision(call, before))
+
     async def add(self, new: R, insert: Callable[[Connection, R], Awaitable[R]] | None = None) -> R:
         """Store a new record, and tell. `insert`: stores the row, where that is more than to insert it."""
         async with self.database.transaction() as connection:
@@ -117,13 +127,9 @@ class Resource(Generic[R]):
         return made
 
     async def change(self, call: Call, edit: Callable[[R], R]) -> R:
-        """Change the record of the path, and tell if that made a difference.
-
-        What `edit` refuses in the body comes before the version, what it refuses in the record after that (C2.6).
-        """
-        async with changing(self.database, self.tell, call.resource) as connection:
-            before = found(await self.table.get_locked(connection, *self.table.key_of(call.resource)))
-            with body_first(lambda: self._check_revision(call, before)):
+        """Change the record of the path, and tell if that made a difference."""
+        async with self.editing(call) as (connection, before, body):
+            with body:
                 edited = edit(before)
             after = await self.table.save(connection, before, edited, call.now)
         if after is not before:
